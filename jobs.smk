@@ -8,7 +8,7 @@ from shlex import quote
 from snakemake.logging import logger
 
 from sims.errors import InputError
-from sims.study.code import check_dates, hold
+from sims.study.code import check_dates, lock_results
 
 
 def checked(function, argument):
@@ -27,7 +27,7 @@ def take(results, files, name):
     running = workflow.executor_plugin and workflow.is_main_process
     if running and not workflow.dryrun and not workflow.touch:
         checked(check_dates, files)
-        checked(hold, results)
+        checked(lock_results, results)
         if getattr(workflow.executor_settings, "jobname_prefix", None) == "":
             name = re.sub(r"[^\w-]", "-", name, flags=re.ASCII)[:50]
             workflow.executor_settings.jobname_prefix = name

@@ -17,7 +17,7 @@ from sims.cli.commands import app
 from sims.errors import InputError, one_line
 from sims.files import private
 
-GO_ON = 75
+TEMPORARY_FAILURE = 75
 """Exit code of a command that was asked to stop: EX_TEMPFAIL, the same command goes on."""
 
 
@@ -31,40 +31,43 @@ def main(arguments: Sequence[str] | None = None) -> int:
     It is 2, with one line on stderr, for bad input, 130 after Ctrl-C, and 75 after a ``SIGTERM``:
     the same command goes on from what was saved.
     """
-    given = list(sys.argv[1:] if arguments is None else arguments)
+    words = list(sys.argv[1:] if arguments is None else arguments)
     if arguments is None:  # a process of its own; no file of this folder stands for a module
         os.environ["PYTHONSAFEPATH"] = "1"
-    _keep_compilations()
+    _set_compilation_cache()
     # Matrices here are small: a second thread costs what it gains, and moves the last digit.
     os.environ.setdefault("OMP_NUM_THREADS", "1")
     # Importing and tracing make hardly any garbage; looking for it takes a tenth of a start.
     gc.set_threshold(100_000, 20, 100)
-    before = None
+    previous_handler = None
     with suppress(ValueError):  # signals are the main thread's
-        before = signal.signal(signal.SIGTERM, _stop)
+        previous_handler = signal.signal(signal.SIGTERM, _stop)
     try:
-        code = int(app(given, prog_name="sims", standalone_mode=False) or 0)
+        code = int(app(words, prog_name="sims", standalone_mode=False) or 0)
         sys.stdout.flush()
-        said = "interrupted; finished points are kept" if code == 130 else ""
+        message = "interrupted; finished points are kept" if code == 130 else ""
     except TyperException as error:
-        code, said = 2, error.format_message().replace("Value error, ", "")
+        code, message = 2, error.format_message().replace("Value error, ", "")
     except InputError as error:
-        code, said = 2, str(error)
+        code, message = 2, str(error)
     except MemoryError as error:
-        code, said = 2, f"memory: got {str(error)!r}; allowed: a problem that fits"
+        code, message = 2, f"memory: got {str(error)!r}; allowed: a problem that fits"
     except OSError as error:
         if error.filename is None:
             # Python would try again to print what is left, and fail again, when it ends.
             os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
-        where = error.filename or "standard output"
-        code, said = 2, f"{where}: got {error.strerror!r}; allowed: what can be read or written"
+        location = error.filename or "standard output"
+        code, message = (
+            2,
+            f"{location}: got {error.strerror!r}; allowed: what can be read or written",
+        )
     except Stopped:
-        code, said = GO_ON, "stopped; the same command goes on"
+        code, message = TEMPORARY_FAILURE, "stopped; the same command goes on"
     finally:
-        if before is not None:
-            signal.signal(signal.SIGTERM, before)
-    if said:
-        print(one_line(f"{' '.join(['sims', *given[:1]])}: {said}"), file=sys.stderr)
+        if previous_handler is not None:
+            signal.signal(signal.SIGTERM, previous_handler)
+    if message:
+        print(one_line(f"{' '.join(['sims', *words[:1]])}: {message}"), file=sys.stderr)
     return code
 
 
@@ -73,7 +76,7 @@ def _stop(number: int, frame: FrameType | None) -> NoReturn:
     raise Stopped
 
 
-def _keep_compilations() -> None:
+def _set_compilation_cache() -> None:
     """Let the steps of a run, and later runs, share what XLA compiled (JAX's own settings win).
 
     The folder is of one host: compiled code fits the processor it was made for. It is this user's

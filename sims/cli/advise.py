@@ -33,49 +33,55 @@ OPTIONS = {
 """What each kind of advice takes, by the option that asks for it."""
 
 
-def advise(given: dict[str, Any], json: bool) -> None:
+def advise(options: dict[str, Any], json: bool) -> None:
     """Print the advice that the options ask for.
 
     Args:
-        given: option to value, without those that are not given.
+        options: option to value, without those that are not given.
         json: whether as JSON.
 
     Raises:
         InputError: no kind of advice is asked for, or two, or an option belongs to another.
     """
-    kinds = [kind for kind in OPTIONS if kind in given]
+    kinds = [kind for kind in OPTIONS if kind in options]
     if len(kinds) != 1:
-        got = " and ".join(f"--{kind}" for kind in kinds) or "none"
-        raise InputError("advise", got, "one of --data FILE, --n N, --context SHORT:LONG")
+        request = " and ".join(f"--{kind}" for kind in kinds) or "none"
+        raise InputError("advise", request, "one of --data FILE, --n N, --context SHORT:LONG")
     (kind,) = kinds
-    for name in given.keys() - {kind, *OPTIONS[kind]}:
-        allowed = ", ".join(f"--{one}" for one in OPTIONS[kind])
-        raise InputError(f"--{name}", given[name], f"with --{kind}: {allowed}")
+    for name in options.keys() - {kind, *OPTIONS[kind]}:
+        allowed = ", ".join(f"--{name}" for name in OPTIONS[kind])
+        raise InputError(f"--{name}", options[name], f"with --{kind}: {allowed}")
     advice: Any
     show: Any
     if kind == "data":
-        data = read_data(given.pop("data"), given.pop("target", None), given.pop("groups", None))
-        advice, show = advise_data(data, **given), _data
+        data = read_data(
+            options.pop("data"), options.pop("target", None), options.pop("groups", None)
+        )
+        advice, show = advise_data(data, **options), _data
     elif kind == "n":
         for name in ("budget", "noise"):
-            if name not in given:
+            if name not in options:
                 raise InputError(f"--{name}", None, "a number, with --n")
-        advice, show = advise_split(**given), _split
+        advice, show = advise_split(**options), _split
     else:
-        advice, show = advise_context(*read_context(given.pop("context")), **given), _context
-    rests = rests_on(kind)
+        advice, show = advise_context(*read_context(options.pop("context")), **options), _context
+    evidence = rests_on(kind)
     if json:
-        many = [asdict(one) for one in advice] if kind == "n" else asdict(advice)
-        said = [] if kind == "n" else advice.said()
-        whole = {"advice": many, "said": said, "rests_on": [asdict(one) for one in rests]}
-        text = formats.dumps(whole, default=_listed)
+        content = [asdict(split) for split in advice] if kind == "n" else asdict(advice)
+        sentences = [] if kind == "n" else advice.said()
+        document = {
+            "advice": content,
+            "said": sentences,
+            "rests_on": [asdict(answer) for answer in evidence],
+        }
+        text = formats.dumps(document, default=_listed)
         # What is no number in JSON, NaN, becomes null.
         plain = formats.loads(text, parse_constant=lambda _: None)
         print(formats.dumps(plain, indent=1, ensure_ascii=False))
         return
     show(advice)
-    for one in rests:
-        print(f"Rests on: {one.question} [{one.experiment}: {one.id}] {one.answer}.")
+    for answer in evidence:
+        print(f"Rests on: {answer.question} [{answer.experiment}: {answer.id}] {answer.answer}.")
 
 
 def _listed(value: xr.Dataset | np.ndarray) -> Any:
@@ -109,10 +115,10 @@ def _data(advice: DataAdvice) -> None:
     print(*advice.notes, *advice.said(), sep="\n")
 
 
-def _split(every: list[SplitAdvice]) -> None:
-    lines = pd.DataFrame([vars(one.best) for one in every], [one.decay for one in every])
+def _split(splits: list[SplitAdvice]) -> None:
+    lines = pd.DataFrame([vars(split.best) for split in splits], [split.decay for split in splits])
     lines["within 5 %: H × d_k"] = [
-        ", ".join(f"{s.heads} × {s.width}" for s in one.close) for one in every
+        ", ".join(f"{s.heads} × {s.width}" for s in split.close) for split in splits
     ]
     _table("decay of relevance", lines.rename(columns={"heads": "H*", "width": "d_k*"}))
     if not lines["in_range"].all():

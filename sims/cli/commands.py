@@ -20,7 +20,7 @@ app = Typer(rich_markup_mode=None, pretty_exceptions_enable=False)
 
 
 def _names() -> list[str]:
-    """What the shell completes the name of an experiment to."""
+    """Names of experiments, for the shell's completion."""
     return sorted(path.parent.name for path in place("experiments").glob("*/experiment.yaml"))
 
 
@@ -52,8 +52,8 @@ ANSWER_KEYS = ("experiment", "id", "question", "status", "word", "always")
 """What the JSON list of claims says of an answer."""
 
 
-def _version(asked: bool) -> None:
-    if asked:
+def _version(requested: bool) -> None:
+    if requested:
         print(f"sims {__version__}")
         raise Exit
 
@@ -194,8 +194,8 @@ def inspect(
     """
     from sims.cli import inspect
 
-    given = config, activations, heads, attention, tolerance, compare, output
-    if not inspect.run(models, *given, fail_above or [], json):
+    options = config, activations, heads, attention, tolerance, compare, output
+    if not inspect.run(models, *options, fail_above or [], json):
         raise Exit(1)
 
 
@@ -239,24 +239,26 @@ def claims(
 
     answers = read_run(source := Path("results", fidelity), fidelity)
     answers = answers or read_run(source := place("results/published"))
-    known = papers()
-    if paper is not None and paper not in known:
-        allowed = one_of(known, paper) or "a paper with a file in papers/"
+    registry = papers()
+    if paper is not None and paper not in registry:
+        allowed = one_of(registry, paper) or "a paper with a file in papers/"
         raise InputError("--paper", paper, allowed)
     listed = []
-    for id, about in known.items():
+    for id, entry in registry.items():
         if paper not in (None, id):
             continue
         cells = []
-        for claim in (*about.claims, *about.ours):
-            found = [one for one in answers if (one.paper, one.claim) == (id, claim.id)]
+        for claim in (*entry.claims, *entry.ours):
+            matches = [
+                answer for answer in answers if (answer.paper, answer.claim) == (id, claim.id)
+            ]
             lines = [f"by algebra ({claim.algebra})"] * bool(claim.algebra)
-            lines += [f"{spoken(one)}: {one.question} {number(one)}" for one in found]
+            lines += [f"{spoken(answer)}: {answer.question} {number(answer)}" for answer in matches]
             cells.append((claim.id, claim.statement, "\n".join(lines) or "not covered"))
-            asked = [{key: getattr(one, key) for key in ANSWER_KEYS} for one in found]
-            listed.append({"paper": id, **claim.model_dump(), "claim": claim.id, "answers": asked})
+            rows = [{key: getattr(answer, key) for key in ANSWER_KEYS} for answer in matches]
+            listed.append({"paper": id, **claim.model_dump(), "claim": claim.id, "answers": rows})
         if not json:
-            print(f"arXiv {id}", about.title)
+            print(f"arXiv {id}", entry.title)
             print_table(("claim", "what it says", "answers"), cells)
     if json:
         print(formats.dumps(listed, indent=1, ensure_ascii=False))
@@ -296,10 +298,10 @@ def advise(
     for a longer --context by what a kept temperature costs. Each names the published answers that
     it rests on.
     """
-    given = {k: v for k, v in locals().items() if k != "json" and v is not None}
+    options = {k: v for k, v in locals().items() if k != "json" and v is not None}
     from sims.cli.advise import advise
 
-    advise(given, json)
+    advise(options, json)
 
 
 @app.command()
@@ -324,7 +326,7 @@ def new(name: Annotated[str, Argument(help="of its folder, as of a module")]) ->
 
 @app.command()
 def schema(
-    what: Annotated[
+    file: Annotated[
         Literal["experiment", "problem", "decompose", "sweep", "paper", "variables"],
         Argument(help="which file"),
     ] = "experiment",
@@ -344,7 +346,7 @@ def schema(
         "paper": Paper,
         "variables": VariablesSpec,
     }
-    print(formats.dumps(models[what].model_json_schema(), indent=1, ensure_ascii=False))
+    print(formats.dumps(models[file].model_json_schema(), indent=1, ensure_ascii=False))
 
 
 @app.command(hidden=True)
@@ -355,7 +357,7 @@ def step(
     output: Path | None = None,
     part: str | None = None,
 ) -> None:
-    """One step of the pipeline, as the Snakefile calls it."""
+    """Do one step of the pipeline, as the Snakefile calls it."""
     from sims.cli import steps
 
     steps.step(name, experiment, fidelity, output, part)

@@ -18,8 +18,8 @@ from sims.cli.listing import print_table
 from sims.errors import Uncovered
 from sims.problem import EmpiricalDesign
 from sims.provenance import machine, versions
-from sims.study.own_parts import unread
 from sims.study.planning import check_covered, cost, described
+from sims.study.python_parts import unread
 from sims.study.roads import estimate_terms, predict_terms
 from sims.study.schema import SimulationSpec
 from sims.study.sweepfile import DecomposeSpec, checked, read_problem
@@ -84,8 +84,8 @@ def decompose(
         print(f"theory of order {order}: {reason}; simulation alone", file=sys.stderr)
     # The first batches beside theory, so that the two compile side by side; they are kept.
     first = spec.simulation.model_copy(update={"rel_mcse": None, "batches": 2})
-    with ThreadPoolExecutor(1) as beside, warnings.catch_warnings():
-        begun = beside.submit(estimate_terms, problem, first)
+    with ThreadPoolExecutor(1) as executor, warnings.catch_warnings():
+        first_batches = executor.submit(estimate_terms, problem, first)
         # It names variables of the library; the outcome says the same in the file's words.
         warnings.filterwarnings("ignore", "exact theory: ", UserWarning)
         if order == "none" or reason is not None:
@@ -100,9 +100,9 @@ def decompose(
                 prediction = predict_terms(
                     problem,
                     spec.theory,
-                    lambda done, total: bar.update(task, completed=done, total=total),
+                    lambda completed, total: bar.update(task, completed=completed, total=total),
                 ).isel(order=0)
-    estimate = estimate_terms(problem, spec.simulation, begun.result(), sys.stderr.isatty())
+    estimate = estimate_terms(problem, spec.simulation, first_batches.result(), sys.stderr.isatty())
     outcome = compare(prediction, estimate, spec.simulation)
     outcome["theory"]["uncovered"], outcome["read"] = reason, read
     outcome["settings"] = spec.model_dump(mode="json")
@@ -116,7 +116,7 @@ def decompose(
 def compare(
     prediction: xr.Dataset, estimate: xr.Dataset, settings: SimulationSpec
 ) -> dict[str, Any]:
-    """Every scalar term by both roads, as plain numbers (NaN where there is no number).
+    """Scalar terms by both roads, as plain numbers (NaN where there is no number).
 
     Args:
         prediction: the theory's dataset.
@@ -174,7 +174,7 @@ def compare(
 
 
 def _print(outcome: dict[str, Any]) -> None:
-    """The table, and below it what was run, how far to trust it, and what to do about it."""
+    """Print the table, and below it what was run, how far to trust it, and what to do."""
     run, settings = outcome["simulation"], outcome["settings"]["simulation"]
     keys, third, theory = outcome["n_eff"], outcome["n_third"], outcome["theory"]
     exact = theory["order"] == "exact"
@@ -187,10 +187,10 @@ def _print(outcome: dict[str, Any]) -> None:
         ],
         numbers=True,
     )
-    said = theory["uncovered"] or ORDERS[theory["order"]]
+    theory_note = theory["uncovered"] or ORDERS[theory["order"]]
     lines = [
         f"{run['replicates']:,} replicates in {run['batches']} batches, {run['precision']}; "
-        f"stopped at its {run['stopped']}. Theory: {said}.",
+        f"stopped at its {run['stopped']}. Theory: {theory_note}.",
     ]
     for kind, why in (
         ("missed", f"was not reached; raise simulation.max_batches ({run['batches_asked']})"),
@@ -201,9 +201,9 @@ def _print(outcome: dict[str, Any]) -> None:
             lines.append(f"rel_mcse = {settings['rel_mcse']:g} {why}: {names}.")
     least = f", least {_show(keys['least'], '{:.1f}')}"
     effective = f"Effective keys n_eff of a head: mean {_show(keys['mean'], '{:.1f}')}{least}"
-    few = keys["least"]
+    least_keys = keys["least"]
     if third is not None:
-        few = min(few, third["least"])
+        least_keys = min(least_keys, third["least"])
         effective += f"; n_third: least {_show(third['least'], '{:.1f}')}"
     lines += [f"{effective}.", *(f"{table}." for table in outcome["read"])]
     if exact:
@@ -216,7 +216,7 @@ def _print(outcome: dict[str, Any]) -> None:
                 f"of {theory['entries']} entries (query, head, head): judge gaps by the bound, or "
                 "make heads.bandwidth wider; a larger theory.rtol only ends sooner."
             )
-    elif few < FEW_KEYS and outcome["settings"]["theory"]["order"] == "first":
+    elif least_keys < FEW_KEYS and outcome["settings"]["theory"]["order"] == "first":
         lines.append("`theory: {order: auto}` in the file takes exact theory if it is affordable.")
     lines += [f"Note: {caution}." for caution in run["cautions"]]
     lines += [f"No evidence: {fault}." for fault in run["faults"]]

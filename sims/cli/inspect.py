@@ -60,7 +60,7 @@ def run(
     heads: int | None,
     attention: str | None,
     tolerance: float,
-    other: str | None,
+    compare: str | None,
     output: Path | None,
     fail_above: Sequence[str],
     as_text: bool,
@@ -73,18 +73,18 @@ def run(
     limits = dict(_limit(text) for text in fail_above)
     if output is not None and writable(output).suffix != ".nc":
         raise InputError("--output", str(output), "a file whose name ends in .nc")
-    if len(models) > 1 and (output is None or activations or other):
+    if len(models) > 1 and (output is None or activations or compare):
         allowed = "several models with --output, without --activations and --compare"
         raise InputError("MODEL", f"{len(models)} models", allowed)
     rules: dict[str, Any] = {"heads": heads, "attention": attention, "tolerance": tolerance}
     reports = {name: inspect(name, config, activations, **rules) for name in models}
     data = reports[models[0]]
-    lines = [line for each in reports.values() for line in exceeded(each, limits)]
-    rival = None if other is None else _other(other, data, rules)
+    lines = [line for report in reports.values() for line in exceeded(report, limits)]
+    rival = None if compare is None else _rival_report(compare, data, rules)
     if output is not None:
         _write(reports, output)
     if as_text:
-        content = [as_json(each) for each in reports.values()]
+        content = [as_json(report) for report in reports.values()]
         print(json.dumps(content if len(content) > 1 else content[0], indent=1, allow_nan=False))
     elif len(models) > 1:
         print_table(("model", "says"), [(k, v.attrs["sentence"]) for k, v in reports.items()])
@@ -106,7 +106,7 @@ def _limit(text: str) -> tuple[str, float]:
         raise InputError("--fail-above", text, "NAME=NUMBER, such as redundant_share=0.2") from None
 
 
-def _other(path: str, data: xr.Dataset, rules: dict[str, Any]) -> xr.Dataset:
+def _rival_report(path: str, data: xr.Dataset, rules: dict[str, Any]) -> xr.Dataset:
     """The report to compare with: of a file that ``--output`` wrote, or of another model."""
     rival = read(path, FILE) if path.endswith(".nc") else inspect(path, **rules)
     if rival.sizes.get("layer") != data.sizes["layer"] or "checkpoint" in rival.dims:
@@ -167,14 +167,19 @@ def _with_error(value: float, error: float, sign: str = "") -> str:
 
 def _compare(data: xr.Dataset, rival: xr.Dataset) -> None:
     """Print by how much the other model's numbers differ from this one's."""
-    one, two = scalars(data), scalars(rival)
-    shown = [name for name in COMPARED if name in one and name in two]
+    values, rival_values = scalars(data), scalars(rival)
+    shown = [name for name in COMPARED if name in values and name in rival_values]
     rows = []
     for layer in range(data.sizes["layer"]):
         cells = []
         for name in shown:
-            errors = [each.get(f"{name}_mcse", 0 * one[name])[layer] for each in (one, two)]
-            cells.append(_with_error(two[name][layer] - one[name][layer], np.hypot(*errors), "+"))
+            errors = [
+                numbers.get(f"{name}_mcse", 0 * values[name])[layer]
+                for numbers in (values, rival_values)
+            ]
+            cells.append(
+                _with_error(rival_values[name][layer] - values[name][layer], np.hypot(*errors), "+")
+            )
         rows.append((str(layer), *cells))
     print(f"{rival.attrs['model']} less {data.attrs['model']}:")
     titles = WEIGHTS | MEASURED

@@ -28,7 +28,7 @@ def part_of(option: str, text: str) -> tuple[int, int]:
     Raises:
         InputError: it names none.
     """
-    found = re.fullmatch(r"([0-9]{1,5})/([0-9]{1,5})", text)
-    if found and 1 <= int(found[1]) <= int(found[2]):
-        return int(found[1]), int(found[2])
+    match = re.fullmatch(r"([0-9]{1,5})/([0-9]{1,5})", text)
+    if match and 1 <= int(match[1]) <= int(match[2]):
+        return int(match[1]), int(match[2])
     raise InputError(option, text, "i/N, i from 1 to N")

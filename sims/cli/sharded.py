@@ -15,7 +15,7 @@ from sims.runtime import host_devices
 
 
 def run_sharded(
-    sweep: Sequence[str], output: Path, shards: int, made: str, options: Sequence[str]
+    sweep: Sequence[str], output: Path, shards: int, source_digest: str, options: Sequence[str]
 ) -> None:
     """Compute the parts of a sweep and gather them, here or where Snakemake is told to.
 
@@ -23,7 +23,7 @@ def run_sharded(
         sweep: its file, and the options of ``sims sweep`` that its parts share.
         output: ends in ``.nc``.
         shards: how many parts.
-        made: digest of what the numbers depend on; parts of another are computed anew.
+        source_digest: digest of what the numbers depend on; parts of another are computed anew.
         options: of Snakemake, such as ``--workflow-profile slurm``; if empty, the parts run on
             this machine's cores.
 
@@ -33,13 +33,22 @@ def run_sharded(
     if not re.fullmatch(r"[\w ./+-]+", str(output)):
         raise InputError("--output", str(output), "letters, digits, spaces and ./+-_")
     part = ["sims", "sweep", *sweep, "--output", str(output)]
-    told = json.dumps({"command": part, "shards": shards, "made": made})
-    here = ["--workflow-profile", "none", "--cores", str(host_devices()), "--resources", "gpu=1"]
-    here += ["--keep-going", "--quiet", "host", "rules", "progress"]
+    configuration = json.dumps({"command": part, "shards": shards, "made": source_digest})
+    local_options = [
+        "--workflow-profile",
+        "none",
+        "--cores",
+        str(host_devices()),
+        "--resources",
+        "gpu=1",
+    ]
+    local_options += ["--keep-going", "--quiet", "host", "rules", "progress"]
     # A file of other numbers may be there, which Snakemake would take for this one: gather.
     command = [sys.executable, "-P", "-m", "snakemake", "--snakefile", str(CARRIED / "sweep.smk")]
-    command += ["--forcerun", "gather", "--rerun-incomplete", *(options or here)]
-    run = subprocess.Popen(command, env=os.environ | {"SIMS_SWEEP": told}, start_new_session=True)
+    command += ["--forcerun", "gather", "--rerun-incomplete", *(options or local_options)]
+    run = subprocess.Popen(
+        command, env=os.environ | {"SIMS_SWEEP": configuration}, start_new_session=True
+    )
     try:
         code = run.wait()
     except BaseException:

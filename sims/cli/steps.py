@@ -17,7 +17,7 @@ from sims.study import ledger, runner
 from sims.study.code import accelerated
 from sims.study.experiment import Experiment, experiments, load_experiment
 
-WRITTEN = ("simulation.nc", "theory.nc", "caption.md", "figure.png")
+RUN_FILES = ("simulation.nc", "theory.nc", "caption.md", "figure.png")
 """What ``sims run`` names at its end beside answers.json, the figure last."""
 
 
@@ -26,11 +26,11 @@ PUBLISHED = ("answers.json", "answers.md", "report.html")
 
 
 def run(name: str, fidelity: str, seed_offset: int, allow_code: bool, dry: bool) -> None:
-    """One experiment from both roads to its figure."""
+    """Run one experiment from both roads to its figure."""
     allowed = None if dry else allow_code
     experiment = load_experiment(name, fidelity, seed_offset, allowed)
     folder = Path("results", fidelity, experiment.name)
-    writable(folder / WRITTEN[-1])
+    writable(folder / RUN_FILES[-1])
     if dry:
         _plan(experiment, folder)
         return
@@ -43,14 +43,14 @@ def run(name: str, fidelity: str, seed_offset: int, allow_code: bool, dry: bool)
         processes=processes,
         allow_code=allow_code,
     )
-    for one in outcome.answers:
-        print(f"{spoken(one)}: {one.question} {number(one, one.tolerance)}")
+    for answer in outcome.answers:
+        print(f"{spoken(answer)}: {answer.question} {number(answer, answer.tolerance)}")
     print(outcome.folder / "answers.json")
-    print(*(outcome.folder / name for name in WRITTEN), sep="\n")
+    print(*(outcome.folder / name for name in RUN_FILES), sep="\n")
 
 
 def _processes() -> int:
-    """One a core, and 2 GiB for each; on an accelerator one alone, which then has its memory."""
+    """Number of processes: one per core and 2 GiB of memory; a single one on an accelerator."""
     from sims.runtime import host_devices, memory
 
     return 1 if accelerated() else max(1, min(host_devices(), memory() // 2**31))
@@ -94,11 +94,11 @@ def step(
 
 
 def _simulate(experiment: Experiment, output: Path, part: str = "1/1") -> None:
-    """All points, or a part of them, which then leaves a mark that it is done."""
-    own = part_of("--part", part)
-    runner.simulate(experiment, output, sys.stderr.isatty(), _processes(), own)
-    if own != (1, 1):
-        mark = output.parent / f"shards/{own[0]}-of-{own[1]}.json"
+    """Simulate all points, or a part of them, which leaves a mark when it is done."""
+    index = part_of("--part", part)
+    runner.simulate(experiment, output, sys.stderr.isatty(), _processes(), index)
+    if index != (1, 1):
+        mark = output.parent / f"shards/{index[0]}-of-{index[1]}.json"
         write_json({"part": part}, mark, f"part {part} of {experiment.identity}")
 
 
@@ -112,7 +112,7 @@ def _ledger(fidelity: str, output: Path) -> None:
     answers = ledger.gather(fidelity, output.parent)
     lines = ["# How often is it true?", "", "95 % intervals over problems in parentheses.", ""]
     for paper in papers().values():
-        if any(one.paper == paper.arxiv for one in answers):
+        if any(answer.paper == paper.arxiv for answer in answers):
             lines += [f"## {paper.title} (arXiv {paper.arxiv})", "", listing(paper, answers)]
     write("\n".join(lines), output.with_name("answers.md"), f"answers.md of {fidelity}")
 
@@ -123,9 +123,9 @@ def _report(fidelity: str, output: Path) -> None:
     write_report(output.parent, fidelity, output)
 
 
-def _publish(fidelity: str, made: Path) -> None:
+def _publish(fidelity: str, report: Path) -> None:
     """Copy a finished run's answers and figures, with the report; its tables go into README.md."""
-    source, target = made.parent, Path("results", "published")
+    source, target = report.parent, Path("results", "published")
     figures = [name for name in experiments() if (source / name / "figure.png").exists()]
     files = [path for name in PUBLISHED if (path := source / name).is_file()]
     if len(files) < len(PUBLISHED) or not figures:
@@ -143,14 +143,14 @@ def _publish(fidelity: str, made: Path) -> None:
         shutil.copytree(source / "counterexamples", target / "counterexamples")
 
 
-def _again(fidelity: str, made: Path) -> None:
+def _again(fidelity: str, marker: Path) -> None:
     """Publish the answers of a run with another salt, and how many agree with the published."""
     target = Path("results", "published")
-    answers = ledger.read_run(made.parent, fidelity)
-    agree, of = agreement(ledger.read_run(target), answers)
-    small = [replace(one, problem=None) for one in answers]
+    answers = ledger.read_run(marker.parent, fidelity)
+    agreeing, count = agreement(ledger.read_run(target), answers)
+    small = [replace(answer, problem=None) for answer in answers]
     write_answers(small, target / "again.json", f"answers.json of {fidelity}")
-    text = f"With another salt {agree} of {of} answers agree within their intervals.\n"
+    text = f"With another salt {agreeing} of {count} answers agree within their intervals.\n"
     _fill("again", text)
     print(text, end="")
 

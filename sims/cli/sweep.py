@@ -9,12 +9,12 @@ from sims.cli.listing import print_table
 from sims.cli.options import part_of, writable
 from sims.errors import InputError
 from sims.files import digest
-from sims.study.own_parts import unread
+from sims.study.python_parts import unread
 from sims.study.sweepfile import read_sweep
 from sims.study.sweeping import Run
 from sims.theory import FEW_KEYS
 
-MOST_ROWS = 40
+MAX_ROWS = 40
 """Points that are printed; more are in the file alone."""
 
 
@@ -23,7 +23,7 @@ def sweep(
     sets: list[str],
     rel_mcse: float | None,
     seed: int | None,
-    given: Path | None,
+    output_path: Path | None,
     parts: tuple[str | None, int | None, int | None],
     snakemake: list[str],
     allow_code: bool,
@@ -36,48 +36,54 @@ def sweep(
         sets: axes.
         rel_mcse: precision.
         seed: of the simulation.
-        given: the output.
+        output_path: the output.
         parts: ``--shard``, ``--gather`` and ``--shards``, of which one is given at most.
         snakemake: its options, under ``--shards``.
         allow_code: whether Python files that the problem names may be run.
         dry: only say what would be done.
     """
     shard, gather, shards = parts
-    if sum(each is not None for each in parts) > 1:
+    if sum(option is not None for option in parts) > 1:
         raise InputError("--shard, --gather, --shards", "several", "one of them")
     if snakemake and shards is None:
         raise InputError("arguments", " ".join(snakemake), "one file; snakemake's under --shards")
-    output = writable(given or f"results/sweeps/{Path(spec).stem}.nc")
+    output = writable(output_path or f"results/sweeps/{Path(spec).stem}.nc")
     if output.suffix != ".nc":
         raise InputError("--output", str(output), "a file whose name ends in .nc")
     part, count = (1, gather or shards or 1) if shard is None else part_of("--shard", shard)
     allowed = None if dry else allow_code
     run = Run(read_sweep(spec, sets, rel_mcse, seed, allowed), output, count)
-    plan, told = run.plan(), sys.stderr.isatty()
+    plan, interactive = run.plan(), sys.stderr.isatty()
     if dry:
-        own = unread(point.spec for point in run.sweep.points)
-        print(f"{spec}: nothing is run or written", *own, *plan, f"output       {output}", sep="\n")
+        code_lines = unread(point.spec for point in run.sweep.points)
+        print(
+            f"{spec}: nothing is run or written",
+            *code_lines,
+            *plan,
+            f"output       {output}",
+            sep="\n",
+        )
         return
-    if told or (shard is None and any(each.uncovered for each in run.classes)):
+    if interactive or (shard is None and any(problems.uncovered for problems in run.classes)):
         print(*plan, sep="\n", file=sys.stderr)
     if shard is not None:
-        run.compute(part, told)
+        run.compute(part, interactive)
         return
     if shards is not None:
         from sims.cli.sharded import run_sharded
 
         options = *(("set", axis) for axis in sets), ("rel-mcse", rel_mcse), ("seed", seed)
-        same = [f"--{name}={value}" for name, value in options if value is not None]
-        same += ["--allow-code"] * allow_code
+        shared_options = [f"--{name}={value}" for name, value in options if value is not None]
+        shared_options += ["--allow-code"] * allow_code
         if run.is_done():
-            print(f"{run.whose}: complete", output, sep="\n")
+            print(f"{run.identity}: complete", output, sep="\n")
         else:
-            run_sharded([spec, *same], output, shards, run.made, snakemake)
+            run_sharded([spec, *shared_options], output, shards, run.source_digest, snakemake)
         return
-    data = run.whole(None if gather else run.compute(progress=told))
+    data = run.gather(None if gather else run.compute(progress=interactive))
     from sims.figures import overview, save
 
-    save(overview(data), output.with_suffix(".png"), run.whose, digest(output))
+    save(overview(data), output.with_suffix(".png"), run.identity, digest(output))
     _print(data)
     print(output, output.with_suffix(".png"), sep="\n")
 
@@ -89,7 +95,7 @@ def _print(data: xr.Dataset) -> None:
         if data.sizes
         else data.expand_dims("point").to_dataframe()
     )
-    shown = frame[[*fields, "mse", "mse_mcse", "mse_theory"]].head(MOST_ROWS).copy()
+    shown = frame[[*fields, "mse", "mse_mcse", "mse_theory"]].head(MAX_ROWS).copy()
     gap = shown["mse"] / shown["mse_theory"] - 1
     shown = shown.map(lambda x: f"{x:.4g}" if isinstance(x, float) else str(x))
     shown["gap"] = gap.map("{:+.1%}".format)
@@ -105,5 +111,5 @@ def _print(data: xr.Dataset) -> None:
                 f"First-order theory is rough at {rough} of {len(frame)} points, where n_eff or "
                 f"n_third is below about {FEW_KEYS}: `theory: {{order: auto}}` takes exact theory."
             )
-    if len(frame) > MOST_ROWS:
-        print(f"… and {len(frame) - MOST_ROWS:,} more points in the file")
+    if len(frame) > MAX_ROWS:
+        print(f"… and {len(frame) - MAX_ROWS:,} more points in the file")

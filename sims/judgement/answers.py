@@ -193,7 +193,7 @@ def chosen(parameters: pd.DataFrame, where: Mapping[str, Any]) -> np.ndarray:
         if name not in parameters:
             raise InputError("column of parameters", name, one_of(parameters.columns, name))
         column = parameters[name].to_numpy()
-        mask &= wanted.holds(column) if hasattr(wanted, "holds") else column == wanted
+        mask &= wanted.contains(column) if hasattr(wanted, "contains") else column == wanted
     return mask
 
 

@@ -1,4 +1,4 @@
-"""Problems sorted into classes: those of one share a compiled program, and are counted together.
+"""Classes of problems: those of one class share a compiled program, and are counted together.
 
 A class is read off the problems as data: nothing is built to sort them.
 """
@@ -12,7 +12,7 @@ import numpy as np
 
 from sims.errors import InputError
 from sims.study.grid import Point
-from sims.study.planning import Cost, check_covered, cost, named
+from sims.study.planning import Cost, check_covered, cost, point_errors
 from sims.study.schema import SimulationSpec, TheorySpec
 from sims.study.specification import ProblemSpec
 
@@ -45,13 +45,13 @@ def classify(
     """
     shapes: dict[object, dict[int, list[Point]]] = {}
     for point in points:
-        of_n = shapes.setdefault(_shape(point.spec), {})
-        of_n.setdefault(point.spec.n, []).append(point)
-    found = []
-    for of_n in shapes.values():
+        by_n = shapes.setdefault(_shape(point.spec), {})
+        by_n.setdefault(point.spec.n, []).append(point)
+    classes = []
+    for by_n in shapes.values():
         problem, uncovered = None, ""
-        for point in _extremes([p for same in of_n.values() for p in same]):
-            with named(point.name, point.coordinates):
+        for point in _extremes([p for group in by_n.values() for p in group]):
+            with point_errors(point.name, point.coordinates):
                 built = point.spec.build()
                 cost(point.spec, built, simulation)
             if problem is None:
@@ -61,29 +61,29 @@ def classify(
                 except InputError as error:
                     uncovered = f"{error.field} {error.value}; covered: {error.allowed}"
         assert problem is not None  # for the type checker
-        for n, same in of_n.items():
-            first = same[0]
-            with named(first.name, first.coordinates):
-                each = cost(first.spec, problem._replace(n=n), simulation)
-            found.append(ProblemClass(same, each, uncovered))
-    return found
+        for n, group in by_n.items():
+            first = group[0]
+            with point_errors(first.name, first.coordinates):
+                group_cost = cost(first.spec, problem._replace(n=n), simulation)
+            classes.append(ProblemClass(group, group_cost, uncovered))
+    return classes
 
 
 def _extremes(points: Sequence[Point]) -> list[Point]:
     """The first, and those with the least and the largest of every coordinate that is a number."""
-    chosen = {0: points[0]}
+    extremes = {0: points[0]}
     for path in points[0].coordinates:
         values = [point.coordinates[path] for point in points]
         with suppress(TypeError, ValueError):  # words
             numbers = np.array(values, float)
-            chosen |= {int(i): points[int(i)] for i in (numbers.argmin(), numbers.argmax())}
-    return list(chosen.values())
+            extremes |= {int(i): points[int(i)] for i in (numbers.argmin(), numbers.argmax())}
+    return list(extremes.values())
 
 
 def _shape(spec: ProblemSpec) -> object:
-    """All of a problem but n and its real numbers and seeds."""
-    whole = spec.model_dump(exclude={"n": True, "heads": {"kernel", "bandwidth"}})
-    return _sizes("", whole), str(spec.heads.kernel)
+    """Fields of a problem without n, real numbers and seeds."""
+    fields = spec.model_dump(exclude={"n": True, "heads": {"kernel", "bandwidth"}})
+    return _sizes("", fields), str(spec.heads.kernel)
 
 
 def _sizes(name: str, value: Any) -> object:
@@ -93,5 +93,5 @@ def _sizes(name: str, value: Any) -> object:
         return tuple((key, _sizes(key, item)) for key, item in value.items())
     if isinstance(value, list):
         return len(value)
-    drawn = isinstance(value, float) or name.endswith("seed")
-    return None if drawn else value
+    is_data = isinstance(value, float) or name.endswith("seed")
+    return None if is_data else value

@@ -1,4 +1,4 @@
-"""What each step of the pipeline depends on: rooms of code, and its part of the experiment file.
+"""Dependencies of each step of the pipeline: rooms of code, and a part of the experiment file.
 
 Both are parameters of the Snakemake rules: restyling a figure re-runs no simulation, editing the
 engine does, and a comment or docstring changes nothing. Checkpoints and provenance carry the same
@@ -22,7 +22,7 @@ from typing import Any
 from sims.documents import read_yaml
 from sims.errors import InputError
 from sims.places import place
-from sims.study.located import located, sources
+from sims.study.referenced_files import resolve_files, sources
 
 PACKAGE = Path(__file__).parents[1]
 EXPERIMENTS = "experiments"
@@ -40,7 +40,7 @@ _ROOMS = {
 }
 """Step to the rooms of this package behind it, beside the modules at its top level that compute."""
 STEPS = tuple(_ROOMS)
-_OWN = {
+_FILES = {
     "simulate": ("simulate.py",),
     "predict": ("predict.py",),
     "judge": ("statistic.py",),
@@ -66,14 +66,14 @@ def digest(step: str, experiment: Path | None = None, fidelity: str = "standard"
         experiment: folder of the experiment, for the five steps that have one.
         fidelity: at which it is run.
     """
-    own = [] if experiment is None else [part(step, experiment, fidelity)]
-    return _hash(code(step, experiment), *own)
+    parts = [] if experiment is None else [part(step, experiment, fidelity)]
+    return _hash(code(step, experiment), *parts)
 
 
 def code(step: str, experiment: Path | None) -> str:
     """Hash of the code alone that a step runs, of an experiment if it is of one."""
-    own = [experiment / name for name in _OWN.get(step, ())] if experiment is not None else []
-    return _hash(_rooms(step), *map(syntax, _own_files(own)))
+    paths = [experiment / name for name in _FILES.get(step, ())] if experiment is not None else []
+    return _hash(_rooms(step), *map(syntax, _existing_sources(paths)))
 
 
 @cache
@@ -87,7 +87,7 @@ def _rooms(step: str) -> str:
     )
 
 
-def _own_files(paths: list[Path]) -> Iterator[Path]:
+def _existing_sources(paths: list[Path]) -> Iterator[Path]:
     for path in filter(Path.is_file, paths):
         yield from sources(path) if path.suffix == ".py" else [path]
 
@@ -118,24 +118,24 @@ def _is_text(node: ast.AST) -> bool:
 
 def part(step: str, experiment: Path, fidelity: str) -> str:
     """The part of the experiment file that a step reads, as JSON: prose of others is left out."""
-    whole, changes = _file(experiment, fidelity)
-    chosen = {
-        name: located({key: data.get(key) for key in _PARTS.get(step, ())}, experiment)
-        for name, data in (("whole", whole), ("fidelity", changes))
+    specification, changes = _file(experiment, fidelity)
+    entries = {
+        name: resolve_files({key: data.get(key) for key in _PARTS.get(step, ())}, experiment)
+        for name, data in (("whole", specification), ("fidelity", changes))
     }
     if step in ("simulate", "predict"):
-        chosen["seed"] = seed_of(experiment)
-    return json.dumps(chosen, sort_keys=True, default=str)
+        entries["seed"] = seed_of(experiment)
+    return json.dumps(entries, sort_keys=True, default=str)
 
 
 def salt() -> str:
-    """What stands beside a declaration in its seed: ``dev``, until there is a published one.
+    """The text that is hashed with a declaration into its seed: ``dev``, or the published salt.
 
-    That is in salt.txt beside the experiments; the variable SIMS_SALT has the last word.
+    The published salt is in salt.txt beside the experiments; the variable SIMS_SALT overrides it.
     """
     published = place(EXPERIMENTS) / "salt.txt"
-    kept = published.read_text("utf-8").strip() if published.is_file() else "dev"
-    return os.environ.get("SIMS_SALT", kept)
+    default = published.read_text("utf-8").strip() if published.is_file() else "dev"
+    return os.environ.get("SIMS_SALT", default)
 
 
 def seed_of(experiment: Path) -> int:
@@ -144,21 +144,23 @@ def seed_of(experiment: Path) -> int:
     The first bytes of a SHA-256 of law and questions as they are given, wording and searches
     apart, of statistic.py with what it imports beside it, and of the salt.
     """
-    whole, _ = _file(experiment, FIDELITIES[0])
-    apart = ("question", "search")
-    asked = [{k: v for k, v in q.items() if k not in apart} for q in whole["questions"]]
-    declared = json.dumps([whole["law"], asked], sort_keys=True)
-    own = map(syntax, _own_files([experiment / "statistic.py"]))
-    return int(_hash(declared, salt(), *own), 16) >> 1
+    specification, _ = _file(experiment, FIDELITIES[0])
+    ignored = ("question", "search")
+    questions = [
+        {k: v for k, v in q.items() if k not in ignored} for q in specification["questions"]
+    ]
+    declared = json.dumps([specification["law"], questions], sort_keys=True)
+    statistic = map(syntax, _existing_sources([experiment / "statistic.py"]))
+    return int(_hash(declared, salt(), *statistic), 16) >> 1
 
 
 def searches(experiment: Path) -> bool:
-    """Whether a question of an experiment asks for a search."""
+    """True if a question of an experiment asks for a search."""
     questions = _file(experiment, FIDELITIES[0])[0].get("questions") or []
     return any(question.get("search") for question in questions)
 
 
-def hold(results: str) -> None:
+def lock_results(results: str) -> None:
     """Hold a folder of results for this process, so that no other run writes there.
 
     The system gives the hold back when the process ends, however it ends; so Snakemake's locks on
@@ -200,18 +202,18 @@ def check_dates(paths: Iterable[Path]) -> None:
 
 
 def accelerated() -> bool:
-    """Whether JAX is installed for a GPU or TPU, on which simulations then take turns."""
+    """True if JAX is installed for a GPU or TPU, on which simulations take turns."""
     return any(map(find_spec, ("jax_cuda12_plugin", "jax_cuda13_plugin", "libtpu")))
 
 
 def _file(experiment: Path, fidelity: str) -> tuple[dict[str, Any], dict[str, Any]]:
     """The experiment file and the changes of a fidelity."""
-    whole = read_yaml(experiment / "experiment.yaml")
-    return whole, (whole.get("fidelities") or {}).get(fidelity) or {}
+    specification = read_yaml(experiment / "experiment.yaml")
+    return specification, (specification.get("fidelities") or {}).get(fidelity) or {}
 
 
 def _hash(*parts: str) -> str:
-    whole = hashlib.sha256()
+    combined = hashlib.sha256()
     for text in parts:
-        whole.update(hashlib.sha256(text.encode()).digest())
-    return whole.hexdigest()[:16]
+        combined.update(hashlib.sha256(text.encode()).digest())
+    return combined.hexdigest()[:16]

@@ -1,7 +1,7 @@
-"""What the variables and coordinates of result files are: words, units, and whose they are.
+"""Words and units of the variables and coordinates in result files.
 
-Those of both roads are known here. What an experiment's own ``simulate.py`` and ``predict.py`` give
-stands in its ``variables.yaml``.
+This module has those of both roads. An experiment describes the variables of its own
+``simulate.py`` and ``predict.py`` in its ``variables.yaml``.
 """
 
 import re
@@ -20,7 +20,7 @@ Y, SQUARE, X, KEYS, NUMBER = "unit of Y", "squared unit of Y", "unit of X", "key
 
 
 class Words(NamedTuple):
-    """What something is, in words, and its unit; what has none is a number, "1"."""
+    """Description of a variable in words, and its unit; a pure number has the unit "1"."""
 
     long_name: str
     units: str = NUMBER
@@ -106,7 +106,7 @@ _AFFIXES = {
 
 
 def read_variables(folder: Path) -> dict[str, Words]:
-    """What the ``variables.yaml`` of an experiment says; nothing where there is none.
+    """Descriptions in the ``variables.yaml`` of an experiment; empty without that file.
 
     Raises:
         InputError: the file cannot be read, or says something else.
@@ -114,30 +114,30 @@ def read_variables(folder: Path) -> dict[str, Words]:
     path = folder / "variables.yaml"
     if not path.is_file():
         return {}
-    own = parse(VariablesSpec, read_yaml(path), str(path)).root
+    specs = parse(VariablesSpec, read_yaml(path), str(path)).root
     return {
-        name: Words(said) if isinstance(said, str) else Words(said.long_name, said.units)
-        for name, said in own.items()
+        name: Words(spec) if isinstance(spec, str) else Words(spec.long_name, spec.units)
+        for name, spec in specs.items()
     }
 
 
-def words(name: str, own: Mapping[str, Words]) -> Words | None:
-    """What a variable is, or None if nobody says so.
+def words(name: str, variables: Mapping[str, Words]) -> Words | None:
+    """Description of a variable, or None if nobody gives one.
 
     Args:
         name: of the variable; that of another one may stand in it, as in ``integrated_…_mcse``.
-        own: an experiment's own variables.
+        variables: an experiment's own variables.
     """
-    if known := own.get(name) or VARIABLES.get(name):
-        return known
-    for affix, said in _AFFIXES.items():
-        inside = re.sub(affix, "", name)
-        if inside != name and (known := words(inside, own)):
-            return known._replace(long_name=known.long_name + said)
+    if entry := variables.get(name) or VARIABLES.get(name):
+        return entry
+    for affix, suffix in _AFFIXES.items():
+        stem = re.sub(affix, "", name)
+        if stem != name and (entry := words(stem, variables)):
+            return entry._replace(long_name=entry.long_name + suffix)
     return None
 
 
-def described(data: xr.Dataset, own: Mapping[str, Words] | None = None) -> xr.Dataset:
+def described(data: xr.Dataset, variables: Mapping[str, Words] | None = None) -> xr.Dataset:
     """The dataset with ``long_name`` and ``units`` at every variable and coordinate.
 
     What nobody describes is called by its name, and counts as a number.
@@ -145,14 +145,14 @@ def described(data: xr.Dataset, own: Mapping[str, Words] | None = None) -> xr.Da
     Args:
         data: what has another name where it comes from has that as its attribute ``path``: the
             points' coordinates, which are fields of problems, their dotted path.
-        own: an experiment's own variables.
+        variables: an experiment's own variables.
     """
-    data, own = data.copy(), own or {}
+    data, variables = data.copy(), variables or {}
     for name in map(str, data.variables):
         path = data[name].attrs.get("path")
-        known = words(name if path is None else path, own) or FIELDS.get(path or name)
-        said = known or Words((path or name).replace(".", " ").replace("_", " "))
-        data[name].attrs |= {"long_name": said.long_name, "units": said.units}
+        entry = words(name if path is None else path, variables) or FIELDS.get(path or name)
+        text = entry or Words((path or name).replace(".", " ").replace("_", " "))
+        data[name].attrs |= {"long_name": text.long_name, "units": text.units}
     return data
 
 

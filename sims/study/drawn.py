@@ -15,7 +15,7 @@ from sims.judgement.effects_of_problems import gap
 from sims.judgement.summaries import Effects
 from sims.problem.law import Law
 from sims.study.grid import changed
-from sims.study.located import located
+from sims.study.referenced_files import resolve_files
 from sims.study.results import Results
 from sims.terms import BATCH, SCALARS
 from sims.validation import parse
@@ -42,24 +42,24 @@ def fields(experiment: "Experiment", index: int) -> dict[str, Any]:
 def problem(experiment: "Experiment", index: int) -> dict[str, Any]:
     """The file of a problem of the law, as ``sims decompose`` takes it here."""
     data = changed(experiment.spec.law["problem"], fields(experiment, index))
-    return {"problem": located(data, experiment.folder)}
+    return {"problem": resolve_files(data, experiment.folder)}
 
 
 def built(experiment: "Experiment") -> "dict[str, Problem]":
-    """All problems of the fidelity by name."""
+    """Problems of the fidelity by name."""
     from sims.study.specification import ProblemSpec
 
-    found = {}
+    problems = {}
     for index in range(experiment.settings.get("problems", PROBLEMS)):
         data = problem(experiment, index)["problem"]
-        where = f"{experiment.name}: problem {index} of the law"
+        location = f"{experiment.name}: problem {index} of the law"
         context = {"allow_code": experiment.allow_code}
-        found[f"{index:04d}"] = parse(ProblemSpec, data, where, context=context).build()
-    return found
+        problems[f"{index:04d}"] = parse(ProblemSpec, data, location, context=context).build()
+    return problems
 
 
 def units(experiment: "Experiment") -> "dict[str, SampledUnit]":
-    """A unit a problem, with what was drawn as its coordinates."""
+    """One unit per problem; the drawn fields are its coordinates."""
     from sims.simulation.engine import sampler_of
     from sims.study.units import SampledUnit
 
@@ -82,14 +82,14 @@ def predict(experiment: "Experiment") -> dict[str, xr.Dataset]:
 
     problems = built(experiment)
     order = experiment.settings.get("order", "first")
-    terms = in_threads(lambda one: predict(*one, order=order), [*problems.values()])
+    terms = in_threads(lambda problem: predict(*problem, order=order), [*problems.values()])
     return dict(zip(problems, terms, strict=True))
 
 
 def effects(results: Results) -> Mapping[str, Effects]:
-    """Of every scalar term its relative gap of the two roads, simulated / predicted − 1."""
+    """Relative gap of the two roads for every scalar term, simulated / predicted − 1."""
     simulated, predicted = (
-        xr.concat([one[[*SCALARS]] for one in road.values()], "problem", coords="minimal")
+        xr.concat([terms[[*SCALARS]] for terms in road.values()], "problem", coords="minimal")
         for road in (results.estimates, results.predictions)
     )
     return {
@@ -99,7 +99,7 @@ def effects(results: Results) -> Mapping[str, Effects]:
 
 
 def parameters(results: Results) -> pd.DataFrame:
-    """What the law drew, a row a problem; seeds are left out."""
+    """Drawn parameters, one row per problem, without seeds."""
     frame = pd.DataFrame(list(results.coordinates.values()))
     return frame[[name for name in frame if frame[name].astype(str).str.len().max() < 19]]
 
@@ -108,7 +108,7 @@ def figure(experiment: "Experiment", results: Results) -> "Figure":
     """The effects of the first question against the parameters, four at most."""
     from sims import figures
 
-    statistic, asked = experiment.module("statistic"), experiment.spec.questions[0]
-    known = statistic.parameters(results).select_dtypes("number")
-    effect = statistic.effects(results)[asked.effect]
-    return figures.scatter(known.iloc[:, :4], effect.value, effect.error, asked.question)
+    statistic, question = experiment.module("statistic"), experiment.spec.questions[0]
+    columns = statistic.parameters(results).select_dtypes("number")
+    effect = statistic.effects(results)[question.effect]
+    return figures.scatter(columns.iloc[:, :4], effect.value, effect.error, question.question)

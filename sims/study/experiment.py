@@ -1,4 +1,4 @@
-"""An experiment at a fidelity: its folder, its file and its own modules."""
+"""Experiments at a fidelity: folder, file and modules."""
 
 import re
 import traceback
@@ -16,13 +16,13 @@ from sims.errors import InputError, one_of
 from sims.papers import PAPERS, paper_of
 from sims.places import CARRIED, place
 from sims.study.code import EXPERIMENTS, FIDELITIES, seed_of
-from sims.study.located import check_consent, consented, loaded, located
+from sims.study.referenced_files import check_consent, load_module, resolve_files, resolved_consent
 from sims.study.schema import ExperimentSpec, SimulationSpec
 from sims.validation import parse
 
 SEED_STRIDE = 1000
 """What one step of a seed offset adds to the seed: more than an experiment has batches."""
-MOST_SHARDS = 10_000
+MAX_SHARDS = 10_000
 
 
 @dataclass(frozen=True)
@@ -45,29 +45,29 @@ class Experiment:
 
     @property
     def name(self) -> str:
-        """The name of its folder."""
+        """The name of the experiment's folder."""
         return self.folder.resolve().name
 
     @property
     def identity(self) -> str:
-        """What its files are of: its name and the fidelity."""
+        """The experiment's name and fidelity, with which its files are sealed."""
         return f"{self.name} at {self.fidelity}"
 
     @cached_property
     def settings(self) -> dict[str, Any]:
-        """Its own settings at the fidelity."""
-        return self.spec.settings_at(self.fidelity)
+        """The experiment's settings at its fidelity."""
+        return self.spec.experiment_settings(self.fidelity)
 
     @cached_property
     def simulation(self) -> SimulationSpec:
-        """Simulation settings at the fidelity, the seed that of its questions and the offset."""
+        """Simulation settings at the fidelity; the seed follows from questions and offset."""
         seed = seed_of(self.folder) + self.seed_offset * SEED_STRIDE
         if seed >= 2**63:
             raise InputError("seed, with its offset", seed, "less than 2**63")
-        return self.spec.simulation_at(self.fidelity).model_copy(update={"seed": seed})
+        return self.spec.simulation_settings(self.fidelity).model_copy(update={"seed": seed})
 
     def module(self, name: str) -> Any:
-        """A module of its folder (simulate, predict, statistic, figure), if it is there.
+        """A module of the experiment's folder (simulate, predict, statistic, figure), or None.
 
         Of a law with a ``problem``, :mod:`sims.study.drawn` stands for one that is not.
 
@@ -79,20 +79,20 @@ class Experiment:
         """
         path = self.folder / f"{name}.py"
         if not path.is_file():
-            without = name in ("simulate", "predict", "problems", "statistic")
+            replaceable = name in ("simulate", "predict", "problems", "statistic")
             return (
                 import_module("sims.study.drawn")
-                if without and "problem" in self.spec.law
+                if replaceable and "problem" in self.spec.law
                 else None
             )
         check_consent(str(path), "code", self.allow_code)
-        return loaded(path)
+        return load_module(path)
 
     @contextmanager
-    def own_code(self) -> Iterator[None]:
-        """Errors that the experiment's own code makes of its settings are one line.
+    def code_errors(self) -> Iterator[None]:
+        """Context in which an error of the experiment's code becomes a line about its settings.
 
-        Its own are those whose innermost frame, of all that are the project's, is in its folder.
+        Such an error has its innermost frame, of all frames of the project, in the folder.
 
         Raises:
             InputError: a key is not there, or a value is of another kind than the code needs.
@@ -102,17 +102,19 @@ class Experiment:
         except InputError:
             raise
         except (LookupError, TypeError, ValueError, AttributeError, ArithmeticError) as error:
-            own, package = self.folder.resolve(), Path(__file__).resolve().parents[1]
+            folder, package = self.folder.resolve(), Path(__file__).resolve().parents[1]
             frames = traceback.extract_tb(error.__traceback__)
-            known = [(Path(f.filename).resolve(), f.lineno) for f in frames]
+            positions = [(Path(f.filename).resolve(), f.lineno) for f in frames]
             path, line = next(
-                (p, n) for p, n in reversed(known) if p.is_relative_to(own) or package in p.parents
+                (p, n)
+                for p, n in reversed(positions)
+                if p.is_relative_to(folder) or package in p.parents
             )
-            if not path.is_relative_to(own):
+            if not path.is_relative_to(folder):
                 raise
             allowed = "settings, in experiment.yaml, that this code can use"
-            got = f"{type(error).__name__}: {error}"
-            raise InputError(f"{self.folder / path.name}, line {line}", got, allowed) from error
+            message = f"{type(error).__name__}: {error}"
+            raise InputError(f"{self.folder / path.name}, line {line}", message, allowed) from error
 
 
 def experiments() -> list[str]:
@@ -132,8 +134,8 @@ def folder_of(experiment: str | Path) -> Path:
         for home in (place(EXPERIMENTS), Path(), CARRIED / EXPERIMENTS):
             if (home / experiment / "experiment.yaml").is_file():
                 return home / experiment
-    known = one_of(experiments(), experiment) or "a folder with an experiment.yaml"
-    raise InputError("experiment", str(experiment), known)
+    allowed = one_of(experiments(), experiment) or "a folder with an experiment.yaml"
+    raise InputError("experiment", str(experiment), allowed)
 
 
 def load_experiment(
@@ -157,30 +159,30 @@ def load_experiment(
     path = folder / "experiment.yaml"
     spec = parse(ExperimentSpec, read_yaml(path), str(path))
     try:
-        spec.at(fidelity)
+        spec.fidelity_changes(fidelity)
         _check(spec)
-        located(spec.law, folder, "law")
+        resolve_files(spec.law, folder, "law")
     except InputError as error:
         raise InputError(f"{path}: {error.field}", error.value, error.allowed) from None
     if allow_code is False:
         homes = [home.resolve() for home in (place(EXPERIMENTS), CARRIED / EXPERIMENTS)]
-        allow_code = consented(folder.parent.resolve() in homes)
+        allow_code = resolved_consent(folder.parent.resolve() in homes)
         check_consent(str(folder), "its code", allow_code)
     return Experiment(folder, spec, fidelity, seed_offset, allow_code)
 
 
 def _check(spec: ExperimentSpec) -> None:
     """Look at what the schema alone cannot say of an experiment, at all of its fidelities."""
-    for id, times in Counter(q.id for q in spec.questions).items():
-        if times > 1:
+    for id, count in Counter(q.id for q in spec.questions).items():
+        if count > 1:
             raise InputError("questions", id, "each id once")
     for question in spec.questions if place(PAPERS).is_dir() else ():
-        about = paper_of(question.paper)
-        listed = [claim.id for claim in (*about.claims, *about.ours)]
+        paper = paper_of(question.paper)
+        listed = [claim.id for claim in (*paper.claims, *paper.ours)]
         if (id := question.claim or question.id) not in listed:
             raise InputError(f"claim of {question.paper}", id, one_of(listed, id))
     for name in spec.fidelities:
-        _ = spec.simulation_at(name), spec.settings_at(name)
+        _ = spec.simulation_settings(name), spec.experiment_settings(name)
 
 
 def choose(config: Mapping[str, Any]) -> tuple[str, list[str], int]:
@@ -191,16 +193,16 @@ def choose(config: Mapping[str, Any]) -> tuple[str, list[str], int]:
             that cannot be used.
     """
     for key in config:
-        if key not in (known := ("fidelity", "experiment", "shards")):
-            raise InputError("--config", key, one_of(known, key))
+        if key not in (keys := ("fidelity", "experiment", "shards")):
+            raise InputError("--config", key, one_of(keys, key))
     fidelity = config.get("fidelity", "standard")
     if fidelity not in FIDELITIES:
         raise InputError("fidelity", fidelity, one_of(FIDELITIES, fidelity))
-    names, asked, shards = experiments(), config.get("experiment"), config.get("shards", 0)
-    if asked not in (None, *names):
-        raise InputError("experiment", asked, one_of(names, asked) or "none found")
-    if type(shards) is not int or not 0 <= shards <= MOST_SHARDS:
-        raise InputError("shards", shards, f"a whole number, 0 to {MOST_SHARDS}")
-    for name in names if asked is None else [asked]:
+    names, experiment, shards = experiments(), config.get("experiment"), config.get("shards", 0)
+    if experiment not in (None, *names):
+        raise InputError("experiment", experiment, one_of(names, experiment) or "none found")
+    if type(shards) is not int or not 0 <= shards <= MAX_SHARDS:
+        raise InputError("shards", shards, f"a whole number, 0 to {MAX_SHARDS}")
+    for name in names if experiment is None else [experiment]:
         load_experiment(name, fidelity)
-    return fidelity, names if asked is None else [asked], shards
+    return fidelity, names if experiment is None else [experiment], shards

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from sims.errors import InputError, one_of
 from sims.identity import digest
-from sims.study.located import located
+from sims.study.referenced_files import resolve_files
 from sims.study.stacking import Scalar
 
 if TYPE_CHECKING:
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Point:
-    """One problem of a sweep.
+    """A problem of a sweep.
 
     Attributes:
         name: its place, five digits.
@@ -57,18 +57,18 @@ def combinations(blocks: list[dict[str, Any]]) -> Iterator[dict[str, Any]]:
         axes = []
         for path, value in block.items():
             values = value if isinstance(value, list) else [value]
-            for one in values or [[]]:
-                if isinstance(one, list):
+            for item in values or [[]]:
+                if isinstance(item, list):
                     allowed = "scalars or mappings, at least one (a list as {label: …, value: […]})"
                     raise InputError(f"grid: {path}", value, allowed)
-                if isinstance(one, Mapping) and "label" not in one:
+                if isinstance(item, Mapping) and "label" not in item:
                     allowed = "a `label` in what is no scalar: it is the point's coordinate"
-                    raise InputError(f"grid: {path}", one, allowed)
+                    raise InputError(f"grid: {path}", item, allowed)
             axes.append([(path, v) for v in values])
         yield from (dict(choice) for choice in itertools.product(*axes))
 
 
-def placed(
+def resolved_point(
     labelled: dict[str, Any], paths: list[str], folder: Path
 ) -> tuple[dict[str, Scalar], dict[str, Any]]:
     """Coordinates of a problem along the paths, and the problem as its schema has it.
@@ -79,7 +79,7 @@ def placed(
         folder: of the file, where those lie that the problem names.
     """
     coordinates = {path: coordinate(labelled, path) for path in paths}
-    return coordinates, located(_without_labels(labelled), folder)
+    return coordinates, resolve_files(_without_labels(labelled), folder)
 
 
 def coordinate(problem: Mapping[str, Any], path: str) -> Scalar:
@@ -93,10 +93,10 @@ def coordinate(problem: Mapping[str, Any], path: str) -> Scalar:
 
 
 def _without_labels(value: Any) -> Any:
-    """A labelled list is the list."""
+    """The value with every labelled list replaced by the list."""
     if isinstance(value, list):
         return [_without_labels(item) for item in value]
     if not isinstance(value, Mapping):
         return value
-    rest = {key: _without_labels(item) for key, item in value.items() if key != "label"}
-    return rest["value"] if "label" in value and set(rest) == {"value"} else rest
+    fields = {key: _without_labels(item) for key, item in value.items() if key != "label"}
+    return fields["value"] if "label" in value and set(fields) == {"value"} else fields

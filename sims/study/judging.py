@@ -1,4 +1,4 @@
-"""From the results of an experiment to answers, by its own statistic."""
+"""Answers of an experiment from its results, by its statistic."""
 
 from dataclasses import replace
 
@@ -10,7 +10,7 @@ from sims.study.results import Results
 
 
 def answered(experiment: Experiment, results: Results) -> list[Answer]:
-    """One answer for every question of the file, in its order.
+    """Answers to the questions of the file, in order.
 
     Raises:
         InputError: there is no ``statistic.py`` with ``effects(results)`` and
@@ -19,14 +19,14 @@ def answered(experiment: Experiment, results: Results) -> list[Answer]:
     module, path = experiment.module("statistic"), experiment.folder / "statistic.py"
     if module is None or not (hasattr(module, "effects") and hasattr(module, "parameters")):
         raise InputError(str(path), "nothing", "effects(results) and parameters(results)")
-    with experiment.own_code():
+    with experiment.code_errors():
         families, parameters = module.effects(results), module.parameters(results)
     answers = []
     for question in experiment.spec.questions:
         if question.effect not in families:
-            where = f"{experiment.name}: questions, {question.id}, effect"
-            raise InputError(where, question.effect, one_of(families, question.effect))
-        made = answer(
+            location = f"{experiment.name}: questions, {question.id}, effect"
+            raise InputError(location, question.effect, one_of(families, question.effect))
+        result = answer(
             question,
             families[question.effect],
             parameters,
@@ -39,9 +39,9 @@ def answered(experiment: Experiment, results: Results) -> list[Answer]:
             versions=results.provenance["simulation"]["versions"],
         )
         drawing = experiment.module("problems")
-        if made.counterexample is not None and drawing and hasattr(drawing, "problem"):
-            with experiment.own_code():
-                problem = drawing.problem(experiment, made.counterexample)
-            made = replace(made, problem=problem)
-        answers.append(made)
+        if result.counterexample is not None and drawing and hasattr(drawing, "problem"):
+            with experiment.code_errors():
+                problem = drawing.problem(experiment, result.counterexample)
+            result = replace(result, problem=problem)
+        answers.append(result)
     return answers

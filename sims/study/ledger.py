@@ -28,36 +28,38 @@ def gather(fidelity: str, folder: Path) -> list[Answer]:
         InputError: nothing has been answered, a file cannot be believed, or two questions share an
             id.
     """
-    answers, always = list[Answer](), Counter[str]()
+    answers, families = list[Answer](), Counter[str]()
     for name in experiments():
-        always.update(q.paper for q in load_experiment(name).spec.questions if q.says)
+        families.update(q.paper for q in load_experiment(name).spec.questions if q.says)
         if (path := folder / name / "answers.json").exists():
-            found = read_answers(path, f"answers.json of {name} at {fidelity}")
+            recorded = read_answers(path, f"answers.json of {name} at {fidelity}")
             if (path := folder / name / "search.json").exists():
                 searched = read_answers(path, f"search.json of {name} at {fidelity}")
-                found = [_searched(one, searched) for one in found]
-            answers += found
+                recorded = [_searched(answer, searched) for answer in recorded]
+            answers += recorded
     if not answers:
         raise InputError(str(folder), "no answers", "a run: snakemake")
-    if len({one.id for one in answers}) < len(answers):
+    if len({answer.id for answer in answers}) < len(answers):
         raise InputError("questions", "an id twice", "each id once in all experiments")
-    answers = adjusted(answers, always)
+    answers = adjusted(answers, families)
     write_answers(answers, folder / "answers.json", f"answers.json of {fidelity}")
     shutil.rmtree(home := folder / "counterexamples", ignore_errors=True)
-    for one in answers:
-        if one.problem is not None:
-            text = yaml.safe_dump(one.problem, sort_keys=False, allow_unicode=True)
-            replace(text.encode(), home / f"{one.id}.yaml")
+    for answer in answers:
+        if answer.problem is not None:
+            text = yaml.safe_dump(answer.problem, sort_keys=False, allow_unicode=True)
+            replace(text.encode(), home / f"{answer.id}.yaml")
     return answers
 
 
-def _searched(one: Answer, found: list[Answer]) -> Answer:
+def _searched(original: Answer, searched: list[Answer]) -> Answer:
     """An answer with what a search found, if that was a search beside this very answer."""
-    for each in found:
-        before = dataclasses.replace(each, searched=0, least=None, problem=one.problem)
-        if before == one:
-            return each
-    return one
+    for candidate in searched:
+        unsearched = dataclasses.replace(
+            candidate, searched=0, least=None, problem=original.problem
+        )
+        if unsearched == original:
+            return candidate
+    return original
 
 
 def read_run(folder: Path, fidelity: str | None = None) -> list[Answer]:
@@ -67,5 +69,5 @@ def read_run(folder: Path, fidelity: str | None = None) -> list[Answer]:
         InputError: the file cannot be believed.
     """
     path = folder / "answers.json"
-    of = fidelity and f"answers.json of {fidelity}"
-    return read_answers(path, of) if path.is_file() else []
+    seal = fidelity and f"answers.json of {fidelity}"
+    return read_answers(path, seal) if path.is_file() else []

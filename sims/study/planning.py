@@ -1,4 +1,4 @@
-"""What a run would take, and what is impossible about it: said before any work is done."""
+"""Cost of a run, and refusal of impossible problems, before any work is done."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -21,7 +21,7 @@ operation, drawing a coordinate of a key five, a summand of the target at a key 
 POINT, COMPILATION = 0.006, 4.0
 """Seconds beside its operations that a point takes (it is built, predicted and labelled), and that
 the programs of a shape take to compile."""
-MOST_OPERATIONS = 1e17
+MAX_OPERATIONS = 1e17
 """Operations of a point, at most: three years of a core."""
 COPIES = 12
 """Arrays (head, head) of a batch's results, with those that are made on the way."""
@@ -29,7 +29,7 @@ COPIES = 12
 
 @dataclass(frozen=True)
 class Cost:
-    """What one problem takes.
+    """Computing cost of one problem.
 
     Attributes:
         shape: what its compiled program depends on; problems of one shape share the program.
@@ -78,7 +78,7 @@ def cost(spec: ProblemSpec, problem: Problem, simulation: SimulationSpec) -> Cos
         simulation: how much is sampled, at what precision.
 
     Raises:
-        InputError: it does not fit into memory, takes more than :data:`MOST_OPERATIONS`, or cannot
+        InputError: it does not fit into memory, takes more than :data:`MAX_OPERATIONS`, or cannot
             be simulated so.
     """
     task, heads, n, points = problem
@@ -91,64 +91,69 @@ def cost(spec: ProblemSpec, problem: Problem, simulation: SimulationSpec) -> Cos
     replicates = simulation.replicates_per_batch * simulation.batches
     operations = queries * heads.count + 5 * heads.dimension + shape.terms
     work = n * operations * replicates * shape.itemsize / 4
-    if work > MOST_OPERATIONS:
-        got = f"{n:,} keys x {queries} queries x {heads.count} heads x {replicates:,} replicates"
-        lasts = _time(work / RATE / cores)
-        allowed = f"at most {MOST_OPERATIONS:g} operations; this takes {work:.2g}, {lasts}"
-        raise InputError("n", got, f"{allowed} on {cores} cores")
-    kept = queries if simulation.keep_queries else 1
-    results = 8 * COPIES * kept * heads.count**2 * simulation.batches
+    if work > MAX_OPERATIONS:
+        request = (
+            f"{n:,} keys x {queries} queries x {heads.count} heads x {replicates:,} replicates"
+        )
+        duration = _time(work / RATE / cores)
+        allowed = f"at most {MAX_OPERATIONS:g} operations; this takes {work:.2g}, {duration}"
+        raise InputError("n", request, f"{allowed} on {cores} cores")
+    stored_queries = queries if simulation.keep_queries else 1
+    results = 8 * COPIES * stored_queries * heads.count**2 * simulation.batches
     working = spec.footprint() + plan.bytes_per_device * cores
     check_fits(working + results)
     return Cost((shape, str(spec.heads.kernel), spec.design.kind), work, working, results)
 
 
 def described(
-    found: Sequence[Cost], simulation: SimulationSpec, counts: Sequence[int] = (1,)
+    costs: Sequence[Cost], simulation: SimulationSpec, counts: Sequence[int] = (1,)
 ) -> list[str]:
     """Lines for people: how many points and replicates, and about how much time and memory.
 
     Args:
-        found: the cost of a point of each class.
+        costs: the cost of a point of each class.
         simulation: how much is sampled.
         counts: points of each class.
     """
-    batches, each, cores = simulation.batches, simulation.replicates_per_batch, host_devices()
+    batches, size, cores = simulation.batches, simulation.replicates_per_batch, host_devices()
     points = sum(counts)
-    shapes = len({c.shape for c in found})
+    shapes = len({c.shape for c in costs})
     fixed = COMPILATION * shapes + POINT * points
-    seconds = sum(c.work * k for c, k in zip(found, counts, strict=True)) / RATE / cores
-    most = simulation.max_batches or batches
-    replicates, lasts = f"{batches * each:,} a point ({batches} batches of {each})", ""
-    if most > batches and simulation.rel_mcse is not None:
-        replicates += f", up to {most * each:,} until precise"
-        lasts = f", up to {_time(fixed + seconds * most / batches)}"
-    worst = max((c.working + c.results for c in found), default=0)
+    seconds = sum(c.work * k for c, k in zip(costs, counts, strict=True)) / RATE / cores
+    limit = simulation.max_batches or batches
+    replicates, longest = (
+        f"{batches * size:,} a point ({batches} batches of {size})",
+        "",
+    )
+    if limit > batches and simulation.rel_mcse is not None:
+        replicates += f", up to {limit * size:,} until precise"
+        longest = f", up to {_time(fixed + seconds * limit / batches)}"
+    worst = max((c.working + c.results for c in costs), default=0)
     return [
         f"points       {points}, at most {shapes} compile shapes",
         f"replicates   {replicates}",
-        f"time         about {_time(fixed + seconds)}{lasts} on {cores} cores",
+        f"time         about {_time(fixed + seconds)}{longest} on {cores} cores",
         f"memory       about {gibibytes(worst)} of {gibibytes(memory())}",
     ]
 
 
 @contextmanager
-def named(name: str, coordinates: Mapping[str, object]) -> Iterator[None]:
-    """Errors say at which point they happened."""
+def point_errors(name: str, coordinates: Mapping[str, object]) -> Iterator[None]:
+    """Context in which errors name the point where they happen."""
     try:
         yield
     except InputError as error:
-        where = ", ".join(f"{path}: {value}" for path, value in coordinates.items())
-        where = where if len(where) <= 120 else where[:117] + "..."
-        field = f"point {name} ({where or 'the base problem'}): {error.field}"
+        location = ", ".join(f"{path}: {value}" for path, value in coordinates.items())
+        location = location if len(location) <= 120 else location[:117] + "..."
+        field = f"point {name} ({location or 'the base problem'}): {error.field}"
         raise type(error)(field, error.value, error.allowed) from error
 
 
 def check_fits(size: int) -> None:
     """Raise InputError where so many bytes are more than the machine's memory."""
     if size > memory():
-        got = f"about {gibibytes(size)} of results and working memory"
-        raise InputError("problem", got, f"{gibibytes(memory())}, the memory of this machine")
+        request = f"about {gibibytes(size)} of results and working memory"
+        raise InputError("problem", request, f"{gibibytes(memory())}, the memory of this machine")
 
 
 def _time(seconds: float) -> str:

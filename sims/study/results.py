@@ -29,7 +29,7 @@ Coordinates = Mapping[str, Mapping[str, Scalar]]
 
 @dataclass(frozen=True)
 class Results:
-    """Both roads of one experiment.
+    """Simulated and predicted terms of one experiment.
 
     Attributes:
         experiment: its name.
@@ -60,21 +60,21 @@ class Results:
         return f"Results({self.experiment} at {self.fidelity}, {len(self.estimates)} points)"
 
     @classmethod
-    def load(cls, folder: Path, settings: Mapping[str, Any], whose: str) -> "Results":
+    def load(cls, folder: Path, settings: Mapping[str, Any], identity: str) -> "Results":
         """Read the two roads' files.
 
         Args:
             folder: with simulation.nc and theory.nc.
             settings: of the experiment at its fidelity.
-            whose: the experiment and the fidelity that both have to be of, "house at smoke".
+            identity: experiment and fidelity that both files must have, "house at smoke".
 
         Raises:
             InputError: a file cannot be believed (:mod:`sims.files`), or theory's problem or points
                 are not the simulation's. Off the grid theory may have others.
         """
         simulation, theory = folder / "simulation.nc", folder / "theory.nc"
-        simulated = read(simulation, f"simulation.nc of {whose}")
-        predicted = read(theory, f"theory.nc of {whose}")
+        simulated = read(simulation, f"simulation.nc of {identity}")
+        predicted = read(theory, f"theory.nc of {identity}")
         origin, source = (json.loads(d.attrs["provenance"]) for d in (simulated, predicted))
         if origin["problem"] != source["problem"]:
             allowed = f"the problem of {simulation}: predict or simulate again"
@@ -100,7 +100,7 @@ class Results:
     @property
     def replicates(self) -> int:
         """Replicates behind every point: the fewest of them."""
-        return min(int(one.attrs.get("replicates", 0)) for one in self.estimates.values())
+        return min(int(terms.attrs.get("replicates", 0)) for terms in self.estimates.values())
 
 
 def assembled(
@@ -109,7 +109,7 @@ def assembled(
     provenance: Mapping[str, Any],
     variables: Mapping[str, Words] | None = None,
 ) -> xr.Dataset:
-    """One road's results as they stand in memory and in the file.
+    """Labelled results of one road, as in the file.
 
     Args:
         data: point's name to its dataset.
@@ -124,20 +124,20 @@ def assembled(
     )
 
 
-def write(data: xr.Dataset, path: str | Path, of: str) -> None:
-    """Write one road's results as netCDF, sealed as what they are ``of`` (:mod:`sims.files`)."""
+def write(data: xr.Dataset, path: str | Path, identity: str) -> None:
+    """Write one road's results as netCDF, sealed with their ``identity`` (:mod:`sims.files`)."""
     netcdf = io.BytesIO()
     data.to_netcdf(netcdf, engine="h5netcdf")
-    files.write(netcdf.getvalue(), path, of)
+    files.write(netcdf.getvalue(), path, identity)
 
 
-def read(path: str | Path, of: str | None = None) -> xr.Dataset:
-    """One road's results in memory.
+def read(path: str | Path, identity: str | None = None) -> xr.Dataset:
+    """Results of one road, read into memory.
 
     Raises:
-        InputError: the file is not there, is damaged, or is not what it has to be ``of``.
+        InputError: the file is not there, is damaged, or has another ``identity``.
     """
-    with xr.open_dataset(io.BytesIO(files.read(path, of)), engine="h5netcdf") as data:
+    with xr.open_dataset(io.BytesIO(files.read(path, identity)), engine="h5netcdf") as data:
         return data.load()
 
 

@@ -1,4 +1,4 @@
-"""Both roads for the problem of one grid point, as the experiment file's settings ask for them."""
+"""Terms of one problem by both roads, under the settings of a file."""
 
 from collections.abc import Callable
 from pathlib import Path

@@ -24,7 +24,7 @@ from sims.study.describing import read_variables
 from sims.study.experiment import Experiment, load_experiment
 from sims.study.judging import answered
 from sims.study.ledger import read_run
-from sims.study.located import located
+from sims.study.referenced_files import resolve_files
 from sims.study.results import Coordinates, Results, assembled, write
 
 ONE_CORE = {"NPROC": "1", "SIMS_HOST_DEVICES": "1"}
@@ -33,7 +33,7 @@ ONE_CORE = {"NPROC": "1", "SIMS_HOST_DEVICES": "1"}
 
 @dataclass(frozen=True)
 class Outcome:
-    """What a run of one experiment came to.
+    """Results and answers of one experiment's run.
 
     Attributes:
         experiment: it, at its fidelity.
@@ -97,7 +97,7 @@ def predict(experiment: Experiment, output: Path) -> None:
     module, path = experiment.module("predict"), experiment.folder / "predict.py"
     if module is None or not hasattr(module, "predict"):
         raise InputError(str(path), "nothing", "a module with predict(experiment)")
-    with experiment.own_code():
+    with experiment.code_errors():
         predictions = module.predict(experiment)
     coordinates = {name: unit.coordinates for name, unit in units_of(experiment).items()}
     _write_road(experiment, "theory", predictions, coordinates, output)
@@ -131,24 +131,24 @@ def simulate(
     from sims.study.units import Simulation
 
     simulation, theory = Simulation(experiment, output, progress), output.with_name("theory.nc")
-    units, done = simulation.units, set[str | None]()
+    units, finished = simulation.units, set[str | None]()
     names = list(units)[part[0] - 1 :: part[1]]
-    left = [name for name in names if not simulation.path(name).exists()]
-    apart = [name for name in left if units[name].on_one_core] if processes > 1 else []
-    tasks: list[tuple[Any, ...]] = [(replace(experiment), output, name) for name in apart]
-    if predicting and processes > 1 and left:
+    unfinished = [name for name in names if not simulation.path(name).exists()]
+    host_units = [name for name in unfinished if units[name].on_one_core] if processes > 1 else []
+    tasks: list[tuple[Any, ...]] = [(replace(experiment), output, name) for name in host_units]
+    if predicting and processes > 1 and unfinished:
         tasks.insert(0, (replace(experiment), theory, None))
-    others = [name for name in names if name not in apart]
-    count = processes - bool(set(left) - set(apart)) if apart else 1
-    calls = [delayed(_worker)(ONE_CORE if apart else {}, *task) for task in tasks]
+    device_units = [name for name in names if name not in host_units]
+    count = processes - bool(set(unfinished) - set(host_units)) if host_units else 1
+    calls = [delayed(_worker)(ONE_CORE if host_units else {}, *task) for task in tasks]
     with closing(Parallel(count, batch_size=1, return_as="generator_unordered")(calls)) as work:
-        estimates = {name: simulation.begun(name) for name in others}
+        estimates = {name: simulation.batches_of(name) for name in device_units}
         # What is wrong with a point, or kills its process, is met here again.
         with suppress(Exception):
-            done.update(work)
-    estimates = {name: estimates.get(name) or simulation.begun(name) for name in names}
-    _say(experiment, f"simulation {len(names)}/{len(units)}")
-    if predicting and None not in done:
+            finished.update(work)
+    estimates = {name: estimates.get(name) or simulation.batches_of(name) for name in names}
+    _log(experiment, f"simulation {len(names)}/{len(units)}")
+    if predicting and None not in finished:
         predict(experiment, theory)
     if part != (1, 1):
         return
@@ -157,19 +157,19 @@ def simulate(
 
 
 def _worker(
-    more: Mapping[str, str], experiment: Experiment, output: Path, name: str | None
+    environment: Mapping[str, str], experiment: Experiment, output: Path, name: str | None
 ) -> str | None:
     """Keep a point of an experiment where the run looks, or predict; in a process of its own."""
     from threadpoolctl import threadpool_limits
 
-    os.environ.update(more)  # before anything sets up JAX
+    os.environ.update(environment)  # before anything sets up JAX
     from sims.study.units import Simulation
 
     with threadpool_limits(1):
         if name is None:
             predict(experiment, output)
         else:
-            Simulation(experiment, output).begun(name)
+            Simulation(experiment, output).batches_of(name)
     return name
 
 
@@ -230,16 +230,16 @@ def results_of(experiment: Experiment, folder: Path) -> Results:
 
 def _check_settings(experiment: Experiment, data: xr.Dataset, path: Path) -> None:
     """Refuse a road's file of another problem, seed or setting than the experiment has now."""
-    before, road = json.loads(data.attrs["provenance"]).get("settings", {}), path.stem
+    recorded, road = json.loads(data.attrs["provenance"]).get("settings", {}), path.stem
     for key, value in _settings(experiment, road).items():
-        if before.get(key, value) != value:
+        if recorded.get(key, value) != value:
             allowed = f"{value}, as {experiment.folder / 'experiment.yaml'} has it: {road} again"
-            raise InputError(str(path), f"{key} {before[key]}", allowed)
+            raise InputError(str(path), f"{key} {recorded[key]}", allowed)
 
 
 def _settings(experiment: Experiment, road: str) -> dict[str, Any]:
-    """What decides the numbers of a road, beside code: its problems, as a digest, and settings."""
-    law = located(experiment.spec.law, experiment.folder)
+    """Settings and problem digest that, with the code, determine the numbers of a road."""
+    law = resolve_files(experiment.spec.law, experiment.folder)
     problem = digest(experiment.settings, experiment.simulation.seed, law)
     settings = experiment.simulation.model_dump(mode="json") if road == "simulation" else {}
     return {"problem": problem, **settings}
@@ -255,12 +255,12 @@ def _final(experiment: Experiment, results: Results, folder: Path) -> list[Answe
     """
     path = folder / "answers.json"
     answers = read_answers(path, f"answers.json of {experiment.identity}")
-    if {one.results for one in answers} != {results.digest}:
+    if {answer.results for answer in answers} != {results.digest}:
         allowed = "those on the results beside it: judge again"
         raise InputError(str(path), "answers on other results", allowed)
     ledger = read_run(folder.parent, experiment.fidelity)
-    adjusted = [one for one in ledger if one.experiment == experiment.name]
-    keys = [{(a.id, a.p_value, a.results) for a in found} for found in (answers, adjusted)]
+    adjusted = [answer for answer in ledger if answer.experiment == experiment.name]
+    keys = [{(a.id, a.p_value, a.results) for a in group} for group in (answers, adjusted)]
     return adjusted if keys[0] == keys[1] else answers
 
 
@@ -287,9 +287,9 @@ def _write_road(
         "seed": experiment.simulation.seed,
         **provenance.replicates(data.values()),
     }
-    whole = assembled(data, coordinates, origin, read_variables(experiment.folder))
-    write(whole, output, f"{road}.nc of {experiment.identity}")
+    labelled = assembled(data, coordinates, origin, read_variables(experiment.folder))
+    write(labelled, output, f"{road}.nc of {experiment.identity}")
 
 
-def _say(experiment: Experiment, line: str) -> None:
+def _log(experiment: Experiment, line: str) -> None:
     print(f"{experiment.name}: {line}", file=sys.stderr)

@@ -15,7 +15,7 @@ from sims.validation import Strict, parse
 
 
 class SimulationSpec(Strict):
-    """How much to simulate."""
+    """Size and precision of a simulation."""
 
     seed: int = Field(default=0, ge=0, lt=2**63)
     replicates_per_batch: int = Field(default=32, ge=2)
@@ -43,7 +43,7 @@ class SimulationSpec(Strict):
     )
 
     @model_validator(mode="after")
-    def _limit_is_no_less(self) -> "SimulationSpec":
+    def _limit_covers_batches(self) -> "SimulationSpec":
         """The most batches are no fewer than the least."""
         if self.max_batches is not None and self.max_batches < self.batches:
             raise InputError("max_batches", self.max_batches, f"at least batches = {self.batches}")
@@ -51,7 +51,7 @@ class SimulationSpec(Strict):
 
 
 class TheorySpec(Strict):
-    """Which theory to compute."""
+    """Order and accuracy of theory."""
 
     order: Literal["first", "exact", "auto", "none"] = Field(
         default="first",
@@ -74,15 +74,15 @@ class Range(Strict):
     at_most: float | None = None
 
     @model_validator(mode="after")
-    def _holds_something(self) -> "Range":
+    def _bounds_are_ordered(self) -> "Range":
         """A range has a bound, and something between two."""
         low, high = self.at_least, self.at_most
         if (low is None and high is None) or (low is not None and high is not None and low > high):
             raise InputError("range", [low, high], "at_least, at_most or both, in this order")
         return self
 
-    def holds(self, value: Any) -> Any:
-        """Whether a number, or each of an array, is in the range."""
+    def contains(self, value: Any) -> Any:
+        """Truth value of a number, or of each in an array, being in the range."""
         low = -inf if self.at_least is None else self.at_least
         return (low <= value) & (value <= (inf if self.at_most is None else self.at_most))
 
@@ -132,14 +132,14 @@ class QuestionSpec(Strict):
 
 
 class FidelitySpec(Strict):
-    """What a fidelity changes: settings of simulation and experiment."""
+    """Changes that a fidelity makes to settings of simulation and experiment."""
 
     simulation: dict[str, Any] = Field(default_factory=dict)
     settings: dict[str, Any] = Field(default_factory=dict)
 
 
 class ExperimentSpec(Strict):
-    """One experiment: questions asked of the problems that a law draws."""
+    """An experiment: questions asked of the problems that a law draws."""
 
     title: str
     paper: str = Field(default=MAIN, description="arXiv id of the paper whose claims are asked")
@@ -161,31 +161,34 @@ class ExperimentSpec(Strict):
         """A question that names no paper is one of the experiment's."""
         if not isinstance(data, dict) or "paper" not in data:
             return data
-        asked = data.get("questions")
-        if not isinstance(asked, list):
+        questions = data.get("questions")
+        if not isinstance(questions, list):
             return data
         paper = {"paper": data["paper"]}
-        return {**data, "questions": [paper | q if isinstance(q, dict) else q for q in asked]}
+        return {**data, "questions": [paper | q if isinstance(q, dict) else q for q in questions]}
 
-    def at(self, fidelity: str) -> FidelitySpec:
+    def fidelity_changes(self, fidelity: str) -> FidelitySpec:
         """The settings of a fidelity."""
         if fidelity not in self.fidelities:
             raise InputError("fidelity", fidelity, one_of(self.fidelities, fidelity))
         return self.fidelities[fidelity]  # type: ignore[index]
 
-    def simulation_at(self, fidelity: str) -> SimulationSpec:
+    def simulation_settings(self, fidelity: str) -> SimulationSpec:
         """Simulation settings with the fidelity's changes."""
-        changed = self.simulation.model_dump(exclude_unset=True) | self.at(fidelity).simulation
+        changed = (
+            self.simulation.model_dump(exclude_unset=True)
+            | self.fidelity_changes(fidelity).simulation
+        )
         return parse(SimulationSpec, changed, f"fidelities.{fidelity}.simulation")
 
-    def settings_at(self, fidelity: str) -> dict[str, Any]:
+    def experiment_settings(self, fidelity: str) -> dict[str, Any]:
         """The experiment's own settings with the fidelity's changes.
 
         Raises:
             InputError: the fidelity changes a setting that the experiment does not have.
         """
-        changes = self.at(fidelity).settings
+        changes = self.fidelity_changes(fidelity).settings
         for name in changes.keys() - self.settings.keys():
-            known = one_of(self.settings, name) or "nothing: there are no settings to change"
-            raise InputError(f"fidelities.{fidelity}.settings", name, known)
+            allowed = one_of(self.settings, name) or "nothing: there are no settings to change"
+            raise InputError(f"fidelities.{fidelity}.settings", name, allowed)
         return self.settings | changes

@@ -42,15 +42,15 @@ def search(experiment: Experiment, output: Path) -> list[Answer]:
     results = results_of(experiment, output.parent)
     path = output.with_name("answers.json")
     answers = read_answers(path, f"{path.name} of {experiment.identity}")
-    of = {question.id: question for question in experiment.spec.questions}
-    found = [
-        searched(experiment, results, of[one.id], one)
-        if of[one.id].search and one.counterexample is None
-        else one
-        for one in answers
+    questions = {question.id: question for question in experiment.spec.questions}
+    outcomes = [
+        searched(experiment, results, questions[answer.id], answer)
+        if questions[answer.id].search and answer.counterexample is None
+        else answer
+        for answer in answers
     ]
-    write_answers(found, output, f"{output.name} of {experiment.identity}")
-    return found
+    write_answers(outcomes, output, f"{output.name} of {experiment.identity}")
+    return outcomes
 
 
 def searched(
@@ -62,43 +62,43 @@ def searched(
     (Storn & Price 1997) goes on from the worst: it moves what the law draws from a list or a span,
     in the unit cube of its quantiles, and takes the seeds from one of them.
     """
-    own = _module(experiment, "search", ("theory", "problem"))
+    search_module = _module(experiment, "search", ("theory", "problem"))
     statistic = _module(experiment, "statistic", ("effects", "parameters"))
-    drawn, numbers = results.predictions["law"], len(results.estimates)
-    with experiment.own_code():
-        least = effects_by_theory(statistic, results, question)
-    order = [int(k) for k in least.argsort() if np.isfinite(least[k])][:STARTS]
-    law = Law({k: how for k, how in (experiment.spec.law or {}).items() if k != "text"})
-    starts = [_fields(law, drawn.isel(number=k), answer.seed, k) for k in order]
-    count = int(np.isfinite(least[numbers:]).sum())
+    predictions, numbers = results.predictions["law"], len(results.estimates)
+    with experiment.code_errors():
+        effects = effects_by_theory(statistic, results, question)
+    order = [int(k) for k in effects.argsort() if np.isfinite(effects[k])][:STARTS]
+    law = Law({k: v for k, v in (experiment.spec.law or {}).items() if k != "text"})
+    starts = [_fields(law, predictions.isel(number=k), answer.seed, k) for k in order]
+    count = int(np.isfinite(effects[numbers:]).sum())
     if not starts:
         return answer
-    best, fields = float(least[order[0]]), starts[0]
+    best, fields = float(effects[order[0]]), starts[0]
     if best > 0 and len(starts) == STARTS:
         first = min(results.estimates)
         small = replace(results, estimates={first: results.estimates[first]})
-        sample, tried = drawn.isel(number=[0]), list[float]()
+        sample, tried = predictions.isel(number=[0]), list[float]()
 
-        def at(place: np.ndarray) -> dict[str, Any]:
+        def moved_fields(place: np.ndarray) -> dict[str, Any]:
             return law.moved(starts[min(int(place[0] * STARTS), STARTS - 1)], place[1:])
 
         def effect(place: np.ndarray) -> float:
-            theory = own.theory(experiment, at(place))
+            theory = search_module.theory(experiment, moved_fields(place))
             if theory is None:
                 return np.inf
-            two = xr.concat([sample, theory.expand_dims("number")], "number")
-            of_two = replace(small, predictions={"law": two})
-            tried.append(float(effects_by_theory(statistic, of_two, question)[-1]))
+            pair = xr.concat([sample, theory.expand_dims("number")], "number")
+            pair_results = replace(small, predictions={"law": pair})
+            tried.append(float(effects_by_theory(statistic, pair_results, question)[-1]))
             return tried[-1]
 
         places = [np.r_[(k + 0.5) / STARTS, law.quantiles(s)] for k, s in enumerate(starts)]
-        most = SMOKE if experiment.fidelity == "smoke" else question.search
-        with experiment.own_code():
-            found = differential_evolution(
+        limit = SMOKE if experiment.fidelity == "smoke" else question.search
+        with experiment.code_errors():
+            optimum = differential_evolution(
                 effect,
                 [(0, 1)] * len(places[0]),
                 init=np.clip(places, 0, 1),
-                maxiter=most // STARTS - 1,
+                maxiter=limit // STARTS - 1,
                 tol=0,
                 polish=False,
                 updating="deferred",
@@ -106,13 +106,13 @@ def searched(
                 rng=np.random.default_rng([SEED, answer.seed]),
             )
         count += int(np.isfinite(tried).sum())
-        if found.fun < best:
-            best, fields = float(found.fun), at(found.x)
-    made = replace(answer, searched=count, least=best)
+        if optimum.fun < best:
+            best, fields = float(optimum.fun), moved_fields(optimum.x)
+    result = replace(answer, searched=count, least=best)
     if best > 0:
-        return made
-    with experiment.own_code():
-        return replace(made, problem=own.problem(experiment, fields))
+        return result
+    with experiment.code_errors():
+        return replace(result, problem=search_module.problem(experiment, fields))
 
 
 def effects_by_theory(
@@ -120,22 +120,22 @@ def effects_by_theory(
 ) -> np.ndarray:
     """Theory's effects, inf where it is out of its range or the question is not asked, (M,)."""
     effects = statistic.effects(results)[question.effect]
-    where = question.restrict.where if question.restrict else {}
-    asked, call = chosen(statistic.parameters(results), where), foreseen(effects)
-    if not len(call):
+    conditions = question.restrict.where if question.restrict else {}
+    mask, calls = chosen(statistic.parameters(results), conditions), foreseen(effects)
+    if not len(calls):
         allowed = "0, of effects that are no shares or that theory does not predict"
         raise InputError(f"questions, {question.id}, search", question.search, allowed)
-    return np.where(asked & np.isin(call, (-1, 1)), effects.predicted, np.inf)
+    return np.where(mask & np.isin(calls, (-1, 1)), effects.predicted, np.inf)
 
 
-def _fields(law: Law, drawn: xr.Dataset, seed: int, number: int) -> dict[str, Any]:
-    """What the law drew for a problem, before anything was solved."""
-    return law.draw(seed, number, int(drawn.get("rejected", 0)))
+def _fields(law: Law, prediction: xr.Dataset, seed: int, number: int) -> dict[str, Any]:
+    """Fields that the law drew for a problem, before any was solved for."""
+    return law.draw(seed, number, int(prediction.get("rejected", 0)))
 
 
-def _module(experiment: Experiment, name: str, needed: tuple[str, ...]) -> ModuleType:
+def _module(experiment: Experiment, name: str, functions: tuple[str, ...]) -> ModuleType:
     module = experiment.module(name)
-    if module is None or not all(hasattr(module, each) for each in needed):
+    if module is None or not all(hasattr(module, function) for function in functions):
         path = experiment.folder / f"{name}.py"
-        raise InputError(str(path), "nothing", f"a module with {' and '.join(needed)}")
+        raise InputError(str(path), "nothing", f"a module with {' and '.join(functions)}")
     return module

@@ -30,24 +30,26 @@ from sims.problem import (
     redundant_views,
 )
 from sims.runtime import memory
-from sims.study import own_parts
-from sims.study.own_parts import PythonChoice
+from sims.study import python_parts
+from sims.study.python_parts import PythonChoice
 from sims.validation import Strict
 from sims.weights import FACTORIES, WeightRule
 
 
-def _union(registry: Mapping[str, Any], label: str, given: tuple[str, ...], *others: Any) -> Any:
+def _union(
+    registry: Mapping[str, Any], label: str, size_names: tuple[str, ...], *models: Any
+) -> Any:
     """A union of models told apart by ``kind``: one for each entry, fields from its signature."""
     members = []
     for kind, factory in registry.items():
         fields: dict[str, Any] = {"kind": (Literal[kind], ...)}
         for name, parameter in inspect.signature(factory).parameters.items():
-            if name in given:
+            if name in size_names:
                 continue
             required = parameter.default is inspect.Parameter.empty
             fields[name] = (_in_files(parameter.annotation), ... if required else parameter.default)
         members.append(create_model(f"{label}_{kind}", __base__=Strict, **fields))
-    return Annotated[reduce(or_, [*members, *others]), Field(discriminator="kind")]
+    return Annotated[reduce(or_, [*members, *models]), Field(discriminator="kind")]
 
 
 def _in_files(annotation: Any) -> Any:
@@ -70,18 +72,18 @@ def _arguments(choice: BaseModel) -> dict[str, Any]:
     return {name: getattr(choice, name) for name in type(choice).model_fields if name != "kind"}
 
 
-def _made(registry: Mapping[str, Any], choice: Any, own: Any, **given: int) -> Any:
-    """What an entry of the registry, or else a file of Python, makes of a choice."""
+def _build_choice(registry: Mapping[str, Any], choice: Any, from_python: Any, **sizes: int) -> Any:
+    """The part of a problem that a choice stands for, from the registry or a Python file."""
     if isinstance(choice, PythonChoice):
-        return own(choice, **given)
-    make = registry[choice.kind]
-    known = inspect.signature(make).parameters
-    sizes = {name: value for name, value in given.items() if name in known}
-    return make(**sizes, **_arguments(choice))
+        return from_python(choice, **sizes)
+    factory = registry[choice.kind]
+    parameters = inspect.signature(factory).parameters
+    accepted = {name: value for name, value in sizes.items() if name in parameters}
+    return factory(**accepted, **_arguments(choice))
 
 
 def _redundant_views(noise: float, correlation: float = 0.0) -> None:
-    """Stands for :func:`sims.problem.redundant_views`, which makes design and frames together."""
+    """Signature of :func:`sims.problem.redundant_views`, which makes design and frames together."""
 
 
 if TYPE_CHECKING:  # the unions exist only at run time
@@ -138,7 +140,7 @@ class HeadsSpec(Strict):
         """The kernel's name, or the kernel or weight rule made."""
         if isinstance(self.kernel, str):
             return self.kernel
-        return _made(FACTORIES, self.kernel, own_parts.kernel)
+        return _build_choice(FACTORIES, self.kernel, python_parts.kernel)
 
 
 def gibibytes(count: float) -> str:
@@ -147,7 +149,7 @@ def gibibytes(count: float) -> str:
 
 
 class Problem(NamedTuple):
-    """What both roads take."""
+    """The problem that both roads take."""
 
     task: Task
     heads: Heads
@@ -215,33 +217,35 @@ class ProblemSpec(Strict):
         heads, design, target = self.heads, self.design, self.target
         law: Design
         queries: Any = QUERIES[self.queries.kind](self.dimension, **_arguments(self.queries))
-        m = _made(TARGETS, target, own_parts.target, dimension=self.dimension)
+        m = _build_choice(TARGETS, target, python_parts.target, dimension=self.dimension)
         if design.kind == "redundant_views":
             for name in ("frames", "key_frames"):
-                if (own := getattr(heads, name)) is not None:
-                    raise InputError(f"heads.{name}", own.kind, "nothing (views set the frames)")
+                if (choice := getattr(heads, name)) is not None:
+                    raise InputError(f"heads.{name}", choice.kind, "nothing (views set the frames)")
             law, frames = redundant_views(
                 self.dimension, heads.count, heads.width, **_arguments(design)
             )
-            extra = law.dimension - self.dimension
-            m = m.padded(extra)
-            queries = np.pad(np.asarray(queries), ((0, 0), (0, extra)))
+            padding = law.dimension - self.dimension
+            m = m.padded(padding)
+            queries = np.pad(np.asarray(queries), ((0, 0), (0, padding)))
         else:
             if heads.frames is None:
                 raise InputError("heads.frames", None, ", ".join(FRAMES))
-            law = _made(
-                {**DESIGNS, **SEQUENCES}, design, own_parts.design, dimension=self.dimension
+            law = _build_choice(
+                {**DESIGNS, **SEQUENCES}, design, python_parts.design, dimension=self.dimension
             )
             if law.dimension != self.dimension:
                 raise InputError("design.dimension", law.dimension, f"{self.dimension}")
             frames = self._frames(heads.frames)
-        of_keys = None if heads.key_frames is None else self._frames(heads.key_frames, KEYS_APART)
-        made = Heads(frames, heads.rule(), heads.bandwidth, of_keys)
-        return Problem(Task(law, m, self.noise_sd), made, self.n, queries)
+        key_frames = (
+            None if heads.key_frames is None else self._frames(heads.key_frames, KEYS_APART)
+        )
+        ensemble = Heads(frames, heads.rule(), heads.bandwidth, key_frames)
+        return Problem(Task(law, m, self.noise_sd), ensemble, self.n, queries)
 
-    def _frames(self, choice: Any, apart: int = 0) -> Any:
-        """The frames of a choice, its seed with the bits ``apart`` flipped."""
-        words = _arguments(choice)
-        if isinstance(words.get("seed"), int):
-            words["seed"] ^= apart
-        return FRAMES[choice.kind](self.dimension, self.heads.count, self.heads.width, **words)
+    def _frames(self, choice: Any, seed_mask: int = 0) -> Any:
+        """The frames of a choice, its seed with the bits ``seed_mask`` flipped."""
+        arguments = _arguments(choice)
+        if isinstance(arguments.get("seed"), int):
+            arguments["seed"] ^= seed_mask
+        return FRAMES[choice.kind](self.dimension, self.heads.count, self.heads.width, **arguments)

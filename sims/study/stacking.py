@@ -27,7 +27,7 @@ Scalar = str | float | int | bool | None
 def stack(
     data: Mapping[str, xr.Dataset], coordinates: Mapping[str, Mapping[str, Scalar]]
 ) -> xr.Dataset:
-    """One dataset of all points.
+    """The datasets of all points as one.
 
     Args:
         data: point's name to its dataset. A variable has the same dimensions at all points.
@@ -53,22 +53,22 @@ def stack(
                 shared[str(key)] = _longer(str(key), shared.get(str(key), variable), variable)
             else:
                 varying.setdefault(str(key), {})[name] = variable
-    padded = {key: _padded(key, of, list(data), sizes) for key, of in varying.items()}
+    padded = {key: _padded(key, by_point, list(data), sizes) for key, by_point in varying.items()}
     # What has the name of another variable's dimension would be taken for its coordinate.
     renamed = {key: f"{key}_value" for key in padded if key in sizes}
     for key in renamed:
         padded[key].attrs["path"] = key
     variables = {renamed.get(key, key): variable for key, variable in padded.items()}
     stacked = xr.Dataset(variables, {POINT: list(data), **shared})
-    own = [coordinates.get(name, {}) for name in data]
-    paths = list(dict.fromkeys(path for point in own for path in point))
+    point_coordinates = [coordinates.get(name, {}) for name in data]
+    paths = list(dict.fromkeys(path for point in point_coordinates for path in point))
     names = short_names(paths, {*map(str, stacked.variables), *map(str, stacked.dims)})
-    columns = {path: column([point.get(path) for point in own]) for path in paths}
+    columns = {path: column([point.get(path) for point in point_coordinates]) for path in paths}
     labels = {name: (POINT, columns[path], {"path": path}) for path, name in names.items()}
     stacked = stacked.assign_coords(labels)
     stacked.attrs["structure"] = json.dumps([_structure(d) for d in data.values()])
     stacked.attrs["renamed"] = json.dumps(renamed)
-    longest = _longest_line(own, paths)
+    longest = _longest_line(point_coordinates, paths)
     return stacked if longest is None else stacked.swap_dims({POINT: names[longest]})
 
 
@@ -77,15 +77,15 @@ def unstack(stacked: xr.Dataset) -> dict[str, xr.Dataset]:
     structures = json.loads(stacked.attrs["structure"])
     renamed = json.loads(stacked.attrs.get("renamed", "{}"))
     points = {}
-    for place, (name, structure) in enumerate(zip(stacked[POINT].values, structures, strict=True)):
+    for index, (name, structure) in enumerate(zip(stacked[POINT].values, structures, strict=True)):
         sizes, variables = structure["sizes"], {}
         for key in structure["variables"]:
-            whole = stacked.variables[renamed.get(key, key)]
-            corner = tuple(slice(sizes[d]) for d in whole.dims[1:])
-            variables[key] = (whole.dims[1:], whole.values[place][corner], whole.attrs)
+            variable = stacked.variables[renamed.get(key, key)]
+            corner = tuple(slice(sizes[d]) for d in variable.dims[1:])
+            variables[key] = (variable.dims[1:], variable.values[index][corner], variable.attrs)
         for key in structure["coordinates"]:
-            whole = stacked.variables[key]
-            variables[key] = (key, whole.values[: sizes[key]], whole.attrs)
+            variable = stacked.variables[key]
+            variables[key] = (key, variable.values[: sizes[key]], variable.attrs)
         points[str(name)] = xr.Dataset(variables, attrs=structure["attributes"])
     return points
 
@@ -99,9 +99,9 @@ def _structure(dataset: xr.Dataset) -> dict[str, object]:
     }
 
 
-def _longer(key: str, known: xr.Variable, variable: xr.Variable) -> xr.Variable:
+def _longer(key: str, current: xr.Variable, variable: xr.Variable) -> xr.Variable:
     """The longer of two coordinates, of which the other is the beginning."""
-    longer, shorter = (known, variable) if known.size >= variable.size else (variable, known)
+    longer, shorter = (current, variable) if current.size >= variable.size else (variable, current)
     if not np.array_equal(longer.values[: shorter.size], shorter.values):
         values = shorter.values.tolist()
         raise InputError(f"coordinate {key}", values, "the same values at every point")
@@ -109,22 +109,24 @@ def _longer(key: str, known: xr.Variable, variable: xr.Variable) -> xr.Variable:
 
 
 def _padded(
-    key: str, of: Mapping[str, xr.Variable], points: list[str], sizes: Mapping[str, int]
+    key: str, by_point: Mapping[str, xr.Variable], points: list[str], sizes: Mapping[str, int]
 ) -> xr.Variable:
     """The variable along ``point``, each point's values in the corner of its place."""
-    first = next(iter(of.values()))
-    if any(variable.dims != first.dims for variable in of.values()):
-        raise InputError(f"variable {key}", [v.dims for v in of.values()], "the same at all points")
+    first = next(iter(by_point.values()))
+    if any(variable.dims != first.dims for variable in by_point.values()):
+        raise InputError(
+            f"variable {key}", [v.dims for v in by_point.values()], "the same at all points"
+        )
     shape = tuple(sizes[str(dim)] for dim in first.dims)
     text = first.dtype.kind in "OU"
-    whole = len(of) == len(points) and all(v.shape == shape for v in of.values())
-    kind = object if text else np.result_type(*of.values()) if whole else float
-    values = np.full((len(points), *shape), "" if text else 0 if whole else np.nan, kind)
-    for name, variable in of.items():
+    complete = len(by_point) == len(points) and all(v.shape == shape for v in by_point.values())
+    kind = object if text else np.result_type(*by_point.values()) if complete else float
+    values = np.full((len(points), *shape), "" if text else 0 if complete else np.nan, kind)
+    for name, variable in by_point.items():
         corner = tuple(slice(n) for n in variable.shape)
         values[points.index(name), ...][corner] = variable.values
     # Padding takes no room on the disk.
-    encoding = {} if text or whole else {"zlib": True, "complevel": 1}
+    encoding = {} if text or complete else {"zlib": True, "complevel": 1}
     return xr.Variable((POINT, *first.dims), values, dict(first.attrs), encoding)
 
 
@@ -148,12 +150,12 @@ def _longest_line(points: Sequence[Mapping[str, Scalar]], paths: Sequence[str]) 
     return None if longest is None or lengths[longest] < 2 else longest
 
 
-def short_names(paths: Sequence[str], taken: Collection[str] = ()) -> dict[str, str]:
+def short_names(paths: Sequence[str], reserved: Collection[str] = ()) -> dict[str, str]:
     """Dotted path to its shortest unambiguous name: ``heads.frames.angle`` is ``angle``.
 
     Args:
         paths: dotted paths.
-        taken: names that stand for something else.
+        reserved: names that stand for something else.
     """
     out: dict[str, str] = {}
     for path in paths:
@@ -161,7 +163,7 @@ def short_names(paths: Sequence[str], taken: Collection[str] = ()) -> dict[str, 
         for k in range(1, len(parts) + 1):
             name = "_".join(parts[-k:])
             rivals = [p for p in paths if p != path and p.split(".")[-k:] == parts[-k:]]
-            if not rivals and name not in taken and name != "kind":
+            if not rivals and name not in reserved and name != "kind":
                 break
-        out[path] = name if name not in taken else f"{name}_value"
+        out[path] = name if name not in reserved else f"{name}_value"
     return out

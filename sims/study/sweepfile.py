@@ -12,16 +12,16 @@ from pydantic import Field, model_validator
 from sims.documents import mapping, read_yaml
 from sims.errors import InputError
 from sims.study.experiment import load_experiment
-from sims.study.grid import Point, changed, combinations, placed
-from sims.study.located import located
+from sims.study.grid import Point, changed, combinations, resolved_point
+from sims.study.referenced_files import resolve_files
 from sims.study.schema import SimulationSpec, TheorySpec
 from sims.study.specification import ProblemSpec
 from sims.study.stacking import Scalar
 from sims.validation import Strict, parse
 
-MOST_BATCHES = 4096
+MAX_BATCHES = 4096
 """Limit under ``rel_mcse`` where the file sets none."""
-MOST_POINTS = 100_000
+MAX_POINTS = 100_000
 
 
 class DecomposeSpec(Strict):
@@ -30,7 +30,7 @@ class DecomposeSpec(Strict):
     problem: ProblemSpec
     simulation: SimulationSpec = Field(
         default=SimulationSpec(),
-        description=f"max_batches is {MOST_BATCHES} under rel_mcse where it is left out",
+        description=f"max_batches is {MAX_BATCHES} under rel_mcse where it is left out",
     )
     theory: TheorySpec = TheorySpec()
 
@@ -43,11 +43,11 @@ class Span(Strict):
 
     low: float
     high: float
-    points: int = Field(default=2, ge=2, le=MOST_POINTS, description="how many, both ends included")
+    points: int = Field(default=2, ge=2, le=MAX_POINTS, description="how many, both ends included")
     scale: Literal["linear", "log"] = "linear"
 
     @model_validator(mode="after")
-    def _is_a_range(self) -> "Span":
+    def _ends_are_ordered(self) -> "Span":
         """The ends are in order, and have logarithms where those are needed."""
         if not self.low < self.high:
             raise InputError("low and high", [self.low, self.high], "low < high")
@@ -55,24 +55,24 @@ class Span(Strict):
             raise InputError("low", self.low, "> 0 on a logarithmic scale")
         return self
 
-    def at(self, shares: np.ndarray, whole: bool) -> list[float]:
+    def values(self, shares: np.ndarray, integer: bool) -> list[float]:
         """The numbers at shares (0 to 1) of the way from low to high, to twelve digits.
 
         Args:
             shares: of the way.
-            whole: whether they are rounded to whole numbers.
+            integer: whether they are rounded to whole numbers.
         """
         if self.scale == "log":
             values = self.low * (self.high / self.low) ** shares
         else:
             values = self.low + shares * (self.high - self.low)
-        return [round(value) if whole else float(f"{value:.12g}") for value in values.tolist()]
+        return [round(value) if integer else float(f"{value:.12g}") for value in values.tolist()]
 
 
 class RandomSpec(Strict):
     """Points drawn independently: numbers from spans, others from lists, all equally likely."""
 
-    points: int = Field(ge=1, le=MOST_POINTS)
+    points: int = Field(ge=1, le=MAX_POINTS)
     seed: int = Field(default=0, ge=0, lt=2**63)
     fields: dict[str, Any] = Field(
         min_length=1, description="dotted path: a list of values, or {low, high, scale}"
@@ -80,7 +80,7 @@ class RandomSpec(Strict):
 
 
 class DesignSpec(Strict):
-    """Which points a sweep has: exactly one of the three."""
+    """The points of a sweep: exactly one of the three fields."""
 
     grid: dict[str, Any] | None = Field(
         default=None,
@@ -93,11 +93,11 @@ class DesignSpec(Strict):
     )
 
     @model_validator(mode="after")
-    def _is_one(self) -> "DesignSpec":
-        """It is a grid, or a list, or drawn."""
-        given = [k for k in ("grid", "random", "list") if getattr(self, k) is not None]
-        if len(given) != 1:
-            raise InputError("sweep", given, "exactly one of grid, list, random")
+    def _has_one_design(self) -> "DesignSpec":
+        """The design, refused unless it is a grid, a list or random."""
+        designs = [k for k in ("grid", "random", "list") if getattr(self, k) is not None]
+        if len(designs) != 1:
+            raise InputError("sweep", designs, "exactly one of grid, list, random")
         return self
 
 
@@ -138,9 +138,9 @@ def read_problem(path: str) -> dict[str, Any]:
     module = experiment.module("problems")
     if module is None or not hasattr(module, "problem"):
         raise InputError(path, "an experiment without problems of a law", "such as house#17")
-    with experiment.own_code():
-        found: dict[str, Any] = module.problem(experiment, int(index))
-    return found
+    with experiment.code_errors():
+        problem: dict[str, Any] = module.problem(experiment, int(index))
+    return problem
 
 
 def checked(
@@ -165,18 +165,20 @@ def checked(
         InputError: it does not fit the schema, a setting makes no sense without claims, or there is
             no consent to code.
     """
-    given = {"rel_mcse": rel_mcse, "seed": seed}
-    own = data.get("simulation", {})
-    if isinstance(own, dict):
-        own = own | {key: value for key, value in given.items() if value is not None}
-    found = {k: located(v, Path(path).parent) for k, v in data.items() if k == "problem"}
+    options = {"rel_mcse": rel_mcse, "seed": seed}
+    simulation_data = data.get("simulation", {})
+    if isinstance(simulation_data, dict):
+        simulation_data = simulation_data | {
+            key: value for key, value in options.items() if value is not None
+        }
+    problem = {k: resolve_files(v, Path(path).parent) for k, v in data.items() if k == "problem"}
     context = {"allow_code": allow_code}
-    spec = parse(model, {**data, **found, "simulation": own}, path, context=context)
+    spec = parse(model, {**data, **problem, "simulation": simulation_data}, path, context=context)
     simulation = spec.simulation
     if simulation.rel_mcse is None or simulation.max_batches is not None:
         return spec
-    most = {"max_batches": max(MOST_BATCHES, simulation.batches)}
-    return spec.model_copy(update={"simulation": simulation.model_copy(update=most)})
+    limit = {"max_batches": max(MAX_BATCHES, simulation.batches)}
+    return spec.model_copy(update={"simulation": simulation.model_copy(update=limit)})
 
 
 def read_sweep(
@@ -211,11 +213,11 @@ def read_sweep(
     paths = list(dict.fromkeys(p for change in changes for p in change))
     points = []
     for i, change in enumerate(changes):
-        coordinates, problem = placed(changed(base, change), paths, Path(path).parent)
-        where = ", ".join(f"{key}: {value}" for key, value in coordinates.items())
-        where = f"{path}: point {i} ({where or 'the problem alone'})"
-        given = parse(ProblemSpec, problem, where, context={"allow_code": allow_code})
-        points.append(Point(f"{i:05d}", coordinates, given))
+        coordinates, problem = resolved_point(changed(base, change), paths, Path(path).parent)
+        location = ", ".join(f"{key}: {value}" for key, value in coordinates.items())
+        location = f"{path}: point {i} ({location or 'the problem alone'})"
+        point_spec = parse(ProblemSpec, problem, location, context={"allow_code": allow_code})
+        points.append(Point(f"{i:05d}", coordinates, point_spec))
     axes = None
     if spec.sweep.grid is not None:
         axes = {p: list(dict.fromkeys(point.coordinates[p] for point in points)) for p in paths}
@@ -239,7 +241,7 @@ def _axis(text: str) -> tuple[str, Any]:
     return path.strip(), mapping(lines, f"--set {path}")
 
 
-def _blocks(design: DesignSpec, base: Mapping[str, Any], where: str) -> list[dict[str, Any]]:
+def _blocks(design: DesignSpec, base: Mapping[str, Any], location: str) -> list[dict[str, Any]]:
     """The points as blocks of a grid; a random design's begin with those of a smaller one."""
     if design.list is not None:
         return [*design.list]
@@ -252,23 +254,23 @@ def _blocks(design: DesignSpec, base: Mapping[str, Any], where: str) -> list[dic
             if isinstance(values, list) and values:
                 columns[path] = [values[int(x * len(values))] for x in share]
             else:
-                span = parse(Span, values, f"{where}: sweep.random.fields.{path}")
-                columns[path] = span.at(share, _is_whole(base, path))
+                span = parse(Span, values, f"{location}: sweep.random.fields.{path}")
+                columns[path] = span.values(share, _is_integer(base, path))
         return [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
     axes = dict(design.grid or {})
     for path, values in axes.items():
         if isinstance(values, Mapping) and "label" not in values:
-            span = parse(Span, values, f"{where}: sweep.grid.{path}")
-            numbers = span.at(np.linspace(0.0, 1.0, span.points), _is_whole(base, path))
+            span = parse(Span, values, f"{location}: sweep.grid.{path}")
+            numbers = span.values(np.linspace(0.0, 1.0, span.points), _is_integer(base, path))
             axes[path] = list(dict.fromkeys(numbers))
     count = math.prod(len(v) if isinstance(v, list) else 1 for v in axes.values())
-    if count > MOST_POINTS:
-        raise InputError(f"{where}: sweep.grid", f"{count:,} points", f"at most {MOST_POINTS:,}")
+    if count > MAX_POINTS:
+        raise InputError(f"{location}: sweep.grid", f"{count:,} points", f"at most {MAX_POINTS:,}")
     return [axes]
 
 
-def _is_whole(base: Mapping[str, Any], path: str) -> bool:
-    """Whether a field of the problem takes whole numbers alone, as its schema says."""
+def _is_integer(base: Mapping[str, Any], path: str) -> bool:
+    """True if a field of the problem takes whole numbers alone, by its schema."""
     try:
         parse(ProblemSpec, changed(base, {path: 1.5}), path)
     except InputError as error:

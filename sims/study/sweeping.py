@@ -24,8 +24,8 @@ from sims.study import code
 from sims.study.classes import ProblemClass, classify
 from sims.study.describing import KEYS, VARIABLES, Words, attributes, described
 from sims.study.grid import Point
-from sims.study.planning import RATE, named
-from sims.study.planning import described as lines_of
+from sims.study.planning import RATE, point_errors
+from sims.study.planning import described as plan_lines
 from sims.study.results import read, write
 from sims.study.roads import estimate_terms, predict_terms
 from sims.study.specification import Problem
@@ -39,7 +39,7 @@ MEANS = {
     "n_third": Words("third-moment keys of a head at a query, least", KEYS),
 }
 """What is of single queries and heads elsewhere, and of all of them here."""
-MOST_TOGETHER = 64
+MAX_GROUP = 64
 """Points of a group, which is computed by one call of a program and kept when it is done."""
 LONG = 20.0
 """Seconds that a group of several points takes at most."""
@@ -60,13 +60,13 @@ class Run:
     shards: int = 1
 
     @property
-    def whose(self) -> str:
-        """What its files are of."""
+    def identity(self) -> str:
+        """The name with which the sweep's files are sealed."""
         return f"sweep {self.output.stem}"
 
     @property
     def folder(self) -> Path:
-        """Where parts lie until they are gathered, and groups until their part is done."""
+        """Folder of parts until they are gathered, and of groups until their part is done."""
         return self.output.with_suffix(".shards")
 
     def part(self, index: int) -> Path:
@@ -75,7 +75,7 @@ class Run:
 
     @cached_property
     def classes(self) -> list[ProblemClass]:
-        """Its problems by class.
+        """The sweep's problems by class.
 
         Raises:
             InputError: a point is impossible.
@@ -83,26 +83,26 @@ class Run:
         return classify(self.sweep.points, self.sweep.spec.simulation, self.sweep.spec.theory)
 
     @cached_property
-    def made(self) -> str:
+    def source_digest(self) -> str:
         """Digest of the code, the settings and the problems that make its numbers."""
-        own = hashlib.sha256()
+        problems = hashlib.sha256()
         for point in self.sweep.points:
-            own.update(point.spec.model_dump_json().encode())
+            problems.update(point.spec.model_dump_json().encode())
         steps = (code.code(step, None) for step in ("simulate", "predict"))
         spec = self.sweep.spec
         return digest(
-            *steps, spec.simulation.model_dump(), spec.theory.model_dump(), own.hexdigest()
+            *steps, spec.simulation.model_dump(), spec.theory.model_dump(), problems.hexdigest()
         )
 
     def plan(self) -> list[str]:
         """Lines for people: sizes and cost, and what theory does not cover."""
         spec, axes, counts = self.sweep.spec, self.sweep.axes, [len(c.points) for c in self.classes]
-        lines = lines_of([c.cost for c in self.classes], spec.simulation, counts)
+        lines = plan_lines([c.cost for c in self.classes], spec.simulation, counts)
         if axes:
             lines[0] += f" ({' x '.join(f'{len(v)} of {p}' for p, v in axes.items())})"
         missing = Counter[str]()
-        for each, count in zip(self.classes, counts, strict=True):
-            missing[each.uncovered] += count
+        for problem_class, count in zip(self.classes, counts, strict=True):
+            missing[problem_class.uncovered] += count
         covered = missing.pop("", 0) * (spec.theory.order != "none")
         lines.append(f"theory       {spec.theory.order}: {covered} of {sum(counts)} points")
         for reason, count in missing.items():
@@ -115,18 +115,22 @@ class Run:
 
         Groups of a class have one size, since a program is compiled for each.
         """
-        found = []
-        for each in self.classes:
-            seconds = each.cost.work / RATE / host_devices()
-            most = min(MOST_TOGETHER, int(LONG / seconds))
+        groups = []
+        for problem_class in self.classes:
+            seconds = problem_class.cost.work / RATE / host_devices()
+            limit = min(MAX_GROUP, int(LONG / seconds))
             if self.sweep.spec.simulation.rel_mcse is not None:
-                most = 1
-            count = max(-(-len(each.points) // max(most, 1)), min(self.shards, len(each.points)))
-            size = -(-len(each.points) // count)
-            found += [
-                (each, each.points[i : i + size], size) for i in range(0, len(each.points), size)
+                limit = 1
+            count = max(
+                -(-len(problem_class.points) // max(limit, 1)),
+                min(self.shards, len(problem_class.points)),
+            )
+            size = -(-len(problem_class.points) // count)
+            groups += [
+                (problem_class, problem_class.points[i : i + size], size)
+                for i in range(0, len(problem_class.points), size)
             ]
-        return found
+        return groups
 
     def compute(self, index: int = 1, progress: bool = False) -> xr.Dataset:
         """The i-th part, kept as a file if there are others: both roads at its points.
@@ -135,15 +139,17 @@ class Run:
             InputError: a problem cannot be simulated; the line names the point.
         """
         # Groups of one class stay together, so that a part compiles few programs.
-        work = np.array([len(points) * each.cost.work for each, points, _ in self.groups])
+        work = np.array(
+            [len(points) * problem_class.cost.work for problem_class, points, _ in self.groups]
+        )
         middle = (np.cumsum(work) - work / 2) / work.sum()
-        mine = np.flatnonzero((middle * self.shards).astype(int) == index - 1)
+        indices = np.flatnonzero((middle * self.shards).astype(int) == index - 1)
         parts, files = [], list[Path]()
-        for k in mine:
-            files.append(self.folder / f"group_{k}-{self.made}.npz")
-            parts.append(store.kept(files[-1], partial(self._both, *self.groups[k], progress)))
+        for k in indices:
+            files.append(self.folder / f"group_{k}-{self.source_digest}.npz")
+            parts.append(store.kept(files[-1], partial(self._run_group, *self.groups[k], progress)))
         columns = xr.concat(parts, POINT, combine_attrs="override") if parts else xr.Dataset()
-        print(f"{self.whose}: part {index}/{self.shards}", file=sys.stderr)
+        print(f"{self.identity}: part {index}/{self.shards}", file=sys.stderr)
         if self.shards > 1:
             write(columns, self.part(index), self._seal(index))
         for file in files:
@@ -151,9 +157,9 @@ class Run:
         return columns
 
     def _seal(self, index: int) -> str:
-        return f"part {index} of {self.shards} of {self.whose}, made {self.made}"
+        return f"part {index} of {self.shards} of {self.identity}, made {self.source_digest}"
 
-    def whole(self, columns: xr.Dataset | None = None) -> xr.Dataset:
+    def gather(self, columns: xr.Dataset | None = None) -> xr.Dataset:
         """The labelled result, written into the file; of all parts where no columns are given.
 
         Raises:
@@ -164,62 +170,64 @@ class Run:
             read_parts = [read(self.part(i), self._seal(i)) for i in numbers]
             columns = xr.concat([p for p in read_parts if p.sizes], POINT, combine_attrs="override")
         data = self._labelled(columns.sortby(POINT))
-        data = data.assign_attrs(origin(self.sweep.spec, columns), made=self.made)
-        write(data, self.output, f"{self.output.name} of {self.whose}")
+        data = data.assign_attrs(origin(self.sweep.spec, columns), made=self.source_digest)
+        write(data, self.output, f"{self.output.name} of {self.identity}")
         shutil.rmtree(self.folder, ignore_errors=True)
         return data
 
     def is_done(self) -> bool:
-        """Whether the file is there, whole, with the numbers of this sweep."""
+        """True if the file is complete and has the numbers of this sweep."""
         try:
-            data = read(self.output, f"{self.output.name} of {self.whose}")
+            data = read(self.output, f"{self.output.name} of {self.identity}")
         except InputError:
             return False
-        return data.attrs.get("made") == self.made
+        return data.attrs.get("made") == self.source_digest
 
-    def _both(
-        self, each: ProblemClass, points: Sequence[Point], size: int, progress: bool
+    def _run_group(
+        self, problem_class: ProblemClass, points: Sequence[Point], size: int, progress: bool
     ) -> xr.Dataset:
-        """Both roads at points of one class, a row each."""
+        """Terms by both roads at points of one class, one row per point."""
         spec, problems = self.sweep.spec, []
         for point in points:
-            with named(point.name, point.coordinates):
+            with point_errors(point.name, point.coordinates):
                 problems.append(point.spec.build())
-        known = spec.theory.order != "none" and not each.uncovered
+        covered = spec.theory.order != "none" and not problem_class.uncovered
 
         def theory(problem: Problem) -> xr.Dataset | None:
             try:
                 with warnings.catch_warnings():
                     # Of accuracy that was missed; the bound on the error says the same.
                     warnings.filterwarnings("ignore", "exact theory: ", UserWarning)
-                    return predict_terms(problem, spec.theory).isel(order=0) if known else None
+                    return predict_terms(problem, spec.theory).isel(order=0) if covered else None
             except InputError as error:  # seen only when it computes, such as too few attended keys
-                why = f"no theory: {error.field} {error.value}; covered: {error.allowed}"
-                return xr.Dataset(attrs={"cautions": [why]})
+                reason = f"no theory: {error.field} {error.value}; covered: {error.allowed}"
+                return xr.Dataset(attrs={"cautions": [reason]})
 
         predictions = in_threads(theory, problems)
         settings = spec.simulation.model_copy(update={"keep_queries": False})
         if size == 1:
-            with named(points[0].name, points[0].coordinates):
-                checkpoint = self.folder / f"batches_{points[0].digest}-{self.made}.npz"
-                one = estimate_terms(problems[0], settings, None, progress, checkpoint)
+            with point_errors(points[0].name, points[0].coordinates):
+                checkpoint = self.folder / f"batches_{points[0].digest}-{self.source_digest}.npz"
+                terms = estimate_terms(problems[0], settings, None, progress, checkpoint)
             checkpoint.unlink(missing_ok=True)
-            said = {k: [one.attrs.get(k, [])] for k in ("faults", "cautions")}
-            data, rounding = one.expand_dims(PROBLEM), [one.attrs["rounding"]]
+            messages = {k: [terms.attrs.get(k, [])] for k in ("faults", "cautions")}
+            data, rounding = terms.expand_dims(PROBLEM), [terms.attrs["rounding"]]
         else:
             filled = problems + [problems[-1]] * (size - len(problems))
-            only = ("precision", "control_variate", "raw_labels", "keep_queries")
+            names = ("precision", "control_variate", "raw_labels", "keep_queries")
             counts = ("batches", "replicates_per_batch")
-            options = settings.model_dump(include={*only, *counts})
+            options = settings.model_dump(include={*names, *counts})
             data = estimate_many(filled, settings.seed, **options, progress=progress)
             data = data.isel({PROBLEM: slice(len(problems))})
-            said = {k: [*map(_phrases, data[k].values)] for k in ("faults", "cautions")}
+            messages = {k: [*map(_phrases, data[k].values)] for k in ("faults", "cautions")}
             rounding = data["rounding"].values.tolist()
         columns = columns_of(data, predictions, spec.theory.order)
         columns |= {"rounding": rounding}
-        for name, phrases in said.items():
-            theirs = [[] if p is None else p.attrs.get(name, []) for p in predictions]
-            columns[name] = ["; ".join([*a, *b]) for a, b in zip(phrases, theirs, strict=True)]
+        for name, phrases in messages.items():
+            theory_messages = [[] if p is None else p.attrs.get(name, []) for p in predictions]
+            columns[name] = [
+                "; ".join([*a, *b]) for a, b in zip(phrases, theory_messages, strict=True)
+            ]
         rows = {name: (POINT, column(list(values))) for name, values in columns.items()}
         places = [int(point.name) for point in points]
         return xr.Dataset(rows, {POINT: places}, {"precision": data.attrs["precision"]})
@@ -234,10 +242,12 @@ class Run:
                 values = column([point.coordinates[path] for point in points])
                 data = data.assign_coords({name: (POINT, values)})
         else:
-            along = {names[path]: column(values) for path, values in axes.items()}
-            shape = tuple(map(len, along.values()))
+            coordinates = {names[path]: column(values) for path, values in axes.items()}
+            shape = tuple(map(len, coordinates.values()))
             data = data.drop_vars(POINT)
-            data = data.map(lambda v: xr.DataArray(v.values.reshape(shape), along, [*along]))
+            data = data.map(
+                lambda v: xr.DataArray(v.values.reshape(shape), coordinates, [*coordinates])
+            )
         for path, name in names.items():
             data[name].attrs["path"] = path
         return described(data, MEANS)
@@ -248,9 +258,9 @@ def _phrases(text: str) -> list[str]:
 
 
 def origin(spec: SweepSpec, columns: xr.Dataset) -> dict[str, str]:
-    """Where the numbers of a sweep come from, as attributes of its file."""
+    """Provenance of a sweep, as attributes of its file."""
     settings = spec.simulation.model_dump()
-    known = {
+    facts = {
         "experiment": "none: a problem of one's own",
         "fidelity": "none",
         "road": "sweep: both roads",
@@ -262,11 +272,11 @@ def origin(spec: SweepSpec, columns: xr.Dataset) -> dict[str, str]:
         "replicates_total": int(columns["replicates"].sum()),
     }
     return {
-        **attributes(known),
+        **attributes(facts),
         "title": "Bias, variance and covariance of an ensemble of Nadaraya-Watson heads",
         "theory": spec.theory.order,
         "specification": json.dumps(spec.model_dump(mode="json")),
-        "provenance": json.dumps(known),
+        "provenance": json.dumps(facts),
     }
 
 

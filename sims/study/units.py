@@ -17,7 +17,7 @@ from sims.identity import digest
 from sims.montecarlo import HostBatches, HostReplicates, Sampler, run
 from sims.study.code import code
 from sims.study.experiment import Experiment
-from sims.study.planning import named
+from sims.study.planning import point_errors
 from sims.study.schema import SimulationSpec
 from sims.study.stacking import Scalar
 
@@ -41,18 +41,18 @@ class SampledUnit:
 
     @property
     def identity(self) -> str:
-        """That of the sampler."""
+        """Digest of sampler, replicates and stream."""
         return digest(self.sampler.identity(), self.replicates, self.stream)
 
     @property
     def on_one_core(self) -> bool:
-        """Plain Python."""
+        """True for a sampler of plain Python."""
         return isinstance(self.sampler, (HostBatches, HostReplicates))
 
     def estimate(
         self, settings: SimulationSpec, progress: bool = False, checkpoint: Path | None = None
     ) -> xr.Dataset:
-        """Its batches; the checkpoint keeps unfinished ones."""
+        """The unit's batches; the checkpoint keeps unfinished ones."""
         limit = settings.max_batches or settings.batches
         return run(
             self.sampler,
@@ -69,7 +69,7 @@ class SampledUnit:
 
 
 def units_of(experiment: Experiment) -> dict[str, SampledUnit]:
-    """All units of an experiment, by name.
+    """Units of an experiment by name.
 
     Raises:
         InputError: it has no ``simulate.py`` with ``units(experiment)``, or that names none.
@@ -77,7 +77,7 @@ def units_of(experiment: Experiment) -> dict[str, SampledUnit]:
     module, path = experiment.module("simulate"), experiment.folder / "simulate.py"
     if module is None or not hasattr(module, "units"):
         raise InputError(str(path), "nothing", "a module with units(experiment)")
-    with experiment.own_code():
+    with experiment.code_errors():
         units: dict[str, SampledUnit] = module.units(experiment)
     if not units:
         raise InputError(str(path), "no units", "one or more")
@@ -100,11 +100,11 @@ class Simulation:
 
     @cached_property
     def units(self) -> Mapping[str, SampledUnit]:
-        """By the names of their points."""
+        """The experiment's units by the names of their points."""
         return units_of(self.experiment)
 
     @cached_property
-    def made(self) -> str:
+    def source_digest(self) -> str:
         """Digest of the code and settings that make a point."""
         settings = self.experiment.simulation.model_dump()
         return digest(code("simulate", self.experiment.folder), settings)
@@ -112,11 +112,11 @@ class Simulation:
     def path(self, name: str) -> Path:
         """The file that keeps a point."""
         unit = self.units[name].identity
-        return self.output.parent / f".points/{unit}-simulation-{self.made}.npz"
+        return self.output.parent / f".points/{unit}-simulation-{self.source_digest}.npz"
 
-    def begun(self, name: str) -> xr.Dataset:
+    def batches_of(self, name: str) -> xr.Dataset:
         """The batches of a unit, computed if they are not kept, with what a killed run had."""
         unit, settings, path = self.units[name], self.experiment.simulation, self.path(name)
         batches = path.with_suffix(".part.npz")
-        with named(name, unit.coordinates):
+        with point_errors(name, unit.coordinates):
             return store.kept(path, lambda: unit.estimate(settings, self.progress, batches))

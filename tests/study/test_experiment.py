@@ -84,13 +84,16 @@ def test_fidelities_override():
     }
     experiment = parse(ExperimentSpec, data, "file")
     sizes = [
-        (experiment.simulation_at(name).batches, experiment.settings_at(name)["problems"])
+        (
+            experiment.simulation_settings(name).batches,
+            experiment.experiment_settings(name)["problems"],
+        )
         for name in ("smoke", "standard")
     ]
     assert sizes == [(4, 2), (10, 3)]
-    assert experiment.simulation_at("smoke").seed == 3
+    assert experiment.simulation_settings("smoke").seed == 3
     with pytest.raises(InputError, match="fidelity: got 'paper'; allowed: smoke, standard"):
-        experiment.simulation_at("paper")
+        experiment.simulation_settings("paper")
 
 
 def test_schema_defaults_are_the_models():

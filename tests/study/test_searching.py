@@ -61,7 +61,7 @@ def asked(limit, **changes):
     }
     experiment = SimpleNamespace(
         module=modules.get,
-        own_code=nullcontext,
+        code_errors=nullcontext,
         spec=SimpleNamespace(law=LAW),
         fidelity="standard",
     )

@@ -11,10 +11,10 @@ import pytest
 
 from sims.errors import InputError
 from sims.problem import CustomDesign, StudentDesign
-from sims.study import code, own_parts
+from sims.study import code, python_parts
 from sims.study.experiment import choose, load_experiment
-from sims.study.located import located
-from sims.study.own_parts import PythonChoice
+from sims.study.python_parts import PythonChoice
+from sims.study.referenced_files import resolve_files
 from sims.study.specification import ProblemSpec
 from sims.validation import parse
 from sims.weights import WeightRule
@@ -78,8 +78,8 @@ def choice(name, file="my.py", **options):
 
 def test_what_a_name_may_stand_for(folder):
     x = np.random.default_rng(0).normal(size=(5, 4))
-    np.testing.assert_allclose(own_parts.target(choice("m", slope=3.0), 4)(x), 6 * x[:, 0])
-    np.testing.assert_allclose(own_parts.target(choice("slow"), 4)(x), 6 * x[:, 0])
+    np.testing.assert_allclose(python_parts.target(choice("m", slope=3.0), 4)(x), 6 * x[:, 0])
+    np.testing.assert_allclose(python_parts.target(choice("slow"), 4)(x), 6 * x[:, 0])
     query, key = jnp.array([1.0]), jnp.array([3.0])
     for name, options, expected in (
         ("log_kernel", {}, -2.0),
@@ -87,12 +87,12 @@ def test_what_a_name_may_stand_for(folder):
         ("whole", {}, -2.0),
         ("made", {"power": 3.0}, -6.0),
     ):
-        kernel = own_parts.kernel(choice(name, **options))
+        kernel = python_parts.kernel(choice(name, **options))
         assert float(kernel.log_value(query, key, 1.0)) == expected
-    assert isinstance(own_parts.kernel(choice("rule")), WeightRule)
-    assert isinstance(own_parts.design(choice("student"), 4), StudentDesign)
-    assert float(own_parts.design(choice("law", freedom=7.0), 4).freedom) == 7.0
-    drawn = own_parts.design(choice("sampler", size=2.0), 4)
+    assert isinstance(python_parts.kernel(choice("rule")), WeightRule)
+    assert isinstance(python_parts.design(choice("student"), 4), StudentDesign)
+    assert float(python_parts.design(choice("law", freedom=7.0), 4).freedom) == 7.0
+    drawn = python_parts.design(choice("sampler", size=2.0), 4)
     assert isinstance(drawn, CustomDesign)
     assert float(drawn.covariance[0, 0]) == pytest.approx(4.0, rel=0.2)
 
@@ -100,7 +100,7 @@ def test_what_a_name_may_stand_for(folder):
 def test_the_same_choice_is_the_same_function(folder):
     """So that points of a sweep share their compiled programs."""
     first, second, other = (
-        own_parts.kernel(choice("log_kernel", power=p)) for p in (2.0, 2.0, 3.0)
+        python_parts.kernel(choice("log_kernel", power=p)) for p in (2.0, 2.0, 3.0)
     )
     assert first is second
     assert first != other
@@ -131,7 +131,7 @@ def test_the_same_choice_is_the_same_function(folder):
 def test_what_a_name_may_not_stand_for_is_one_line(folder, part, name, options, words):
     given = (choice(name, **options), 4)[: 1 if part == "kernel" else 2]
     with pytest.raises(InputError) as error:
-        getattr(own_parts, part)(*given)
+        getattr(python_parts, part)(*given)
     assert words in str(error.value)
     assert "\n" not in str(error.value)
 
@@ -148,7 +148,7 @@ def test_what_a_name_may_not_stand_for_is_one_line(folder, part, name, options, 
 def test_a_file_that_cannot_be_imported_is_one_line(folder, text, words):
     (folder / "bad.py").write_text(text)
     with pytest.raises(InputError, match=words) as error:
-        own_parts.target(choice("m", "bad.py"), 4)
+        python_parts.target(choice("m", "bad.py"), 4)
     assert "\n" not in str(error.value)
 
 
@@ -159,7 +159,7 @@ def test_an_edited_file_is_read_again_at_once(folder, monkeypatch):
     for size in (2.0, 3.0):
         (folder / "own.py").write_text(f"def m(x):\n    return {size} * x[..., 0]\n")
         os.utime(folder / "own.py", (1, 1))
-        assert float(own_parts.target(choice("m", "own.py"), 4)(x)[0]) == size
+        assert float(python_parts.target(choice("m", "own.py"), 4)(x)[0]) == size
 
 
 def own_problem(**changes):
@@ -169,34 +169,36 @@ def own_problem(**changes):
 
 def test_located_finds_files_and_knows_their_content(folder, monkeypatch):
     """Relative to the YAML file's folder, also of modules beside; other parts stay as they are."""
-    before = located(own_problem(), folder)
+    before = resolve_files(own_problem(), folder)
     assert before["heads"] == SPEC["problem"]["heads"]
     assert before["target"]["file"] == "my.py"
     (folder / "deep").mkdir()
     monkeypatch.chdir(folder / "deep")
-    assert located(own_problem(), folder)["target"] == {
+    assert resolve_files(own_problem(), folder)["target"] == {
         **before["target"],
         "file": str(folder / "my.py"),
     }
     digests = {before["target"]["content"]}
     (folder / "other.py").write_text("")  # nobody imports it
-    assert located(own_problem(), folder)["target"]["content"] in digests
+    assert resolve_files(own_problem(), folder)["target"]["content"] in digests
     for file, text in (("beside.py", BESIDE + "\n"), ("my.py", MY + "\n")):
         (folder / file).write_text(text)
-        digests.add(located(own_problem(), folder)["target"]["content"])
+        digests.add(resolve_files(own_problem(), folder)["target"]["content"])
     assert len(digests) == 3
     rows = {"kind": "empirical", "file": "rows.csv"}
     for text in ("1,2,3,4\n5,6,7,8\n", "1,2,3,4\n5,6,7,9\n"):
         (folder / "rows.csv").write_text(text)
-        digests.add(located(rows, folder)["content"])
+        digests.add(resolve_files(rows, folder)["content"])
     assert len(digests) == 5
     with pytest.raises(InputError, match=r"problem.target.file: got 'none.py: No such file"):
-        located(own_problem(target={"kind": "python", "file": "none.py", "name": "m"}), folder)
+        resolve_files(
+            own_problem(target={"kind": "python", "file": "none.py", "name": "m"}), folder
+        )
 
 
 def test_options_and_content_are_part_of_what_a_problem_is(folder):
     specs = [
-        parse(ProblemSpec, located(own_problem(target=target), folder), "p", context=CONSENT)
+        parse(ProblemSpec, resolve_files(own_problem(target=target), folder), "p", context=CONSENT)
         for target in (
             {"kind": "python", "file": "my.py", "name": "m"},
             {"kind": "python", "file": "my.py", "name": "m", "slope": 2.0},
@@ -211,7 +213,7 @@ def test_options_and_content_are_part_of_what_a_problem_is(folder):
 def test_redundant_views_take_a_function_of_the_latent_coordinates(folder):
     views = {"kind": "redundant_views", "noise": 0.5}
     heads = {key: value for key, value in SPEC["problem"]["heads"].items() if key != "frames"}
-    own = located(own_problem(design=views, heads=heads), folder)
+    own = resolve_files(own_problem(design=views, heads=heads), folder)
     spec = parse(ProblemSpec, own, "p", context=CONSENT)
     target = spec.build().task.target
     assert target.dimension == 4 + 2
@@ -246,7 +248,7 @@ def test_an_edited_file_makes_an_experiment_another(folder, capsys):
 def test_a_rule_of_a_file_is_the_one_that_python_has():
     """The example beside the documentation, part by part."""
     spec = functools.partial(choice, file=str(ROOT / "docs" / "examples" / "my.py"))
-    assert own_parts.kernel(spec("pruned", share=0.25)).weights.args == (0.25,)
-    weights = own_parts.kernel(spec("pruned"))(jnp.zeros(1), jnp.array([[0.0, 0.1, 9.0]]), 1.0)
+    assert python_parts.kernel(spec("pruned", share=0.25)).weights.args == (0.25,)
+    weights = python_parts.kernel(spec("pruned"))(jnp.zeros(1), jnp.array([[0.0, 0.1, 9.0]]), 1.0)
     assert float(weights.sum()) == pytest.approx(1.0)
     assert float(weights[2]) == 0.0

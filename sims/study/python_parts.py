@@ -28,7 +28,7 @@ from sims.checks import said
 from sims.errors import InputError, one_of
 from sims.problem import CustomDesign, CustomTarget, Design, Kernel, StudentDesign, Target
 from sims.problem.kernels import gaussian_log
-from sims.study.located import check_consent, consented, loaded
+from sims.study.referenced_files import check_consent, load_module, resolved_consent
 from sims.validation import Strict
 from sims.weights import WeightRule
 
@@ -49,7 +49,7 @@ class PythonChoice(Strict):
     def model_post_init(self, context: dict[str, bool | None] | None) -> None:
         """Take the consent that the context has, and refuse what it denies."""
         if context is not None:
-            self._allow_code = consented(context["allow_code"])
+            self._allow_code = resolved_consent(context["allow_code"])
             if self._allow_code is not None:
                 check_consent("file", self.file, self._allow_code)
 
@@ -71,10 +71,10 @@ def unread(problems: Iterable[Any]) -> list[str]:
 
 
 def target(choice: PythonChoice, dimension: int) -> Target:
-    """The target that a file's function or object is.
+    """The target that a function or object of a file defines.
 
     Raises:
-        InputError: it is none; the line names file and function.
+        InputError: it defines none; the line names file and function.
     """
     if choice._allow_code is None:
         return CustomTarget(dimension, _first)
@@ -89,10 +89,10 @@ def _first(x: Any) -> Any:
 
 
 def kernel(choice: PythonChoice) -> Kernel | WeightRule:
-    """The kernel or weight rule that a file's function or object is.
+    """The kernel or weight rule that a function or object of a file defines.
 
     Raises:
-        InputError: it is none.
+        InputError: it defines none.
     """
     allowed = (
         "log_kernel(query, key, bandwidth, **options), a Kernel, a WeightRule, or what makes one"
@@ -104,10 +104,10 @@ def kernel(choice: PythonChoice) -> Kernel | WeightRule:
 
 
 def design(choice: PythonChoice, dimension: int) -> Design:
-    """The design that a file's function or object is.
+    """The design that a function or object of a file defines.
 
     Raises:
-        InputError: it is none.
+        InputError: it defines none.
     """
     allowed = "a Design, make(dimension, **options) -> Design, or sampler(key, n, dtype, **options)"
     if choice._allow_code is None:
@@ -134,46 +134,46 @@ def _part(
         count: as many.
         arguments: of a function that makes the part; None where none may.
     """
-    where, options = f"{choice.file}: {choice.name}", choice.options
-    check_consent(where, "code", choice._allow_code)
+    location, options = f"{choice.file}: {choice.name}", choice.options
+    check_consent(location, "code", choice._allow_code)
     try:
-        module = loaded(Path(choice.file))
+        module = load_module(Path(choice.file))
     except Exception as error:
-        what = "a Python file that can be imported (modules beside it: from .name import …)"
-        raise InputError(choice.file, said(error), what) from error
+        importable = "a Python file that can be imported (modules beside it: from .name import …)"
+        raise InputError(choice.file, said(error), importable) from error
     # Functions and classes say where they are defined; other objects of the file are its own.
-    own = {
+    definitions = {
         name: value
         for name, value in vars(module).items()
         if not hasattr(bare := inspect.unwrap(value), "__qualname__")
         or bare.__module__ == module.__name__
     }
-    if choice.name not in own:
-        names = [n for n, v in own.items() if callable(v) and not n.startswith("_")]
+    if choice.name not in definitions:
+        names = [n for n, v in definitions.items() if callable(v) and not n.startswith("_")]
         allowed = f"defined in this file: {one_of(names, choice.name) or 'none'}"
         raise InputError(f"{choice.file}: name", choice.name, allowed)
-    found = own[choice.name]
-    if isinstance(found, kind) and not options:
-        return found
+    entry = definitions[choice.name]
+    if isinstance(entry, kind) and not options:
+        return entry
     try:
-        if _takes(found, count, options):
-            return wrap(_partial(found, json.dumps(options, sort_keys=True)))
-        if arguments is not None and _takes(found, len(arguments), options):
-            made = found(*arguments, **options)
-            if isinstance(made, kind):
-                return made
-            raise InputError(where, f"{type(made).__name__} made", allowed)
+        if _accepts(entry, count, options):
+            return wrap(_partial(entry, json.dumps(options, sort_keys=True)))
+        if arguments is not None and _accepts(entry, len(arguments), options):
+            part = entry(*arguments, **options)
+            if isinstance(part, kind):
+                return part
+            raise InputError(location, f"{type(part).__name__} made", allowed)
     except InputError as error:
-        raise InputError(f"{where}: {error.field}", error.value, error.allowed) from error
+        raise InputError(f"{location}: {error.field}", error.value, error.allowed) from error
     except Exception as error:
-        raise InputError(where, said(error), "a call that returns") from error
-    is_function = inspect.isfunction(found)
-    shown = f"{choice.name}{inspect.signature(found)}" if is_function else type(found).__name__
-    raise InputError(where, f"{shown} with options {', '.join(options) or 'none'}", allowed)
+        raise InputError(location, said(error), "a call that returns") from error
+    is_function = inspect.isfunction(entry)
+    shown = f"{choice.name}{inspect.signature(entry)}" if is_function else type(entry).__name__
+    raise InputError(location, f"{shown} with options {', '.join(options) or 'none'}", allowed)
 
 
-def _takes(function: Any, count: int, options: dict[str, Any]) -> bool:
-    """Whether it can be called with so many positional arguments and these options."""
+def _accepts(function: Any, count: int, options: dict[str, Any]) -> bool:
+    """True if the function takes so many positional arguments and these options."""
     try:
         inspect.signature(function).bind(*range(count), **options)
     except (TypeError, ValueError):  # a ValueError: no signature is known
