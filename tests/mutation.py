@@ -17,7 +17,8 @@ FILES = {
     " tests/theory/first_order/test_laws_of_maps.py",
     "sims/theory/exact/laplace.py": "tests/theory/exact/test_exact.py"
     " tests/theory/exact/test_exact_coverage.py",
-    "sims/simulation/replicate.py": "tests/simulation/test_engine.py tests/simulation/test_control.py",
+    "sims/simulation/replicate.py": "tests/simulation/test_engine.py"
+    " tests/simulation/test_control.py",
     "sims/simulation/sums.py": "tests/simulation/test_sums.py tests/simulation/test_engine.py",
     "sims/judgement/intervals.py": "tests/judgement/test_intervals.py",
     "sims/judgement/answers.py": "tests/judgement/test_answers.py",
