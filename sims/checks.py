@@ -43,10 +43,10 @@ def as_numbers(field: str, value: ArrayLike, *shapes: tuple[int, ...]) -> jax.Ar
         if isinstance(value, jax.Array):
             array = jnp.asarray(value, jnp.float64)
         else:
-            given = np.asarray(value)
-            if given.dtype.kind not in "iuf" and given.size:  # no truth values, no text
+            numbers = np.asarray(value)
+            if numbers.dtype.kind not in "iuf" and numbers.size:  # no truth values, no text
                 raise TypeError
-            array = on_device(given.astype(np.float64))
+            array = on_device(numbers.astype(np.float64))
     except (TypeError, ValueError):
         allowed = "a number or a rectangular list of numbers"
         raise InputError(field, value, allowed) from None
@@ -63,7 +63,7 @@ def on_device(array: np.ndarray) -> jax.Array:
 
 
 def is_concrete(array: ArrayLike) -> bool:
-    """Whether the array's values can be looked at (false under jit, grad and vmap)."""
+    """True if the array has values (false under jit, grad and vmap)."""
     return not isinstance(array, jax.core.Tracer)
 
 
@@ -84,22 +84,22 @@ def check_non_negative(field: str, value: ArrayLike) -> None:
 
 
 def check_within(
-    field: str, value: ArrayLike, least: float, most: float = HUGE, words: str = ""
+    field: str, value: ArrayLike, minimum: float, maximum: float = HUGE, words: str = ""
 ) -> None:
     """Raise InputError when a concrete value has an entry outside of a range."""
     if is_concrete(value):
-        allowed, array = f"{words}{least:g} to {most:g}", np.asarray(value)
+        allowed, array = f"{words}{minimum:g} to {maximum:g}", np.asarray(value)
         if array.dtype.kind not in "iuf":
             raise InputError(field, value, allowed)
-        bad = ~((array >= least) & (array <= most))
+        bad = ~((array >= minimum) & (array <= maximum))
         if bad.any():
             raise InputError(field, array[bad].flat[0].item(), allowed)
 
 
-def check_count(field: str, value: int, least: int = 1) -> None:
+def check_count(field: str, value: int, minimum: int = 1) -> None:
     """Raise InputError when an integer is below its least allowed value."""
-    if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < least:
-        raise InputError(field, value, f"an integer >= {least}")
+    if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < minimum:
+        raise InputError(field, value, f"an integer >= {minimum}")
 
 
 def check_covariance(field: str, matrix: Array) -> None:
@@ -107,14 +107,14 @@ def check_covariance(field: str, matrix: Array) -> None:
     if matrix.ndim != 2 or matrix.shape[0] != matrix.shape[1] or not matrix.size:
         raise InputError(field, matrix.shape, "a square matrix (d, d)")
     if is_concrete(matrix):
-        known = np.asarray(matrix)
+        values = np.asarray(matrix)
         # Jitter of eigenvalues of a singular Σ stays far below this; a real defect does not.
-        scale = max(np.abs(known).max(), np.finfo(float).tiny)
-        asymmetry = np.abs(known - known.T).max()
+        scale = max(np.abs(values).max(), np.finfo(float).tiny)
+        asymmetry = np.abs(values - values.T).max()
         if asymmetry > 1e-10 * scale:
             raise InputError(field, f"asymmetry {asymmetry:.3g}", "symmetric")
-        smallest = np.linalg.eigvalsh(known)[0]
-        if smallest < -1e-10 * scale * len(known):
+        smallest = np.linalg.eigvalsh(values)[0]
+        if smallest < -1e-10 * scale * len(values):
             allowed = "positive semidefinite (no eigenvalue below 0)"
             raise InputError(field, f"eigenvalue {smallest:.6g}", allowed)
 
@@ -157,13 +157,13 @@ def evaluated(
     except InputError:
         raise
     except Exception as error:
-        raise InputError(field, said(error), form) from error
+        raise InputError(field, error_summary(error), form) from error
     if values.shape != shape:
         raise InputError(field, f"shape {values.shape} for {shape}", form)
     return values
 
 
-def said(error: Exception) -> str:
+def error_summary(error: Exception) -> str:
     """An exception's kind and the first line of its text, for an error of one line.
 
     JAX's exceptions of tracing say the same in short: the function cannot be traced.

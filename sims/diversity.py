@@ -126,7 +126,7 @@ def geometric_gram(frames: ArrayLike) -> np.ndarray:
 
 
 def versions(signal: ArrayLike, noise: ArrayLike, gram: ArrayLike) -> dict[str, np.ndarray]:
-    """Every version of R that exists: ``noise``, ``signal``, ``total``, ``geometric``.
+    """Versions of R that exist: ``noise``, ``signal``, ``total``, ``geometric``.
 
     ::
 
@@ -148,11 +148,11 @@ def versions(signal: ArrayLike, noise: ArrayLike, gram: ArrayLike) -> dict[str, 
     """
     parts = {"noise": np.asarray(noise, float), "signal": np.asarray(signal, float)}
     total = parts["signal"] + parts["noise"]
-    least = 1e-12 * np.abs(np.diagonal(total, axis1=-2, axis2=-1))
+    rounding = 1e-12 * np.abs(np.diagonal(total, axis1=-2, axis2=-1))
     matrices = {
         name: correlation(part)
         for name, part in parts.items()
-        if (np.diagonal(part, axis1=-2, axis2=-1) > least).all()
+        if (np.diagonal(part, axis1=-2, axis2=-1) > rounding).all()
     }
     return matrices | {"total": correlation(total), "geometric": np.asarray(gram, float)}
 
@@ -160,7 +160,7 @@ def versions(signal: ArrayLike, noise: ArrayLike, gram: ArrayLike) -> dict[str, 
 def indices(
     signal: ArrayLike, noise: ArrayLike, gram: ArrayLike
 ) -> dict[tuple[str, str], np.ndarray]:
-    """Every candidate that exists, ``errors`` apart: (definition, version) to HDI (…).
+    """Candidates that exist, ``errors`` apart: (definition, version) to HDI (…).
 
     Arguments and errors are those of :func:`versions`.
     """

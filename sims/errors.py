@@ -16,10 +16,10 @@ class InputError(ValueError):
 
     def __init__(self, field: str, value: object, allowed: str) -> None:
         self.field, self.value, self.allowed = field, value, allowed
-        shown, where = one_line(repr(value)), one_line(field)
+        shown, location = one_line(repr(value)), one_line(field)
         shown = shown if len(shown) <= 80 else shown[:77] + "..."
-        where = where if len(where) <= 300 else f"{where[:120]}...{where[-177:]}"
-        super().__init__(f"{where}: got {shown}; allowed: {one_line(allowed)}")
+        location = location if len(location) <= 300 else f"{location[:120]}...{location[-177:]}"
+        super().__init__(f"{location}: got {shown}; allowed: {one_line(allowed)}")
 
     def __reduce__(self) -> tuple[type, tuple[str, object, str]]:
         return type(self), (self.field, self.value, self.allowed)
@@ -40,12 +40,12 @@ def one_of(names: Iterable[object], value: object) -> str:
 
     Of more than can be read in a line, those nearest to the value.
     """
-    known = [str(name) for name in names]
-    plain = {name.casefold(): name for name in reversed(known)}
-    meant = str(value)[:100].casefold()
-    near = get_close_matches(meant, plain, 1)
-    shown = ", ".join(known)
-    if len(known) > READABLE:
-        nearest = get_close_matches(meant, plain, READABLE // 4, cutoff=0.0)
-        shown = ", ".join(plain[name] for name in nearest) + f", … ({len(known)} in all)"
+    allowed = [str(name) for name in names]
+    plain = {name.casefold(): name for name in reversed(allowed)}
+    typed = str(value)[:100].casefold()
+    near = get_close_matches(typed, plain, 1)
+    shown = ", ".join(allowed)
+    if len(allowed) > READABLE:
+        nearest = get_close_matches(typed, plain, READABLE // 4, cutoff=0.0)
+        shown = ", ".join(plain[name] for name in nearest) + f", … ({len(allowed)} in all)"
     return shown + (f" (did you mean {plain[near[0]]}?)" if near else "")

@@ -24,7 +24,7 @@ def mcse(values: np.ndarray) -> np.ndarray:
 
 
 def not_finite(values: np.ndarray) -> int:
-    """How many values of batches (B, …) are NaN or infinite, entries that do not exist apart.
+    """Number of NaN or infinite values in batches (B, …), without entries that do not exist.
 
     An entry does not exist if it is NaN in every batch, beside others that are not.
     """

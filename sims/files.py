@@ -1,6 +1,6 @@
 """Files written whole or not at all, and believed only after a look.
 
-Every file of a run is sealed: it says what it is of (``simulation.nc of rates at smoke``), with a
+Every file of a run is sealed: it names its identity (``simulation.nc of rates at smoke``), with a
 SHA-256 over that and over its contents. The seal is a last line, a comment where the format has
 them; netCDF and PNG end before it, so that other programs open the file as it is. JSON has no
 comments: there every row, or the one object, has a key ``seal``.
@@ -25,19 +25,19 @@ from sims.errors import InputError
 _COMMENTS = {".pdf": b"%%%s"} | dict.fromkeys((".html", ".md", ".svg"), b"<!-- %s -->")
 
 
-def write(content: bytes | str, path: str | Path, of: str) -> None:
+def write(content: bytes | str, path: str | Path, identity: str) -> None:
     """Write a sealed file, whole or not at all; its folder is made if it is missing.
 
     Args:
         content: bytes, or text to be written as UTF-8.
         path: the file, of the format that its suffix says; only a regular file is replaced.
-        of: what it is of.
+        identity: name of its content, in the seal.
 
     Raises:
         InputError: it cannot be written, for want of room or rights, say; nothing is left behind.
     """
     data = content.encode() if isinstance(content, str) else content
-    replace(data + _seal(Path(path), data, of), path)
+    replace(data + _seal(Path(path), data, identity), path)
 
 
 def replace(data: bytes, path: str | Path) -> None:
@@ -77,29 +77,30 @@ def replace(data: bytes, path: str | Path) -> None:
 def check_target(path: Path) -> None:
     """Raise InputError where something other than a regular file would be read or replaced."""
     try:
-        taken = bool(path.lstat()) and not path.is_file()
+        occupied = bool(path.lstat()) and not path.is_file()
     except FileNotFoundError:
         return
     except (OSError, ValueError) as error:  # too long, beside a file, with NUL in it
         raise InputError(str(path), getattr(error, "strerror", str(error)), "a path") from None
-    if taken:
+    if occupied:
         raise InputError(str(path), "no regular file", "a regular file, or none yet")
 
 
-def read(path: str | Path, of: str | None = None) -> bytes:
+def read(path: str | Path, identity: str | None = None) -> bytes:
     """The contents of a sealed file.
 
     Args:
         path: the file.
-        of: what it has to be of; None takes whatever it says it is of.
+        identity: name that its seal must have; None takes any.
 
     Raises:
-        InputError: it is not there, is damaged, or is of something else.
+        InputError: it is not there, is damaged, or has another identity.
     """
-    whole = _bytes(Path(path), of)
-    data, _, last = whole.removesuffix(b"\n").rpartition(b"\n")
-    found = last.partition(b"seal: ")[2].rpartition(b": ")[0].decode(errors="replace")
-    return _believed(path, of, found, data, whole == data + _seal(Path(path), data, found))
+    content = _bytes(Path(path), identity)
+    data, _, last = content.removesuffix(b"\n").rpartition(b"\n")
+    label = last.partition(b"seal: ")[2].rpartition(b": ")[0].decode(errors="replace")
+    intact = content == data + _seal(Path(path), data, label)
+    return _verified(path, identity, label, data, intact)
 
 
 def digest(*paths: Path) -> str:
@@ -108,7 +109,7 @@ def digest(*paths: Path) -> str:
 
 
 def write_json(
-    rows: Sequence[Mapping[str, Any]] | Mapping[str, Any], path: str | Path, of: str
+    rows: Sequence[Mapping[str, Any]] | Mapping[str, Any], path: str | Path, identity: str
 ) -> None:
     """Write a list of objects, or one object, as sealed JSON.
 
@@ -118,27 +119,27 @@ def write_json(
     """
     if not rows:
         raise ValueError("no object to carry the seal")
-    replace(_json(rows, of), path)
+    replace(_json(rows, identity), path)
 
 
-def read_json(path: str | Path, of: str | None = None) -> Any:
-    """What :func:`write_json` wrote, without its seals.
+def read_json(path: str | Path, identity: str | None = None) -> Any:
+    """The rows or object that :func:`write_json` wrote, without seals.
 
     Raises:
         InputError: as :func:`read`.
     """
-    whole, found, rows = _bytes(Path(path), of), "", None
+    content, label, rows = _bytes(Path(path), identity), "", None
     try:
-        rows = json.loads(whole)
+        rows = json.loads(content)
         for row in [rows] if isinstance(rows, dict) else rows:
-            found = row.pop("seal").rpartition(": ")[0]
-        same = bool(rows) and whole == _json(rows, found)
+            label = row.pop("seal").rpartition(": ")[0]
+        intact = bool(rows) and content == _json(rows, label)
     except (ValueError, TypeError, KeyError, AttributeError, RecursionError):
-        same = False
-    return _believed(path, of, found, rows, same)
+        intact = False
+    return _verified(path, identity, label, rows, intact)
 
 
-def private(folder: Path) -> Path:
+def private_folder(folder: Path) -> Path:
     """A folder for code that is run later, made if it is missing: this user's alone.
 
     Returns:
@@ -147,14 +148,14 @@ def private(folder: Path) -> Path:
     """
     with contextlib.suppress(OSError):
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-    if is_own(folder) and folder.is_dir():
+    if is_private(folder) and folder.is_dir():
         return folder
     print(f"{folder}: not this user's alone; a fresh folder is used", file=sys.stderr)
     return Path(tempfile.mkdtemp(prefix="sims-"))
 
 
-def is_own(path: Path) -> bool:
-    """Whether a file or folder is there, no link, this user's, and nobody else may write it."""
+def is_private(path: Path) -> bool:
+    """True for a file or folder, no link, that this user owns and nobody else may write."""
     try:
         status = path.lstat()
     except OSError:
@@ -163,38 +164,40 @@ def is_own(path: Path) -> bool:
     return status.st_uid == os.geteuid() and not shared
 
 
-def _bytes(path: Path, of: str | None) -> bytes:
+def _bytes(path: Path, identity: str | None) -> bytes:
     check_target(path)  # a pipe would be waited for
     try:
         return path.read_bytes()
     except OSError as error:
         missing = isinstance(error, FileNotFoundError)
-        raise _damaged(path, of, "no file" if missing else str(error.strerror)) from None
+        raise _damaged(path, identity, "no file" if missing else str(error.strerror)) from None
 
 
-def _believed(path: str | Path, of: str | None, found: str, content: Any, same: bool) -> Any:
-    if not same:
-        raise _damaged(path, of, "damaged contents")
-    if of not in (None, found):
-        raise _damaged(path, of, found)
+def _verified(
+    path: str | Path, identity: str | None, label: str, content: Any, intact: bool
+) -> Any:
+    if not intact:
+        raise _damaged(path, identity, "damaged contents")
+    if identity not in (None, label):
+        raise _damaged(path, identity, label)
     return content
 
 
-def _damaged(path: str | Path, of: str | None, value: str) -> InputError:
-    allowed = f"{of or 'a sealed file'}, whole as its step wrote it: run that step again"
+def _damaged(path: str | Path, identity: str | None, value: str) -> InputError:
+    allowed = f"{identity or 'a sealed file'}, whole as its step wrote it: run that step again"
     return InputError(str(path), value, allowed)
 
 
-def _sum(of: str, data: bytes) -> str:
-    return f"{of}: {hashlib.sha256(b'%s: %s' % (of.encode(), data)).hexdigest()}"
+def _sum(identity: str, data: bytes) -> str:
+    return f"{identity}: {hashlib.sha256(b'%s: %s' % (identity.encode(), data)).hexdigest()}"
 
 
-def _seal(path: Path, data: bytes, of: str) -> bytes:
-    line = f"seal: {_sum(of, data)}".encode()
+def _seal(path: Path, data: bytes, identity: str) -> bytes:
+    line = f"seal: {_sum(identity, data)}".encode()
     return b"\n%s\n" % (_COMMENTS.get(path.suffix, b"%s") % line)
 
 
-def _json(rows: Any, of: str) -> bytes:
-    seal = {"seal": _sum(of, json.dumps(rows, ensure_ascii=False, allow_nan=False).encode())}
+def _json(rows: Any, identity: str) -> bytes:
+    seal = {"seal": _sum(identity, json.dumps(rows, ensure_ascii=False, allow_nan=False).encode())}
     marked = {**rows, **seal} if isinstance(rows, Mapping) else [{**row, **seal} for row in rows]
     return f"{json.dumps(marked, indent=1, ensure_ascii=False, allow_nan=False)}\n".encode()

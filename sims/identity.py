@@ -1,4 +1,4 @@
-"""What a result is of, as a digest: arrays by their values, functions by their code.
+"""Digests of what a result depends on: arrays by their values, functions by their code.
 
 Two functions of the same name are different functions. A function is known by its byte code, its
 constants, defaults and closure, and by everything of the user's own that its code names, followed
@@ -44,14 +44,14 @@ def digest(*values: object) -> str:
     Raises:
         InputError: a value has no identity that can be known.
     """
-    whole = hashlib.sha256()
+    combined = hashlib.sha256()
     for part in _parts(values, frozenset()):
-        whole.update(hashlib.sha256(part).digest())
-    return whole.hexdigest()[:16]
+        combined.update(hashlib.sha256(part).digest())
+    return combined.hexdigest()[:16]
 
 
 def known_by_name(file: str | None) -> bool:
-    """Whether a file is the interpreter's, this package's or another one's, but no experiment's.
+    """True for a file of the interpreter, this package or an installed one, but no experiment.
 
     None is built in.
     """
@@ -60,8 +60,8 @@ def known_by_name(file: str | None) -> bool:
 
 def _installed(value: object) -> bool:
     module = sys.modules.get(getattr(value, "__module__", None) or "builtins")
-    own = module is sys.modules["__main__"]
-    return not own and known_by_name(getattr(module, "__file__", None))
+    is_script = module is sys.modules["__main__"]
+    return not is_script and known_by_name(getattr(module, "__file__", None))
 
 
 def _parts(value: Any, seen: frozenset[int]) -> Iterator[bytes]:
@@ -79,7 +79,7 @@ def _parts(value: Any, seen: frozenset[int]) -> Iterator[bytes]:
 
 
 def _members(value: Any) -> Iterator[Any]:
-    """What a value consists of; bytes are of itself, all else has an identity of its own."""
+    """Members of a value; bytes are of the value itself, other members are digested in turn."""
     if isinstance(value, Mapping):
         yield from sorted(value.items(), key=repr)
     elif isinstance(value, list | tuple):
@@ -112,8 +112,8 @@ def _members(value: Any) -> Iterator[Any]:
         ]
     elif callable(inner := getattr(value, "__wrapped__", None)):  # a jitted function, a cached one
         yield inner
-    elif (known := _name(value)) is not None:
-        yield f"installed {known}".encode()
+    elif (qualified := _name(value)) is not None:
+        yield f"installed {qualified}".encode()
     elif hasattr(value, "__dict__"):
         yield (type(value), vars(value))
     else:
@@ -135,18 +135,18 @@ def _function(function: types.FunctionType) -> Iterator[Any]:
     names: set[str] = set()
     codes = [code]
     while codes:
-        one = codes.pop()
-        codes += [c for c in one.co_consts if isinstance(c, types.CodeType)]
-        names |= {*one.co_names}
-        yield one.co_code
-        yield (one.co_names, one.co_varnames)
-        yield [c for c in one.co_consts if not isinstance(c, types.CodeType)]
+        code_object = codes.pop()
+        codes += [c for c in code_object.co_consts if isinstance(c, types.CodeType)]
+        names |= {*code_object.co_names}
+        yield code_object.co_code
+        yield (code_object.co_names, code_object.co_varnames)
+        yield [c for c in code_object.co_consts if not isinstance(c, types.CodeType)]
     for name in sorted(names & set(function.__globals__)):
         yield (name, function.__globals__[name])
 
 
 def _name(value: Any) -> str | None:
-    """Where an installed function stands, or an object without a name such as SciPy's norm."""
+    """Qualified name of an installed function, or of an object such as SciPy's norm."""
     if hasattr(value, "__name__") and callable(value) and _installed(value):
         return f"{getattr(value, '__module__', '')}.{value.__name__}"
     home = type(value).__module__

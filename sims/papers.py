@@ -20,7 +20,7 @@ MAIN = "2605.20271"
 """arXiv id of the paper that an experiment is about unless it names another one."""
 
 
-class OwnClaim(Strict):
+class Claim(Strict):
     """A claim of ours beside a paper's: what its reconstruction implies, or what it rests on."""
 
     id: str = Field(min_length=1, description="the id that experiments and ledger use")
@@ -29,7 +29,7 @@ class OwnClaim(Strict):
     counterexample: str = Field("", description="where it fails, if algebra refutes it")
 
 
-class PaperClaim(OwnClaim):
+class PaperClaim(Claim):
     """A claim of a paper, in our words."""
 
     source: Literal["abstract", "press summary", "full text"] = Field(
@@ -50,11 +50,11 @@ class Paper(Strict):
     year: int = Field(ge=1991)
     read: str = Field(min_length=1, description="how much of the paper was available, a sentence")
     claims: list[PaperClaim] = Field(min_length=1)
-    ours: list[OwnClaim] = Field(default=[], description="claims of our own beside the paper's")
+    ours: list[Claim] = Field(default=[], description="claims of our own beside the paper's")
 
 
 def papers() -> dict[str, Paper]:
-    """Every paper that is here by arXiv id, the main one first.
+    """Papers with a file here by arXiv id, the main one first.
 
     Returns:
         Nothing where a folder of experiments has no papers.
@@ -75,8 +75,8 @@ def paper_of(id: str) -> Paper:
     """
     path = place(PAPERS) / f"{id}.yaml"
     if not path.is_file():
-        known = one_of(sorted(file.stem for file in path.parent.glob("*.yaml")), id)
-        raise InputError("paper", id, known or f"a paper with a file {path}")
+        allowed = one_of(sorted(file.stem for file in path.parent.glob("*.yaml")), id)
+        raise InputError("paper", id, allowed or f"a paper with a file {path}")
     paper = parse(Paper, read_yaml(path), str(path))
     if paper.arxiv != path.stem:
         raise InputError(f"{path}: arxiv", paper.arxiv, f"{path.stem}, as the file is named")

@@ -1,4 +1,4 @@
-"""Where experiments, papers and the text of the theory are: in this folder, or with the package.
+"""Places of experiments, papers and the text of the theory: this folder, or the package.
 
 A checkout keeps them at its top level; a wheel carries them inside the package, in ``share``
 (``setup.py`` puts them there). Nothing else looks for them.
@@ -9,7 +9,7 @@ from pathlib import Path
 _PACKAGE = Path(__file__).parent
 CARRIED = _PACKAGE / "share" if (_PACKAGE / "share").is_dir() else _PACKAGE.parent
 """The folder of what came with the package: its own ``share``, or the top level of a checkout."""
-OWN = ("experiments", "papers")
+LOCAL_FOLDERS = ("experiments", "papers")
 """A working directory with one of these folders stands for itself: the two are never mixed."""
 
 
@@ -22,5 +22,5 @@ def place(name: str | Path) -> Path:
     Returns:
         The path, relative where it is of the working directory. Nothing may be there.
     """
-    own = any(Path(folder).is_dir() for folder in OWN)
-    return Path(name) if own else CARRIED / name
+    local = any(Path(folder).is_dir() for folder in LOCAL_FOLDERS)
+    return Path(name) if local else CARRIED / name

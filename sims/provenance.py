@@ -1,4 +1,4 @@
-"""Where a result came from: enough to run it again, nothing about who or where.
+"""Provenance of a result: enough to run it again, without persons and places.
 
 No host names, no paths, no time stamps: the same run on another machine of the same kind writes
 the same provenance.
@@ -32,13 +32,13 @@ def versions() -> dict[str, str]:
     """Versions of Python, of this package and of those that its numbers depend on."""
     from sims import __version__
 
-    known = {"python": platform.python_version(), "sims": __version__}
+    installed = {"python": platform.python_version(), "sims": __version__}
     for name in PACKAGES:
         try:
-            known[name] = version(name)
+            installed[name] = version(name)
         except PackageNotFoundError:
-            known[name] = "none"
-    return known
+            installed[name] = "none"
+    return installed
 
 
 def machine() -> dict[str, Any]:
@@ -65,13 +65,13 @@ def replicates(points: Iterable["xr.Dataset"]) -> dict[str, Any]:
     attrs = [data.attrs for data in points if "replicates" in data.attrs]
     if not attrs:
         return {}
-    asked = [a.get("batches_asked", 0) * a.get("replicates_per_batch", 0) for a in attrs]
-    done = [int(a["replicates"]) for a in attrs]
+    requested = [a.get("batches_asked", 0) * a.get("replicates_per_batch", 0) for a in attrs]
+    finished = [int(a["replicates"]) for a in attrs]
     return {
         "precision": str(attrs[0].get("precision", "")),
-        "replicates_asked": _range(asked),
-        "replicates_done": _range(done),
-        "replicates_total": sum(done),
+        "replicates_asked": _range(requested),
+        "replicates_done": _range(finished),
+        "replicates_total": sum(finished),
     }
 
 

@@ -1,4 +1,4 @@
-"""How JAX is set up, in one place: precision, host devices, memory.
+"""Set-up of JAX, in one place: precision, host devices, memory.
 
 Importing :mod:`sims.problem` applies it, so every entry point computes alike.
 """
@@ -21,7 +21,7 @@ Out = TypeVar("Out")
 
 
 def host_devices() -> int:
-    """How many cores to use: ``SIMS_HOST_DEVICES``, or all that this process may run on.
+    """Number of cores to use: ``SIMS_HOST_DEVICES``, or all that this process may run on.
 
     A Slurm job may run on what it was allotted (``SLURM_CPUS_PER_TASK``), even where nothing keeps
     it from the rest of its node.
@@ -48,10 +48,10 @@ def memory(root: Path = Path("/")) -> int:
         root: where ``proc`` and ``sys`` are.
     """
     limits = [os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")]
-    groups, own = root / "sys/fs/cgroup", ""
+    groups, group = root / "sys/fs/cgroup", ""
     with contextlib.suppress(OSError):
-        own = (root / "proc/self/cgroup").read_text().partition("0::/")[2].strip()
-    for folder in (groups / own, *(groups / own).parents):
+        group = (root / "proc/self/cgroup").read_text().partition("0::/")[2].strip()
+    for folder in (groups / group, *(groups / group).parents):
         with contextlib.suppress(OSError, ValueError):
             limits.append(int((folder / "memory.max").read_text()))
     return min(limits)
@@ -67,14 +67,14 @@ def forget_compiled(root: Path = Path("/")) -> None:
     Args:
         root: where ``proc`` is.
     """
-    _look(root, int(time.monotonic()))
+    _clear_if_full(root, int(time.monotonic()))
 
 
 @functools.lru_cache(maxsize=1)
-def _look(root: Path, second: int) -> None:
+def _clear_if_full(root: Path, second: int) -> None:
     with contextlib.suppress(OSError, ValueError):  # another system, with other limits
-        held = (root / "proc/self/maps").read_bytes().count(b"\n")
-        if held > int((root / "proc/sys/vm/max_map_count").read_text()) // 2:
+        mappings = (root / "proc/self/maps").read_bytes().count(b"\n")
+        if mappings > int((root / "proc/sys/vm/max_map_count").read_text()) // 2:
             jax.clear_caches()
 
 
@@ -100,16 +100,17 @@ def configure() -> None:
     # A host program may have started JAX already; the engine then uses the devices it finds.
     with contextlib.suppress(RuntimeError):
         jax.config.update("jax_num_cpu_devices", host_devices())
-    asked = os.environ.get("JAX_PLATFORMS", "")
-    if asked not in ("", "cpu"):
+    platforms = os.environ.get("JAX_PLATFORMS", "")
+    if platforms not in ("", "cpu"):
         try:
             jax.devices()
         except (RuntimeError, AssertionError):  # the latter where a plug-in is missing
-            raise InputError("JAX_PLATFORMS", asked, "cpu, or devices of this machine") from None
+            allowed = "cpu, or devices of this machine"
+            raise InputError("JAX_PLATFORMS", platforms, allowed) from None
 
 
 def lost_digits(platform: str) -> list[str]:
-    """What makes arithmetic coarser than it is asked for, as phrases; nothing as configured.
+    """Reasons why arithmetic is coarser than configured, as phrases; empty as configured.
 
     Args:
         platform: of the device, such as ``cpu``.
@@ -118,12 +119,12 @@ def lost_digits(platform: str) -> list[str]:
         getattr(jax.config, name, None)
         for name in ("jax_enable_x64", "jax_default_matmul_precision")
     )
-    found = [] if wide else ["64-bit arithmetic is off (jax_enable_x64)"]
+    faults = [] if wide else ["64-bit arithmetic is off (jax_enable_x64)"]
     if platform != "cpu" and products not in ("highest", "float32"):
-        found.append(
+        faults.append(
             f"float32 products may be rounded to TF32 (jax_default_matmul_precision: {products})"
         )
-    return found
+    return faults
 
 
 def in_threads(function: Callable[[Item], Out], items: Iterable[Item]) -> list[Out]:

@@ -56,7 +56,7 @@ def load(path: Path) -> xr.Dataset | None:
     return xr.Dataset.from_dict(layout)
 
 
-def kept(path: Path, compute: Callable[[], xr.Dataset]) -> xr.Dataset:
+def load_or_compute(path: Path, compute: Callable[[], xr.Dataset]) -> xr.Dataset:
     """The dataset of that name, computed and kept if there is none to believe.
 
     Args:
@@ -67,7 +67,7 @@ def kept(path: Path, compute: Callable[[], xr.Dataset]) -> xr.Dataset:
     if data is None:
         data = compute()
         save(data, path)
-        for other in path.parent.glob(f"{path.stem.rpartition('-')[0]}-*"):
-            if other != path:
-                other.unlink(missing_ok=True)
+        for stale in path.parent.glob(f"{path.stem.rpartition('-')[0]}-*"):
+            if stale != path:
+                stale.unlink(missing_ok=True)
     return data

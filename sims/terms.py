@@ -86,15 +86,16 @@ def assembled(
     bias = np.asarray(bias, float)
     dims = lead(bias.ndim)
     pair_dims = (*dims, HEAD2)
-    found = {
+    variables = {
         name: xr.Variable(pair_dims, np.asarray(values, float))
         for name, values in zip(PAIRS, pair_terms, strict=True)
     }
-    found |= {
-        f"integrated_{name}": variable.mean(QUERY, skipna=False) for name, variable in found.items()
+    variables |= {
+        f"integrated_{name}": variable.mean(QUERY, skipna=False)
+        for name, variable in variables.items()
     }
-    bias_of = {"bias": xr.Variable(dims, bias)}
-    return bias_of | found | scalars(found, weights)
+    leading = {"bias": xr.Variable(dims, bias)}
+    return leading | variables | scalars(variables, weights)
 
 
 def scalars(
@@ -120,7 +121,7 @@ def scalars(
             return np.sum(integrated[name].values * matrix, axis=(-2, -1))
 
     signal, noise = "signal_covariance", "noise_covariance"
-    found = {
+    terms = {
         "squared_bias": form("bias_product", outer),
         "signal_variance": form(signal, diagonal),
         "noise_variance": form(noise, diagonal),
@@ -128,11 +129,11 @@ def scalars(
         "cross_noise_covariance": form(noise, pairs),
         "ensemble_variance": form(signal, outer) + form(noise, outer),
     }
-    found["variance"] = found["signal_variance"] + found["noise_variance"]
-    found["covariance"] = found["cross_signal_covariance"] + found["cross_noise_covariance"]
-    found["mse"] = found["squared_bias"] + found["ensemble_variance"]
-    found["mean_head_mse"] = form("bias_product", diagonal) + found["variance"]
-    return {name: xr.Variable(dims, values) for name, values in found.items()}
+    terms["variance"] = terms["signal_variance"] + terms["noise_variance"]
+    terms["covariance"] = terms["cross_signal_covariance"] + terms["cross_noise_covariance"]
+    terms["mse"] = terms["squared_bias"] + terms["ensemble_variance"]
+    terms["mean_head_mse"] = form("bias_product", diagonal) + terms["variance"]
+    return {name: xr.Variable(dims, values) for name, values in terms.items()}
 
 
 def mcse(values: xr.DataArray) -> xr.DataArray:

@@ -36,7 +36,7 @@ def assert_agree(
     terms: Sequence[str] = SCALARS,
     false_alarm: float = FALSE_ALARM,
 ) -> None:
-    """Simulated and predicted numbers agree within a relative tolerance.
+    """Assert that simulated and predicted numbers agree within a relative tolerance.
 
     Error bounds that theory states (``<term>_error``) are added to the tolerance.
 
@@ -66,7 +66,7 @@ def assert_bound(
     at_least: ArrayLike = -np.inf,
     false_alarm: float = FALSE_ALARM,
 ) -> None:
-    """A simulated number is within bounds; arguments and errors as of :func:`assert_agree`."""
+    """Assert that a simulated number is within bounds; the rest is as in :func:`assert_agree`."""
     measured = _measured(simulated)
     above, below = np.subtract(measured[0], at_most), np.subtract(at_least, measured[0])
     bound, off = np.where(above > below, at_most, at_least), np.maximum(above, below)
@@ -74,7 +74,7 @@ def assert_bound(
 
 
 def assert_order(lower: ArrayLike, higher: ArrayLike, *, false_alarm: float = FALSE_ALARM) -> None:
-    """One expectation is at most another; batches (B, …) of both share their draws, in order."""
+    """Assert that one expectation is at most another; batches (B, …) share their draws."""
     measured = _measured(np.subtract(lower, higher))
     _settle([("lower − higher", measured, 0.0, measured[0])], "an order", false_alarm)
 
@@ -87,7 +87,7 @@ def assert_rate(
     *,
     false_alarm: float = FALSE_ALARM,
 ) -> None:
-    """The slope of log y on log x by least squares is an exponent within an absolute tolerance.
+    """Assert that the least-squares slope of log y on log x is within a tolerance of an exponent.
 
     Args:
         x: (K,), positive.
@@ -97,8 +97,8 @@ def assert_rate(
         false_alarm: as of :func:`assert_agree`.
     """
     log, batches = np.log(np.asarray(x, float)), np.asarray(simulated, float)
-    by, mean = (log - log.mean()) / np.var(log) / len(log), batches.mean(0)
-    measured = _measured(np.log(mean) @ by + (batches / mean - 1) @ by)
+    weights, mean = (log - log.mean()) / np.var(log) / len(log), batches.mean(0)
+    measured = _measured(np.log(mean) @ weights + (batches / mean - 1) @ weights)
     off = np.abs(measured[0] - exponent) - within
     _settle([("slope", measured, exponent, off)], f"a slope within {within:.3g}", false_alarm)
 
@@ -110,10 +110,10 @@ def _pairs(
     if not isinstance(simulated, xr.Dataset):
         yield "value", simulated, np.asarray(predicted, float), 0.0
         return
-    known = [name for name in terms if name in simulated and name in predicted]
-    if not known:
+    common = [name for name in terms if name in simulated and name in predicted]
+    if not common:
         raise InputError("terms", ", ".join(terms), ", ".join(map(str, simulated.data_vars)))
-    for name in known:
+    for name in common:
         theory, bound = predicted[name], predicted.get(f"{name}_error")
         values = simulated[name].transpose(BATCH, *theory.dims).values
         yield name, values, theory.values, 0.0 if bound is None else bound.values
@@ -130,26 +130,26 @@ def _measured(simulated: Any) -> tuple[np.ndarray, np.ndarray, Any, float]:
     return values.mean(0), mcse(values), skewness(values), len(values)
 
 
-def _settle(cases: Sequence[tuple[str, Any, Any, Any]], what: str, false_alarm: float) -> None:
+def _settle(cases: Sequence[tuple[str, Any, Any, Any]], tolerance: str, false_alarm: float) -> None:
     """Fail for the entry with the least p-value, if that is too small, or is missing."""
     entries = sum(np.size(off) for *_, off in cases)
-    found = []
+    extremes = []
     for name, (mean, error, skewed, batches), theory, off in cases:
         p = np.asarray(fixed_p(skewed_distance(off, error, skewed), error, batches - 1))
         p = np.where(np.isnan(off), np.isnan(mean) & np.isnan(theory), p)
         place = np.unravel_index(int(p.argmin()), p.shape)
-        found.append((p[place], name, place, mean, theory, off, error))
-    p, name, place, *arrays = min(found, key=lambda one: one[0])
+        extremes.append((p[place], name, place, mean, theory, off, error))
+    p, name, place, *arrays = min(extremes, key=lambda extreme: extreme[0])
     if p * entries >= false_alarm:
         return
     mean, theory, off, error = (np.broadcast_to(a, np.shape(arrays[0]))[place] for a in arrays)
-    where = f"{name} at {tuple(map(int, place))}" if place else name
+    location = f"{name} at {tuple(map(int, place))}" if place else name
     test = os.environ.get("PYTEST_CURRENT_TEST", "").rpartition(" ")[0]
-    again = f"; again: pytest '{test}'" if test else ""
+    command = f"; again: pytest '{test}'" if test else ""
     raise AssertionError(
-        f"{where}: simulated {mean:.6g} ± {error:.2g}, expected {theory:.6g}; "
-        f"{off / error if error else np.inf:.1f} standard errors beyond {what} (p = {p:.1g}, "
-        f"{entries} entries, false alarms {false_alarm:.0e}){again}"
+        f"{location}: simulated {mean:.6g} ± {error:.2g}, expected {theory:.6g}; "
+        f"{off / error if error else np.inf:.1f} standard errors beyond {tolerance} (p = {p:.1g}, "
+        f"{entries} entries, false alarms {false_alarm:.0e}){command}"
     )
 
 

@@ -67,22 +67,22 @@ def gamma(key: np.ndarray, shape_parameter: float, count: int) -> np.ndarray:
     c = 1 / 3 / math.sqrt(d)
     pairs = split(split(key, count))
     keys, last = pairs[:, 0], pairs[:, 1]
-    out, left = np.empty(count), np.arange(count)
-    while left.size:
+    out, pending = np.empty(count), np.arange(count)
+    while pending.size:
         threes = split(keys, 3)
         keys, for_normal, for_uniform = threes[:, 0], threes[:, 1], threes[:, 2]
-        x, v = np.zeros(len(left)), np.full(len(left), -1.0)
+        x, v = np.zeros(len(pending)), np.full(len(pending), -1.0)
         while (low := v <= 0).any():
-            for_normal, own = np.moveaxis(split(for_normal), -2, 0)
-            x = np.where(low, normal(own), x)
+            for_normal, fresh = np.moveaxis(split(for_normal), -2, 0)
+            x = np.where(low, normal(fresh), x)
             v = 1 + x * c
         cube, u = v**3, uniform(for_uniform)
         with np.errstate(divide="ignore"):
             refused = (u >= 1 - 0.0331 * x**4) & (
                 np.log(u) >= x**2 / 2 + d * (1 - cube + np.log(cube))
             )
-        out[left[~refused]] = d * cube[~refused]
-        left, keys = left[refused], keys[refused]
+        out[pending[~refused]] = d * cube[~refused]
+        pending, keys = pending[refused], keys[refused]
     if boosted:
         out *= (1 - uniform(last)) ** (1 / shape_parameter)
     return out
@@ -101,11 +101,11 @@ def _counters(numbers: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
 def _hash(key: np.ndarray, first: np.ndarray, second: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """The block function Threefry-2x32-20 of key words (…, 2) and two counter words (…)."""
-    one, two = key[..., 0], key[..., 1]
-    words = (one, two, one ^ two ^ _PARITY)
+    low, high = key[..., 0], key[..., 1]
+    words = (low, high, low ^ high ^ _PARITY)
     # Sums are modulo 2³², as they should be; NumPy warns of it where all operands are scalars.
     with np.errstate(over="ignore"):
-        x, y = first + one, second + two
+        x, y = first + low, second + high
         for turn in range(5):
             for distance in _ROTATIONS[turn % 2]:
                 x = x + y

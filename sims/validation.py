@@ -19,8 +19,8 @@ class Strict(BaseModel):
 
     @model_validator(mode="before")
     @classmethod
-    def _known(cls, data: object) -> object:
-        """No key is unknown: the line says which there are, and which may have been meant."""
+    def _no_unknown_key(cls, data: object) -> object:
+        """The data, refused if a key is unknown; the line names the keys there are."""
         if isinstance(data, Mapping) and cls.model_config["extra"] == "forbid":
             for key in data:
                 if key not in cls.model_fields:
@@ -31,7 +31,7 @@ class Strict(BaseModel):
 def parse(
     model: type[Model],
     data: object,
-    where: str,
+    location: str,
     of_json: bool = False,
     context: dict[str, Any] | None = None,
 ) -> Model:
@@ -40,7 +40,7 @@ def parse(
     Args:
         model: what the data should be.
         data: as read from a file.
-        where: the file, for the error line.
+        location: the file, for the error line.
         of_json: whether the file was JSON, whose lists may stand for tuples, and mappings for
             dataclasses.
         context: for what validates by more than the data.
@@ -54,17 +54,17 @@ def parse(
         return model.model_validate(data, context=context)
     except ValidationError as error:
         # A key that is misspelt is missing too: the line is to show it as it was written.
-        worst = min(error.errors(), key=lambda one: one["type"] != "value_error")
-        raise _line(data, worst, where) from None
+        worst = min(error.errors(), key=lambda item: item["type"] != "value_error")
+        raise _line(data, worst, location) from None
 
 
-def _line(data: object, error: Mapping[str, Any], where: str) -> InputError:
+def _line(data: object, error: Mapping[str, Any], location: str) -> InputError:
     """The error of one line for an error of pydantic's."""
-    given, context, words = error["input"], error.get("ctx", {}), error["msg"]
+    value, context, words = error["input"], error.get("ctx", {}), error["msg"]
     path, inside = _path(data, error["loc"], error["type"] == "missing"), ""
     cause = context.get("error")
     if isinstance(cause, InputError):
-        given, words = cause.value, cause.allowed
+        value, words = cause.value, cause.allowed
         if cause.field.isidentifier():
             path.append(cause.field)
         else:
@@ -72,18 +72,18 @@ def _line(data: object, error: Mapping[str, Any], where: str) -> InputError:
     elif error["type"].startswith("union_tag"):
         path.append("kind")
         names = re.findall(r"'(\w+)'", context.get("expected_tags", ""))
-        given = context.get("tag", "nothing")
-        words = one_of(names, given) if names else "a value (it is required)"
+        value = context.get("tag", "nothing")
+        words = one_of(names, value) if names else "a value (it is required)"
     elif error["type"] == "missing":
-        given, words = "nothing", "a value (it is required)"
+        value, words = "nothing", "a value (it is required)"
     elif error["type"] in ("model_type", "model_attributes_type", "dict_type"):
         words = "a mapping of keys to values"
     elif error["type"] == "literal_error":
-        words = one_of(re.findall(r"'([^']*)'", context["expected"]), given)
+        words = one_of(re.findall(r"'([^']*)'", context["expected"]), value)
     else:
         words = words.removeprefix("Input should be ").removeprefix("Value error, ")
         words = words[0].lower() + words[1:]
-    return InputError(": ".join(filter(None, (where, ".".join(path), inside))), given, words)
+    return InputError(": ".join(filter(None, (location, ".".join(path), inside))), value, words)
 
 
 def _path(data: Any, location: tuple[Any, ...], missing: bool) -> list[str]:

@@ -1,4 +1,4 @@
-"""What stands in every layer of attention: softmax, a causal mask and LayerNorm.
+"""Parts of every attention layer: softmax, a causal mask and LayerNorm.
 
 Arrays are NumPy's: small layers would take most of their time to compile. Further dimensions may
 lead, for many layers at once.

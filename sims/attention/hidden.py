@@ -40,8 +40,8 @@ def layer_shares(layers: int, memory: float, start: Start) -> np.ndarray:
 def accumulate(scores: Array, memory: float, start: Start) -> Array:
     """Hidden scores of every layer, by the recursion, of scores (layers, …)."""
     hidden = [first_share(memory, start) * scores[0]]
-    for own in scores[1:]:
-        hidden.append(memory * hidden[-1] + (1 - memory) * own)
+    for fresh in scores[1:]:
+        hidden.append(memory * hidden[-1] + (1 - memory) * fresh)
     return np.stack(hidden)
 
 
@@ -63,7 +63,7 @@ def layer(
     skip: Any,
     share: Any,
 ) -> tuple[Array, Array]:
-    """One layer: the next tokens and the new hidden scores, which it attends with.
+    """The next tokens and hidden scores of a layer; the new scores weigh its attention.
 
     Args:
         tokens: X (…, n, d).
@@ -137,8 +137,8 @@ def _sized(residual: Array, log_scale: Array) -> tuple[Array, Array]:
     """A residual of norm 1 and the logarithm of its scale, 0 where tokens are equal."""
     part = residual - np.mean(residual, axis=-2, keepdims=True)
     size = np.sqrt(np.sum(part**2, axis=(-2, -1)))
-    apart, size = size > 0, np.where(size > 0, size, 1.0)
-    return part / size[..., None, None], np.where(apart, log_scale + np.log(size), 0.0)
+    positive, size = size > 0, np.where(size > 0, size, 1.0)
+    return part / size[..., None, None], np.where(positive, log_scale + np.log(size), 0.0)
 
 
 def split_layer(
@@ -192,13 +192,13 @@ def split_layer(
     seen = p @ centred
     centre = np.mean(seen, axis=-2)
     pulled = mean + scale * (centre + np.exp(unit)[..., None] * shift)
-    taken = np.where((skip == 0) & (bias is None), unit, 0.0)
+    log_unit = np.where((skip == 0) & (bias is None), unit, 0.0)
     branch = np.asarray(1 - skip if branch is None else branch)[..., None, None]
-    moved = np.exp(unit - taken)[..., None, None] * (moved - shift[..., None, :])
+    moved = np.exp(unit - log_unit)[..., None, None] * (moved - shift[..., None, :])
     rows = seen - centre[..., None, :]  # 0 where p is the same for all of them
     residual = skip[..., None, None] * centred + branch * ((moved + rows) @ value)
-    kept = skip[..., None] * mean + branch[..., 0] * (pulled[..., None, :] @ value)[..., 0, :]
-    return Stream(kept, *_sized(residual, log_scale + taken), common, apart, log_apart)
+    new_mean = skip[..., None] * mean + branch[..., 0] * (pulled[..., None, :] @ value)[..., 0, :]
+    return Stream(new_mean, *_sized(residual, log_scale + log_unit), common, apart, log_apart)
 
 
 def _expm1_ratio(x: Array) -> Array:
@@ -207,7 +207,7 @@ def _expm1_ratio(x: Array) -> Array:
 
 
 def split_rms_norm(stream: Stream) -> Stream:
-    """Every token divided by its root mean square, on the split representation.
+    """The split representation with each token divided by its root mean square.
 
     With ``s_i² = s²(1 + t u_i)``, s that of m, a token's factor is ``(1 + g_i)/s`` with
     ``g_i = expm1(−½ log1p(t u_i))``, and g/t tends to −u/2.
@@ -243,7 +243,7 @@ def energy(state: Any, hidden: Any, memories: Any) -> Any:
 def retrieve(
     state: Any, hidden: Any, keys: Any, values: Any, memory: Any, skip: Any, old: bool = False
 ) -> tuple[Any, Any]:
-    """One step of one token among fixed keys and values: the next state and hidden scores.
+    """The next state and hidden scores of a token among fixed keys and values.
 
     ``h ← α′h + (1 − α′)Kx``, then ``x ← αx + (1 − α)Vᵀsoftmax(h)``.
 

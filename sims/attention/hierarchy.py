@@ -54,8 +54,8 @@ def level_scores(coarse: Sequence[Any], pairs: Sequence[tuple[Any, Any]], n: int
         n: tokens of level 0.
     """
     out = []
-    for level, (own, (query, key)) in enumerate(zip(coarse, pairs, strict=True)):
-        scores = (own @ query) @ (own @ key).swapaxes(-1, -2)
+    for level, (level_tokens, (query, key)) in enumerate(zip(coarse, pairs, strict=True)):
+        scores = (level_tokens @ query) @ (level_tokens @ key).swapaxes(-1, -2)
         wide = repeated(scores, level, n).swapaxes(-1, -2)
         out.append(repeated(wide, level, n).swapaxes(-1, -2))
     return out
@@ -79,7 +79,7 @@ def attend(
     value: Any,
     coarsen: Callable[..., Any] = strided_taps,
 ) -> Array:
-    """One head: ``causal softmax(S) X W`` with as many levels as there are pairs."""
+    """Output of a head: ``causal softmax(S) X W`` with as many levels as there are pairs."""
     coarse = levels(tokens, taps, len(pairs), coarsen)
     scores = mixed(level_scores(coarse, pairs, tokens.shape[-2]), weights)
     return causal_softmax(scores) @ (tokens @ value)

@@ -30,7 +30,7 @@ so far, so that a slot is a mean of its latents at every step."""
 
 
 class Gate(NamedTuple):
-    """What makes gates: two affine maps to k numbers, of a latent and of a place.
+    """Parameters of gates: two affine maps to k numbers, of a latent and of a place.
 
     Attributes:
         latent: A (r, k).
@@ -72,7 +72,7 @@ class LatentLayer(NamedTuple):
 
 
 class Cache(NamedTuple):
-    """What decoding keeps: J slots, the last of which may still grow.
+    """State of decoding: J slots, the last of which may still grow.
 
     Attributes:
         slots: ĉ_1, …, ĉ_J, (J, r).
@@ -120,9 +120,9 @@ def gates_of(layer: LatentLayer, latents: Array, first: int = 0) -> Array:
     if layer.rule == "ones":
         return np.ones(len(latents))
     places = (first + np.arange(len(latents))) // layer.stride
-    left = latents @ layer.gate.latent + layer.gate.latent_offset
+    latent_part = latents @ layer.gate.latent + layer.gate.latent_offset
     right = sinusoid(places, latents.shape[1]) @ layer.gate.place + layer.gate.place_offset
-    return 1 / (1 + np.exp(-np.sum(left * right, axis=1)))
+    return 1 / (1 + np.exp(-np.sum(latent_part * right, axis=1)))
 
 
 def grown(latents: Array, gates: Array, stride: int, mean: bool) -> Array:
@@ -188,7 +188,7 @@ class Pass(NamedTuple):
 
 
 def parallel(layer: LatentLayer, x: Array) -> Pass:
-    """All tokens (T, d) at once, T × T scores."""
+    """Outputs of all tokens (T, d) at once, with T × T scores."""
     positions, scale = np.arange(len(x)), _scale(layer)
     latents = latents_of(layer, x)
     gates = gates_of(layer, latents)
@@ -206,7 +206,7 @@ def step(
     x: Array,
     rule: Literal["printed", "corrected"] = "corrected",
 ) -> tuple[Array, Cache]:
-    """One token of decoding: its slot is opened or grown, then all slots are attended to.
+    """Decode a token: its slot is opened or grown, then all slots are attended to.
 
     Returns the token's output (H, d_v) and the cache after it.
 
@@ -241,7 +241,7 @@ def decode(
     x: Array,
     rule: Literal["printed", "corrected"] = "corrected",
 ) -> tuple[Array, Cache]:
-    """All tokens (T, d), one after another, (T, H, d_v); and the cache after the last."""
+    """Outputs (T, H, d_v) of tokens (T, d) one after another, and the cache after the last."""
     none = np.zeros((0, layer.down.shape[1])), np.zeros((0, layer.rotary_key.shape[1]))
     cache, outputs = Cache(*none, 0.0, 0), []
     for token in x:

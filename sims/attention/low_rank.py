@@ -39,7 +39,7 @@ class LowRank:
     centre: np.ndarray
 
     def stored(self, keys: np.ndarray) -> np.ndarray:
-        """What the cache holds of keys (…, T, d): (…, T, r)."""
+        """The cached numbers (…, T, r) of keys (…, T, d)."""
         return np.asarray((keys - self.centre[..., None, :]) @ self.key_map)
 
     def scores(self, keys: np.ndarray, queries: np.ndarray) -> np.ndarray:
@@ -72,10 +72,12 @@ def kq_svd(
     if rank > d:
         raise InputError("rank", rank, f"at most the head width {d}")
     c = np.zeros((*keys.shape[:-2], d)) if centre is None else np.asarray(centre, float)
-    of_keys, of_queries = _triangle(keys - c[..., None, :]), _triangle(queries)
-    left = np.linalg.svd(of_keys @ of_queries.swapaxes(-1, -2), full_matrices=True)[0][..., :rank]
-    inverse = np.linalg.pinv(of_keys, rcond=CUTOFF)
-    return LowRank(inverse @ left, of_keys.swapaxes(-1, -2) @ left, c)
+    key_triangle, query_triangle = _triangle(keys - c[..., None, :]), _triangle(queries)
+    left = np.linalg.svd(key_triangle @ query_triangle.swapaxes(-1, -2), full_matrices=True)[0][
+        ..., :rank
+    ]
+    inverse = np.linalg.pinv(key_triangle, rcond=CUTOFF)
+    return LowRank(inverse @ left, key_triangle.swapaxes(-1, -2) @ left, c)
 
 
 def k_svd(keys: np.ndarray, rank: int) -> LowRank:

@@ -15,7 +15,7 @@ from typer import TyperException
 
 from sims.cli.commands import app
 from sims.errors import InputError, one_line
-from sims.files import private
+from sims.files import private_folder
 
 TEMPORARY_FAILURE = 75
 """Exit code of a command that was asked to stop: EX_TEMPFAIL, the same command goes on."""
@@ -87,6 +87,6 @@ def _set_compilation_cache() -> None:
     except RuntimeError:
         return  # no home, no cache
     if "JAX_COMPILATION_CACHE_DIR" not in os.environ:
-        folder = private(cache / "sims" / platform.node())
+        folder = private_folder(cache / "sims" / platform.node())
         os.environ["JAX_COMPILATION_CACHE_DIR"] = str(folder)
     os.environ.setdefault("JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS", "0")

@@ -26,9 +26,9 @@ def note(ax: Axes, text: str) -> None:
     """A remark on the whole figure, below it; said once however many panels say it."""
     # The canvas knows the root figure, of which a panel's figure may be a part.
     figure = ax.figure.canvas.figure
-    said = vars(figure).setdefault("remarks", {})
-    said[text] = None
-    remarks = "  ·  ".join(said)
+    registry = vars(figure).setdefault("remarks", {})
+    registry[text] = None
+    remarks = "  ·  ".join(registry)
     lines = textwrap.wrap(remarks, int(figure.get_figwidth() * 72 / (0.56 * SMALL)))
     figure.supxlabel("\n".join(lines), x=0.995, ha="right", fontsize=SMALL, color=GREY)
 
@@ -79,7 +79,11 @@ def simulated(
 
 
 def reference(
-    ax: Axes, y: Any, text: str = "", x: Sequence[float] | np.ndarray | None = None, at: float = 0.0
+    ax: Axes,
+    y: Any,
+    text: str = "",
+    x: Sequence[float] | np.ndarray | None = None,
+    share: float = 0.0,
 ) -> None:
     """A dashed grey line to compare with, and its name beside it.
 
@@ -88,13 +92,13 @@ def reference(
         y: a constant, or values at x.
         text: the name, above the line.
         x: places of the values; None for a constant.
-        at: where along the line the name stands, 0 to 1.
+        share: of the line before its name, 0 to 1.
     """
     frame = ax.transData
     if x is None:
         frame, x, y = ax.get_yaxis_transform(), (0.0, 1.0), (y, y)
     theory(ax, x, y, lw=0.8, ls=DASHES, zorder=1, transform=frame)
-    place = int(at * (len(x) - 1) + 0.5)
+    place = int(share * (len(x) - 1) + 0.5)
     side, shift = ("right", -4) if 2 * place >= len(x) else ("left", 4)
     ax.annotate(
         text,

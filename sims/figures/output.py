@@ -14,26 +14,26 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 
-def save(figure: Figure, path: str | Path, whose: str, digest: str = "") -> None:
+def save(figure: Figure, path: str | Path, identity: str, digest: str = "") -> None:
     """Write the figure as PDF, PNG and SVG beside each other, each sealed (:mod:`sims.files`).
 
     Args:
         figure: made with :func:`~sims.figures.layout.panels`, or within
             :func:`~sims.figures.theme.style`.
         path: the path of any of the three; its suffix is replaced.
-        whose: the experiment and the fidelity that it is of.
+        identity: experiment and fidelity, with which the files are sealed.
         digest: of the files that it shows (:func:`sims.files.digest`), for the metadata.
     """
     # fontTools remarks on the dates in matplotlib's fonts, which nobody here can mend.
     logging.getLogger("fontTools").setLevel(logging.ERROR)
-    shown = f"{whose}{digest and ', from data of SHA-256 '}{digest}"
-    known = {
+    shown = f"{identity}{digest and ', from data of SHA-256 '}{digest}"
+    formats = {
         "pdf": {"CreationDate": None, "Subject": shown},
         "png": {"Description": shown},
         "svg": {"Date": None, "Description": shown},
     }
-    for kind, metadata in known.items():
-        drawn = io.BytesIO()
+    for kind, metadata in formats.items():
+        buffer = io.BytesIO()
         with style():
-            figure.savefig(drawn, format=kind, metadata=metadata)
-        write(drawn.getvalue(), Path(path).with_suffix(f".{kind}"), f"figure.{kind} of {whose}")
+            figure.savefig(buffer, format=kind, metadata=metadata)
+        write(buffer.getvalue(), Path(path).with_suffix(f".{kind}"), f"figure.{kind} of {identity}")

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 TERMS = ("mse", "squared_bias", "variance", "covariance")
-MOST_FIELDS = 6
+MAX_FIELDS = 6
 
 
 def overview(data: xr.Dataset) -> Figure:
@@ -34,7 +34,7 @@ def overview(data: xr.Dataset) -> Figure:
     hue, fixed = None, {}
     scattered = "point" in data.dims
     if scattered:
-        fields = [str(k) for k in data.coords if k != "point"][:MOST_FIELDS] or ["n_eff"]
+        fields = [str(k) for k in data.coords if k != "point"][:MAX_FIELDS] or ["n_eff"]
         shown, columns = [(field, "mse") for field in fields], min(len(fields), 3)
     else:
         sizes = {str(d): data.sizes[d] for d in data.dims}
@@ -66,7 +66,7 @@ def _panel(
     scattered: bool,
     legend: str | None,
 ) -> None:
-    """One term along one field; theory as dashes where points are no grid."""
+    """Draw a term along a field; theory as dashes where points are no grid."""
     numeric = rows[x].dtype.kind in "fiu"
     log = "x" * (numeric and _wide(rows[x])) + "y" * _wide(rows[y])
     dashes = scattered and numeric
@@ -77,9 +77,9 @@ def _panel(
         theory(ax, rows[x], rows[f"{y}_theory"], ls="none", marker="_", markersize=7)
         note(ax, "dashes: theory")
     # Theory that is far off would press the simulation's values together.
-    least, most = rows[y].min(), rows[y].max()
-    room = most - least + 4 * rows[f"{y}_mcse"].max()
-    bounds = (least / 2, most * 2) if "y" in log else (least - room, most + room)
+    low, high = rows[y].min(), rows[y].max()
+    room = high - low + 4 * rows[f"{y}_mcse"].max()
+    bounds = (low / 2, high * 2) if "y" in log else (low - room, high + room)
     if not rows[f"{y}_theory"].dropna().between(*bounds).all():
         ax.set_ylim(*bounds)
         note(ax, "theory partly beyond the axes")
@@ -90,5 +90,5 @@ def _name(data: xr.Dataset, name: str) -> str:
 
 
 def _wide(values: pd.Series) -> bool:
-    """Whether numbers are told apart better by their logarithms."""
+    """True if a logarithmic axis shows the numbers better."""
     return bool(values.min() > 0 and values.max() / values.min() >= 8)

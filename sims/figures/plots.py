@@ -89,14 +89,14 @@ def curve(
         log_axes(ax, x="x" in log, y="y" in log, plain=True)
         for level, rows, look in series(lines, hue, frames):
             rows = rows.sort_values(x)
-            at, law, color = places(level, rows), rows[predicted], look["color"]
+            positions, law, color = places(level, rows), rows[predicted], look["color"]
             if words:
-                ax.hlines(law, at - 0.4 * step, at + 0.4 * step, color=color, lw=1.6)
+                ax.hlines(law, positions - 0.4 * step, positions + 0.4 * step, color=color, lw=1.6)
             else:
-                theory(ax, at, law, color)
+                theory(ax, positions, law, color)
         for level, rows, look in series(points, hue, frames):
-            at = places(level, rows)
-            simulated(ax, at, rows[value], rows[error], label=str(level), **look)
+            positions = places(level, rows)
+            simulated(ax, positions, rows[value], rows[error], label=str(level), **look)
         ax.set(xlabel="" if words else x, ylabel=y)
         if words:
             ax.set_xticks(range(len(words)), words)

@@ -1,4 +1,4 @@
-"""How the groups of a tidy frame get their colours and markers.
+"""Colours and markers of the groups of a tidy frame.
 
 ``hue`` names the column whose levels differ in both. The order of levels is that of a categorical
 column (so that a level keeps its colour in every panel), else numbers ascend and words keep the
@@ -38,19 +38,19 @@ def levels(column: str | None, frames: Sequence[pd.DataFrame]) -> list[Hashable]
 
 
 def series(
-    frame: pd.DataFrame, hue: str | None, beside: Sequence[pd.DataFrame]
+    frame: pd.DataFrame, hue: str | None, frames: Sequence[pd.DataFrame]
 ) -> Iterator[tuple[Hashable, pd.DataFrame, dict[str, str]]]:
     """The groups of a frame that have rows: level of ``hue``, rows, colour and marker.
 
     Args:
         frame: tidy, a row an observation.
         hue: as above.
-        beside: all frames drawn on the same axes, this one too, whose levels count.
+        frames: all frames drawn on the same axes, this one too, whose levels count.
 
     Raises:
         InputError: more levels than there are looks to tell them apart.
     """
-    hues = levels(hue, beside)
+    hues = levels(hue, frames)
     if len(hues) > len(PALETTE):
         raise InputError(f"levels of {hue}", len(hues), f"at most {len(PALETTE)}")
     for level, color, marker in zip(hues, PALETTE, MARKERS, strict=False):

@@ -1,4 +1,4 @@
-"""One style for all figures: colours, markers, and the axes they are used on.
+"""The style of all figures: colours, markers, and the axes they are used on.
 
 Colours keep a contrast of at least 3:1 with white and with a margin's band (``tests/figures``
 computes it), and differ in lightness too: they can be told apart in grey and with every common kind
@@ -64,8 +64,8 @@ def log_axes(ax: Axes, x: bool = False, y: bool = False, plain: bool = False) ->
     """Logarithmic axes with minor ticks; ``plain`` writes 1000 rather than 10³."""
     from matplotlib.ticker import LogLocator, NullFormatter, ScalarFormatter
 
-    for chosen, axis, scale in ((x, ax.xaxis, ax.set_xscale), (y, ax.yaxis, ax.set_yscale)):
-        if chosen:
+    for selected, axis, scale in ((x, ax.xaxis, ax.set_xscale), (y, ax.yaxis, ax.set_yscale)):
+        if selected:
             scale("log")
             axis.set_minor_locator(LogLocator(10, subs=range(2, 10), numticks=12))
             axis.set_minor_formatter(NullFormatter())

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Change:
-    """How the answer changes along a parameter of the law.
+    """Change of the answer along a parameter of the law.
 
     Attributes:
         parameter: its name.
@@ -144,20 +144,20 @@ def answer(
         allowed = f"no more than the {len(parameters)} rows of parameters"
         raise InputError(f"effects of {question.id}", counts, allowed)
     parameters, restriction = parameters.iloc[:count], question.restrict
-    asked = chosen(parameters, restriction.where if restriction else {})
+    selected = condition_mask(parameters, restriction.where if restriction else {})
     tolerance = house.TOLERANCES[question.tolerance] if question.tolerance else None
-    whole = summary(effects, asked, tolerance, smoke)
+    overall = summary(effects, selected, tolerance, smoke)
     strata = {
-        name: summary(effects, asked & chosen(parameters, where), tolerance, smoke)
-        for name, where in question.strata.items()
+        name: summary(effects, selected & condition_mask(parameters, conditions), tolerance, smoke)
+        for name, conditions in question.strata.items()
     }
-    failing, p = confirmed_failure(effects, asked, tolerance)
-    can_fail = np.isfinite(margins(effects, tolerance)[asked[:simulated]]).any()
-    always = said(p) if can_fail else ""
-    by_theory = effects.predicted is not None and whole.share is whole.theory
-    where = [] if smoke else changes(effects, asked, parameters, by_theory)
+    failing, p = confirmed_failure(effects, selected, tolerance)
+    can_fail = np.isfinite(margins(effects, tolerance)[selected[:simulated]]).any()
+    always = verdict(p) if can_fail else ""
+    by_theory = effects.predicted is not None and overall.share is overall.theory
+    trends = [] if smoke else changes(effects, selected, parameters, by_theory)
     return Answer(
-        **vars(whole) | {"word": whole.word if question.status == "confirmatory" else ""},
+        **vars(overall) | {"word": overall.word if question.status == "confirmatory" else ""},
         **question.model_dump(include={"paper", "id", "question", "status", "says"}),
         claim=question.claim or question.id,
         kind=effects.kind,
@@ -166,10 +166,10 @@ def answer(
         strata={
             name: part
             for name, part in strata.items()
-            if (part.share.of if part.share else part.problems) >= house.FEWEST
+            if (part.share.total if part.share else part.problems) >= house.FEWEST
         },
-        where=where,
-        stops="; ".join(change.in_words(effects.kind != "estimate") for change in where),
+        where=trends,
+        stops="; ".join(change.in_words(effects.kind != "estimate") for change in trends),
         always=always,
         p_value=p,
         counterexample=failing if always == "no" else None,
@@ -177,28 +177,30 @@ def answer(
     )
 
 
-def said(p: float) -> str:
-    """Whether a claim always holds, by the p-value of a failure."""
+def verdict(p: float) -> str:
+    """Verdict on "always" by the p-value of a failure."""
     return "no" if p <= 1 - house.LEVEL else "not refuted"
 
 
-def chosen(parameters: pd.DataFrame, where: Mapping[str, Any]) -> np.ndarray:
-    """Which problems fulfil conditions, (M,): a column's value, or a range of it.
+def condition_mask(parameters: pd.DataFrame, conditions: Mapping[str, Any]) -> np.ndarray:
+    """Mask (M,) of the problems that fulfil conditions: a column's value, or a range of it.
 
     Raises:
         InputError: there is no such column.
     """
     mask = np.ones(len(parameters), bool)
-    for name, wanted in where.items():
+    for name, condition in conditions.items():
         if name not in parameters:
             raise InputError("column of parameters", name, one_of(parameters.columns, name))
         column = parameters[name].to_numpy()
-        mask &= wanted.contains(column) if hasattr(wanted, "contains") else column == wanted
+        mask &= (
+            condition.contains(column) if hasattr(condition, "contains") else column == condition
+        )
     return mask
 
 
 def changes(
-    effects: Effects, asked: np.ndarray, parameters: pd.DataFrame, by_theory: bool
+    effects: Effects, selected: np.ndarray, parameters: pd.DataFrame, by_theory: bool
 ) -> list[Change]:
     """The parameters along which the answer changes most, two at most: by quarters or values.
 
@@ -208,10 +210,10 @@ def changes(
     if effects.kind == "share":
         call = foreseen(effects) if by_theory else calls(effects)
         score = np.where(call == 0, np.nan, call > 0)
-    own, found = asked[: len(score)] & np.isfinite(score), []
-    score, gap = score[own], effects.kind == "gap"
+    usable, candidates = selected[: len(score)] & np.isfinite(score), []
+    score, gap = score[usable], effects.kind == "gap"
     for name in parameters.columns:
-        column, labels = parameters[name].iloc[: len(own)][own], dict[Any, str]()
+        column, labels = parameters[name].iloc[: len(usable)][usable], dict[Any, str]()
         if pd.api.types.is_numeric_dtype(column) and column.nunique() > 4:
             edges = np.unique(np.quantile(column, np.linspace(0, 1, 5)))
             ends = itertools.pairwise(edges)
@@ -226,9 +228,9 @@ def changes(
             continue
         if stats.kruskal(*groups.values()).pvalue > (1 - house.LEVEL) / len(parameters.columns):
             continue
-        of = [np.quantile(abs(g), house.WITHIN) if gap else g.mean() for g in groups.values()]
-        found.append(Change(str(name), [*groups], [*map(float, of)]))
-    return sorted(found, key=lambda c: -np.ptp(c.values))[:2]
+        sizes = [np.quantile(abs(g), house.WITHIN) if gap else g.mean() for g in groups.values()]
+        candidates.append(Change(str(name), [*groups], [*map(float, sizes)]))
+    return sorted(candidates, key=lambda c: -np.ptp(c.values))[:2]
 
 
 def adjusted(answers: Sequence[Answer], families: Mapping[str, int]) -> list[Answer]:
@@ -240,52 +242,53 @@ def adjusted(answers: Sequence[Answer], families: Mapping[str, int]) -> list[Ans
     """
     out = list(answers)
     for paper, m in families.items():
-        own, least = [i for i, one in enumerate(out) if one.says and one.paper == paper], 0.0
-        for rank, i in enumerate(sorted(own, key=lambda i: out[i].p_value)):
-            least = max(least, min(1.0, (m - rank) * out[i].p_value))
-            out[i] = replace(out[i], adjusted=least, family=m, always=said(least))
+        family = [i for i, item in enumerate(out) if item.says and item.paper == paper]
+        p_adjusted = 0.0
+        for rank, i in enumerate(sorted(family, key=lambda i: out[i].p_value)):
+            p_adjusted = max(p_adjusted, min(1.0, (m - rank) * out[i].p_value))
+            out[i] = replace(out[i], adjusted=p_adjusted, family=m, always=verdict(p_adjusted))
             if out[i].always != "no" and not out[i].searched:
                 out[i] = replace(out[i], counterexample=None, problem=None)
     return out
 
 
 def agreement(first: Sequence[Answer], second: Sequence[Answer]) -> tuple[int, int]:
-    """How many answers of two runs with other draws agree, and of how many.
+    """Number of answers that agree between two runs with other draws, and their total.
 
     Two agree if their numbers differ by at most ``√(w² + w′²)``, half the widths of their
     intervals, as they do with probability :data:`~sims.judgement.house.LEVEL` if nothing but draws
     differs.
     """
-    other, gaps = {one.id: one for one in second}, list[bool]()
-    for one in first:
-        ends = [_ends(each) for each in (one, other.get(one.id, one))]
-        if all(end is not None for end in ends) and one.id in other:
+    counterparts, gaps = {item.id: item for item in second}, list[bool]()
+    for item in first:
+        ends = [_ends(partner) for partner in (item, counterparts.get(item.id, item))]
+        if all(end is not None for end in ends) and item.id in counterparts:
             middle, width = zip(*((sum(e) / 2, (e[1] - e[0]) / 2) for e in ends if e), strict=True)
             gaps.append(abs(middle[0] - middle[1]) <= np.hypot(*width))
     return sum(gaps), len(gaps)
 
 
-def _ends(of: Summary) -> tuple[float, float] | None:
+def _ends(result: Summary) -> tuple[float, float] | None:
     """The interval of the number that decides an answer."""
-    if of.within_interval is not None:
-        low, high = of.within_interval
+    if result.within_interval is not None:
+        low, high = result.within_interval
         return None if high is None else (low, high)
-    return of.share.interval if of.share else of.mean_interval
+    return result.share.interval if result.share else result.mean_interval
 
 
 class _Answers(RootModel[list[Answer]]):
     """The rows of a file of answers."""
 
 
-def write_answers(answers: Iterable[Answer], path: str | Path, of: str) -> None:
-    """Write answers as a sealed JSON list; ``of`` is what they are of (:mod:`sims.files`)."""
-    write_json([asdict(one) for one in answers], path, of)
+def write_answers(answers: Iterable[Answer], path: str | Path, identity: str) -> None:
+    """Write answers as a JSON list, sealed with their ``identity`` (:mod:`sims.files`)."""
+    write_json([asdict(answer) for answer in answers], path, identity)
 
 
-def read_answers(path: str | Path, of: str | None = None) -> list[Answer]:
+def read_answers(path: str | Path, identity: str | None = None) -> list[Answer]:
     """Read a file of answers.
 
     Raises:
         InputError: the file is not there, is damaged, or holds no answers.
     """
-    return parse(_Answers, read_json(path, of), str(path), of_json=True).root
+    return parse(_Answers, read_json(path, identity), str(path), of_json=True).root

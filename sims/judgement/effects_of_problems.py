@@ -56,22 +56,27 @@ def order(
         pairs of a problem that fall, an estimate whose interval is over problems (theory's if there
         is one; a simulated share is nearer to ½ than the true one).
     """
-    one, two = np.triu_indices(index.shape[1], 1)
-    rise = index[:, two] - index[:, one]
+    left, right = np.triu_indices(index.shape[1], 1)
+    rise = index[:, right] - index[:, left]
     far = np.abs(rise) >= house.INDEX_GAP
     sign = np.where(far, np.sign(rise), np.nan)
     first, rows = far.argmax(1), np.arange(len(index))
-    own = rows[: len(values)]
-    fall = sign[own, None] * (values[..., one] - values[..., two])
+    simulated = rows[: len(values)]
+    fall = sign[simulated, None] * (values[..., left] - values[..., right])
     falls = [fall.mean(1)]
     if predicted is not None:
-        falls.append(sign * (predicted[:, one] - predicted[:, two]))
+        falls.append(sign * (predicted[:, left] - predicted[:, right]))
     with np.errstate(invalid="ignore"):
         shares = [(f > 0).sum(1) / far[: len(f)].sum(1) for f in falls]
-    chosen, known = [f[rows[: len(f)], first[: len(f)]] for f in falls], predicted is not None
+    first_falls = [f[rows[: len(f)], first[: len(f)]] for f in falls]
+    has_theory = predicted is not None
     return (
-        of_batches(fall[own, :, first[own]], predicted=chosen[1] if known else None, valid=valid),
-        Effects(shares[0], 0 * shares[0], "estimate", shares[1] if known else None, valid),
+        of_batches(
+            fall[simulated, :, first[simulated]],
+            predicted=first_falls[1] if has_theory else None,
+            valid=valid,
+        ),
+        Effects(shares[0], 0 * shares[0], "estimate", shares[1] if has_theory else None, valid),
     )
 
 
@@ -83,7 +88,7 @@ def slope(
     predicted: np.ndarray | None = None,
     valid: np.ndarray | None = None,
 ) -> Effects:
-    """How far the slope of log y on log x is inside the house tolerance about an expected one.
+    """Distance of the slope of log y on log x inside the house tolerance about an expected one.
 
     Negative where it is outside, and minus the tolerance where log y lies nearer to a line in the
     rival's regressor: then the slope means nothing.
@@ -99,24 +104,24 @@ def slope(
 
     def fitted(regressor: np.ndarray, log: np.ndarray) -> tuple[np.ndarray, ...]:
         """Weights of log y in the slope, slopes (n,) and the squares that the line leaves (n,)."""
-        own = regressor[: len(log)] if regressor.ndim > 1 else regressor
-        centred = own - own.mean(-1, keepdims=True)
+        lines = regressor[: len(log)] if regressor.ndim > 1 else regressor
+        centred = lines - lines.mean(-1, keepdims=True)
         by = centred / (centred**2).sum(-1, keepdims=True)
         steep = (by * log).sum(-1)
-        left = log - log.mean(-1, keepdims=True) - steep[:, None] * centred
-        return by, steep, (left**2).sum(-1)
+        residual_squares = log - log.mean(-1, keepdims=True) - steep[:, None] * centred
+        return by, steep, (residual_squares**2).sum(-1)
 
-    margin, found = house.TOLERANCES["slope"], []
-    wanted = np.atleast_1d(expected)
+    margin, fits = house.TOLERANCES["slope"], []
+    expected_slopes = np.atleast_1d(expected)
     for y in (values.mean(1), predicted):
         if y is not None:
-            by, steep, left = fitted(np.log(x), np.log(y))
-            worse = left if rival is None else fitted(rival, np.log(y))[2]
-            inside = margin - np.abs(steep - wanted[: len(y)])
-            found.append((np.where(worse < left, -margin, inside), by, steep))
-    relative = (found[0][1][..., None, :] * values / values.mean(1, keepdims=True)).sum(-1)
-    theory = found[1][0] if len(found) > 1 else None
-    (inside, _, steep), side = found[0], wanted[: len(values)]
+            by, steep, residual_squares = fitted(np.log(x), np.log(y))
+            worse = residual_squares if rival is None else fitted(rival, np.log(y))[2]
+            inside = margin - np.abs(steep - expected_slopes[: len(y)])
+            fits.append((np.where(worse < residual_squares, -margin, inside), by, steep))
+    relative = (fits[0][1][..., None, :] * values / values.mean(1, keepdims=True)).sum(-1)
+    theory = fits[1][0] if len(fits) > 1 else None
+    (inside, _, steep), side = fits[0], expected_slopes[: len(values)]
     draws = inside[:, None] + np.where(steep < side, 1, -1)[:, None] * relative
     return of_batches(draws, predicted=theory, valid=valid)
 

@@ -58,11 +58,11 @@ def exponents(x: ArrayLike, y: ArrayLike, error: ArrayLike = 0.0, seed: int = 0)
         seed: of the sampler.
     """
     y = np.asarray(y, float)
-    known = np.isfinite(y)
+    present = np.isfinite(y)
     log_x, share = (np.broadcast_to(v, y.shape) for v in (np.log(x), np.asarray(error) / y))
-    rows = known.sum(1) > 1
-    log_y = np.where(known, np.log(y), 0.0)[rows]
-    points = log_x[rows], log_y, np.where(known, share, 0.0)[rows], known[rows]
+    rows = present.sum(1) > 1
+    log_y = np.where(present, np.log(y), 0.0)[rows]
+    points = log_x[rows], log_y, np.where(present, share, 0.0)[rows], present[rows]
     chains = [_hierarchical(key, *points) for key in jax.random.split(jax.random.key(seed), CHAINS)]
     draws, diverging = jax.tree.map(lambda *each: np.stack(each), *chains)
     low, middle, high = map(float, np.quantile(draws["mean"], [0.025, 0.5, 0.975]))
@@ -75,7 +75,7 @@ def exponents(x: ArrayLike, y: ArrayLike, error: ArrayLike = 0.0, seed: int = 0)
 
 @jax.jit
 def _hierarchical(
-    key: jax.Array, log_x: jax.Array, log_y: jax.Array, error: jax.Array, known: jax.Array
+    key: jax.Array, log_x: jax.Array, log_y: jax.Array, error: jax.Array, present: jax.Array
 ) -> tuple[dict[str, jax.Array], jax.Array]:
     """A chain's draws of the problems' common law, and which of them diverged."""
 
@@ -83,16 +83,16 @@ def _hierarchical(
         mean = numpyro.sample("mean", dist.Normal(0, 3))
         spread = numpyro.sample("spread", dist.HalfNormal(1))
         noise = numpyro.sample("noise", dist.HalfNormal(1))
-        weight = known / (error**2 + noise**2)
+        weight = present / (error**2 + noise**2)
         total = weight.sum(-1, keepdims=True)
         u, v = (z - (weight * z).sum(-1, keepdims=True) / total for z in (log_x, log_y))
         square = (weight * u**2).sum(-1)
         slope = (weight * u * v).sum(-1) / square
-        left = (weight * (v - slope[:, None] * u) ** 2).sum()
-        logs = jnp.log(jnp.where(known, weight, 1)).sum() - jnp.log(total[:, 0] * square).sum()
-        numpyro.factor("points", (logs - left) / 2)
-        of_slopes = dist.Normal(mean, jnp.sqrt(spread**2 + 1 / square))
-        numpyro.factor("slopes", of_slopes.log_prob(slope).sum())
+        residual = (weight * (v - slope[:, None] * u) ** 2).sum()
+        logs = jnp.log(jnp.where(present, weight, 1)).sum() - jnp.log(total[:, 0] * square).sum()
+        numpyro.factor("points", (logs - residual) / 2)
+        slope_law = dist.Normal(mean, jnp.sqrt(spread**2 + 1 / square))
+        numpyro.factor("slopes", slope_law.log_prob(slope).sum())
 
     sampler = MCMC(NUTS(model), num_warmup=500, num_samples=1000, progress_bar=False)
     sampler.run(key)
@@ -102,8 +102,8 @@ def _hierarchical(
 def _fault(draws: dict[str, jax.Array], diverging: jax.Array) -> str | None:
     """Why draws (chain, draw) cannot be used, or None."""
     statistics = summary(draws).values()
-    rhat = max(np.max(of_one["r_hat"]) for of_one in statistics)
-    size = min(np.min(of_one["n_eff"]) for of_one in statistics)
+    rhat = max(np.max(parameter["r_hat"]) for parameter in statistics)
+    size = min(np.min(parameter["n_eff"]) for parameter in statistics)
     diverged = float(diverging.mean())
     if rhat <= MAX_RHAT and size >= MIN_ESS and diverged <= DIVERGENT:
         return None

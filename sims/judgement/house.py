@@ -14,18 +14,18 @@ TOLERANCES = {"roads": 0.05, "exact": 0.01, "slope": 0.1}
 """Agreement of simulation with first-order theory and with exact theory, relative; of slopes."""
 
 
-def word(interval: tuple[float, float], seen: bool, problems: int) -> str:
+def word(interval: tuple[float, float], possible: bool, problems: int) -> str:
     """The word for how often something holds.
 
     Args:
         interval: of its share.
-        seen: whether it may hold in any problem asked.
+        possible: whether it may hold in any problem asked.
         problems: how many were asked.
     """
     low, high = interval
     if problems < FEWEST:
         return "too few to say"
-    if not seen:
+    if not possible:
         return "never seen"
     if low > 2 / 3:
         return "nearly always" if low > 0.95 else "usually"

@@ -16,7 +16,7 @@ Pair = tuple[float, float]
 
 @dataclass(frozen=True, eq=False)
 class Effects:
-    """One number a problem, of one question.
+    """Effects of one question: one number per problem.
 
     Attributes:
         value: (N,) simulated effects: positive where the claim holds ("share"), relative gaps of
@@ -65,25 +65,25 @@ class Share:
     interval: Pair
 
     @property
-    def of(self) -> int:
-        """How many problems were asked."""
+    def total(self) -> int:
+        """Number of problems that the share is of."""
         return self.holds + self.fails + self.unresolved
 
 
 def share(calls: np.ndarray) -> Share | None:
     """The share of ones among calls of 1 (holds), −1 (fails) and 0; None of none."""
     holds, fails, open_ = (int((calls == k).sum()) for k in (1, -1, 0))
-    most, of, tail = holds + open_, len(calls), (1 - house.LEVEL) / 2
-    if not of:
+    upper, total, tail = holds + open_, len(calls), (1 - house.LEVEL) / 2
+    if not total:
         return None
-    low = float(betaincinv(holds, of - holds + 1, tail)) if holds else 0.0
-    high = float(betaincinv(most + 1, of - most, 1 - tail)) if most < of else 1.0
-    return Share(holds, fails, open_, (holds / of, most / of), (low, high))
+    low = float(betaincinv(holds, total - holds + 1, tail)) if holds else 0.0
+    high = float(betaincinv(upper + 1, total - upper, 1 - tail)) if upper < total else 1.0
+    return Share(holds, fails, open_, (holds / total, upper / total), (low, high))
 
 
 @dataclass(frozen=True, kw_only=True)
 class Summary:
-    """What the effects of a population of problems come to.
+    """Summary of the effects of a population of problems.
 
     Attributes:
         problems: N, simulated ones that the question has a meaning in.
@@ -120,7 +120,7 @@ class Summary:
 
 
 def margins(effects: Effects, tolerance: float | None) -> np.ndarray:
-    """By how much each simulated problem holds, (N,), negative if it fails; NaN if none can."""
+    """Margins (N,) by which simulated problems hold, negative if they fail; NaN if none can."""
     if effects.kind == "share":
         return effects.value
     off = tolerance if tolerance is not None and effects.kind == "gap" else np.nan
@@ -134,7 +134,7 @@ def calls(effects: Effects, tolerance: float | None = None) -> np.ndarray:
 
 
 def confirmed_failure(
-    effects: Effects, asked: np.ndarray, tolerance: float | None = None
+    effects: Effects, selected: np.ndarray, tolerance: float | None = None
 ) -> tuple[int | None, float]:
     """The problem that fails most certainly in half of its draws, and the p-value of the others.
 
@@ -143,11 +143,11 @@ def confirmed_failure(
 
     Args:
         effects: of N problems.
-        asked: which of them are meant, (M,), M ≥ N.
+        selected: which of them are meant, (M,), M ≥ N.
         tolerance: that gaps are held against.
     """
     first, fresh = (effects.half(number) for number in (0, 1))
-    margin = np.where(asked[: len(effects.value)], margins(first, tolerance), np.nan)
+    margin = np.where(selected[: len(effects.value)], margins(first, tolerance), np.nan)
     with np.errstate(divide="ignore", invalid="ignore"):
         ratio = np.nan_to_num(margin / first.error, nan=np.inf, posinf=np.inf, neginf=-np.inf)
     if not (ratio < 0).any():
@@ -169,41 +169,41 @@ def foreseen(effects: Effects) -> np.ndarray:
 
 
 def summary(
-    effects: Effects, asked: np.ndarray, tolerance: float | None = None, smoke: bool = False
+    effects: Effects, selected: np.ndarray, tolerance: float | None = None, smoke: bool = False
 ) -> Summary:
-    """What the effects of some problems come to.
+    """The summary of the effects of selected problems.
 
     Args:
         effects: of all problems.
-        asked: which of the M are meant.
+        selected: which of the M are meant.
         tolerance: that gaps are held against.
         smoke: whether there are too few problems to say anything.
     """
-    own = asked[: len(effects.value)] & np.isfinite(effects.value)
-    value, error = effects.value[own], effects.error[own]
-    call, theory, made = calls(effects, tolerance)[own], foreseen(effects), dict[str, Any]()
+    rows = selected[: len(effects.value)] & np.isfinite(effects.value)
+    value, error = effects.value[rows], effects.error[rows]
+    call, theory, fields = calls(effects, tolerance)[rows], foreseen(effects), dict[str, Any]()
     if len(theory):
-        both = call * theory[: len(own)][own]
-        made = {"contradictions": int((both < 0).sum())}
+        products = call * theory[: len(rows)][rows]
+        fields = {"contradictions": int((products < 0).sum())}
     if effects.kind == "gap" and len(value):
-        made = _within(np.abs(value), error)
+        fields = _within(np.abs(value), error)
     if effects.kind == "estimate" and effects.predicted is not None:
         valid = True if effects.valid is None else effects.valid
-        value = effects.predicted[asked & valid & np.isfinite(effects.predicted)]
+        value = effects.predicted[selected & valid & np.isfinite(effects.predicted)]
     if effects.kind == "estimate" and len(value) > 1:
         law = stats.t(len(value) - 1, value.mean(), stats.sem(value))
         low, high = map(float, law.interval(house.LEVEL))
-        made = {"mean": float(value.mean()), "mean_of": len(value), "mean_interval": (low, high)}
-    whole = Summary(
-        problems=int(own.sum()),
+        fields = {"mean": float(value.mean()), "mean_of": len(value), "mean_interval": (low, high)}
+    result = Summary(
+        problems=int(rows.sum()),
         simulated=share(call[np.isfinite(call)]),
-        theory=share(theory[asked & np.isfinite(theory)]) if len(theory) else None,
-        **made,
+        theory=share(theory[selected & np.isfinite(theory)]) if len(theory) else None,
+        **fields,
     )
-    if (decided := whole.share) is None:
-        return whole
-    of = 0 if smoke else decided.of
-    return replace(whole, word=house.word(decided.interval, decided.bracket[1] > 0, of))
+    if (decided := result.share) is None:
+        return result
+    problems = 0 if smoke else decided.total
+    return replace(result, word=house.word(decided.interval, decided.bracket[1] > 0, problems))
 
 
 def _within(gap: np.ndarray, error: np.ndarray) -> dict[str, Any]:

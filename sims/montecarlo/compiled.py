@@ -17,7 +17,7 @@ from jaxtyping import Array, PyTree
 from sims.errors import InputError
 from sims.montecarlo.decompositions import waits_for_threads
 from sims.montecarlo.draws import Draw
-from sims.montecarlo.sampler import OfReplicates, Rounds
+from sims.montecarlo.sampler import ReplicateSampler, Rounds
 
 Replicate = Callable[[Array, PyTree, PyTree], PyTree]
 """``(random key, shared, batch) -> outputs`` of one replicate."""
@@ -47,7 +47,7 @@ Reduce = Literal["mean", "stack"] | Fold
 
 @dataclass(frozen=True)
 class Program:
-    """One batch as a function of arrays; all that selects a compilation beside their shapes."""
+    """The function of one batch; with the shapes of its arrays it selects a compilation."""
 
     replicate: Replicate
     reduce: Reduce
@@ -57,15 +57,15 @@ class Program:
     def __call__(self, shared: PyTree, batch: PyTree, keys: Array) -> dict[str, Array]:
         """Outputs of one batch, from the random keys (R,) of its replicates."""
 
-        def one(item: tuple[Array, PyTree]) -> PyTree:
+        def outputs_of(item: tuple[Array, PyTree]) -> PyTree:
             key, row = item
             return self.replicate(key, shared, row if self.rows else batch)
 
         items = (keys, batch if self.rows else None)
         if isinstance(self.reduce, Fold):
-            return self._folded(self.reduce, one, shared, items)
+            return self._folded(self.reduce, outputs_of, shared, items)
         size = None if self.at_once == 1 else self.at_once
-        values = lax.map(one, items, batch_size=size)
+        values = lax.map(outputs_of, items, batch_size=size)
         if not isinstance(values, dict):
             raise InputError("replicate", type(values).__name__, "a function that returns a dict")
         if self.reduce == "stack":
@@ -73,7 +73,7 @@ class Program:
         return {name: value.mean(0) for name, value in values.items()}
 
     def _folded(
-        self, fold: Fold, one: Callable[..., PyTree], shared: PyTree, items: PyTree
+        self, fold: Fold, outputs_of: Callable[..., PyTree], shared: PyTree, items: PyTree
     ) -> dict[str, Array]:
         def add(carry: PyTree, item: tuple[Array, PyTree]) -> tuple[PyTree, None]:
             index, value = item
@@ -84,8 +84,8 @@ class Program:
             indices, items = block
             if self.at_once == 1:
                 first = jax.tree.map(lambda leaf: leaf[0], items)
-                return add(carry, (indices[0], one(first)))
-            return lax.scan(add, carry, (indices, jax.vmap(one)(items)))
+                return add(carry, (indices[0], outputs_of(first)))
+            return lax.scan(add, carry, (indices, jax.vmap(outputs_of)(items)))
 
         count = len(items[0])
         blocks = jax.tree.map(
@@ -100,7 +100,7 @@ class Program:
 def run_batches(
     program: Program, shared: PyTree, batch: PyTree, keys: Array, *, mesh: Mesh
 ) -> dict[str, Array]:
-    """One batch a device.
+    """Outputs of one batch per device.
 
     Args:
         program: of one batch; static.
@@ -114,8 +114,8 @@ def run_batches(
     """
 
     def local(shared: PyTree, batch: PyTree, keys: Array) -> PyTree:
-        own = jax.tree.map(lambda leaf: leaf[0], batch)
-        return jax.tree.map(lambda value: value[None], program(shared, own, keys[0]))
+        device_batch = jax.tree.map(lambda leaf: leaf[0], batch)
+        return jax.tree.map(lambda value: value[None], program(shared, device_batch, keys[0]))
 
     split = PartitionSpec("batch")
     sharded = jax.shard_map(
@@ -125,7 +125,7 @@ def run_batches(
 
 
 @dataclass(frozen=True, eq=False)
-class Replicates(OfReplicates):
+class Replicates(ReplicateSampler):
     """A sampler whose replicate is traced by JAX, so that batches spread over devices.
 
     Functions are compiled once for each of them and each shape: give numbers that change as
@@ -134,7 +134,7 @@ class Replicates(OfReplicates):
     Attributes:
         replicate: ``(random key, shared, batch) -> {name: array}``, one replicate.
         constants: ``shared``: arrays, traced and not compiled in.
-        per_batch: as in :class:`~sims.montecarlo.sampler.OfReplicates`, like ``rows``.
+        per_batch: as in :class:`~sims.montecarlo.sampler.ReplicateSampler`, like ``rows``.
         reduce: from replicates to a batch: "mean", "stack" (keep them, in a dimension
             ``replicate``), or a :class:`Fold`.
         dims: names of the dimensions of each output, batch and replicate apart; none if absent.
@@ -152,7 +152,7 @@ class Replicates(OfReplicates):
     at_once: int | None = None
 
     def start(self, draws: Draw, devices: Sequence[jax.Device], batches: int) -> Rounds:
-        """Choose the devices.
+        """Rounds over the devices.
 
         On a CPU all batches are on one device where :mod:`sims.montecarlo.decompositions` says so.
         """
@@ -164,8 +164,8 @@ class Replicates(OfReplicates):
 
         def arguments(first: int, width: int) -> tuple[Program, PyTree, PyTree, Array]:
             numbers = range(first, first + width)
-            each = [self.of_batch(draws.draw(b)) for b in numbers]
-            batch = jax.tree.map(lambda *leaves: np.stack(leaves), *each)
+            host_batches = [self.of_batch(draws.draw(b)) for b in numbers]
+            batch = jax.tree.map(lambda *leaves: np.stack(leaves), *host_batches)
             return program, self.constants, batch, draws.keys(np.array(numbers, np.uint32))
 
         mesh, attrs = Mesh(np.array(devices), ("batch",)), {}
@@ -181,9 +181,9 @@ class Replicates(OfReplicates):
         return Rounds(begin, mesh.size, attrs)
 
 
-def divisor(number: int, at_most: int) -> int:
-    """The largest divisor of ``number`` not above ``at_most``."""
-    return max(k for k in range(1, max(1, min(number, at_most)) + 1) if number % k == 0)
+def divisor(number: int, limit: int) -> int:
+    """The largest divisor of ``number`` not above ``limit``."""
+    return max(k for k in range(1, max(1, min(number, limit)) + 1) if number % k == 0)
 
 
 def by_value(function: Replicate) -> Replicate:

@@ -28,7 +28,7 @@ DECOMPOSITIONS = {
 
 @functools.lru_cache(maxsize=256)
 def waits_for_threads(program: Jaxpr) -> bool:
-    """Whether a traced program decomposes stacks of matrices that are shared out to threads.
+    """True if a traced program decomposes stacks of matrices that are shared out to threads.
 
     A stack of k matrices m × n is if ``k m n min(m, n)`` exceeds :data:`WORK`; a single matrix
     never is. Loops, branches and inner functions are looked through.
@@ -42,6 +42,6 @@ def waits_for_threads(program: Jaxpr) -> bool:
             list(equation.params.values()), is_leaf=lambda leaf: isinstance(leaf, Jaxpr)
         )
         programs = (getattr(leaf, "jaxpr", leaf) for leaf in inner)
-        if any(isinstance(each, Jaxpr) and waits_for_threads(each) for each in programs):
+        if any(isinstance(p, Jaxpr) and waits_for_threads(p) for p in programs):
             return True
     return False

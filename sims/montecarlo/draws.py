@@ -34,7 +34,7 @@ def root_key(seed: int | Array) -> Array:
         if not typed or "fry" not in str(jax.random.key_impl(seed)):
             raise InputError("seed", seed, "an integer, or one Threefry key of jax.random.key")
         return seed
-    check_count("seed", seed, least=0)
+    check_count("seed", seed, minimum=0)
     if seed >= 2**63:
         raise InputError("seed", seed, "an integer below 2**63")
     return wrapped(threefry.root(int(seed)))
@@ -71,7 +71,7 @@ class Draw:
     replicate: int | None = None
 
     @classmethod
-    def of(cls, seed: int | Array, stream: tuple[int, ...], replicates: int) -> "Draw":
+    def from_seed(cls, seed: int | Array, stream: tuple[int, ...], replicates: int) -> "Draw":
         """The first batch of a seed or key.
 
         Raises:
@@ -80,7 +80,7 @@ class Draw:
         words = np.asarray(jax.random.key_data(root_key(seed)))
         name = int(seed) if isinstance(seed, int | np.integer) else f"key {words[0]} {words[1]}"
         for number in stream:
-            check_count("stream", number, least=0)
+            check_count("stream", number, minimum=0)
             words = threefry.fold_in(words, number)
         return cls(name, tuple(stream), words, replicates)
 
@@ -93,8 +93,8 @@ class Draw:
 
         By NumPy: a compiled program for them would take longer than they do.
         """
-        of_batch = threefry.fold_in(self.words, batches)
-        return wrapped(threefry.fold_in(of_batch[:, None], np.arange(self.replicates)))
+        batch_words = threefry.fold_in(self.words, batches)
+        return wrapped(threefry.fold_in(batch_words[:, None], np.arange(self.replicates)))
 
     @property
     def key(self) -> Array:

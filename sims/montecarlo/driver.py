@@ -31,7 +31,7 @@ UNIDENTIFIED = "unidentified"
 
 
 class Sampling(TypedDict, total=False):
-    """How much to sample: the keywords of :func:`run`, which explains them, devices apart."""
+    """Size of a sample: the keywords of :func:`run`, which explains them, devices apart."""
 
     replicates_per_batch: int
     batches: int
@@ -102,10 +102,10 @@ def run(
         InputError: an argument cannot be used; ``resume`` is of something else, or the sampler
             holds functions that cannot be told from others, where it is resumed or kept.
     """
-    check_count("replicates_per_batch", replicates_per_batch, least=2)
-    check_count("batches", batches, least=2)
+    check_count("replicates_per_batch", replicates_per_batch, minimum=2)
+    check_count("batches", batches, minimum=2)
     if max_batches is not None:
-        check_count("max_batches", max_batches, least=2)
+        check_count("max_batches", max_batches, minimum=2)
     if rel_mcse is not None and not (np.isfinite(rel_mcse) and rel_mcse > 0):
         raise InputError("rel_mcse", rel_mcse, "finite and > 0, or None")
     check_non_negative("negligible", negligible)
@@ -114,7 +114,7 @@ def run(
         raise InputError("devices", devices, "at least one JAX device")
     forget_compiled()
     limit = batches if rel_mcse is None else max(max_batches or MAX_BATCHES, batches)
-    draws = Draw.of(seed, stream, replicates_per_batch)
+    draws = Draw.from_seed(seed, stream, replicates_per_batch)
     try:
         problem = digest(sampler.identity(), draws.words, draws.seed, draws.replicates)
     except InputError:
@@ -124,55 +124,55 @@ def run(
     if resume is not None and resume.attrs.get("problem") != problem:
         allowed = "a result of the same problem, seed and settings"
         raise InputError("resume", resume.attrs.get("problem"), allowed)
-    kept = None if checkpoint is None else store.load(checkpoint)
-    have = 0 if resume is None else resume.sizes[BATCH]
-    if kept is not None and kept.attrs["problem"] == problem and kept.sizes[BATCH] > have:
-        resume = kept
-    done: list[dict[str, np.ndarray]] = []
+    saved = None if checkpoint is None else store.load(checkpoint)
+    first = 0 if resume is None else resume.sizes[BATCH]
+    if saved is not None and saved.attrs["problem"] == problem and saved.sizes[BATCH] > first:
+        resume = saved
+    finished: list[dict[str, np.ndarray]] = []
     if resume is not None:
-        most = limit if resume is kept else resume.sizes[BATCH]
+        stop = limit if resume is saved else resume.sizes[BATCH]
         arrays = sampler.unlabel(resume)
-        done = [{k: v[b] for k, v in arrays.items()} for b in range(resume.sizes[BATCH])][:most]
+        finished = [{k: v[b] for k, v in arrays.items()} for b in range(resume.sizes[BATCH])][:stop]
 
-    def enough() -> bool:
-        count = len(done)
+    def is_precise() -> bool:
+        count = len(finished)
         if rel_mcse is None or count < max(CHECK_EVERY, batches) or count % CHECK_EVERY:
             return False
-        return sampler.precise(_stacked(done), rel_mcse, negligible)
+        return sampler.precise(_stacked(finished), rel_mcse, negligible)
 
-    def keep() -> None:
-        if checkpoint is not None and done:
-            labelled = sampler.label(_stacked(done))
+    def save() -> None:
+        if checkpoint is not None and finished:
+            labelled = sampler.label(_stacked(finished))
             store.save(labelled.assign_attrs(problem=problem), checkpoint)
 
     rounds = sampler.start(draws, devices, limit)
-    have, kept_at = len(done), time.monotonic()
-    left = 0 if enough() else max(limit - have, 0)
+    first, saved_at = len(finished), time.monotonic()
+    remaining = 0 if is_precise() else max(limit - first, 0)
     try:
         with Progress(console=Console(stderr=True), transient=True, disable=not progress) as bar:
-            task = bar.add_task("batches", total=have + left, completed=have)
-            for batch in islice(_computed(rounds, have, limit), left):
-                if len(done) == have and limit > CHECK_EVERY:
+            task = bar.add_task("batches", total=first + remaining, completed=first)
+            for batch in islice(_computed(rounds, first, limit), remaining):
+                if len(finished) == first and limit > CHECK_EVERY:
                     # Wrong labels are refused now, not after the last of many batches.
                     sampler.label(_stacked([batch]))
-                done.append(batch)
+                finished.append(batch)
                 bar.advance(task)
-                if enough():
+                if is_precise():
                     break
-                if time.monotonic() - kept_at >= store.SECONDS:
-                    keep()
-                    kept_at = time.monotonic()
+                if time.monotonic() - saved_at >= store.SECONDS:
+                    save()
+                    saved_at = time.monotonic()
     except BaseException:  # an interruption, too
-        keep()
+        save()
         raise
-    arrays, count = _stacked(done), len(done)
+    arrays, count = _stacked(finished), len(finished)
     attrs = {
         "seed": draws.seed,
         "replicates_per_batch": replicates_per_batch,
         "batches": count,
         "batches_asked": limit,
         "replicates": count * replicates_per_batch,
-        "stopped": "precision" if enough() else "limit",
+        "stopped": "precision" if is_precise() else "limit",
         "rel_mcse": "none" if rel_mcse is None else rel_mcse,
         "device_count": len(devices),
         "problem": problem,

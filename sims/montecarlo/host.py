@@ -10,14 +10,14 @@ from jaxtyping import PyTree
 
 from sims.errors import InputError
 from sims.montecarlo.draws import Draw
-from sims.montecarlo.sampler import OfFunctions, OfReplicates, Rounds
+from sims.montecarlo.sampler import FunctionSampler, ReplicateSampler, Rounds
 
 Reduction = Callable[[Mapping[str, np.ndarray]], Mapping[str, Any]]
 """``(stacked outputs) -> {name: array}``, from the replicates of a batch to its estimates."""
 
 
 @dataclass(frozen=True, eq=False)
-class HostReplicates(OfReplicates):
+class HostReplicates(ReplicateSampler):
     """A sampler whose replicate is a plain Python function.
 
     Attributes:
@@ -36,29 +36,29 @@ class HostReplicates(OfReplicates):
     reduce: Literal["mean", "stack"] | Reduction = "mean"
 
     def start(self, draws: Draw, devices: Sequence[jax.Device], batches: int) -> Rounds:
-        """Nothing is computed ahead."""
+        """Rounds of one batch, each computed when it is waited for."""
 
         def batch(number: int) -> dict[str, np.ndarray]:
-            own = self.of_batch(draws.draw(number))
+            shared = self.of_batch(draws.draw(number))
             values = [
                 self.replicate(
                     draws.draw(number, r),
                     self.constants,
-                    jax.tree.map(lambda leaf, r=r: leaf[r], own) if self.rows else own,
+                    jax.tree.map(lambda leaf, r=r: leaf[r], shared) if self.rows else shared,
                 )
                 for r in range(draws.replicates)
             ]
-            each = [_arrays("replicate", value) for value in values]
-            kept = {name: np.stack([value[name] for value in each]) for name in each[0]}
+            outputs = [_arrays("replicate", value) for value in values]
+            stacked = {name: np.stack([value[name] for value in outputs]) for name in outputs[0]}
             if callable(self.reduce):
-                return _arrays("reduce", self.reduce(kept))
-            return kept if self.stacked else {k: v.mean(axis=0) for k, v in kept.items()}
+                return _arrays("reduce", self.reduce(stacked))
+            return stacked if self.stacked else {k: v.mean(axis=0) for k, v in stacked.items()}
 
         return _one_by_one(batch)
 
 
 @dataclass(frozen=True, eq=False)
-class HostBatches(OfFunctions):
+class HostBatches(FunctionSampler):
     """A sampler of whole batches, by a function that is vectorised over replicates itself.
 
     Attributes:
@@ -70,7 +70,7 @@ class HostBatches(OfFunctions):
     batch: Callable[[Draw, int, PyTree], Mapping[str, Any]]
 
     def start(self, draws: Draw, devices: Sequence[jax.Device], batches: int) -> Rounds:
-        """Nothing is computed ahead."""
+        """Rounds of one batch, each computed when it is waited for."""
 
         def batch(number: int) -> dict[str, np.ndarray]:
             values = self.batch(draws.draw(number), draws.replicates, self.constants)

@@ -1,4 +1,4 @@
-"""What the driver runs (:class:`Sampler`), and how named outputs become a labelled result."""
+"""Samplers, which the driver runs, and the labelled result of their named outputs."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, fields
@@ -37,7 +37,7 @@ class Sampler(Protocol):
     """A source of iid batches, each an unbiased estimate of the same expectations."""
 
     def identity(self) -> object:
-        """All that decides the numbers, seed and R apart; see :func:`sims.identity.digest`."""
+        """Inputs that determine the numbers, seed and R apart; see :func:`sims.identity.digest`."""
 
     def start(self, draws: Draw, devices: Sequence[jax.Device], batches: int) -> Rounds:
         """Set up a run of at most that many batches."""
@@ -49,12 +49,12 @@ class Sampler(Protocol):
         """The inverse of :meth:`label`, to resume."""
 
     def precise(self, arrays: Arrays, rel_mcse: float, negligible: float) -> bool:
-        """Whether the batches so far suffice; see :func:`~sims.montecarlo.driver.run`."""
+        """True if the batches so far suffice; see :func:`~sims.montecarlo.driver.run`."""
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
-class OfFunctions:
-    """What samplers made of a user's functions have in common.
+class FunctionSampler:
+    """Base of samplers that are made of a user's functions.
 
     Attributes:
         constants: what all batches share.
@@ -68,18 +68,18 @@ class OfFunctions:
 
     def identity(self) -> object:
         """The functions and what they are given; not what changes no number but by rounding."""
-        names = {each.name for each in fields(self)} - {"coords", "at_once"}
+        names = {item.name for item in fields(self)} - {"coords", "at_once"}
         return {name: getattr(self, name) for name in names}
 
     @property
     def stacked(self) -> bool:
-        """Whether the outputs of a batch keep its replicates."""
+        """True if the outputs of a batch keep its replicates."""
         return bool(getattr(self, "reduce", "mean") == "stack")
 
     def _dims(self, name: str) -> tuple[str, ...]:
-        own = self.dims.get(name, ())
+        names = self.dims.get(name, ())
         lead = (BATCH, REPLICATE) if self.stacked else (BATCH,)
-        return (*lead, *((own,) if isinstance(own, str) else own))
+        return (*lead, *((names,) if isinstance(names, str) else names))
 
     def label(self, arrays: Arrays) -> xr.Dataset:
         """The outputs under their dimensions and coordinates.
@@ -113,7 +113,7 @@ class OfFunctions:
         }
 
     def precise(self, arrays: Arrays, rel_mcse: float, negligible: float) -> bool:
-        """Whether every entry of every output has mcse ≤ rel_mcse·|mean|, or is negligible.
+        """True if every entry of every output has mcse ≤ rel_mcse·|mean|, or is negligible.
 
         Negligible: |mean| + 2·mcse ≤ negligible times the output's largest |mean|. Entries that
         do not exist are passed over; an output with values that are not finite is not known.
@@ -130,8 +130,8 @@ class OfFunctions:
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
-class OfReplicates(OfFunctions):
-    """What samplers have in common whose function is of one replicate.
+class ReplicateSampler(FunctionSampler):
+    """Base of samplers whose function is of one replicate.
 
     Attributes:
         per_batch: ``(draw) -> batch``, arrays drawn on the host that the replicates of a batch
@@ -150,7 +150,7 @@ class OfReplicates(OfFunctions):
             raise InputError("reduce", self.reduce, "'mean', 'stack' or a function")
 
     def of_batch(self, draw: Draw) -> PyTree:
-        """What the replicates of a batch share, None without ``per_batch``.
+        """Arrays that the replicates of a batch share, None without ``per_batch``.
 
         Raises:
             InputError: ``rows`` is asked for, and a leaf does not lead with R.

@@ -15,8 +15,8 @@ from sims.checks import (
     check_covariance,
     check_finite,
     device_key,
+    error_summary,
     on_device,
-    said,
 )
 from sims.errors import InputError, Uncovered
 from sims.problem.design_laws import Design, WeightedPoints, student_points
@@ -67,11 +67,11 @@ class CustomDesign(Design):
         check_count("dimension", dimension)
         self.size, self.sampler, self.log_density = int(dimension), sampler, log_density
         key = device_key("design.proposal", 0)
-        draws = self._tried(key, DRAWS)
-        if not np.allclose(self._tried(key, 5), draws[:5], rtol=1e-9):
+        draws = self._checked_draws(key, DRAWS)
+        if not np.allclose(self._checked_draws(key, 5), draws[:5], rtol=1e-9):
             allowed = "first m of n draws equal m draws"
             raise InputError("design.sampler", "other rows for other n", allowed)
-        if np.allclose(self._tried(jax.random.fold_in(key, 1), 64), draws[:64]):
+        if np.allclose(self._checked_draws(jax.random.fold_in(key, 1), 64), draws[:64]):
             allowed = "draws that follow from the key: jax.random.normal(key, …)"
             raise InputError("design.sampler", "the same rows for another key", allowed)
         self.mean = on_device(draws.mean(axis=0))
@@ -107,12 +107,14 @@ class CustomDesign(Design):
         log_weight = np.asarray(self.log_density(jnp.asarray(points))) - proposal
         return points, log_weight - logsumexp(log_weight)
 
-    def _tried(self, key: Array, n: int) -> np.ndarray:
+    def _checked_draws(self, key: Array, n: int) -> np.ndarray:
         """Draws of the sampler, as they should be."""
         try:
             draws = np.asarray(self.sampler(key, n, jnp.float64))
         except TypeError as error:
-            raise InputError("design.sampler", said(error), "(key, n, dtype) -> (n, d)") from error
+            raise InputError(
+                "design.sampler", error_summary(error), "(key, n, dtype) -> (n, d)"
+            ) from error
         if draws.shape != (n, self.dimension):
             raise InputError("design.sampler", draws.shape, f"shape (n, {self.dimension})")
         check_finite("design.sampler", draws)
@@ -135,10 +137,10 @@ class CustomDesign(Design):
             t = np.tanh((x - np.asarray(self.mean)) / np.sqrt(np.diag(self.covariance)))
             return np.hstack([t, (t[:, :, None] * t[:, None, :]).reshape(len(x), -1)])
 
-        here, there = statistics(draws), statistics(points)
-        expected = weight @ there
-        error = np.sqrt(here.var(0) / DRAWS + weight**2 @ (there - expected) ** 2)
-        gap = np.abs(here.mean(0) - expected)
+        sampled, weighted = statistics(draws), statistics(points)
+        expected = weight @ weighted
+        error = np.sqrt(sampled.var(0) / DRAWS + weight**2 @ (weighted - expected) ** 2)
+        gap = np.abs(sampled.mean(0) - expected)
         if (gap > 8 * error + 1e-9).any():
             worst = float((gap / np.maximum(error, 1e-12)).max())
             allowed = "the density of the sampler's law"

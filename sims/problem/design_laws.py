@@ -108,7 +108,7 @@ class SphereDesign(Design):
     size: int = eqx.field(static=True)
 
     def __init__(self, dimension: int, radius: float | None = None) -> None:
-        check_count("dimension", dimension, least=2)
+        check_count("dimension", dimension, minimum=2)
         self.size = int(dimension)
         self.radius = _positive("design.radius", dimension**0.5 if radius is None else radius)
 
@@ -195,12 +195,12 @@ class MixtureDesign(Design):
         # The normals are those of a Gaussian design with the same key: common random numbers.
         normals = normal(key, (n, self.dimension), dtype)
         uniform = jax.random.uniform(jax.random.fold_in(key, 1), (n,), dtype)
-        chosen = jnp.searchsorted(jnp.cumsum(self.weights)[:-1].astype(dtype), uniform, "right")
+        component = jnp.searchsorted(jnp.cumsum(self.weights)[:-1].astype(dtype), uniform, "right")
         out = jnp.zeros_like(normals)
         # One product a component: gathering a (d, d) factor for each row would take n d² numbers.
         for index in range(len(self.weights)):
             mean, factor = self.means[index].astype(dtype), self.factors[index].astype(dtype)
-            out = jnp.where((chosen == index)[:, None], mean + normals @ factor, out)
+            out = jnp.where((component == index)[:, None], mean + normals @ factor, out)
         return out
 
     def from_normals(self, normal: Float[np.ndarray, "N p"]) -> WeightedPoints:
@@ -210,8 +210,8 @@ class MixtureDesign(Design):
         component = np.searchsorted(edges, ndtr(normal[:, -1]), "right")
         points = np.zeros((len(normal), self.dimension))
         for index, (mean, factor) in enumerate(zip(self.means, self.factors, strict=True)):
-            own = component == index
-            points[own] = np.asarray(mean) + normal[own, :-1] @ np.asarray(factor)
+            rows = component == index
+            points[rows] = np.asarray(mean) + normal[rows, :-1] @ np.asarray(factor)
         return points, _equal(normal)
 
 
@@ -253,7 +253,7 @@ class StudentDesign(Design):
         half = (self.freedom / 2).astype(dtype)
         # One key a row: the first rows are the same whatever n.
         keys = jax.random.split(jax.random.fold_in(key, 1), n)
-        gamma = jax.vmap(lambda own: jax.random.gamma(own, half, (), dtype))(keys)
+        gamma = jax.vmap(lambda row_key: jax.random.gamma(row_key, half, (), dtype))(keys)
         return normals * jnp.sqrt(half / gamma)[:, None]
 
     def from_normals(self, normal: Float[np.ndarray, "N p"]) -> WeightedPoints:
@@ -283,7 +283,7 @@ def _equal(normal: Float[np.ndarray, "N p"]) -> Float[np.ndarray, " N"]:
 
 
 def _positive(field: str, value: ArrayLike) -> Float[Array, ""]:
-    """One positive number."""
+    """The value as a positive scalar."""
     array = as_numbers(field, value, ())
     check_positive(field, array)
     return array

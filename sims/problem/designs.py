@@ -124,9 +124,9 @@ def redundant_views(
     size = latent_dimension + heads * head_dimension
     covariance = np.eye(size)
     covariance[latent_dimension:, latent_dimension:] = np.kron(gram, np.eye(head_dimension))
-    own = np.eye(heads * head_dimension).reshape(heads, head_dimension, -1).transpose(0, 2, 1)
+    private = np.eye(heads * head_dimension).reshape(heads, head_dimension, -1).transpose(0, 2, 1)
     shared = np.stack([np.eye(latent_dimension, head_dimension)] * heads)
-    frames = np.concatenate([shared, noise * own], axis=1)
+    frames = np.concatenate([shared, noise * private], axis=1)
     return GaussianDesign(covariance), on_device(frames)
 
 

@@ -43,8 +43,8 @@ def principal_angles(
         values, vectors = jnp.linalg.eigh(sigma)
         root = jnp.sqrt(jnp.maximum(values, 0.0))[:, None] * vectors.T
     bases = []
-    for name, given in (("first", first), ("second", second)):
-        frame = as_floats(f"principal_angles.{name}", given)
+    for name, matrix in (("first", first), ("second", second)):
+        frame = as_floats(f"principal_angles.{name}", matrix)
         if frame.ndim != 2 or len(frame) != len(first) or not 1 <= frame.shape[1] <= len(frame):
             allowed = "shape (d, p), 1 <= p <= d, the same d"
             raise InputError(f"principal_angles.{name}", frame.shape, allowed)
@@ -105,7 +105,7 @@ def equiangular(
     cosine: ArrayLike | None = None,
     angle: ArrayLike | None = None,
 ) -> Array:
-    """Every pair of heads at the same principal angles: ``U_hᵀU_g = diag(cosine)``, h ≠ g.
+    """Frames of which all pairs have the same principal angles: ``U_hᵀU_g = diag(cosine)``, h ≠ g.
 
     Args:
         dimension: d ≥ H·d_k.
@@ -119,12 +119,12 @@ def equiangular(
         Frames (H, d, d_k) with orthonormal columns.
     """
     _check_sizes(dimension, count, width)
-    given = cosine if angle is None else angle
-    if given is None or (cosine is not None and angle is not None):
-        got = "neither" if given is None else "both"
-        raise InputError("heads.frames", got, "exactly one of cosine and angle")
+    value = cosine if angle is None else angle
+    if value is None or (cosine is not None and angle is not None):
+        options = "neither" if value is None else "both"
+        raise InputError("heads.frames", options, "exactly one of cosine and angle")
     field = "heads.frames.cosine" if angle is None else "heads.frames.angle"
-    cosines = np.asarray(as_floats(field, given, (), (width,)))
+    cosines = np.asarray(as_floats(field, value, (), (width,)))
     if angle is not None:
         if not ((cosines >= 0) & (cosines <= 90)).all():
             raise InputError(field, angle, "degrees, 0 to 90")
@@ -166,12 +166,12 @@ def nested(
         ranks: H integers in 1..d_k; None takes 1, 2, …, capped at d_k.
     """
     _check_sizes(dimension, count, width)
-    chosen = np.minimum(np.arange(1, count + 1), width) if ranks is None else np.asarray(ranks)
-    as_floats("heads.frames.ranks", chosen, (count,))
-    if chosen.dtype.kind not in "iu" or chosen.min() < 1 or chosen.max() > width:
-        raise InputError("heads.frames.ranks", chosen.tolist(), f"integers in 1..{width}")
+    head_ranks = np.minimum(np.arange(1, count + 1), width) if ranks is None else np.asarray(ranks)
+    as_floats("heads.frames.ranks", head_ranks, (count,))
+    if head_ranks.dtype.kind not in "iu" or head_ranks.min() < 1 or head_ranks.max() > width:
+        raise InputError("heads.frames.ranks", head_ranks.tolist(), f"integers in 1..{width}")
     basis = _basis(dimension, width, seed)
-    return on_device(basis[None] * (np.arange(width) < chosen[:, None])[:, None, :])
+    return on_device(basis[None] * (np.arange(width) < head_ranks[:, None])[:, None, :])
 
 
 def planar(
@@ -205,14 +205,14 @@ def explicit(dimension: int, count: int, width: int, seed: int = 0, *, frames: A
     return as_floats("heads.frames.frames", frames, (count, dimension, width))
 
 
-def _check_sizes(dimension: int, count: int, width: int, least: int = 1, words: str = "") -> None:
+def _check_sizes(dimension: int, count: int, width: int, minimum: int = 1, words: str = "") -> None:
     check_count("dimension", dimension)
     check_count("heads.count", count)
     check_count("heads.width", width)
     if width > dimension:
         raise InputError("heads.width", width, f"1 to dimension = {dimension}")
-    if dimension < least:
-        raise InputError("dimension", dimension, f"at least {words} = {least}")
+    if dimension < minimum:
+        raise InputError("dimension", dimension, f"at least {words} = {minimum}")
 
 
 def _basis(dimension: int, width: int, seed: int | None) -> np.ndarray:

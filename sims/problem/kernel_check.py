@@ -1,4 +1,4 @@
-"""Whether a kernel of one's own keeps the promises that the engine and exact theory build on."""
+"""Checks of a user's kernel: the properties that the engine and exact theory rely on."""
 
 import functools
 
@@ -43,8 +43,10 @@ def check_kernel(kernel: Kernel, width: int) -> None:
             allowed = "finite logarithms, or -inf where the kernel vanishes"
             raise InputError(field, "NaN or infinity", allowed)
         with np.errstate(invalid="ignore"):  # where a kernel vanishes at all keys
-            own, other = (log_softmax(logs, axis=1) for logs in (value, scaled))
-        if kernel.scaled and not np.allclose(own, other, rtol=1e-6, atol=1e-6, equal_nan=True):
+            weights, scaled_weights = (log_softmax(logs, axis=1) for logs in (value, scaled))
+        if kernel.scaled and not np.allclose(
+            weights, scaled_weights, rtol=1e-6, atol=1e-6, equal_nan=True
+        ):
             allowed = "Kernel(…, scaled=False), or a function of q/b and k/b alone"
             raise InputError(field, f"other weights at b = {b} than of q/b and k/b", allowed)
         beyond = (np.inf if kernel.support is None else kernel.support) < RADII
@@ -58,7 +60,7 @@ def check_kernel(kernel: Kernel, width: int) -> None:
             evaluated(field, kernel.log_value, FORM, shape, query, point, 1.0)
             for point in (key, anchor)
         )
-        known = np.isfinite(far) & np.isfinite(near)
-        if not np.allclose(ratio[known], (far - near)[known], rtol=1e-6, atol=1e-9):
+        finite = np.isfinite(far) & np.isfinite(near)
+        if not np.allclose(ratio[finite], (far - near)[finite], rtol=1e-6, atol=1e-9):
             allowed = "log K(q, k) - log K(q, a) at b = 1"
             raise InputError(f"{field}, log_ratio", "another number", allowed)

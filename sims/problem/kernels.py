@@ -90,8 +90,8 @@ def laplace_log_ratio(query: Array, key: Array, anchor: Array) -> Array:
     far, near = (
         _root(over_coordinates(lambda q, k: (q - k) ** 2, query, point)) for point in (key, anchor)
     )
-    both = far + near
-    return 2 * gaussian_log_ratio(query, key, anchor) / jnp.where(both > 0, both, 1.0)
+    total = far + near
+    return 2 * gaussian_log_ratio(query, key, anchor) / jnp.where(total > 0, total, 1.0)
 
 
 def _root(square: Array) -> Array:

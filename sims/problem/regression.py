@@ -58,15 +58,15 @@ class Target(eqx.Module):
         return CustomTarget(self.dimension + extra, first)
 
     def rounding(self, x: Float[np.ndarray, "Q d"]) -> Float[np.ndarray, " Q"]:
-        """What float64 leaves unknown of m(x): ``4 max |m(x (1 ± ε)) − m(x)| + 2ε |m(x)|``."""
+        """Rounding error of m(x) in float64: ``4 max |m(x (1 ± ε)) − m(x)| + 2ε |m(x)|``."""
         rng = np.random.default_rng(0)
         value = np.asarray(self(jnp.asarray(x)))
         near = [x * (1 + EPS * rng.choice([-1.0, 1.0], np.shape(x))) for _ in range(4)]
-        apart = [np.abs(np.asarray(self(jnp.asarray(points))) - value) for points in near]
-        return np.asarray(4 * np.max(apart, axis=0) + 2 * EPS * np.abs(value))
+        distances = [np.abs(np.asarray(self(jnp.asarray(points))) - value) for points in near]
+        return np.asarray(4 * np.max(distances, axis=0) + 2 * EPS * np.abs(value))
 
     def largest(self, x: Float[np.ndarray, "Q d"]) -> float:
-        """How large the numbers are that m is a sum of, about, in the neighbourhood of x."""
+        """Approximate size of the summands of m in the neighbourhood of x."""
         return float(np.abs(np.asarray(self(jnp.asarray(x)))).max())
 
 
@@ -114,8 +114,10 @@ class TrigonometricSeries(Target):
         if moving.all():
             return self
         amplitude = np.where(moving, np.asarray(self.amplitude), 0.0)
-        kept = isinstance(self.amplitude, np.ndarray)
-        return eqx.tree_at(lambda m: m.amplitude, self, amplitude if kept else on_device(amplitude))
+        on_host = isinstance(self.amplitude, np.ndarray)
+        return eqx.tree_at(
+            lambda m: m.amplitude, self, amplitude if on_host else on_device(amplitude)
+        )
 
     def padded(self, extra: int) -> "TrigonometricSeries":
         frequency = np.pad(np.asarray(self.frequency), ((0, 0), (0, extra)))
@@ -168,14 +170,14 @@ class CustomTarget(Target):
         self.size, self.function = int(dimension), function
         rows = np.random.default_rng(0).normal(size=(self.dimension + 3, self.dimension))
         for dtype in (np.float32, np.float64):
-            whole, part = (
+            together, alone = (
                 evaluated("target", function, FORM, (len(x),), x.astype(dtype))
                 for x in (rows, rows[:2])
             )
-            if whole.dtype.kind not in "iuf":
-                raise InputError("target", f"{whole.dtype} values", "real numbers")
+            if together.dtype.kind not in "iuf":
+                raise InputError("target", f"{together.dtype} values", "real numbers")
             # To rounding, a digit of which an unlucky cancellation may leave in float32.
-            if not np.allclose(whole[:2], part, rtol=0.1, atol=1e-3, equal_nan=True):
+            if not np.allclose(together[:2], alone, rtol=0.1, atol=1e-3, equal_nan=True):
                 raise InputError("target", "another value in other company", "one row at a time")
 
     @property

@@ -74,8 +74,8 @@ class SequenceDesign(Design):
         after = near * start + jnp.sqrt(1 - near**2) * normals[1:2]
         # Y_t = X_t − φ_2 X_{t−1} is an AR(1) in φ_1, and X is one in φ_2 with Y for its noise.
         driven = cumulated(jnp.concatenate([after - second * start, spread * normals[2:]]), first)
-        whole = cumulated(jnp.concatenate([start, driven]), second)
-        return whole[:n] @ self.factor.astype(dtype)
+        path = cumulated(jnp.concatenate([start, driven]), second)
+        return path[:n] @ self.factor.astype(dtype)
 
     def from_normals(self, normal: Float[np.ndarray, "N p"]) -> WeightedPoints:
         raise Uncovered("design", type(self).__name__, "a design of iid keys (order exact)")
@@ -98,8 +98,8 @@ def _cumulated(noise: Float[Array, "n d"], root: Float[Array, ""]) -> Float[Arra
     while reach < BLOCK:
         rows = rows.at[:, reach:].add(power * rows[:, :-reach])
         power, reach = power**2, 2 * reach
-    apart = jnp.arange(count)[:, None] - jnp.arange(count)
-    across = jnp.where(apart >= 0, power ** jnp.maximum(apart, 0), 0.0)
+    lags = jnp.arange(count)[:, None] - jnp.arange(count)
+    across = jnp.where(lags >= 0, power ** jnp.maximum(lags, 0), 0.0)
     ends = across @ rows[:, -1]
     before = jnp.pad(ends[:-1], [(1, 0), (0, 0)])
     decay = root ** jnp.arange(1, BLOCK + 1)

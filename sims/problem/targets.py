@@ -46,7 +46,7 @@ def holder(
     """
     check_count("dimension", dimension)
     check_positive("target.beta", beta)
-    check_count("target.levels", levels, least=0)
+    check_count("target.levels", levels, minimum=0)
     direction_key, phase_key = threefry.split(seeded_key("target.seed", seed))
     raw = threefry.normal(direction_key, (levels + 1, dimension))
     directions = raw / np.linalg.norm(raw, axis=1, keepdims=True)

@@ -50,7 +50,7 @@ def headline(of: Summary) -> str:
 
 
 def _share(of: Share) -> str:
-    return f"{_span(*of.bracket)} ({INTERVAL} {_span(*of.interval)}, {of.of} problems)"
+    return f"{_span(*of.bracket)} ({INTERVAL} {_span(*of.interval)}, {of.total} problems)"
 
 
 def _span(low: float, high: float | None) -> str:

@@ -24,7 +24,7 @@ from typing import Any, Literal
 import numpy as np
 from pydantic import ConfigDict, Field, PrivateAttr
 
-from sims.checks import said
+from sims.checks import error_summary
 from sims.errors import InputError, one_of
 from sims.problem import CustomDesign, CustomTarget, Design, Kernel, StudentDesign, Target
 from sims.problem.kernels import gaussian_log
@@ -140,7 +140,7 @@ def _part(
         module = load_module(Path(choice.file))
     except Exception as error:
         importable = "a Python file that can be imported (modules beside it: from .name import …)"
-        raise InputError(choice.file, said(error), importable) from error
+        raise InputError(choice.file, error_summary(error), importable) from error
     # Functions and classes say where they are defined; other objects of the file are its own.
     definitions = {
         name: value
@@ -166,7 +166,7 @@ def _part(
     except InputError as error:
         raise InputError(f"{location}: {error.field}", error.value, error.allowed) from error
     except Exception as error:
-        raise InputError(location, said(error), "a call that returns") from error
+        raise InputError(location, error_summary(error), "a call that returns") from error
     is_function = inspect.isfunction(entry)
     shown = f"{choice.name}{inspect.signature(entry)}" if is_function else type(entry).__name__
     raise InputError(location, f"{shown} with options {', '.join(options) or 'none'}", allowed)

@@ -10,7 +10,7 @@ import xarray as xr
 from scipy.optimize import differential_evolution
 
 from sims.errors import InputError
-from sims.judgement.answers import Answer, chosen, read_answers, write_answers
+from sims.judgement.answers import Answer, condition_mask, read_answers, write_answers
 from sims.judgement.summaries import foreseen
 from sims.problem.law import Law
 from sims.runtime import in_threads
@@ -121,7 +121,7 @@ def effects_by_theory(
     """Theory's effects, inf where it is out of its range or the question is not asked, (M,)."""
     effects = statistic.effects(results)[question.effect]
     conditions = question.restrict.where if question.restrict else {}
-    mask, calls = chosen(statistic.parameters(results), conditions), foreseen(effects)
+    mask, calls = condition_mask(statistic.parameters(results), conditions), foreseen(effects)
     if not len(calls):
         allowed = "0, of effects that are no shares or that theory does not predict"
         raise InputError(f"questions, {question.id}, search", question.search, allowed)

@@ -147,7 +147,11 @@ class Run:
         parts, files = [], list[Path]()
         for k in indices:
             files.append(self.folder / f"group_{k}-{self.source_digest}.npz")
-            parts.append(store.kept(files[-1], partial(self._run_group, *self.groups[k], progress)))
+            parts.append(
+                store.load_or_compute(
+                    files[-1], partial(self._run_group, *self.groups[k], progress)
+                )
+            )
         columns = xr.concat(parts, POINT, combine_attrs="override") if parts else xr.Dataset()
         print(f"{self.identity}: part {index}/{self.shards}", file=sys.stderr)
         if self.shards > 1:

@@ -119,4 +119,6 @@ class Simulation:
         unit, settings, path = self.units[name], self.experiment.simulation, self.path(name)
         batches = path.with_suffix(".part.npz")
         with point_errors(name, unit.coordinates):
-            return store.kept(path, lambda: unit.estimate(settings, self.progress, batches))
+            return store.load_or_compute(
+                path, lambda: unit.estimate(settings, self.progress, batches)
+            )

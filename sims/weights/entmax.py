@@ -74,13 +74,13 @@ def level(nu: float, shifted: Float[Array, " n"]) -> Float[Array, ""]:
     the root from u = 1; a bracket is kept and halved where a step leaves it or shrinks too slowly.
     """
     n = shifted.shape[0]
-    one = jnp.ones((), shifted.dtype)
+    upper = jnp.ones((), shifted.dtype)
     y = shifted / nu
     if n >= 8 * COARSE:
         # Keys left out make the root larger: the maxima of the columns are few, and begin near it.
         rows = jnp.pad(y, (0, -n % COARSE), constant_values=-2).reshape(-1, COARSE)
-        one = _search(nu, rows.max(0), one, ROUGH)[1]
-    return _search(nu, y, one, 2 * float(jnp.finfo(shifted.dtype).eps))[0]
+        upper = _search(nu, rows.max(0), upper, ROUGH)[1]
+    return _search(nu, y, upper, 2 * float(jnp.finfo(shifted.dtype).eps))[0]
 
 
 def _search(
@@ -110,9 +110,11 @@ def _search(
 
 
 @level.defjvp
-def _level_derivative(nu: float, at: tuple[Array], along: tuple[Array]) -> tuple[Array, Array]:
+def _level_derivative(
+    nu: float, primals: tuple[Array], tangents: tuple[Array]
+) -> tuple[Array, Array]:
     """``du = −Σ s_i dz_i/(ν Σ s_i)`` with ``s_i = (1 + z_i/νu)₊^{ν−1}``, from the defining sum."""
-    (shifted,), (direction,) = at, along
+    (shifted,), (direction,) = primals, tangents
     u = level(nu, shifted)
     slopes = power(shifted / (nu * u), nu - 1)
     return u, -jnp.sum(slopes * direction) / (nu * jnp.sum(slopes))

@@ -69,7 +69,7 @@ def merged(
         InputError: there are not s finite gates, or no such scores.
     """
     check_count("heads.kernel.stride", stride)
-    own = np.full(stride, 1 / stride) if gates is None else gates
-    places = tuple(np.asarray(as_floats("heads.kernel.gates", own, (stride,))).tolist())
-    slots = SlotScores(places, scores_of(scores))
-    return WeightRule(f"merged by {stride} ({scores})", slots, SlotWeights(places), stride)
+    values = np.full(stride, 1 / stride) if gates is None else gates
+    gate_values = tuple(np.asarray(as_floats("heads.kernel.gates", values, (stride,))).tolist())
+    slots = SlotScores(gate_values, scores_of(scores))
+    return WeightRule(f"merged by {stride} ({scores})", slots, SlotWeights(gate_values), stride)

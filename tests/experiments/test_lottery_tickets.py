@@ -47,7 +47,7 @@ def series(tokens, matrices):
 def test_a_batch_by_all_subsets(problem, monkeypatch):
     monkeypatch.setattr(simulate, "ITEMS", np.array([2, 3, 5]))
     monkeypatch.setattr(simulate, "INPUTS", 2)
-    draw, goal = Draw.of(1, (), SOURCES).draw(0), problem.target
+    draw, goal = Draw.from_seed(1, (), SOURCES).draw(0), problem.target
     found = simulate.pruned(draw, SOURCES, problem)
     rng = draw.rng()
     pool = simulate.products(rng, (SOURCES, 2, 2, 2, 2), 5)

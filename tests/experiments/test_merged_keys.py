@@ -43,7 +43,7 @@ def by_loops(problem, keys, place, stride):
 @pytest.mark.parametrize("gates", ["fixed", "normalised"])
 def test_errors_by_plain_loops(kernel, gates):
     problem = drawn(kernel=kernel, gates=gates, stride=3, noise_sd=0.7)
-    draw = Draw.of(1, (), 3).draw(2)
+    draw = Draw.from_seed(1, (), 3).draw(2)
     found = simulate.errors(draw, 3, problem)
     keys = np.asarray(
         simulate.sequences(problem.design, simulate.jax.random.split(draw.key, 3), 24)

@@ -174,7 +174,7 @@ def test_planted_shares_are_found():
     answers = {one.id: one for one in answered(experiment, found)}
     for name in ("specialization", "specialization-identical", "specialization-ambiguity"):
         share = answers[name].simulated
-        assert share.holds == share.of
+        assert share.holds == share.total
     assert answers["specialization-outputs"].simulated.holds == 0
     assert answers["specialization-identical"].problems < 90  # averaged heads alone
     assert answers["specialization-variance"].simulated.unresolved > 80
@@ -185,7 +185,7 @@ def test_where_nothing_is_gained_there_are_no_shares():
     found = made(experiment, {"mse": 1.2, "covariance": 0.1})
     answers = {one.id: one for one in answered(experiment, found)}
     gain = answers["specialization-gain"].simulated
-    assert gain.of - gain.holds - gain.unresolved == 90
+    assert gain.total - gain.holds - gain.unresolved == 90
     assert answers["specialization-identical"].simulated is None
     assert np.isnan(effects(found)["covariance over separate"].value).all()
 

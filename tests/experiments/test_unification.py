@@ -62,7 +62,9 @@ def test_ants_are_the_urn():
     """Of two pools, 5 standard errors; where pheromone evaporates late ants crowd."""
     law = {"kind": "ants", "patches": 5, "initial": 0.3, "more": 10, "agents": 4}
     problem = drawn(**law, evaporates=False)
-    batches = [simulate.colonies(Draw.of(1, (), 5000).draw(b), 5000, problem) for b in range(20)]
+    batches = [
+        simulate.colonies(Draw.from_seed(1, (), 5000).draw(b), 5000, problem) for b in range(20)
+    ]
     errors = np.array([batch["mse"] for batch in batches])
     gap = errors.mean(0) - predict.ants(problem)
     assert (np.abs(gap) < 5 * errors.std(0, ddof=1) / 20**0.5).all()
@@ -108,7 +110,7 @@ def test_trees_are_what_their_names_say():
 def test_a_forest_errs_about_the_target():
     """Without noise, on many points, trees know the target; an average knows it better than one."""
     problem = drawn(kind="trees", bagging=True, points=2000, lengthscale=8.0, features=5, noise=0.0)
-    found = simulate.forests(Draw.of(1, (), 2).draw(0), 2, problem)
+    found = simulate.forests(Draw.from_seed(1, (), 2).draw(0), 2, problem)
     spread = np.var(simulate.values(problem, problem.queries))
     assert (found["mse"] < 0.1 * spread).all()
     assert found["mse"][1] < found["mean_head_mse"][1]

@@ -218,7 +218,7 @@ def test_reading_results_executes_nothing(tmp_path, monkeypatch):
     assert "<script" not in page
     assert "<img" not in page
     home = tmp_path / "cache"
-    assert files.private(home) == home
+    assert files.private_folder(home) == home
     home.chmod(0o770)  # others may put code there
-    assert files.private(home) != home
+    assert files.private_folder(home) != home
     assert not Path("PWNED").exists()

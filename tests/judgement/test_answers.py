@@ -69,7 +69,7 @@ def test_words_and_always(share_of_truth, word):
     truth = np.where(np.arange(ROWS) < share_of_truth * ROWS, 1.0, -1.0)
     made = asked(simulated(truth), says="always")
     assert (made.word, made.always) == (word, "no" if share_of_truth < 1 else "not refuted")
-    assert made.problems == made.simulated.of == ROWS
+    assert made.problems == made.simulated.total == ROWS
     assert made.simulated.bracket[0] == pytest.approx(share_of_truth, abs=0.01)
     assert (made.counterexample is None) == (share_of_truth == 1)
     assert asked(simulated(truth), smoke=True).word == "too few to say"
@@ -118,17 +118,17 @@ def test_theory_is_asked_of_more_problems_than_simulation():
     effects.predicted[:10] *= -1
     strata = {"large": {"s": {"at_least": 0.5}}, "few": {"s": {"at_most": 0.01}}}
     made = asked(effects, strata=strata)
-    assert (made.theory.of, made.theory.unresolved, made.contradictions) == (1000, 5, 10)
+    assert (made.theory.total, made.theory.unresolved, made.contradictions) == (1000, 5, 10)
     assert made.theory.holds == (effects.predicted[s < 0.995] > 0).sum()
     assert (made.word, list(made.strata)) == ("mixed", ["large"])
-    assert made.strata["large"].theory.of == 500
+    assert made.strata["large"].theory.total == 500
     (change,) = made.where
     assert (change.parameter, len(change.values)) == ("s", 4)
     assert change.values == pytest.approx([0.125, 0.375, 0.625, 0.875], abs=0.1)
     assert made.stops.startswith("s 0 to 0.249: 1")
     part = {"text": "softmax", "where": {"kernel": "softmax", "s": {"at_least": 0.1}}}
     restricted = asked(effects, restrict=part)
-    assert (restricted.theory.of, restricted.problems, restricted.restriction) == (
+    assert (restricted.theory.total, restricted.problems, restricted.restriction) == (
         450,
         50,
         "softmax",

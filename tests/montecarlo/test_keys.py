@@ -56,7 +56,7 @@ def test_plain_threefry_gives_the_published_vectors():
 def test_a_replicates_draws_are_those_of_its_name(seed):
     """Keys X and label noise of replicate 2 of batch 300, number by number."""
     root = divmod(seed, 2**32)
-    keys = Draw.of(seed, (4,), 3).keys(np.array([0, 300]))
+    keys = Draw.from_seed(seed, (4,), 3).keys(np.array([0, 300]))
     own = folded(root, 4, 300, 2)
     assert tuple(np.asarray(jax.random.key_data(keys[1, 2]))) == own
     x, labels = draw(task_of(3), keys[1, 2], 10, jnp.float64)
@@ -67,7 +67,7 @@ def test_a_replicates_draws_are_those_of_its_name(seed):
 
 def test_no_two_replicates_share_a_key():
     """Batch 0 against 70,000 others, more than 16 bits can number, and its own replicates."""
-    keys = Draw.of(11, (), 2).keys(np.arange(70_000))
+    keys = Draw.from_seed(11, (), 2).keys(np.arange(70_000))
     words = np.asarray(jax.random.key_data(keys)).reshape(-1, 2)
     assert len(np.unique(words, axis=0)) == len(words)
 

@@ -76,7 +76,7 @@ def test_cuda_sums_get_many_draws_of_keys_at_once(make):
 def memory(program, task, heads, queries, replicates):
     """The compiler's own count of bytes, temporaries and outputs, of one batch."""
     mesh = Mesh(np.array(jax.devices()[:1]), ("batch",))
-    keys = Draw.of(0, (), replicates).keys(np.arange(1, dtype=np.uint32))
+    keys = Draw.from_seed(0, (), replicates).keys(np.arange(1, dtype=np.uint32))
     shared = Shared(task, heads, queries)
     compiled = run_batches.lower(program, shared, None, keys, mesh=mesh).compile()
     analysis = compiled.memory_analysis()

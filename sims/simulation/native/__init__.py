@@ -233,7 +233,7 @@ def in_cache(name: str, sources: tuple[Path, ...], choices: Hashable) -> Path:
 def _file_of(home: Path, name: str, sources: tuple[Path, ...], choices: Hashable) -> Path:
     digest = hashlib.sha256(b"".join(source.read_bytes() for source in sources))
     digest.update(repr((choices, jax.__version__)).encode())
-    return files.private(home / "nw-attention-sims") / f"{name}-{digest.hexdigest()[:16]}.so"
+    return files.private_folder(home / "nw-attention-sims") / f"{name}-{digest.hexdigest()[:16]}.so"
 
 
 def build(path: Path, command: Sequence[str] = ()) -> None:
@@ -244,7 +244,7 @@ def build(path: Path, command: Sequence[str] = ()) -> None:
         InputError: the library cannot be written.
     """
     with contextlib.suppress(InputError):
-        if files.is_own(path) and files.read(path, path.stem):
+        if files.is_private(path) and files.read(path, path.stem):
             return
     with tempfile.TemporaryDirectory() as folder:
         built = Path(folder) / "sums.so"
