@@ -32,7 +32,7 @@ from sims.weights.merged import SlotWeights
 from sims.weights.sparse import TopK
 
 
-def _first_order_terms(task: Task, heads: Heads, *rest: Any, **options: Any) -> xr.Dataset:
+def _first_order_terms(task: Task, heads: Heads, *arguments: Any, **options: Any) -> xr.Dataset:
     merged = isinstance(heads.rule, WeightRule) and isinstance(heads.rule.weights, SlotWeights)
     if merged or isinstance(task.design, SequenceDesign):
         from sims.theory.neighbours.merging import merged_terms
@@ -47,7 +47,7 @@ def _first_order_terms(task: Task, heads: Heads, *rest: Any, **options: Any) -> 
 
         terms = nearest_terms if isinstance(heads.rule.weights, TopK) else adaptive_terms
     with np.errstate(all="ignore"):  # what is not finite is a fault
-        return examined(terms(task, heads, *rest, **options))
+        return examined(terms(task, heads, *arguments, **options))
 
 
 def _exact_terms(*problem: Any, **options: Any) -> xr.Dataset:

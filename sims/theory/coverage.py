@@ -1,4 +1,4 @@
-"""What a theory covers, asked before anything is computed; and where it ends, said afterwards."""
+"""Coverage of theories: checks before anything is computed, and cautions afterwards."""
 
 import jax.numpy as jnp
 import numpy as np
@@ -68,11 +68,11 @@ def check_affordable(task: Task, heads: Heads, queries: ArrayLike) -> None:
     closed = isinstance(task.design, GaussianDesign) and isinstance(
         task.target, TrigonometricSeries
     )
-    most = MOST_ENTRIES if closed else MOST_SAMPLED
+    limit = MOST_ENTRIES if closed else MOST_SAMPLED
     entries = np.size(queries) // task.design.dimension * heads.count * (heads.count + 1) // 2
-    if heads.width > WIDEST or entries > most:
+    if heads.width > WIDEST or entries > limit:
         got = f"of width {heads.width} with {entries:,} entries (query, head, head)"
-        allowed = f"width <= {WIDEST}, <= {most:,} entries here by order auto; order exact: any"
+        allowed = f"width <= {WIDEST}, <= {limit:,} entries here by order auto; order exact: any"
         raise Uncovered("heads", got, allowed)
 
 

@@ -1,4 +1,4 @@
-"""What float64 leaves of theory's numbers: bounds on rounding, and where they end in a refusal."""
+"""Rounding of theory's numbers in float64: bounds, and refusal where they are too large."""
 
 import equinox as eqx
 import numpy as np
@@ -19,7 +19,9 @@ def without_constant(task: Task) -> Task:
     return task if target is task.target else eqx.tree_at(lambda t: t.target, task, target)
 
 
-def of_gram(seen: Float[np.ndarray, "H p p"], bandwidth: Float[np.ndarray, " H"]) -> float:
+def gram_rounding(
+    projected: Float[np.ndarray, "H p p"], bandwidth: Float[np.ndarray, " H"]
+) -> float:
     """Bound on the relative rounding of E K_hK_g: ``2ε ‖V_hᵀΣV_h‖/b_h²``, of the worst head.
 
     ``G = I + SᵀΣS`` of two heads, or of one twice, has that norm at most and eigenvalues down to 1:
@@ -28,15 +30,15 @@ def of_gram(seen: Float[np.ndarray, "H p p"], bandwidth: Float[np.ndarray, " H"]
     Raises:
         InputError: a bandwidth is so narrow that hardly a digit is left.
     """
-    least = np.sqrt(2 * EPS / LARGEST * np.linalg.norm(seen, 2, axis=(1, 2)))
-    worst = int(np.argmin(bandwidth / np.maximum(least, np.finfo(float).tiny)))
-    if bandwidth[worst] < least[worst]:
-        allowed = f"about {least[worst]:.2g} or more here, for closed forms in float64"
+    narrowest = np.sqrt(2 * EPS / LARGEST * np.linalg.norm(projected, 2, axis=(1, 2)))
+    worst = int(np.argmin(bandwidth / np.maximum(narrowest, np.finfo(float).tiny)))
+    if bandwidth[worst] < narrowest[worst]:
+        allowed = f"about {narrowest[worst]:.2g} or more here, for closed forms in float64"
         raise InputError("heads.bandwidth", float(bandwidth[worst]), allowed)
-    return LARGEST * float(least[worst] / bandwidth[worst]) ** 2
+    return LARGEST * float(narrowest[worst] / bandwidth[worst]) ** 2
 
 
-def said(
+def rounding_attributes(
     order: str,
     target: Target,
     x: Float[np.ndarray, "Q d"],
@@ -57,21 +59,21 @@ def said(
         by_keys: β² + signal variance of every head at every query; exact theory's may be unknown.
         noise: its noise variance.
         weight: ``E Σ_i w_hi²``, by which that expectation enters.
-        gram: the relative rounding of all of them, of :func:`of_gram`.
+        gram: the relative rounding of all of them, of :func:`gram_rounding`.
 
     Raises:
         InputError: float64 cannot hold the problem.
     """
-    where = f"problem, theory of order {order} in float64"
-    value, known = target.rounding(x)[:, None], np.isfinite(by_keys + noise)
+    location = f"problem, theory of order {order} in float64"
+    value, finite = target.rounding(x)[:, None], np.isfinite(by_keys + noise)
     moves = value * (2 * np.sqrt(np.maximum(by_keys, 0.0)) + value)
-    moves = (moves + EPS * target.largest(x) ** 2 * weight)[known].sum()
-    sizes = np.array([np.abs(by_keys[known]).sum(), noise[known].sum()])
+    moves = (moves + EPS * target.largest(x) ** 2 * weight)[finite].sum()
+    sizes = np.array([np.abs(by_keys[finite]).sum(), noise[finite].sum()])
     with np.errstate(all="ignore"):
         term, share = gram + (moves / [sizes[0], sizes.sum()] if moves > 0 else np.zeros(2))
     if not share <= LARGEST:
         allowed = f"at most {LARGEST:g} of it: slower or smaller waves, or a wider bandwidth"
-        raise InputError(where, f"rounding by {share:.2g} of the MSE", allowed)
+        raise InputError(location, f"rounding by {share:.2g} of the MSE", allowed)
     if term <= LARGEST:
         return {"rounding": float(term)}
     fault = f"theory's bias and signal are lost in rounding, which is {term:.1g} of them"

@@ -123,9 +123,9 @@ def test_rounding_of_gram_matrices_is_that_of_the_worst_head():
     """``2ε‖V_hᵀΣV_h‖/b_h²`` of the head where it is largest, be another one the narrowest."""
     seen, bandwidth = np.array([[[1e-6]], [[1e4]]]), np.array([0.5, 2.0])
     worst = 2 * np.finfo(float).eps * 1e4 / 2.0**2
-    assert rounding.of_gram(seen, bandwidth) == pytest.approx(worst)
+    assert rounding.gram_rounding(seen, bandwidth) == pytest.approx(worst)
     with pytest.raises(InputError, match="bandwidth"):
-        rounding.of_gram(seen * 1e12, bandwidth)
+        rounding.gram_rounding(seen * 1e12, bandwidth)
 
 
 def test_rounding_of_a_target_by_hand():
@@ -138,5 +138,5 @@ def test_rounding_of_a_target_by_hand():
     wave, x = TrigonometricSeries([3.0], [[2.0, 0.0]], [-1.0]), np.array([[0.5, 7.0]])
     np.testing.assert_allclose(wave.rounding(x), 12 * eps)
     numbers = (np.array([[number]]) for number in (4.0, 1.0, 0.5))
-    found = rounding.said("first", wave, x, *numbers)
+    found = rounding.rounding_attributes("first", wave, x, *numbers)
     assert found == {"rounding": pytest.approx(52.5 * eps / 4, rel=1e-9, abs=0)}

@@ -24,10 +24,10 @@ from sims.theory.exact.execution import MAX_POINTS, Job, bucket, computed
 from sims.theory.exact.laplace import (
     TILE,
     Head,
-    Known,
     Nodes,
     Setting,
     Single,
+    TargetValues,
     single,
 )
 from sims.theory.exact.pair_rules import SCATTERED, scattered_pair
@@ -90,8 +90,8 @@ def points_of(task: Task, level: int) -> Nodes:
 def ambient_single(setting: Setting, nodes: Nodes, head: Head) -> Single:
     """:func:`~sims.theory.exact.laplace.single` for each set of points."""
 
-    def replicate(own: tuple[Array, Array]) -> Single:
-        return single(setting, Nodes(*own, nodes.used), head, Known())
+    def replicate(point_set: tuple[Array, Array]) -> Single:
+        return single(setting, Nodes(*point_set, nodes.used), head, TargetValues())
 
     return jax.lax.map(replicate, (nodes.points, nodes.log_weight))
 
@@ -101,9 +101,9 @@ def ambient_pair(setting: Setting, nodes: Nodes, couple: Couple) -> Pair:
 
     def replicate(item: tuple[tuple[Array, Array], tuple[Single, Single]]) -> Pair:
         (points, log_weight), curves = item
-        both = Nodes(jnp.concatenate([points, points], axis=1), log_weight, nodes.used)
-        own, same = couple._replace(singles=curves), jnp.ones(points.shape[1])
-        return scattered_pair(setting, both, own, same)
+        joint_nodes = Nodes(jnp.concatenate([points, points], axis=1), log_weight, nodes.used)
+        pair, correlation = couple._replace(singles=curves), jnp.ones(points.shape[1])
+        return scattered_pair(setting, joint_nodes, pair, correlation)
 
     return jax.lax.map(replicate, ((nodes.points, nodes.log_weight), couple.singles))
 
@@ -118,7 +118,7 @@ def solve_ambient(
     max_level: int,
     progress: Progress,
 ) -> Solution:
-    """All terms (σ² = 1) at every query, as :func:`sims.theory.exact.refinement.solve` gives them.
+    """Terms (σ² = 1) at every query, as :func:`sims.theory.exact.refinement.solve` gives them.
 
     Raises:
         InputError: the design has no density, the kernel vanishes without a ``support``, or the
@@ -127,8 +127,8 @@ def solve_ambient(
     solution = Solution.unknown(len(queries), heads.count)
     if rows := isinstance(task.design, EmpiricalDesign):
         solution.methods.add("sum over rows")
-        at = points_of(task, 0)
-        levels = ((at, step) for step in (STEP, FINER))
+        nodes = points_of(task, 0)
+        levels = ((nodes, step) for step in (STEP, FINER))
     else:
         solution.methods.add("ambient sobol")
         levels = ((points_of(task, level), STEP) for level in range(len(SIZES))[: max_level + 1])
@@ -137,22 +137,24 @@ def solve_ambient(
     def compared(result: Terms, place: Place) -> tuple[Terms, Terms]:
         if rows:  # one set, whose axis the result loses; its error is by the step before
             result = jax.tree.map(lambda leaf: leaf[0], result)
-        found = compare(result, not rows, earlier.get(place), TAIL)
+        comparison = compare(result, not rows, earlier.get(place), TAIL)
         earlier[place] = result
-        return found
+        return comparison
 
-    for at, step in levels:
+    for nodes, step in levels:
         for q, x in enumerate(queries):
             if solution.converged[q].all():
                 continue
-            items, size, solution.effective_keys[q] = head_arrays(heads, n, x, truth[q], at, step)
+            items, size, solution.effective_keys[q] = head_arrays(
+                heads, n, x, truth[q], nodes, step
+            )
             if size > MAX_POINTS:
                 continue
             setting = Setting(heads.kernel, size, np.asarray(step), np.asarray(float(n)))
-            singles = list(computed([Job(ambient_single, setting, at, [(h,) for h in items])]))
-            for h, one in enumerate(singles):
-                value, error = compared(one, (q, h, h))
-                means = one.centre * one.reach
+            singles = list(computed([Job(ambient_single, setting, nodes, [(h,) for h in items])]))
+            for h, result in enumerate(singles):
+                value, error = compared(result, (q, h, h))
+                means = result.centre * result.reach
                 spread = np.sqrt(max(value.signal, 0.0))
                 mean = means.mean()
                 if rows:
@@ -162,45 +164,46 @@ def solve_ambient(
                 solution.mean[q, h], solution.mean_error[q, h] = mean, off
                 solution.empty[q, h] = 1 - value.reach
                 enough = off <= rtol * np.hypot(mean - truth[q], spread) + ERROR_FLOOR
-                done = close(value, error, rtol, float(value.signal)) and enough
-                solution.put((q, h, h), value, error, done)
+                converged = close(value, error, rtol, float(value.signal)) and enough
+                solution.put((q, h, h), value, error, converged)
             pairs = list(combinations(range(heads.count), 2))
             couples = [
-                (Couple((items[h], items[g]), (singles[h], singles[g]), Known()),) for h, g in pairs
+                (Couple((items[h], items[g]), (singles[h], singles[g]), TargetValues()),)
+                for h, g in pairs
             ]
-            found = computed([Job(ambient_pair, setting, at, couples)] if pairs else [])
-            for (h, g), result in zip(pairs, found, strict=True):
-                both, both_error = compared(result, (q, h, g))
+            comparison = computed([Job(ambient_pair, setting, nodes, couples)] if pairs else [])
+            for (h, g), result in zip(pairs, comparison, strict=True):
+                value_of_pair, error_of_pair = compared(result, (q, h, g))
                 scale = np.sqrt(max(solution.signal[q, h, h] * solution.signal[q, g, g], 0.0))
-                done = close(both, both_error, rtol, scale)
-                solution.put((q, h, g), both, both_error, done)
+                converged = close(value_of_pair, error_of_pair, rtol, scale)
+                solution.put((q, h, g), value_of_pair, error_of_pair, converged)
             progress(int(solution.converged.sum()), solution.converged.size)
     return solution
 
 
 def head_arrays(
-    heads: Heads, n: int, x: Float[np.ndarray, " d"], truth: float, at: Nodes, step: float
+    heads: Heads, n: int, x: Float[np.ndarray, " d"], truth: float, nodes: Nodes, step: float
 ) -> tuple[list[Head], int, list[float]]:
     """Heads in the coordinates ξ, the size of a grid in log s that serves all, effective keys."""
-    width = at.points.shape[-1]
+    width = nodes.points.shape[-1]
     frames, bandwidth = np.asarray(heads.frames), np.asarray(heads.bandwidth)
-    of_keys = np.pad(np.asarray(heads.of_keys), ((0, 0), (0, width - len(x)), (0, 0)))
-    log_weight = at.log_weight[:, : int(at.used)]
+    key_frames = np.pad(np.asarray(heads.of_keys), ((0, 0), (0, width - len(x)), (0, 0)))
+    log_weight = nodes.log_weight[:, : int(nodes.used)]
     log_weight = (log_weight - np.log(len(log_weight))).ravel()
     centre, shape = np.zeros(width), np.eye(width)
     centre[len(x) :] = truth
     items, sizes, effective = [], [], []
     for h in range(heads.count):
-        query, keys = frames[h].T @ x, np.moveaxis(at.points @ of_keys[h], 2, 0)
+        query, keys = frames[h].T @ x, np.moveaxis(nodes.points @ key_frames[h], 2, 0)
         values = compiled_log(heads.kernel)(query[:, None, None], keys, bandwidth[h])
-        log_kernel = np.asarray(values)[:, : int(at.used)].ravel()
+        log_kernel = np.asarray(values)[:, : int(nodes.used)].ravel()
         check_never_zero(heads.kernel, log_kernel)
         compact = heads.kernel.support is not None
-        low, high, keys_of = log_range(log_weight, log_kernel, n, TAIL, compact)
-        items.append(Head(of_keys[h].T, query, centre, shape, float(bandwidth[h]), low, 0.0))
+        low, high, effective_keys = log_range(log_weight, log_kernel, n, TAIL, compact)
+        items.append(Head(key_frames[h].T, query, centre, shape, float(bandwidth[h]), low, 0.0))
         # One more point, which u = ∞ takes for a compact kernel.
         sizes.append(int(np.ceil((high - low) / step)) + 2)
-        effective.append(keys_of)
+        effective.append(effective_keys)
     return items, bucket(max(sizes)), effective
 
 

@@ -32,7 +32,7 @@ are below 1e-12 and 1e-17 of their peaks: they shape the ellipsoid of the nodes.
 
 @dataclass(frozen=True)
 class Projection:
-    """One head at one query, in whitened coordinates.
+    """A head at a query, in whitened coordinates.
 
     Attributes:
         functional: T (d, k) with ``ξ = TᵀX``, ``TᵀΣT = I``.
@@ -109,8 +109,8 @@ class GaussianLaw:
         """ωΣωᵀ, shape (J, J)."""
 
     @classmethod
-    def of(cls, task: Task) -> "GaussianLaw | None":
-        """Of a task's keys and target; None where they are others."""
+    def from_task(cls, task: Task) -> "GaussianLaw | None":
+        """The law of a task's keys and target; None for other designs or targets."""
         if isinstance(task.design, GaussianDesign) and isinstance(task.target, TrigonometricSeries):
             return cls(task.design, task.target)
         return None
@@ -151,31 +151,31 @@ class GaussianLaw:
             allowed = f"up to about {np.sqrt(LARGEST / EPS):.1g} where a head sees all of it"
             raise InputError("target.frequency", turns, f"{allowed} (order exact)")
 
-    def given_one(self, head: Projection) -> Regression:
+    def condition_on_one(self, head: Projection) -> Regression:
         """The target given one head's coordinates ξ."""
         loading = head.loading
         return self.regression(loading, np.zeros((len(loading), 0)), loading @ loading.T)
 
-    def given_both(self, pair: PairProjection) -> Regression:
+    def condition_on_both(self, pair: PairProjection) -> Regression:
         """The target given (ξ_h, ξ_g), for canonical correlations below 1."""
         # The regression of ω·X on two coordinates of correlation ρ:
         # (Ω_h − ρ Ω_g)/(1 − ρ²) and (Ω_g − ρ Ω_h)/(1 − ρ²).
         c, rho = len(pair.correlation), pair.correlation
         first, second = pair.first.loading, pair.second.loading
-        into_first, into_second = first.copy(), second.copy()
-        into_first[:, :c] = (first[:, :c] - rho * second[:, :c]) / (1 - rho**2)
-        into_second[:, :c] = (second[:, :c] - rho * first[:, :c]) / (1 - rho**2)
-        explained = first @ into_first.T + second @ into_second.T
-        return self.regression(into_first, into_second, explained)
+        first_loading, second_loading = first.copy(), second.copy()
+        first_loading[:, :c] = (first[:, :c] - rho * second[:, :c]) / (1 - rho**2)
+        second_loading[:, :c] = (second[:, :c] - rho * first[:, :c]) / (1 - rho**2)
+        explained = first @ first_loading.T + second @ second_loading.T
+        return self.regression(first_loading, second_loading, explained)
 
-    def given_rest(self, pair: PairProjection) -> Regression:
+    def condition_on_rest(self, pair: PairProjection) -> Regression:
         """The target given (ξ_h, v), independent, with ``ξ_g = ρ ξ_h + √(1−ρ²) v``."""
         # Cov(ω·X, v) = (Ω_g − ρ Ω_h)/√(1 − ρ²), and 0 where ρ = 1.
         c, gap = len(pair.correlation), np.sqrt(1 - pair.correlation**2)
-        first, rest = pair.first.loading, pair.second.loading.copy()
-        change = rest[:, :c] - pair.correlation * first[:, :c]
-        rest[:, :c] = np.where(gap > 0, change / np.where(gap > 0, gap, 1.0), 0.0)
-        return self.regression(first, rest, first @ first.T + rest @ rest.T)
+        first, second = pair.first.loading, pair.second.loading.copy()
+        change = second[:, :c] - pair.correlation * first[:, :c]
+        second[:, :c] = np.where(gap > 0, change / np.where(gap > 0, gap, 1.0), 0.0)
+        return self.regression(first, second, first @ first.T + second @ second.T)
 
     def project(self, heads: Heads, head: int, x: Float[np.ndarray, " d"]) -> Projection:
         """Head number ``head`` at the query x, through its query frame and its key frame.
@@ -188,9 +188,9 @@ class GaussianLaw:
         query = np.asarray(heads.frames)[head].T @ x
         # Whitening: Cov Z = A Aᵀ by its eigenvectors, constant directions left out.
         values, vectors = np.linalg.eigh(frame.T @ self.covariance @ frame)
-        keep = values > RANK_TOLERANCE * max(values[-1], np.finfo(float).tiny)
-        root = np.sqrt(values[keep])
-        functional, matrix = frame @ (vectors[:, keep] / root), vectors[:, keep] * root
+        varying = values > RANK_TOLERANCE * max(values[-1], np.finfo(float).tiny)
+        root = np.sqrt(values[varying])
+        functional, matrix = frame @ (vectors[:, varying] / root), vectors[:, varying] * root
         if kernel.around == "line":
             # A kernel of ⟨q, Z⟩ alone sees one coordinate whatever d_k is.
             slope = matrix.T @ query
@@ -202,7 +202,7 @@ class GaussianLaw:
             centre, shape = np.array([length / bandwidth**2]), np.eye(1)
         else:
             # Nearest point to the query that X can reach: radial kernels peak there.
-            centre = (vectors[:, keep] / root).T @ query
+            centre = (vectors[:, varying] / root).T @ query
             if kernel.around == "origin":
                 centre = np.zeros_like(centre)
             form, reach = matrix.T @ matrix, 1.0
@@ -212,8 +212,8 @@ class GaussianLaw:
             else:  # the support: ‖A(centre + B y) − q‖ < radius is ‖y‖ < 1
                 # Where X cannot reach the query (a singular law), less of the radius is left.
                 square = (kernel.support * bandwidth) ** 2
-                off = float(np.sum((matrix @ centre - query) ** 2))
-                reach = np.sqrt(max(square - off, 1e-30 * square))
+                distance = float(np.sum((matrix @ centre - query) ** 2))
+                reach = np.sqrt(max(square - distance, 1e-30 * square))
             size, axes = np.linalg.eigh(form)
             shape = reach * (axes / np.sqrt(size)) @ axes.T
         loading = self.spread @ functional

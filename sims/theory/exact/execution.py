@@ -35,17 +35,19 @@ FEW = 64
 
 @cache
 def _program(function: Callable[..., Single | Pair]) -> Wrapped:
-    """Over a stack of CAPACITY items, of which the first ``used`` count: a stack of results."""
+    """Program from a stack of CAPACITY items, the first ``used`` of which count, to results."""
 
     def batch(setting: Setting, nodes: PyTree, used: Int[Array, ""], stack: Items) -> PyTree:
-        def one(index: Array) -> Single | Pair:
+        def evaluate(index: Array) -> Single | Pair:
             return function(setting, nodes, *jax.tree.map(lambda leaf: leaf[index], stack))
 
         def fill(index: Array, out: PyTree) -> PyTree:
             update = jax.lax.dynamic_update_index_in_dim
-            return jax.tree.map(lambda all_, own: update(all_, own, index, 0), out, one(index))
+            return jax.tree.map(
+                lambda stacked, result: update(stacked, result, index, 0), out, evaluate(index)
+            )
 
-        shapes = jax.eval_shape(one, jnp.zeros((), int))
+        shapes = jax.eval_shape(evaluate, jnp.zeros((), int))
         empty = jax.tree.map(lambda leaf: jnp.zeros((CAPACITY, *leaf.shape)), shapes)
         return jax.lax.fori_loop(0, used, fill, empty)
 
@@ -71,9 +73,9 @@ class Job(NamedTuple):
         items = self.items[start : start + size]
         filled = [*items, *[items[0]] * (CAPACITY - len(items))]
         stack = jax.tree.map(lambda *leaves: np.stack(leaves, dtype=float), *filled)
-        found = _program(self.function)(self.setting, self.nodes, np.asarray(len(items)), stack)
-        found = jax.tree.map(np.asarray, found)
-        return [jax.tree.map(operator.itemgetter(i), found) for i in range(len(items))]
+        results = _program(self.function)(self.setting, self.nodes, np.asarray(len(items)), stack)
+        results = jax.tree.map(np.asarray, results)
+        return [jax.tree.map(operator.itemgetter(i), results) for i in range(len(items))]
 
 
 def computed(jobs: Sequence[Job]) -> Iterator[Any]:

@@ -38,14 +38,14 @@ def program_kernel(kernel: Kernel) -> Kernel:
 
 
 def pad(array: np.ndarray, *sizes: int) -> np.ndarray:
-    """With zeros behind, to at least these sizes (as ``np.pad``, at a tenth of its time)."""
-    out = np.zeros([max(size, least) for size, least in zip(array.shape, sizes, strict=True)])
+    """The array padded with zeros to at least these sizes (``np.pad`` takes ten times as long)."""
+    out = np.zeros([max(size, minimum) for size, minimum in zip(array.shape, sizes, strict=True)])
     out[tuple(slice(size) for size in array.shape)] = array
     return out
 
 
 def padded(regression: Regression) -> Regression:
-    """With zero loadings on the coordinates that padding adds; a ``second`` of no columns stays."""
+    """The regression with zero loadings on padded coordinates; a ``second`` of no columns stays."""
     first, second = (
         pad(np.asarray(part), 0, LEAST_RANK) if part.size else part
         for part in (regression.first, regression.second)
@@ -73,7 +73,7 @@ def head_arrays(kernel: Kernel, projection: Projection, extent: Extent, rank: in
 
 @dataclass
 class HeadItem:
-    """One head at one query on its way to accuracy.
+    """A head at a query on its way to accuracy.
 
     Attributes:
         place: query and head, twice.
@@ -118,12 +118,12 @@ class PairItem:
 
     @property
     def heads(self) -> tuple[HeadItem, HeadItem]:
-        """Both."""
+        """The two heads."""
         return self.first, self.second
 
     @property
     def concentric(self) -> bool:
-        """Whether ξ_g is ξ_h, and both heads' kernels are arranged around one point of it."""
+        """True if ξ_g is ξ_h, and both heads' kernels are arranged around one point of it."""
         first, second = self.projection.first, self.projection.second
         return bool(
             first.rank == second.rank
@@ -146,7 +146,7 @@ class PairItem:
         return max(self.first.points(step), self.second.points(step))
 
     def arrays(self, kernel: Kernel, rank: int) -> tuple[Head, Head]:
-        """Both heads as the integrals take them."""
+        """Arrays of the two heads for the integrals."""
         return (
             head_arrays(kernel, self.projection.first, self.first.extent, rank),
             head_arrays(kernel, self.projection.second, self.second.extent, rank),
@@ -155,38 +155,38 @@ class PairItem:
     def proposal(self) -> Proposal:
         """N(mean, L Lᵀ) around where both heads respond, in coordinates (ξ_h, v)."""
         # Linear maps from (ξ_h, v) to ξ_h and to ξ_g = ρ ξ_h + √(1−ρ²) v.
-        rho, (k, other) = self.projection.correlation, self.ranks
+        rho, (k, second_rank) = self.projection.correlation, self.ranks
         width = len(rho)
-        into_first, into_second = np.eye(k, k + other), np.zeros((other, k + other))
-        into_second[:, k:] = np.eye(other)
-        into_second[range(width), range(width)] = rho
-        into_second[range(width), range(k, k + width)] = np.sqrt(1 - rho**2)
+        first_map, second_map = np.eye(k, k + second_rank), np.zeros((second_rank, k + second_rank))
+        second_map[:, k:] = np.eye(second_rank)
+        second_map[range(width), range(width)] = rho
+        second_map[range(width), range(k, k + width)] = np.sqrt(1 - rho**2)
         # The design's precision, and what each kernel adds to it where it responds.
-        precision, shift = np.eye(k + other), np.zeros(k + other)
-        maps = zip((into_first, into_second), self.heads, self.projection.rotations, strict=True)
+        precision, shift = np.eye(k + second_rank), np.zeros(k + second_rank)
+        maps = zip((first_map, second_map), self.heads, self.projection.rotations, strict=True)
         for into, item, rotation in maps:
             precision = precision + into.T @ (rotation.T @ _excess(item.extent) @ rotation) @ into
             shift = shift + into.T @ (rotation.T @ item.extent.shift)
         return _gaussian(precision, shift)
 
     def conditional(self) -> Conditional:
-        """Where v matters given ξ_h, for a Gauss–Hermite grid."""
-        rho, (k, other) = self.projection.correlation, self.ranks
+        """Location and scale of v given ξ_h, for a Gauss–Hermite grid."""
+        rho, (k, second_rank) = self.projection.correlation, self.ranks
         width = len(rho)
-        scale, into = np.ones(other), np.zeros((other, k))
+        scale, slope = np.ones(second_rank), np.zeros((second_rank, k))
         scale[:width] = np.sqrt(1 - rho**2)
-        into[range(width), range(width)] = rho
+        slope[range(width), range(width)] = rho
         # The conditional Gaussian of v: precision I + S E S, mean by S (shift − E ρ ξ_h), with S =
         # diag √(1−ρ²) and E what the kernel adds to the precision of ξ_g.
         rotation = self.projection.rotations[1]
         excess = rotation.T @ _excess(self.second.extent) @ rotation
-        covariance = np.linalg.inv(np.eye(other) + scale[:, None] * excess * scale)
+        covariance = np.linalg.inv(np.eye(second_rank) + scale[:, None] * excess * scale)
         pull = covariance * scale
         root = np.linalg.cholesky(covariance)
         root[:, self.frozen :] *= GRID_WIDEN
         return Conditional(
             pad(pull @ rotation.T @ self.second.extent.shift, LEAST_RANK),
-            pad(-pull @ excess @ into, LEAST_RANK, LEAST_RANK),
+            pad(-pull @ excess @ slope, LEAST_RANK, LEAST_RANK),
             pad(root, LEAST_RANK, LEAST_RANK),
             np.sum(np.log(np.diag(root))),
         )
@@ -203,7 +203,7 @@ class PairItem:
 
 
 def _excess(extent: Extent) -> Float[np.ndarray, "k k"]:
-    """What the kernel adds to the design's precision in the fitted region."""
+    """Precision that the kernel adds to the design's in the fitted region."""
     values, vectors = np.linalg.eigh(extent.precision - np.eye(len(extent.shift)))
     return (vectors * np.maximum(values, 0.0)) @ vectors.T
 

@@ -95,11 +95,11 @@ class Regression(NamedTuple):
     cosine: Float[Numbers, "J J"]
     sine: Float[Numbers, "J J"]
 
-    def at_centre(self, centre: Float[Numbers, " k"]) -> Array:
+    def centre_value(self, centre: Float[Numbers, " k"]) -> Array:
         """``Σ_j mean_j cos θ_j`` at the centre of the nodes, of which squares are taken about."""
         return jnp.cos(self.phase + self.first @ centre) @ self.mean
 
-    def given(
+    def conditional_moments(
         self, about: Numbers, x: Float[Array, "*N k"], y: Float[Array, "*N k_g"] | None = None
     ) -> tuple[Float[Array, "*N"], Float[Array, "*N"]]:
         """:meth:`moments` at nodes x, or (x, y) of a pair."""
@@ -118,17 +118,17 @@ class Regression(NamedTuple):
         return mean, mean**2 + jnp.sum(variance, axis=-1)
 
 
-class Known(NamedTuple):
+class TargetValues(NamedTuple):
     """The target where a node's last coordinate is its value: any function, known at X itself.
 
     Heads have 0 in their ``map`` for that coordinate.
     """
 
-    def at_centre(self, centre: Float[Numbers, " k"]) -> Array:
+    def centre_value(self, centre: Float[Numbers, " k"]) -> Array:
         """The last coordinate of the centre, of which squares are taken about."""
         return jnp.asarray(centre)[-1]
 
-    def given(
+    def conditional_moments(
         self, about: Numbers, x: Float[Array, "*N k"], y: Float[Array, "*N k_g"] | None = None
     ) -> tuple[Float[Array, "*N"], Float[Array, "*N"]]:
         """``m − about`` and its square at nodes x; y, that of a pair, has the same value."""
@@ -138,7 +138,7 @@ class Known(NamedTuple):
 
 
 class Single(NamedTuple):
-    """One head's integrals (scalars), and the curves that its pairs need (M,).
+    """Integrals of a head (scalars), and the curves that its pairs need (M,).
 
     Attributes:
         reach: P(S > 0).
@@ -162,7 +162,7 @@ class Single(NamedTuple):
 
 
 class Setting(eqx.Module):
-    """What all integrals of a program share: kernel, number of keys, and the grid in log s.
+    """Settings shared by the integrals of a program: kernel, number of keys, grid in log s.
 
     Attributes:
         kernel: K, of all heads.
@@ -178,7 +178,7 @@ class Setting(eqx.Module):
 
     @property
     def compact(self) -> bool:
-        """Whether the kernel vanishes outside a ball, so that no key may be in reach."""
+        """True if the kernel vanishes outside a ball, so that no key may be in reach."""
         return self.kernel.support is not None
 
     def weights(self) -> Float[Array, " M"]:
@@ -237,8 +237,10 @@ def relative(gap: Numbers, size: Numbers) -> Array:
     return jnp.asarray(gap) / jnp.maximum(size, 1e-12)
 
 
-def single(setting: Setting, nodes: Nodes, head: Head, regression: Regression | Known) -> Single:
-    """All integrals of one head at one query.
+def single(
+    setting: Setting, nodes: Nodes, head: Head, regression: Regression | TargetValues
+) -> Single:
+    """Integrals of a head at a query.
 
     Args:
         setting: kernel, keys and grid.
@@ -249,11 +251,11 @@ def single(setting: Setting, nodes: Nodes, head: Head, regression: Regression | 
     size, n = setting.size, setting.n
     # Squares are taken about the target at the kernel's centre, near E f̂: about 0 they would
     # cancel.
-    origin = regression.at_centre(head.centre)
+    origin = regression.centre_value(head.centre)
 
     def add(index: Array, total: Array) -> Array:
         xi, log_weight = nodes.tile(index)
-        mean, square = regression.given(origin, xi)
+        mean, square = regression.conditional_moments(origin, xi)
         hit, once, x = setting.responses(head, setting.log_kernel(head, xi))
         measures = jnp.exp(log_weight)[:, None] * jnp.stack(
             [jnp.ones_like(mean), mean, square], axis=1

@@ -15,16 +15,16 @@ from scipy.special import betainccinv, betaincinv, betaln
 from sims.errors import InputError
 from sims.problem import Heads, Task
 from sims.theory import rounding
-from sims.theory.exact.root import One
+from sims.theory.exact.root import HeadExpectations
 from sims.theory.first_order.adaptive import Single, ball_rule, shell
-from sims.theory.first_order.nearest import Near, alone, placed
+from sims.theory.first_order.nearest import Near, head_facts, placed
 
 TAIL = 1e-16
 """Probability left out at either end of the radius's law, and of t."""
 
 
 class Fineness(NamedTuple):
-    """How fine the integrals are: points in log λ, nodes of the ball, steps in log t."""
+    """Resolution of the integrals: points in log λ, nodes of the ball, steps in log t."""
 
     radii: int
     radial: int
@@ -45,7 +45,7 @@ class Nearest(NamedTuple):
 
 
 def nearest(task: Task, heads: Heads, n: int, queries: np.ndarray) -> list[list[Nearest]]:
-    """One top-k head at every query.
+    """A single top-k head at every query.
 
     Raises:
         InputError: theory does not cover the problem; more than one head.
@@ -54,12 +54,12 @@ def nearest(task: Task, heads: Heads, n: int, queries: np.ndarray) -> list[list[
     if heads.count > 1:
         allowed = "1 (order exact, top-k); order: first for more"
         raise InputError("heads.count", heads.count, allowed)
-    return [[Nearest(head, alone(head), round(n * head.share), n)] for (head,) in rows]
+    return [[Nearest(head, head_facts(head), round(n * head.share), n)] for (head,) in rows]
 
 
-def averaged(at: Nearest, level: Fineness) -> One:
+def averaged(nearest_keys: Nearest, level: Fineness) -> HeadExpectations:
     """Expectations over the radius's law, at one level."""
-    head, first, k, n = at
+    head, first, k, n = nearest_keys
     shares = betaincinv(k + 1, n - k, TAIL), betainccinv(k + 1, n - k, TAIL)
     low, high = (np.log(head.radius(min(float(share), 1 - 1e3 * rounding.EPS))) for share in shares)
     grid = np.exp(np.linspace(low, high, level.radii))
@@ -72,20 +72,20 @@ def averaged(at: Nearest, level: Fineness) -> One:
         weight = dlog * square * density * float(np.exp(log_beta))
         inside = within(head, square, k, first.limit, level)
         total += weight * np.array([*inside, 0.0, square**0.5, square])
-    return One(*map(float, total))._replace(attended=float(k))
+    return HeadExpectations(*map(float, total))._replace(attended=float(k))
 
 
 def within(
     head: Near, square: float, k: int, centre: float, level: Fineness
 ) -> tuple[float, float, float, float]:
-    """The first four expectations of :class:`One` for k iid keys in the ball D² < λ."""
+    """First four of the :class:`HeadExpectations` for k iid keys in the ball D² < λ."""
     nodes, weights = ball_rule(len(head.query), 0.0, level.radial, level.angular)
     mass, mean, second = weights * head.seen.moments(head.target, head.query + square**0.5 * nodes)
     mean, second = mean - centre * mass, second - 2 * centre * mean + centre**2 * mass
     if head.sharpness == 0:
-        of_one, of_square = mean.sum() / mass.sum(), second.sum() / mass.sum()
-        both = of_square / k + (1 - 1 / k) * of_one**2
-        return 1.0, float(of_one), float(both), 1 / k
+        first_moment, second_moment = mean.sum() / mass.sum(), second.sum() / mass.sum()
+        square_mean = second_moment / k + (1 - 1 / k) * first_moment**2
+        return 1.0, float(first_moment), float(square_mean), 1 / k
     if len(head.query) == 2:  # e is the same in all directions
         mass, mean, second = (v.reshape(level.radial, -1).sum(1) for v in (mass, mean, second))
         nodes = nodes[:: level.angular]
@@ -100,14 +100,14 @@ def within(
     log = np.log(np.maximum(decay @ mass / total, 1e-300))
     once, twice = k * np.exp((k - 1) * log), k * (k - 1) * np.exp((k - 2) * log)
 
-    def of(values: np.ndarray, power: int) -> np.ndarray:
+    def share_moment(values: np.ndarray, power: int) -> np.ndarray:
         return decay @ (share**power * values) / total
 
-    one, first = of(mass, 1), of(mean, 1)
-    weight = of(mass, 2)
+    mass_moment, mean_moment = share_moment(mass, 1), share_moment(mean, 1)
+    weight = share_moment(mass, 2)
     return (
-        float((dt * t) @ (once * weight + twice * one**2)),
-        float(dt @ (once * first)),
-        float((dt * t) @ (once * of(second, 2) + twice * first**2)),
+        float((dt * t) @ (once * weight + twice * mass_moment**2)),
+        float(dt @ (once * mean_moment)),
+        float((dt * t) @ (once * share_moment(second, 2) + twice * mean_moment**2)),
         float((dt * t) @ (once * weight)),
     )

@@ -49,7 +49,7 @@ class Mehler(NamedTuple):
 
 
 class Conditional(NamedTuple):
-    """Where v matters given ξ_h: ``v = offset + slope ξ_h + root z``, z standard normal."""
+    """Location and scale of v given ξ_h: ``v = offset + slope ξ_h + root z``, z standard normal."""
 
     offset: Float[Numbers, " k_g"]
     slope: Float[Numbers, "k_g k_h"]
@@ -73,7 +73,7 @@ def product_pair(
     def prepared(
         index: int, length: int, used: Array, loading: Numbers, offset: Numbers
     ) -> Buffers:
-        """Of all tiles in use: [hit; once] (tiles, 2M, length), ξ, [cos; sin], log weights."""
+        """Prepared tiles in use: [hit; once] (tiles, 2M, length), ξ, [cos; sin], log weights."""
         head, nodes = couple.heads[index], couple.heads[index].placed(grids[index])
 
         def fill(i: Array, buffers: Buffers) -> Buffers:
@@ -96,7 +96,7 @@ def product_pair(
         empty = tuple(jnp.zeros((count // length, *shape)) for shape in shapes)
         return jax.lax.fori_loop(0, used, fill, empty)
 
-    left, xi, first, log_w = prepared(0, ROWS, rows, regression.first, regression.phase)
+    first_rows, xi, first, log_w = prepared(0, ROWS, rows, regression.first, regression.phase)
     right, eta, second, log_v = prepared(1, TILE, columns, regression.second, jnp.zeros(()))
     signs = jnp.concatenate([regression.mean, -regression.mean])
 
@@ -113,7 +113,7 @@ def product_pair(
             return part + jnp.concatenate([weight, weight * mean]) @ right[j].T
 
         part = jax.lax.fori_loop(0, columns, add, jnp.zeros((2 * ROWS, 2 * size)))
-        return total + left[i] @ jnp.concatenate([part[:ROWS], part[ROWS:]], axis=1)
+        return total + first_rows[i] @ jnp.concatenate([part[:ROWS], part[ROWS:]], axis=1)
 
     total = jax.lax.fori_loop(0, rows, contract, jnp.zeros((2 * size, 4 * size)))
     terms, outer = pair_terms(setting, couple.singles, total)
@@ -121,13 +121,13 @@ def product_pair(
 
     def square(i: Array, total: Array) -> Array:
         # The share of each node in the integral over (s, t), so that m² is needed once a node.
-        share = left[i, size:].T @ outer
+        share = first_rows[i, size:].T @ outer
 
         def add(j: Array, total: Array) -> Array:
             weight, mean = measures(i, j)
             psi = weight * (share @ right[j, size:])
 
-            def whole() -> Array:
+            def full_variance() -> Array:
                 # Cosines and sines of the sums of both heads' angles.
                 half = first.shape[2] // 2
                 a, b = first[i][:, None], second[j]
@@ -136,7 +136,7 @@ def product_pair(
                 variance = (cosine @ regression.cosine) * cosine + (sine @ regression.sine) * sine
                 return jnp.sum(psi[..., None] * variance)
 
-            variance = jax.lax.cond(jnp.sum(psi) > ignored, whole, lambda: jnp.zeros(()))
+            variance = jax.lax.cond(jnp.sum(psi) > ignored, full_variance, lambda: jnp.zeros(()))
             return total + jnp.sum(psi * mean**2) + variance
 
         return jax.lax.fori_loop(0, columns, add, total)
@@ -220,12 +220,12 @@ def scattered_pair(
 
     def block(index: Array, total: Array) -> Array:
         x, v = points[index, :, :k], points[index, :, k:]
-        mean, square = regression.given(couple.singles[0].centre, x, v)
-        left = setting.stacked_responses(head_h, x)
+        mean, square = regression.conditional_moments(couple.singles[0].centre, x, v)
+        responses = setting.stacked_responses(head_h, x)
         right = setting.stacked_responses(head_g, _second(correlation, x, v))
         right = right * jnp.exp(log_weight[index])
         measured = jnp.concatenate([right, right * mean, right[size:] * square])
-        return total + left @ measured.T
+        return total + responses @ measured.T
 
     total = jax.lax.fori_loop(
         0, tiles(nodes.used, SCATTERED), block, jnp.zeros((2 * size, 5 * size))
@@ -247,8 +247,8 @@ def sobol_pair(
 
     def replicate(item: tuple[Array, tuple[Single, Single]]) -> Pair:
         normal, singles = item
-        own = couple._replace(singles=singles)
-        return scattered_pair(setting, proposal.draw(normal), own, correlation)
+        pair = couple._replace(singles=singles)
+        return scattered_pair(setting, proposal.draw(normal), pair, correlation)
 
     return jax.lax.map(replicate, (normals, couple.singles))
 

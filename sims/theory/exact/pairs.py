@@ -11,7 +11,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float
 
 from sims.theory.arrays import Numbers
-from sims.theory.exact.laplace import Head, Known, Regression, Setting, Single, relative
+from sims.theory.exact.laplace import Head, Regression, Setting, Single, TargetValues, relative
 
 
 class Pair(NamedTuple):
@@ -27,7 +27,7 @@ Terms = TypeVar("Terms", Single, Pair)
 
 
 class Couple(NamedTuple):
-    """What every rule for pairs needs of two heads at one query.
+    """Two heads at a query, as every rule for pairs needs them.
 
     Attributes:
         heads: both, in canonical coordinates.
@@ -37,7 +37,7 @@ class Couple(NamedTuple):
 
     heads: tuple[Head, Head]
     singles: tuple[Single, Single]
-    regression: Regression | Known
+    regression: Regression | TargetValues
 
 
 def pair_terms(
@@ -75,15 +75,15 @@ def pair_terms(
     m_g = (second.weighted - second.centre * second.weight) - hit_once_m - shift * hit_once
     cross = n * (n - 1) * area * jnp.exp((n - 2) * log_phi)
     signal = shift * jnp.sum(outer * once_once_m) + jnp.sum(cross * m_h * m_g)
-    both: Numbers = jnp.ones(())
+    joint_reach: Numbers = jnp.ones(())
     if setting.compact:
         # f̂ = G + c·1{S > 0} with G = Σ w (m − c): what the empty neighbourhoods add. E G = 0, so
         # E[G_h 1{S_g > 0}] is −E[G_h 1{S_g = 0}]; u = ∞ is the last point of the grids.
         # (docs/theory.md, "Exact at every n", empty neighbourhoods)
-        others_h = n * du @ (m_h[:, -1] * jnp.exp((n - 1) * log_phi[:, -1]))
-        others_g = n * du @ (m_g[-1] * jnp.exp((n - 1) * log_phi[-1]))
-        both = first.reach + second.reach + jnp.expm1(n * log_phi[-1, -1])
-        signal += first.centre * second.centre * (both - first.reach * second.reach)
-        signal -= second.centre * others_h + first.centre * others_g
-    gap = jnp.abs(noise + jnp.sum(cross * in_h * in_g) - both)
-    return Pair(signal, noise, relative(gap, jnp.maximum(both, 1e-3))), outer
+        remainder_h = n * du @ (m_h[:, -1] * jnp.exp((n - 1) * log_phi[:, -1]))
+        remainder_g = n * du @ (m_g[-1] * jnp.exp((n - 1) * log_phi[-1]))
+        joint_reach = first.reach + second.reach + jnp.expm1(n * log_phi[-1, -1])
+        signal += first.centre * second.centre * (joint_reach - first.reach * second.reach)
+        signal -= second.centre * remainder_h + first.centre * remainder_g
+    gap = jnp.abs(noise + jnp.sum(cross * in_h * in_g) - joint_reach)
+    return Pair(signal, noise, relative(gap, jnp.maximum(joint_reach, 1e-3))), outer

@@ -21,7 +21,7 @@ from sims.theory.exact.adaptive import solve_adaptive
 from sims.theory.exact.ambient import one_key, solve_ambient
 from sims.theory.exact.conditioning import GaussianLaw
 from sims.theory.exact.refinement import solve
-from sims.theory.exact.solution import Facts, Progress, untold
+from sims.theory.exact.solution import Facts, Progress, no_progress
 
 RTOL_GAUSSIAN, RTOL_OTHERS = 1e-4, 1e-3
 """Relative accuracy where none is given: for Gaussian designs and series, and for the others, whose
@@ -39,7 +39,7 @@ def exact_terms(
     rtol: float | None = None,
     weights: ArrayLike | None = None,
     max_level: int = 8,
-    progress: Progress = untold,
+    progress: Progress = no_progress,
 ) -> xr.Dataset:
     """The exact prediction as a labelled result: no expansion in 1/n, valid at every n ≥ 1.
 
@@ -86,7 +86,7 @@ def exact_terms(
             ``support``, or float64 cannot hold the problem.
     """
     if rtol is None:
-        rtol = RTOL_GAUSSIAN if GaussianLaw.of(task) else RTOL_OTHERS
+        rtol = RTOL_GAUSSIAN if GaussianLaw.from_task(task) else RTOL_OTHERS
     if not LEAST_RTOL <= rtol <= MOST_RTOL:
         raise InputError("rtol", rtol, f"{LEAST_RTOL:g} to {MOST_RTOL:g}")
     points = check_compatible(task, heads, n, queries)
@@ -95,7 +95,7 @@ def exact_terms(
         # Weights of sum 1 do not see it. A compact kernel's, which may all be 0, do.
         task = rounding.without_constant(task)
     queries, truth = np.asarray(points), np.asarray(task.target(points))
-    law, facts = GaussianLaw.of(task), Facts()
+    law, facts = GaussianLaw.from_task(task), Facts()
     if not isinstance(heads.rule, Kernel):
         solution, facts = solve_adaptive(task, heads, n, queries, truth, rtol, progress)
     elif n == 1 and heads.kernel.support is None:
@@ -114,7 +114,9 @@ def exact_terms(
     signal, weight = (
         np.diagonal(part, axis1=1, axis2=2) for part in (solution.signal, solution.noise)
     )
-    known = rounding.said("exact", task.target, queries, bias**2 + signal, noise * weight, weight)
+    rounding_facts = rounding.rounding_attributes(
+        "exact", task.target, queries, bias**2 + signal, noise * weight, weight
+    )
     values = task.target.rounding(queries)[:, None]
     solution.mean_error = np.maximum(solution.mean_error, values)
     # The error of β_h β_g, to first order with half the product of errors.
@@ -132,7 +134,7 @@ def exact_terms(
             "order": "exact",
             "n": n,
             "rtol": rtol,
-            **known,
+            **rounding_facts,
             "method": ", ".join(sorted(solution.methods)),
         },
     )

@@ -46,7 +46,7 @@ def solve(
     max_level: int,
     progress: Progress,
 ) -> Solution:
-    """All terms (σ² = 1) at every query, refined until ``rtol`` or ``max_level`` is reached.
+    """Terms (σ² = 1) at every query, refined until ``rtol`` or ``max_level`` is reached.
 
     Args:
         law: of keys and target.
@@ -70,8 +70,8 @@ def solve(
             solution.effective_keys[q, h] = extent.effective_keys
         for h, g in combinations(range(heads.count), 2):
             # The narrower head first, within whose support the other has no edge.
-            one, other = (singles[q, i] for i in sorted((h, g), key=lambda i: bandwidth[i]))
-            pairs.append(PairItem((q, h, g), one, other, law.pair(one.head, other.head)))
+            first, second = (singles[q, i] for i in sorted((h, g), key=lambda i: bandwidth[i]))
+            pairs.append(PairItem((q, h, g), first, second, law.pair(first.head, second.head)))
     refinement.singles(list(singles.values()))
     refinement.pairs(pairs)
     return solution
@@ -108,7 +108,7 @@ class Refinement:
             self.progress(int(converged.sum()), converged.size)
 
     def close(self, value: Terms, error: Terms, rtol: float, scale: float) -> bool:
-        """Whether signal, noise and defect are good enough."""
+        """True if signal, noise and defect are accurate enough."""
         floor = ERROR_FLOOR * self.size**2
         return close(value, error, rtol, scale, floor) and bool(value.defect <= self.defect)
 
@@ -129,8 +129,8 @@ class Refinement:
                 enough = mean_error <= rtol * scale + ERROR_FLOOR * self.size
                 solution.mean[q, h], solution.mean_error[q, h] = mean, mean_error
                 solution.empty[q, h] = 1 - value.reach
-                done = enough and self.close(value, error, rtol, float(value.signal))
-                solution.put(item.place, value, error, done)
+                converged = enough and self.close(value, error, rtol, float(value.signal))
+                solution.put(item.place, value, error, converged)
 
     def pairs(self, items: Sequence[PairItem]) -> None:
         """Refine pairs: signal relative to √(S_hh S_gg), noise to itself."""
@@ -146,8 +146,10 @@ class Refinement:
                 )
                 rule = next(within, None)
                 if rule and all(head.place in curves for head in item.heads):
-                    own = [self._cut(*curves[head.place], size, rule.random) for head in item.heads]
-                    packed = rule.pack(item, self.kernel, self.law, tuple(own))
+                    pair_curves = [
+                        self._cut(*curves[head.place], size, rule.random) for head in item.heads
+                    ]
+                    packed = rule.pack(item, self.kernel, self.law, tuple(pair_curves))
                     groups[rule, need].append((item, packed))
             for item, result, random in self._run(groups, step, level):
                 self._update_pair(item, result, random)
@@ -180,8 +182,8 @@ class Refinement:
             if after > before:
                 return
         item.value, item.error = value, error
-        done = self.close(value, error, self.rtol, scale)
-        self.solution.put(item.place, value, error, done)
+        converged = self.close(value, error, self.rtol, scale)
+        self.solution.put(item.place, value, error, converged)
 
     def _curves(
         self, sized: Sequence[tuple[PairItem, int]], step: float, level: int
@@ -204,8 +206,8 @@ class Refinement:
             groups[min(head.level, level + 1) if random else head.level].append(head)
         return {
             head.place: (result, random)
-            for own, members in groups.items()
-            for head, result, random in self._run_singles(members, largest, step, own)
+            for rule, members in groups.items()
+            for head, result, random in self._run_singles(members, largest, step, rule)
         }
 
     def _run_singles(

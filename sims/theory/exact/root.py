@@ -23,11 +23,11 @@ from scipy.special import erfc
 
 from sims.theory.exact.pairs import Pair
 from sims.theory.exact.tables import COARSE, FARTHEST, TAPER, Level, Table
-from sims.theory.first_order.adaptive import Head, Seen, Single, circle, single
+from sims.theory.first_order.adaptive import Head, ProjectedDesign, Single, circle, single
 
 
 class Side(NamedTuple):
-    """One head's part of the integrals at one λ: nodes in v times frequencies.
+    """Part of a head in the integrals at one λ: nodes in v times frequencies.
 
     Attributes:
         places: v·λ, the squared distances of the nodes.
@@ -57,8 +57,8 @@ class Root(NamedTuple):
     n: int
 
     @classmethod
-    def of(cls, head: Head, n: int) -> "Root":
-        """With its first-order quantities."""
+    def from_head(cls, head: Head, n: int) -> "Root":
+        """The head with its first-order quantities."""
         return cls(head, single(head), n)
 
     @property
@@ -76,7 +76,7 @@ class Root(NamedTuple):
         for sign in (-1.0, 1.0):
 
             def beyond(log_square: float, sign: float = sign) -> float:
-                return sign * self._out(log_square) - level.reach
+                return sign * self._tail_distance(log_square) - level.reach
 
             far = centre + sign
             while beyond(far) < 0:
@@ -100,24 +100,26 @@ class Root(NamedTuple):
             np.pi / 4 * weights * square ** (width / 2) * sine ** (width - 1) * cosine,
         )
 
-    def _out(self, log_square: float) -> float:
-        """How far c is out of the law of Σ_i K_i(λ): below 0 where it is too large for this λ.
+    def _tail_distance(self, log_square: float) -> float:
+        """Signed distance of c in the tail of the law of Σ_i K_i(λ): below 0 where c is too large.
 
         By Chernoff's bound a tail is below ``exp(−½ of its square)``.
         """
         square = float(np.exp(log_square))
-        cosine, sine, each = self.nodes(square, COARSE[0])
+        cosine, sine, node_weights = self.nodes(square, COARSE[0])
         directions, weight = circle(len(self.head.query), COARSE[1])
-        at = self.head.query + square**0.5 * sine[:, None, None] * directions
-        density = self.head.seen.density(at.reshape(-1, at.shape[-1])).reshape(at.shape[:2])
-        mass, kappa = weight * each * density.sum(1), cosine ** (2 * self.head.power)
-        sought = self.constant / square**self.head.power / self.n
-        if sought >= 1:  # κ ≤ 1
+        points = self.head.query + square**0.5 * sine[:, None, None] * directions
+        density = self.head.seen.density(points.reshape(-1, points.shape[-1])).reshape(
+            points.shape[:2]
+        )
+        mass, kappa = weight * node_weights * density.sum(1), cosine ** (2 * self.head.power)
+        target = self.constant / square**self.head.power / self.n
+        if target >= 1:  # κ ≤ 1
             return -np.inf
 
         def slope(t: float) -> float:
             tilted = mass * np.exp(t * kappa)
-            return sought - float(tilted @ kappa) / (1 + float(mass @ np.expm1(t * kappa)))
+            return target - float(tilted @ kappa) / (1 + float(mass @ np.expm1(t * kappa)))
 
         sign = -1.0 if slope(0.0) < 0 else 1.0
         far = sign
@@ -126,13 +128,13 @@ class Root(NamedTuple):
         if abs(far) >= FARTHEST:
             return -sign * np.inf
         t = brentq(slope, 0.0, far)
-        rate = self.n * (t * sought - np.log1p(float(mass @ np.expm1(t * kappa))))
+        rate = self.n * (t * target - np.log1p(float(mass @ np.expm1(t * kappa))))
         return -sign * (2 * max(rate, 0.0)) ** 0.5
 
     def side(self, square: float, dlog: float, level: Level, half: bool) -> Side:
         """Nodes and frequencies at λ = ``square``; ω ≥ 0 alone if ``half``."""
         head = self.head
-        cosine, sine, each = self.nodes(square, level.radial)
+        cosine, sine, node_weights = self.nodes(square, level.radial)
         kappa = cosine ** (2 * head.power)
         slope = head.power * cosine ** (2 * head.power - 2)
         power, reach = square**head.power, level.reach
@@ -150,13 +152,13 @@ class Root(NamedTuple):
         if half:  # the other half is the complex conjugate
             measure[1:] *= 2
         angle = 1j * frequency[:, None] * kappa
-        wave = each * np.exp(angle)
+        wave = node_weights * np.exp(angle)
         return Side(
             square * sine**2,
             power / self.constant,
             measure,
             {
-                "rest": each * np.expm1(angle),
+                "rest": node_weights * np.expm1(angle),
                 "one": wave,
                 "slope": wave * slope,
                 "kernel": wave * kappa,
@@ -176,7 +178,7 @@ def falling(
     return [count * measure * np.exp((n - b) * log) for b, count in enumerate(counts, 1)]
 
 
-class One(NamedTuple):
+class HeadExpectations(NamedTuple):
     """Expectations for one head; m is about its limit m*.
 
     Attributes:
@@ -199,41 +201,41 @@ class One(NamedTuple):
 
     @property
     def variance(self) -> float:
-        """Of ``Σ_i w_i m_i``."""
+        """Variance of ``Σ_i w_i m_i``."""
         return self.square - self.mean**2
 
     @property
     def defect(self) -> float:
-        """Distance of what has to be 1 from it."""
+        """Distance of the total from 1."""
         return abs(self.total - 1)
 
-    def terms(self, error: "One") -> tuple[Pair, Pair]:
+    def terms(self, error: "HeadExpectations") -> tuple[Pair, Pair]:
         """Signal, noise and defect, and the errors of the first two, which the defect adds to."""
         signal = error.square + 2 * abs(self.mean) * error.mean + self.defect * self.variance
         noise = error.noise + self.defect * self.noise
         return Pair(self.variance, self.noise, self.defect), Pair(signal, noise, 0.0)
 
 
-def one_head(root: Root, level: Level) -> One:
-    """All expectations of one head, at one level."""
+def one_head(root: Root, level: Level) -> HeadExpectations:
+    """Expectations of a head at one level of refinement."""
     head, n = root.head, root.n
     grid = root.grid(level)
-    table = Table.of(head.seen, [head], [root.first.limit], (float(grid[-1]),), level)
+    table = Table.tabulate(head.seen, [head], [root.first.limit], (float(grid[-1]),), level)
     dlog = float(np.log(grid[1] / grid[0]))
     total = np.zeros(7)
     for square in grid:
         side = root.side(float(square), dlog, level, half=True)
         values = table.basis(0, side.places) @ table.series
-        at = {name: part @ values for name, part in side.parts.items()}
-        f1, f2, f3, _ = falling(n, 1 + at["rest"][:, 0], side.measure)
-        a, c, e = at["slope"][:, 0], at["kernel"][:, 1], at["square"]
-        ac, ae = at["both"][:, 1], at["both kernel"]
+        sums_of = {name: part @ values for name, part in side.parts.items()}
+        f1, f2, f3, _ = falling(n, 1 + sums_of["rest"][:, 0], side.measure)
+        a, c, e = sums_of["slope"][:, 0], sums_of["kernel"][:, 1], sums_of["square"]
+        ac, ae = sums_of["both"][:, 1], sums_of["both kernel"]
         once = float(np.sum(f1 * a).real)
         sums = (
             f1 * ac + f2 * a * c,
             f1 * ae[:, 3] + f2 * (a * e[:, 3] + 2 * ac * c) + f3 * a * c**2,
             f1 * ae[:, 0] + f2 * a * e[:, 0],
-            f1 * a + f2 * a * at["one"][:, 0],
+            f1 * a + f2 * a * sums_of["one"][:, 0],
         )
         mean, second, noise, attended = (float(np.sum(part).real) for part in sums)
         total += (
@@ -245,10 +247,10 @@ def one_head(root: Root, level: Level) -> One:
             once * square**0.5,
             once * square,
         )
-    return One(*map(float, total))
+    return HeadExpectations(*map(float, total))
 
 
-class Two(NamedTuple):
+class PairExpectations(NamedTuple):
     """Expectations for two heads, each with m about its own limit.
 
     Attributes:
@@ -261,53 +263,55 @@ class Two(NamedTuple):
     product: float
     noise: float
 
-    def terms(self, error: "Two", means: float, scale: float) -> tuple[Pair, Pair]:
-        """As of one head; ``means`` is the product of means, ``scale`` that of the signal."""
+    def terms(self, error: "PairExpectations", means: float, scale: float) -> tuple[Pair, Pair]:
+        """Terms and their errors, from the product of ``means`` and the ``scale`` of the signal."""
         defect = abs(self.total - 1)
         errors = error.product + defect * scale, error.noise + defect * abs(self.noise)
         return Pair(self.product - means, self.noise, defect), Pair(*errors, 0.0)
 
 
-def two_heads(roots: tuple[Root, Root], both: Seen, level: Level) -> Two:
-    """All expectations of a pair, at one level; ``both``: what they see, h's coordinates first."""
+def two_heads(
+    roots: tuple[Root, Root], joint_design: ProjectedDesign, level: Level
+) -> PairExpectations:
+    """Expectations of a pair at one level; in ``joint_design`` h's coordinates are first."""
     n = roots[0].n
     grids = [root.grid(level) for root in roots]
     limits = [float(grid[-1]) for grid in grids]
     centres = [root.first.limit for root in roots]
-    own = [
-        Table.of(root.head.seen, [root.head], [centre], (limit,), level)
+    head_tables = [
+        Table.tabulate(root.head.seen, [root.head], [centre], (limit,), level)
         for root, centre, limit in zip(roots, centres, limits, strict=True)
     ]
     heads = [root.head for root in roots]
-    joint = Table.of(both, heads, centres, (limits[0], limits[1]), level)
+    joint = Table.tabulate(joint_design, heads, centres, (limits[0], limits[1]), level)
     sides: list[list[Side]] = []
-    alone: list[list[dict[str, Complex[np.ndarray, "W F"]]]] = []
-    for root, grid, table, half in zip(roots, grids, own, (True, False), strict=True):
+    head_sums: list[list[dict[str, Complex[np.ndarray, "W F"]]]] = []
+    for root, grid, table, half in zip(roots, grids, head_tables, (True, False), strict=True):
         dlog = float(np.log(grid[1] / grid[0]))
         sides.append([root.side(float(s), dlog, level, half) for s in grid])
-        alone.append(
+        head_sums.append(
             [
                 {
-                    k: part @ (table.basis(0, at.places) @ table.series)
-                    for k, part in at.parts.items()
+                    k: part @ (table.basis(0, side.places) @ table.series)
+                    for k, part in side.parts.items()
                 }
-                for at in sides[-1]
+                for side in sides[-1]
             ]
         )
     bases = [[joint.basis(k, side.places) for side in sides[k]] for k in (0, 1)]
     total = np.zeros(3)
-    for first, ours, left in zip(sides[0], alone[0], bases[0], strict=True):
-        near = np.einsum("rm,mkf->rkf", left, joint.series)
-        for second, theirs, right in zip(sides[1], alone[1], bases[1], strict=True):
-            values = np.einsum("rkf,sk->frs", near, right)
-            total += pair_at(n, (first, second), (ours, theirs), values)
-    return Two(*map(float, total))
+    for first, first_sums, first_basis in zip(sides[0], head_sums[0], bases[0], strict=True):
+        near = np.einsum("rm,mkf->rkf", first_basis, joint.series)
+        for second, second_sums, second_basis in zip(sides[1], head_sums[1], bases[1], strict=True):
+            values = np.einsum("rkf,sk->frs", near, second_basis)
+            total += pair_integrand(n, (first, second), (first_sums, second_sums), values)
+    return PairExpectations(*map(float, total))
 
 
-def pair_at(
+def pair_integrand(
     n: int,
     sides: tuple[Side, Side],
-    alone: tuple[dict[str, np.ndarray], dict[str, np.ndarray]],
+    head_sums: tuple[dict[str, np.ndarray], dict[str, np.ndarray]],
     values: Float[np.ndarray, "4 R S"],
 ) -> Float[np.ndarray, "3"]:
     """The integrand at one pair (λ_h, λ_g), summed over frequencies.
@@ -317,29 +321,29 @@ def pair_at(
     Args:
         n: number of keys.
         sides: of h and g.
-        alone: what the parts of each come to on its own.
+        head_sums: what the parts of each come to on its own.
         values: densities of two nodes, times 1, m_h, m_g and m_hm_g.
     """
-    (first, second), (ours, theirs) = sides, alone
+    (first, second), (first_sums, second_sums) = sides, head_sums
 
     @cache
-    def left(name: str, f: int) -> np.ndarray:
+    def first_product(name: str, f: int) -> np.ndarray:
         return first.parts[name] @ values[f]
 
-    def block(of_first: str, of_second: str, f: int) -> np.ndarray:
+    def block(first_name: str, second_name: str, f: int) -> np.ndarray:
         # One small product after another: larger ones BLAS would spread over threads.
-        return left(of_first, f) @ second.parts[of_second].T
+        return first_product(first_name, f) @ second.parts[second_name].T
 
-    def of_h(name: str, f: int) -> np.ndarray:
-        return ours[name][:, None, f] + block(name, "rest", f)
+    def blocks_h(name: str, f: int) -> np.ndarray:
+        return first_sums[name][:, None, f] + block(name, "rest", f)
 
-    def of_g(name: str, f: int) -> np.ndarray:
-        return theirs[name][:, f] + block("rest", name, 2 * f)
+    def blocks_g(name: str, f: int) -> np.ndarray:
+        return second_sums[name][:, f] + block("rest", name, 2 * f)
 
-    phi = 1 + ours["rest"][:, None, 0] + theirs["rest"][:, 0] + block("rest", "rest", 0)
+    phi = 1 + first_sums["rest"][:, None, 0] + second_sums["rest"][:, 0] + block("rest", "rest", 0)
     f1, f2, f3, f4 = falling(n, phi, first.measure[:, None] * second.measure)
-    a, c, ac = of_h("slope", 0), of_h("kernel", 1), of_h("both", 1)
-    b, d, bd = of_g("slope", 0), of_g("kernel", 1), of_g("both", 1)
+    a, c, ac = blocks_h("slope", 0), blocks_h("kernel", 1), blocks_h("both", 1)
+    b, d, bd = blocks_g("slope", 0), blocks_g("kernel", 1), blocks_g("both", 1)
     ab, ad = block("slope", "slope", 0), block("slope", "kernel", 2)
     bc, cd = block("kernel", "slope", 1), block("kernel", "kernel", 3)
     abc, abd = block("both", "slope", 1), block("slope", "both", 2)

@@ -56,7 +56,7 @@ Grids = Nodes | tuple[Nodes, Nodes] | Float[np.ndarray, "R N p"]
 
 
 class Need(NamedTuple):
-    """What nodes depend on beside their level.
+    """Requirements that nodes depend on beside their level.
 
     Attributes:
         ranks: numbers of coordinates that the heads see.
@@ -73,7 +73,7 @@ class Need(NamedTuple):
 
 @dataclass(frozen=True)
 class Rule:
-    """How a kind of integral is computed, level by level.
+    """Rule that computes a kind of integral, level by level.
 
     Attributes:
         name: shown in the result's attributes: ``polar``, ``product`` (of polar grids),
@@ -106,7 +106,7 @@ def _grown(size: int, level: int) -> int:
 
 
 def _padded(points: Float[np.ndarray, "N k"], log_weight: Float[np.ndarray, " N"]) -> Nodes:
-    """With nodes of weight 0 up to 1024·8^j, and the number of those that count."""
+    """Nodes padded with weight 0 up to 1024·8^j, and the number of those that count."""
     size, (used, k) = LEAST_POINTS, points.shape
     while size < used:
         size *= 8
@@ -169,20 +169,20 @@ def _sobol_sets(p: int, log2_size: int) -> Float[np.ndarray, "R N p"]:
 
 def _grid_head(item: HeadItem, kernel: Kernel, law: GaussianLaw) -> tuple[Head, Regression]:
     head = head_arrays(kernel, item.head, item.extent, LEAST_RANK)
-    return head, padded(law.given_one(item.head))
+    return head, padded(law.condition_on_one(item.head))
 
 
 def _sobol_head(
     item: HeadItem, kernel: Kernel, law: GaussianLaw
 ) -> tuple[Head, Regression, Proposal]:
     head = head_arrays(kernel, item.head, item.extent, 0)
-    return head, law.given_one(item.head), item.proposal()
+    return head, law.condition_on_one(item.head), item.proposal()
 
 
 def _product_couple(
     item: PairItem, kernel: Kernel, law: GaussianLaw, curves: tuple[Single, Single]
 ) -> tuple[Couple, Mehler]:
-    regression = padded(law.given_both(item.projection))
+    regression = padded(law.condition_on_both(item.projection))
     return Couple(item.arrays(kernel, LEAST_RANK), curves, regression), item.mehler()
 
 
@@ -190,7 +190,7 @@ def _hermite_couple(
     item: PairItem, kernel: Kernel, law: GaussianLaw, curves: tuple[Single, Single]
 ) -> tuple[Couple, np.ndarray, Conditional]:
     couple = Couple(
-        item.arrays(kernel, LEAST_RANK), curves, padded(law.given_rest(item.projection))
+        item.arrays(kernel, LEAST_RANK), curves, padded(law.condition_on_rest(item.projection))
     )
     return couple, pad(item.projection.correlation, LEAST_RANK), item.conditional()
 
@@ -198,7 +198,7 @@ def _hermite_couple(
 def _sobol_couple(
     item: PairItem, kernel: Kernel, law: GaussianLaw, curves: tuple[Single, Single]
 ) -> tuple[Couple, np.ndarray, Proposal]:
-    couple = Couple(item.arrays(kernel, 0), curves, law.given_rest(item.projection))
+    couple = Couple(item.arrays(kernel, 0), curves, law.condition_on_rest(item.projection))
     return couple, item.projection.correlation, item.proposal()
 
 

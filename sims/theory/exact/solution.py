@@ -16,11 +16,11 @@ Progress = Callable[[int, int], None]
 Place = tuple[int, int, int]
 """A query and two heads, which may be one."""
 Facts = dict[str, Float[np.ndarray, "Q H"]]
-"""What else is known of every head at every query, by the name it has in the result."""
+"""Further quantities of every head at every query, by their names in the result."""
 
 
-def untold(done: int, total: int) -> None:
-    """The progress that nobody is told of."""
+def no_progress(done: int, total: int) -> None:
+    """Ignore the progress."""
 
 
 def close(
@@ -30,7 +30,7 @@ def close(
     scale: float,
     floor: float = ERROR_FLOOR,
 ) -> bool:
-    """Whether the noise is known to rtol, and the signal to that share of its scale."""
+    """True if the noise is accurate to rtol, and the signal to that share of its scale."""
     signal, noise = error.signal <= rtol * scale + floor, error.noise <= rtol * value.noise
     return bool(signal and noise)
 
@@ -64,7 +64,7 @@ class Solution:
 
     @classmethod
     def unknown(cls, queries: int, heads: int) -> "Solution":
-        """Without a number, without an error, and not converged."""
+        """A solution without numbers and errors, not converged."""
         single, pair = (queries, heads), (queries, heads, heads)
         return cls(
             mean=np.full(single, np.nan),
@@ -88,7 +88,7 @@ class Solution:
     ) -> None:
         """Enter heads h and g at query q, whichever comes first, or a head with itself."""
         q, h, g = place
-        at = q, [h, g], [g, h]
-        self.signal[at], self.signal_error[at] = value.signal, error.signal
-        self.noise[at], self.noise_error[at] = value.noise, error.noise
-        self.defect[at], self.converged[at] = value.defect, converged
+        index = q, [h, g], [g, h]
+        self.signal[index], self.signal_error[index] = value.signal, error.signal
+        self.noise[index], self.noise_error[index] = value.noise, error.noise
+        self.defect[index], self.converged[index] = value.defect, converged

@@ -7,11 +7,11 @@ import numpy as np
 from jaxtyping import Float
 from numpy.polynomial.chebyshev import chebvander
 
-from sims.theory.first_order.adaptive import Head, Seen, circle, product_points
+from sims.theory.first_order.adaptive import Head, ProjectedDesign, circle, product_points
 
 
 class Level(NamedTuple):
-    """How fine the integrals are; :data:`LEVELS` names those that are tried.
+    """Resolution of the integrals; :data:`LEVELS` names those that are tried.
 
     Attributes:
         reach: λ goes to where λ̂ lies beyond with probability below ``exp(−½ reach²)``,
@@ -60,9 +60,9 @@ class Table(NamedTuple):
     series: Float[np.ndarray, "*m F"]
 
     @classmethod
-    def of(
+    def tabulate(
         cls,
-        seen: Seen,
+        seen: ProjectedDesign,
         heads: Sequence[Head],
         centres: Sequence[float],
         limits: tuple[float, ...],
@@ -80,11 +80,11 @@ class Table(NamedTuple):
             points = head.query + radius[:, None, None] * around
             offsets.append(points.reshape(-1, len(head.query)))
             directions.append((len(around), weight))
-        at = offsets[0] if len(heads) == 1 else product_points(*offsets)
-        mass, mean, square = seen.moments(heads[0].target, at)
+        points = offsets[0] if len(heads) == 1 else product_points(*offsets)
+        mass, mean, square = seen.moments(heads[0].target, points)
         a, b = centres[0], centres[-1]
-        both = square - (a + b) * mean + a * b * mass
-        values = np.stack([mass, mean - a * mass, mean - b * mass, both], axis=-1).reshape(
+        product = square - (a + b) * mean + a * b * mass
+        values = np.stack([mass, mean - a * mass, mean - b * mass, product], axis=-1).reshape(
             *(size for count, _ in directions for size in (level.table, count)), 4
         )
         inverse = np.linalg.inv(chebvander(unit, level.table - 1))

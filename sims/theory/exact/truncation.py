@@ -32,7 +32,7 @@ ROUGH_POINTS = 2**14
 
 @dataclass(frozen=True)
 class Extent:
-    """Where one head's integrals live at one query.
+    """Region of a head's integrals at a query.
 
     Attributes:
         low, high: range of log s.
@@ -175,7 +175,7 @@ def _upper_compact(
     low: float,
     tail: float,
 ) -> float:
-    """Where what is left of φ(s)^n − P(K = 0)^n is ``tail`` of 1 − P(K = 0)^n.
+    """Point s at which the rest of φ(s)^n − P(K = 0)^n is ``tail`` of 1 − P(K = 0)^n.
 
     At large s only the support's edge responds, and slowly so.
     """

@@ -45,8 +45,8 @@ Looking = TypeVar("Looking", bound=Any)
 """A head at a query, as a rule's theory takes it."""
 
 
-class Seen(NamedTuple):
-    """What heads see of a Gaussian design: ``t = VᵀX ~ N(0, S)``, and X given t.
+class ProjectedDesign(NamedTuple):
+    """Projection of a Gaussian design on frames of heads: ``t = VᵀX ~ N(0, S)``, and X given t.
 
     Attributes:
         precision: S⁻¹.
@@ -61,8 +61,10 @@ class Seen(NamedTuple):
     rest: Float[np.ndarray, "d d"]
 
     @classmethod
-    def of(cls, sigma: Float[np.ndarray, "d d"], frame: Float[np.ndarray, "d k"]) -> "Seen":
-        """By conditioning; an InputError where S is singular (aligned heads, say)."""
+    def from_frame(
+        cls, sigma: Float[np.ndarray, "d d"], frame: Float[np.ndarray, "d k"]
+    ) -> "ProjectedDesign":
+        """The projection; an InputError where S is singular (aligned heads, say)."""
         spread = sigma @ frame
         seen = frame.T @ spread
         if np.linalg.cond(seen) > 1e10:
@@ -73,7 +75,7 @@ class Seen(NamedTuple):
         return cls(np.linalg.inv(seen), float(log_norm), gain, sigma - gain @ spread.T)
 
     def density(self, t: Float[np.ndarray, "N k"]) -> Float[np.ndarray, " N"]:
-        """Of what the heads see."""
+        """Density of the projected points."""
         return np.exp(self.log_norm - 0.5 * np.einsum("ni,ij,nj->n", t, self.precision, t))
 
     def moments(
@@ -101,8 +103,8 @@ def ball_rule(
     angle = 2 * np.pi * (np.arange(angular) + 0.5) / angular
     points = radius[:, None, None] * np.stack([np.cos(angle), np.sin(angle)], axis=-1)
     # dA = ½ dr² dφ, and (1 − r²)^a d(r²) is the rule's weight over 2^{a+1}.
-    each = weights / 2 ** (power + 1) * np.pi / angular
-    return points.reshape(-1, 2), np.repeat(each, angular)
+    direction_weights = weights / 2 ** (power + 1) * np.pi / angular
+    return points.reshape(-1, 2), np.repeat(direction_weights, angular)
 
 
 def circle(width: int, angular: int) -> tuple[Float[np.ndarray, "A k"], float]:
@@ -116,12 +118,15 @@ def circle(width: int, angular: int) -> tuple[Float[np.ndarray, "A k"], float]:
 def product_points(
     first: Float[np.ndarray, "N k"], second: Float[np.ndarray, "M l"]
 ) -> Float[np.ndarray, "NM kl"]:
-    """All pairs of points, the first one's coordinates first."""
+    """Pairs of points, the coordinates of the first before those of the second."""
     return np.hstack([np.repeat(first, len(second), axis=0), np.tile(second, (len(first), 1))])
 
 
 def shell(
-    seen: Seen, query: Float[np.ndarray, " k"], target: TrigonometricSeries, square: float
+    seen: ProjectedDesign,
+    query: Float[np.ndarray, " k"],
+    target: TrigonometricSeries,
+    square: float,
 ) -> Float[np.ndarray, "3"]:
     """The density of D² at λ, times 1, and the means of m and m² on the sphere D² = λ."""
     around, weight = circle(len(query), 2 * ANGULAR)
@@ -129,26 +134,26 @@ def shell(
     return weight * square ** (len(query) / 2 - 1) / 2 * values
 
 
-def slope_of(function: Callable[[float], float], at: float) -> float:
+def slope_of(function: Callable[[float], float], x: float) -> float:
     """The derivative at a positive place, by central differences of fourth order."""
-    near, far = (function(at * (1 + k * STEP)) - function(at * (1 - k * STEP)) for k in (1, 2))
-    return (8 * near - far) / (12 * STEP * at)
+    near, far = (function(x * (1 + k * STEP)) - function(x * (1 - k * STEP)) for k in (1, 2))
+    return (8 * near - far) / (12 * STEP * x)
 
 
-def rising_root(function: Callable[[float], float], start: float, most: float = np.inf) -> float:
-    """The root of a rising function, by unit steps from ``start`` (up to ``most``) and Brent."""
+def rising_root(function: Callable[[float], float], start: float, maximum: float = np.inf) -> float:
+    """The root of a rising function, by unit steps from ``start`` (up to ``maximum``) and Brent."""
     low = high = start
     while function(low) > 0:
         low -= 1.0
-    while function(high) < 0 and high < most:
+    while function(high) < 0 and high < maximum:
         high += 1.0
     return float(brentq(function, low, high, xtol=1e-13))
 
 
 class Head(NamedTuple):
-    """One head at one query: what it sees, where it looks from, its power, and γ = c/n."""
+    """A head at a query: projected design, projected query, power, and γ = c/n."""
 
-    seen: Seen
+    seen: ProjectedDesign
     query: Float[np.ndarray, " k"]
     power: float
     target: TrigonometricSeries
@@ -208,45 +213,47 @@ def single(head: Head) -> Single:
     """A head by itself: docs/theory.md, "Adaptive radii to first order"."""
     nu, gamma, square = head.power, head.mean_kernel, head.radius()
 
-    def lower_mean(at: float) -> float:
-        total, mean, _ = head.integral(at, nu - 1)
+    def lower_mean(radius_square: float) -> float:
+        total, mean, _ = head.integral(radius_square, nu - 1)
         return float(mean / total)
 
     limit = float(head.integral(square, nu)[1]) / gamma
     slope, lower = nu * head.mass(square, nu - 1), lower_mean(square)
-    both = nu * head.integral(square, 2 * nu - 1)
+    product = nu * head.integral(square, 2 * nu - 1)
     twice = head.integral(square, 2 * nu) / gamma**2
     overlap = float(twice[0])
 
-    def edge(at: float) -> float:
-        return shell(head.seen, head.query, head.target, at)[0] / (nu * head.mass(at, nu - 1))
+    def edge(radius_square: float) -> float:
+        return shell(head.seen, head.query, head.target, radius_square)[0] / (
+            nu * head.mass(radius_square, nu - 1)
+        )
 
     turn, variance = slope_of(lower_mean, square), gamma**2 * (overlap - 1)
     return Single(
         square,
         limit,
         lower,
-        float(-(both[1] - lower * both[0]) / (gamma * slope))
+        float(-(product[1] - lower * product[0]) / (gamma * slope))
         + 0.5 * variance / (gamma * slope) * turn,
         float(twice[2] - 2 * lower * twice[1] + lower**2 * overlap) - (lower - limit) ** 2,
         overlap,
         head.mass(square, 3 * nu) / gamma**3,
         head.mass(square, 0.0),
         max(variance, 0.0) ** 0.5 / slope,
-        float(edge(square) * both[0] + 0.5 * variance * slope_of(edge, square)) / slope,
+        float(edge(square) * product[0] + 0.5 * variance * slope_of(edge, square)) / slope,
     )
 
 
-def held(head: Head) -> Single:
-    """The same with its radius held at √λ*, as a fixed compact kernel has it.
+def fixed_radius(head: Head) -> Single:
+    """The quantities of a head whose radius is fixed at √λ*, as a compact kernel has it.
 
     Its weights are ``K/ΣK``; to first order m* takes the place of m°, and nothing is shared by way
     of the radius.
     """
-    one = single(head)
-    _, mean, square = head.integral(one.square, 2 * head.power) / head.mean_kernel**2
-    limit, overlap = one.limit, one.overlap
-    return one._replace(
+    free = single(head)
+    _, mean, square = head.integral(free.square, 2 * head.power) / head.mean_kernel**2
+    limit, overlap = free.limit, free.overlap
+    return free._replace(
         lower=limit,
         bias=float(limit * overlap - mean),
         signal=float(square - 2 * limit * mean + limit**2 * overlap),
@@ -256,23 +263,30 @@ def held(head: Head) -> Single:
 
 
 def joint_ball(
-    heads: Sequence[Looking], own: Sequence[Single], powers: Sequence[float], both: Seen
+    heads: Sequence[Looking],
+    singles: Sequence[Single],
+    powers: Sequence[float],
+    joint_design: ProjectedDesign,
 ) -> tuple[list[np.ndarray], list[np.ndarray], Float[np.ndarray, "3 N M"]]:
     """Rules for two heads' balls: nodes, weights of ``(λ − D²)^a``, and moments at all pairs."""
     places, weights = [], []
-    for head, one, power in zip(heads, own, powers, strict=True):
+    for head, head_facts, power in zip(heads, singles, powers, strict=True):
         width = len(head.query)
-        nodes, each = ball_rule(width, power, *(PAIRED if width == 2 else (RADIAL, ANGULAR)))
-        places.append(head.query + one.square**0.5 * nodes)
-        weights.append(one.square ** (power + width / 2) * each)
-    moments = both.moments(heads[0].target, product_points(*places))
+        nodes, node_weights = ball_rule(
+            width, power, *(PAIRED if width == 2 else (RADIAL, ANGULAR))
+        )
+        places.append(head.query + head_facts.square**0.5 * nodes)
+        weights.append(head_facts.square ** (power + width / 2) * node_weights)
+    moments = joint_design.moments(heads[0].target, product_points(*places))
     return places, weights, moments.reshape(3, *map(len, places))
 
 
-def paired(heads: tuple[Head, Head], own: tuple[Single, Single], both: Seen) -> tuple[float, float]:
-    """``r_hg``, and n times the signal covariance of two heads that see ``both`` together."""
-    (first, second), (head, other) = own, heads
-    _, weights, moments = joint_ball(heads, own, (head.power, other.power), both)
+def paired(
+    heads: tuple[Head, Head], singles: tuple[Single, Single], joint_design: ProjectedDesign
+) -> tuple[float, float]:
+    """``r_hg``, and n times the signal covariance of two heads with that ``joint_design``."""
+    (first, second), (head, other) = singles, heads
+    _, weights, moments = joint_ball(heads, singles, (head.power, other.power), joint_design)
     mass, mean, product = weights[0] @ moments @ weights[1] / (head.mean_kernel * other.mean_kernel)
     signal = product - (first.lower + second.lower) * mean + first.lower * second.lower * mass
     return float(mass), float(signal - (first.lower - first.limit) * (second.lower - second.limit))
@@ -295,7 +309,7 @@ def adaptive_terms(
         n: number of keys, ≥ 1.
         queries: (Q, d).
         weights: ensemble weights α (H,), sum 1; None is uniform.
-        hold: hold every radius at its limit, :func:`held`.
+        hold: hold every radius at its limit, :func:`fixed_radius`.
 
     Returns:
         The dataset of :func:`~.closed_forms.first_order_terms`, with m* (``limit``) and the radius
@@ -309,8 +323,10 @@ def adaptive_terms(
     """
     points = np.asarray(check_compatible(task, heads, n, queries))
     task = rounding.without_constant(task)
-    at = looking(task, heads, n, points)
-    return of_radii(task, heads, n, points, at, held if hold else single, paired, weights)
+    rows = looking(task, heads, n, points)
+    return radius_terms(
+        task, heads, n, points, rows, fixed_radius if hold else single, paired, weights
+    )
 
 
 def looking(task: Task, heads: Heads, n: int, points: Float[np.ndarray, "Q d"]) -> list[list[Head]]:
@@ -329,51 +345,53 @@ def looking(task: Task, heads: Heads, n: int, points: Float[np.ndarray, "Q d"]) 
     ]
 
 
-def views(task: Task, heads: Heads, together: int) -> dict[tuple[int, ...], Seen]:
-    """What one head alone, or two ``together``, see of a Gaussian design, by their numbers."""
+def views(task: Task, heads: Heads, size: int) -> dict[tuple[int, ...], ProjectedDesign]:
+    """Projected designs of every group of ``size`` heads, by their numbers."""
     assert isinstance(task.design, GaussianDesign)  # for the type checker; see covered
-    sigma, of_keys = np.asarray(task.design.covariance), np.asarray(heads.of_keys)
+    sigma, key_frames = np.asarray(task.design.covariance), np.asarray(heads.of_keys)
     return {
-        chosen: Seen.of(sigma, np.hstack([of_keys[h] for h in chosen]))
-        for chosen in combinations(range(heads.count), together)
+        group: ProjectedDesign.from_frame(sigma, np.hstack([key_frames[h] for h in group]))
+        for group in combinations(range(heads.count), size)
     }
 
 
-def of_radii(
+def radius_terms(
     task: Task,
     heads: Heads,
     n: int,
     points: Float[np.ndarray, "Q d"],
-    at: list[list[Looking]],
-    alone: Callable[[Looking], Single],
-    together: Callable[..., tuple[float, float]],
+    rows: list[list[Looking]],
+    single_of: Callable[[Looking], Single],
+    pair_of: Callable[..., tuple[float, float]],
     weights: ArrayLike | None,
 ) -> xr.Dataset:
-    """The terms from what heads are ``alone`` and from r and n times the covariance of pairs."""
-    singles = [[alone(head) for head in row] for row in at]
+    """The terms; ``pair_of`` gives r and n times the covariance of a pair."""
+    singles = [[single_of(head) for head in row] for row in rows]
     overlap, signal = np.zeros((2, len(points), heads.count, heads.count))
-    for q, own in enumerate(singles):
-        for h, one in enumerate(own):
-            overlap[q, h, h], signal[q, h, h] = one.overlap, one.signal
-    for (h, g), both in views(task, heads, 2).items():
-        for q, (row, own) in enumerate(zip(at, singles, strict=True)):
-            found = together((row[h], row[g]), (own[h], own[g]), both)
-            (overlap[q, h, g], signal[q, h, g]) = (overlap[q, g, h], signal[q, g, h]) = found
+    for q, row_singles in enumerate(singles):
+        for h, head_facts in enumerate(row_singles):
+            overlap[q, h, h], signal[q, h, h] = head_facts.overlap, head_facts.signal
+    for (h, g), joint_design in views(task, heads, 2).items():
+        for q, (row, row_singles) in enumerate(zip(rows, singles, strict=True)):
+            pair_facts = pair_of((row[h], row[g]), (row_singles[h], row_singles[g]), joint_design)
+            (overlap[q, h, g], signal[q, h, g]) = (overlap[q, g, h], signal[q, g, h]) = pair_facts
 
-    def of_heads(name: str) -> Float[np.ndarray, "Q H"]:
-        return np.array([[getattr(one, name) for one in own] for own in singles])
+    def collected(name: str) -> Float[np.ndarray, "Q H"]:
+        return np.array(
+            [[getattr(head_facts, name) for head_facts in row_singles] for row_singles in singles]
+        )
 
     target = jax.tree.map(np.asarray, task.target)
-    bias = of_heads("limit") - np.asarray(target(points))[:, None] + of_heads("bias") / n
-    square = of_heads("square")
+    bias = collected("limit") - np.asarray(target(points))[:, None] + collected("bias") / n
+    square = collected("square")
     facts = {
-        "n_eff": n / of_heads("overlap"),
-        "n_third": n * of_heads("overlap") / of_heads("third"),
-        "limit": of_heads("limit"),
+        "n_eff": n / collected("overlap"),
+        "n_third": n * collected("overlap") / collected("third"),
+        "limit": collected("limit"),
         "radius": square**0.5,
-        "radius_sd": of_heads("spread") / (2 * (square * n) ** 0.5),
-        "attended": n * of_heads("mass"),
-        "expected_attended": n * of_heads("mass") + of_heads("constant"),
+        "radius_sd": collected("spread") / (2 * (square * n) ** 0.5),
+        "attended": n * collected("mass"),
+        "expected_attended": n * collected("mass") + collected("constant"),
     }
     noise = float(task.noise_sd) ** 2 * overlap / n
     return labelled(target, points, n, bias, signal / n, noise, facts, weights)

@@ -1,4 +1,4 @@
-"""What one head weighs at a query, for the angle law of any radial kernel.
+"""Weights of a head at a query, for the angle law of any radial kernel.
 
 A head of width d_k ∈ {1, 2} sees ``Z ~ N(0, I)`` from a query at distance r of the origin. Its
 kernel is a function of the distance ‖u − Z‖ (softmax is the exception). Here expectations of the
@@ -47,8 +47,8 @@ Rule = Callable[[Float[np.ndarray, " R"], int], Nodes]
 """``(distances of the query, degree) -> nodes`` good for polynomials of that degree."""
 
 
-class Seer(NamedTuple):
-    """One rule of weights as the angle law needs it.
+class AngleWeights(NamedTuple):
+    """Rule of weights as the angle law needs it.
 
     Attributes:
         nodes: of the tilted law.
@@ -61,8 +61,10 @@ class Seer(NamedTuple):
     closed: bool = False
 
 
-def seer(rule: str | Kernel | WeightRule, bandwidth: float, width: int, n: int | None) -> Seer:
-    """How a rule of weights sees its keys.
+def angle_weights(
+    rule: str | Kernel | WeightRule, bandwidth: float, width: int, n: int | None
+) -> AngleWeights:
+    """Nodes of a rule of weights and the range of its averages over queries.
 
     Args:
         rule: the gaussian or the softmax kernel, a compact one, or α-entmax of distances
@@ -85,29 +87,31 @@ def seer(rule: str | Kernel | WeightRule, bandwidth: float, width: int, n: int |
             raise InputError("n", None, f"a number of keys, for the radius of {rule.name}")
         nu = rule.weights.nu
         level = np.log(2 * bandwidth**2 * nu) * nu - np.log(n)
-        return Seer(
+        return AngleWeights(
             lambda r, degree: _ball(r, _radii(r, nu, level, width), nu, width, degree), np.inf
         )
     kernel = get_kernel(rule)
     if kernel in COMPACT:
         power = COMPACT[kernel]
         # 1/E K grows like exp(r²/2 − hr), so that queries may be as wide as the keys, not wider.
-        return Seer(
+        return AngleWeights(
             lambda r, degree: _ball(r, np.full_like(r, bandwidth), power, width, degree),
             1.0,
             closed=True,
         )
     if kernel is GAUSSIAN:
         t = 1 + bandwidth**2
-        return Seer(
+        return AngleWeights(
             lambda r, degree: _normal(r / t, bandwidth**2 / t, r**2 / (t * (t + 1)), width, degree),
             (t * (t + 1) / 2) ** 0.5,
         )
     if kernel is SOFTMAX:
         s = bandwidth**2
-        return Seer(lambda r, degree: _normal(r / s, 1.0, (r / s) ** 2, width, degree), s / 2**0.5)
-    known = [k.name for k in (*COMPACT, GAUSSIAN, SOFTMAX)]
-    raise InputError("heads.kernel", kernel.name, f"{', '.join(known)}, or entmax of distances")
+        return AngleWeights(
+            lambda r, degree: _normal(r / s, 1.0, (r / s) ** 2, width, degree), s / 2**0.5
+        )
+    covered = [k.name for k in (*COMPACT, GAUSSIAN, SOFTMAX)]
+    raise InputError("heads.kernel", kernel.name, f"{', '.join(covered)}, or entmax of distances")
 
 
 def _log_mass(
@@ -148,8 +152,8 @@ def _radii(r: np.ndarray, power: float, level: float, width: int) -> np.ndarray:
         return np.asarray(2 * power * log_h + mass - level)
 
     # Beyond all keys by γ^{1/2ν}, the kernel is at least γ.
-    most = np.log(r.max() + REACH + np.exp(level / (2 * power)))
-    return np.exp(elementwise.find_root(excess, (-30.0, most), args=(r,)).x)
+    upper = np.log(r.max() + REACH + np.exp(level / (2 * power)))
+    return np.exp(elementwise.find_root(excess, (-30.0, upper), args=(r,)).x)
 
 
 def _normal(
@@ -164,19 +168,19 @@ def _normal(
     keep = weights > 0
     spread = variance**0.5 * points[keep]
     # r(u, u) at u = 0 of one coordinate: 1/√(1 − (1 − τ²)²) with τ² the tilted variance.
-    own = -0.5 * width * np.log1p(-((1 - variance) ** 2))
-    overlap = growth + own
+    diagonal = -0.5 * width * np.log1p(-((1 - variance) ** 2))
+    overlap = growth + diagonal
     if width == 1:
         first = mean[:, None] + spread
         mass = np.broadcast_to(weights[keep], first.shape)
         return Nodes(first, np.zeros_like(first), mass, overlap)
     half = spread >= 0  # an even number of points: none is 0
-    along, across = np.meshgrid(spread, spread[half], indexing="ij")
+    first_axis, second_axis = np.meshgrid(spread, spread[half], indexing="ij")
     mass = 2 * np.multiply.outer(weights[keep], weights[keep][half]).ravel()
-    first = mean[:, None] + along.ravel()
+    first = mean[:, None] + first_axis.ravel()
     return Nodes(
         first,
-        np.broadcast_to(across.ravel(), first.shape),
+        np.broadcast_to(second_axis.ravel(), first.shape),
         np.broadcast_to(mass, first.shape),
         overlap,
     )

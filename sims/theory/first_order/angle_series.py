@@ -23,7 +23,7 @@ from scipy.special import gammaln, roots_legendre
 from sims.checks import check_non_negative
 from sims.errors import InputError
 from sims.problem import Kernel
-from sims.theory.first_order.angle_nodes import Nodes, Seer, seer
+from sims.theory.first_order.angle_nodes import AngleWeights, Nodes, angle_weights
 from sims.weights import WeightRule
 
 DEGREES = {1: 400, 2: 60}
@@ -55,7 +55,7 @@ class AngleSeries(NamedTuple):
 
     @property
     def missing(self) -> float:
-        """What the series lacks of ρ(1): the sum of all coefficients left out."""
+        """Part of ρ(1) that the series lacks: the sum of all coefficients left out."""
         return max(self.aligned - float(self.coefficients.sum()), 0.0)
 
     def overlap(self, cosines: ArrayLike) -> tuple[np.ndarray, np.ndarray]:
@@ -67,14 +67,14 @@ class AngleSeries(NamedTuple):
             values = np.sum(values * powers[..., 1, :], axis=-1)
         aligned = (squares == 1).all(-1)
         values = np.where(aligned, self.aligned, values)
-        left_out = np.where(aligned, 0.0, squares.max(-1) ** (order + 1) * self.missing)
-        return values, left_out + self.edge + ROUNDING * values
+        truncation = np.where(aligned, 0.0, squares.max(-1) ** (order + 1) * self.missing)
+        return values, truncation + self.edge + ROUNDING * values
 
     def correlation(self, cosines: ArrayLike) -> tuple[np.ndarray, np.ndarray]:
         """Noise correlation ρ(c)/ρ(1) at cosines (…, d_k), and a bound on its error."""
         value, bound = self.overlap(cosines)
-        own = self.edge / self.aligned + ROUNDING
-        return value / self.aligned, bound / self.aligned + value / self.aligned * own
+        relative = self.edge / self.aligned + ROUNDING
+        return value / self.aligned, bound / self.aligned + value / self.aligned * relative
 
 
 def angle_series(
@@ -104,13 +104,15 @@ def angle_series(
     degree = DEGREES.get(width, 2) if degree is None else degree
     if degree % 2 or degree > MOST:
         raise InputError("degree", degree, f"an even number up to {MOST}")
-    own = seer(rule, bandwidth, width, n)
+    weighting = angle_weights(rule, bandwidth, width, n)
     check_non_negative("query_scale", query_scale)
-    if not (query_scale <= own.limit if own.closed else query_scale < own.limit):
-        sign = "<=" if own.closed else "<"
-        raise InputError("query_scale", query_scale, f"{sign} {own.limit:g}: no average beyond")
-    queries = _queries(own, query_scale, width, degree)
-    nodes = own.nodes(query_scale * queries.distance, degree)
+    if not (query_scale <= weighting.limit if weighting.closed else query_scale < weighting.limit):
+        sign = "<=" if weighting.closed else "<"
+        raise InputError(
+            "query_scale", query_scale, f"{sign} {weighting.limit:g}: no average beyond"
+        )
+    queries = _queries(weighting, query_scale, width, degree)
+    nodes = weighting.nodes(query_scale * queries.distance, degree)
     coefficients = (_line if width == 1 else _plane)(nodes, queries, degree)
     return AngleSeries(coefficients, *_aligned(nodes, queries))
 
@@ -127,14 +129,14 @@ class Queries(NamedTuple):
     log_weight: Float[np.ndarray, " R"]
 
 
-def _queries(own: Seer, query_scale: float, width: int, degree: int) -> Queries:
-    """As far out as ρ(1) asks for: compact kernels weigh far queries by e^{r²/2}."""
+def _queries(weighting: AngleWeights, query_scale: float, width: int, degree: int) -> Queries:
+    """Rule for queries as far out as ρ(1) needs: compact kernels weigh far ones by e^{r²/2}."""
     if query_scale == 0:
         return Queries(np.zeros(1), np.zeros(1))
     end = FARTHEST[0]
-    if np.isfinite(own.limit):
+    if np.isfinite(weighting.limit):
         coarse = np.arange(0.0, FARTHEST[1] + 0.5, 0.5)
-        part = own.nodes(query_scale * coarse, 2).log_overlap - coarse**2 / 2
+        part = weighting.nodes(query_scale * coarse, 2).log_overlap - coarse**2 / 2
         beyond = coarse[part > part.max() - NEGLIGIBLE].max() + 1
         end = float(np.clip(beyond, *FARTHEST))
     if width == 1:
@@ -158,12 +160,12 @@ def _aligned(nodes: Nodes, queries: Queries) -> tuple[float, float]:
 
 
 def _hermite(
-    at: Float[np.ndarray, "*s"], start: Float[np.ndarray, "*s"], degree: int
+    x: Float[np.ndarray, "*s"], start: Float[np.ndarray, "*s"], degree: int
 ) -> list[Float[np.ndarray, "*s"]]:
     """``start·He_j(at)/√j!`` for j = 0 … degree."""
-    values = [start, at * start]
+    values = [start, x * start]
     for j in range(1, degree):
-        values.append((at * values[-1] - j**0.5 * values[-2]) / (j + 1) ** 0.5)
+        values.append((x * values[-1] - j**0.5 * values[-2]) / (j + 1) ** 0.5)
     return values[: degree + 1]
 
 
@@ -171,15 +173,15 @@ def _line(nodes: Nodes, queries: Queries, degree: int) -> Float[np.ndarray, " te
     """``A_p = Σ_{j+l=2p} β_jl²`` with ``β_jl = E[(a_j/a_0)(κz) He_l(z)]/√l!``, both in d_k = 1."""
     root = np.exp(queries.log_weight / 2)
     values = _hermite(nodes.first, np.broadcast_to(root[:, None], nodes.first.shape), degree)
-    kernel = np.array([np.einsum("rn,rn->r", nodes.mass, each) for each in values])
+    kernel = np.array([np.einsum("rn,rn->r", nodes.mass, row) for row in values])
     if len(root) == 1:  # at the origin alone: only l = 0
         return kernel[::2, 0] ** 2
     query = np.array(_hermite(queries.distance, root, degree))
     total = np.zeros(degree // 2 + 1)
     for parity in (0, 1):
-        own = np.arange(parity, degree + 1, 2)
-        squares = (kernel[own] @ query[own].T) ** 2
-        half = np.add.outer(own, own) // 2
+        orders = np.arange(parity, degree + 1, 2)
+        squares = (kernel[orders] @ query[orders].T) ** 2
+        half = np.add.outer(orders, orders) // 2
         keep = half <= degree // 2
         np.add.at(total, half[keep], squares[keep])
     return total
@@ -210,32 +212,32 @@ def _plane(nodes: Nodes, queries: Queries, degree: int) -> Float[np.ndarray, "te
     start = np.broadcast_to(root[:, None], nodes.first.shape) * nodes.mass
     radius = np.hypot(nodes.first, nodes.across) / 2**0.5
     angle = np.arctan2(nodes.across, nodes.first)
-    of_queries = 0 if len(root) == 1 else degree
+    query_degree = 0 if len(root) == 1 else degree
     size = degree // 2 + 1
     by_order = []
     for m in range(degree + 1):
         count = (degree - m) // 2 + 1
         turn = start * np.cos(m * angle)
         kernel = np.array([v.sum(1) for v in _laguerre(radius, turn, m, count)])
-        if of_queries:
-            own = np.array(_laguerre(queries.distance / 2**0.5, root, m, count))
+        if query_degree:
+            query_rows = np.array(_laguerre(queries.distance / 2**0.5, root, m, count))
         else:
-            own = np.ones((count, 1)) * (np.arange(count)[:, None] + m == 0)
-        by_order.append(kernel @ own.T)  # (k of the kernel, k' of the query)
+            query_rows = np.ones((count, 1)) * (np.arange(count)[:, None] + m == 0)
+        by_order.append(kernel @ query_rows.T)  # (k of the kernel, k' of the query)
     turned = [_turned(degree_) for degree_ in range(degree + 1)]
     total = np.zeros((size, size))
     for first in range(degree + 1):
-        for second in range(first % 2, min(degree - first, of_queries) + 1, 2):
+        for second in range(first % 2, min(degree - first, query_degree) + 1, 2):
             common = range(first % 2, min(first, second) + 1, 2)
             beta = np.array([by_order[m][(first - m) // 2, (second - m) // 2] for m in common])
             # Orders m and −m add up where `across` is even, and cancel where it is odd.
             weight = np.where(np.array(common) > 0, 2.0, 1.0) * beta
             rows, columns = ([(k + m) // 2 for m in common] for k in (first, second))
             parts = (turned[first][rows].T * weight) @ turned[second][columns]
-            along = np.add.outer(np.arange(first + 1), np.arange(second + 1))
-            across = first + second - along
-            even = across % 2 == 0
-            np.add.at(total, (along[even] // 2, across[even] // 2), parts[even] ** 2)
+            first_counts = np.add.outer(np.arange(first + 1), np.arange(second + 1))
+            second_counts = first + second - first_counts
+            even = second_counts % 2 == 0
+            np.add.at(total, (first_counts[even] // 2, second_counts[even] // 2), parts[even] ** 2)
     return total
 
 

@@ -16,9 +16,9 @@ from sims.errors import InputError
 from sims.theory.first_order.views import (
     average,
     check_averages,
-    left_by,
     log_means,
     matern_mixture,
+    remaining_variances,
 )
 
 Real = float | np.ndarray
@@ -62,14 +62,14 @@ class BlockTerms(NamedTuple):
 
     @property
     def fits(self) -> np.ndarray:
-        """Whether there is room for two blocks."""
+        """True where there is room for two blocks."""
         return np.isfinite(self.limit_product)
 
     def error(self, n: Real, heads: Real, noise_sd: float) -> np.ndarray:
         """Mean squared error of the average of H heads, all arguments broadcast; H real and ≥ 1."""
-        own = self.limit_squared + 2 * self.limit_ratio / n + self.ratio_squared / n**2
+        single = self.limit_squared + 2 * self.limit_ratio / n + self.ratio_squared / n**2
         cross = self.limit_product + 2 * self.cross_ratio / n + self.ratio_product / n**2
-        return average(own, cross, heads) + self.variance(n, heads, noise_sd)
+        return average(single, cross, heads) + self.variance(n, heads, noise_sd)
 
 
 def block_terms(
@@ -116,7 +116,7 @@ def block_terms(
     lam = relevance * scales.reshape(-1, *[1] * b.ndim)
     # Coordinates of head h, of head g, of neither; all of a sort are alike.
     counts = np.concatenate([width, width, dimension - 2 * width], axis=-1)
-    of_h, of_g, _ = np.eye(3)
+    unit_h, unit_g, _ = np.eye(3)
     if kernel == "gaussian":
         once, same = 1 / (1 + b**2), 2 / (2 + b**2)
         log_c, q = np.log((1 + b**2) / (b * np.sqrt(2 + b**2))), same - 2 * once
@@ -126,13 +126,13 @@ def block_terms(
     # How far a tilt moves each sort towards the query.
     place = {
         "query": np.ones(3),
-        "h": once * of_h,
-        "g": once * of_g,
-        "pair": once * (of_h + of_g),
-        "hh": same * of_h,
-        "gg": same * of_g,
+        "h": once * unit_h,
+        "g": once * unit_g,
+        "pair": once * (unit_h + unit_g),
+        "hh": same * unit_h,
+        "gg": same * unit_g,
     }
-    spread = left_by(kernel, place)
+    spread = remaining_variances(kernel, place)
 
     def mean(powers: tuple[int, int], first: str = "", second: str = "") -> np.ndarray:
         """``E r_hh^p r_gg^k E_m[E_first m · E_second m]``; without tilts ``E r_hh^p r_gg^k``."""
@@ -140,13 +140,15 @@ def block_terms(
         if not first:
             blank = log_means(power * log_c, power * q, query_scale)
             return np.exp((counts * blank).sum(-1))
-        gap, both = place[first] - place[second], spread[first] + spread[second]
-        logs = log_means(power * log_c, power * q, query_scale, lam, gap, both)
+        gap, variances = place[first] - place[second], spread[first] + spread[second]
+        logs = log_means(power * log_c, power * q, query_scale, lam, gap, variances)
         return np.tensordot(weights, np.exp((counts * logs).sum(-1)), 1)
 
-    def product(powers: tuple[int, int], one: tuple[str, str], two: tuple[str, str]) -> np.ndarray:
-        """Of two differences of tilted means."""
-        (plus, minus), (gain, loss) = one, two
+    def product(
+        powers: tuple[int, int], first_gap: tuple[str, str], second_gap: tuple[str, str]
+    ) -> np.ndarray:
+        """Expected product of two differences of tilted means."""
+        (plus, minus), (gain, loss) = first_gap, second_gap
         return (
             mean(powers, plus, gain)
             - mean(powers, plus, loss)
@@ -154,16 +156,16 @@ def block_terms(
             + mean(powers, minus, loss)
         )
 
-    bias, other = ("h", "query"), ("g", "query")
-    ratio, other_ratio = ("h", "hh"), ("g", "gg")
+    bias, second_bias = ("h", "query"), ("g", "query")
+    ratio, second_ratio = ("h", "hh"), ("g", "gg")
     fits = 2 * width[..., 0] <= dimension
     return BlockTerms(
         product((0, 0), bias, bias),
-        np.where(fits, product((0, 0), bias, other), np.nan),
+        np.where(fits, product((0, 0), bias, second_bias), np.nan),
         product((1, 0), bias, ratio),
-        np.where(fits, product((1, 0), other, ratio), np.nan),
+        np.where(fits, product((1, 0), second_bias, ratio), np.nan),
         product((2, 0), ratio, ratio),
-        np.where(fits, product((1, 1), ratio, other_ratio), np.nan),
+        np.where(fits, product((1, 1), ratio, second_ratio), np.nan),
         mean((1, 0)) - 2 * mean((1, 0), "hh", "h") + mean((1, 0), "h", "h"),
         np.where(fits, 1 - 2 * mean((0, 0), "pair", "h") + mean((0, 0), "h", "g"), np.nan),
         mean((1, 0)),

@@ -80,13 +80,13 @@ def gaussian_tilt(
     (completing the square; G ≻ 0 for any frames, also when heads coincide). Valid for every Σ ⪰ 0.
     """
     xp, sides = _namespace(queries), bandwidth.shape[:-1]
-    stacked, of_keys = (
+    stacked, scaled_keys = (
         (part / bandwidth[..., None, None]).swapaxes(-3, -2).reshape(*sides, len(sigma), -1)
         for part in (frames, key_frames)
     )
     # With G = RRᵀ every G⁻¹ is two triangular solves (docs/theory.md, "First order in 1/n").
-    spread = sigma @ of_keys
-    gram = xp.eye(of_keys.shape[-1]) + of_keys.swapaxes(-1, -2) @ spread
+    spread = sigma @ scaled_keys
+    gram = xp.eye(scaled_keys.shape[-1]) + scaled_keys.swapaxes(-1, -2) @ spread
     root = xp.linalg.cholesky(gram)
     whitened = xp.linalg.solve(root, stacked.swapaxes(-1, -2) @ queries.T)
     gain = xp.linalg.solve(root, spread.swapaxes(-1, -2))
@@ -110,9 +110,9 @@ def softmax_tilt(
     With ``v = Σ_h V_hU_hᵀx/s_h``: ``log E K = ½ vᵀΣv`` and ``X | K ~ N(Σv, Σ)`` (exponential
     tilting of a Gaussian). Valid for every Σ ⪰ 0.
     """
-    scaled, of_keys = (part / bandwidth[..., None, None] for part in (frames, key_frames))
+    scaled, scaled_keys = (part / bandwidth[..., None, None] for part in (frames, key_frames))
     # The exponent is v·X, which moves the mean of X by Σv.
-    direction = ((queries @ scaled) @ of_keys.swapaxes(-1, -2)).sum(-3)
+    direction = ((queries @ scaled) @ scaled_keys.swapaxes(-1, -2)).sum(-3)
     mean = direction @ sigma
     return Tilt(0.5 * (direction * mean).sum(-1), mean, sigma)
 
@@ -145,18 +145,18 @@ def tilted_moments(
     """
     xp = _namespace(tilt.mean)
     covariance = target.frequency @ tilt.covariance @ target.frequency.T
-    own = xp.diagonal(covariance, axis1=-2, axis2=-1)
-    both = -0.5 * (own[..., :, None] + own[..., None, :])
+    diagonal = xp.diagonal(covariance, axis1=-2, axis2=-1)
+    mean_variance = -0.5 * (diagonal[..., :, None] + diagonal[..., None, :])
     # The exponents are −½ Var(ω_j·X ± ω_k·X); the bound removes rounding above zero.
-    difference = xp.exp(xp.minimum(both + covariance, 0.0))
-    total = xp.exp(xp.minimum(both - covariance, 0.0))
+    difference = xp.exp(xp.minimum(mean_variance + covariance, 0.0))
+    total = xp.exp(xp.minimum(mean_variance - covariance, 0.0))
     angle = tilt.mean @ target.frequency.T + target.phase
     cosine, sine = xp.cos(angle) * target.amplitude, xp.sin(angle) * target.amplitude
     square = 0.5 * (
         xp.sum(cosine @ (difference + total) * cosine, axis=-1)
         + xp.sum(sine @ (difference - total) * sine, axis=-1)
     )
-    return xp.matvec(cosine, xp.exp(-0.5 * own)), square
+    return xp.matvec(cosine, xp.exp(-0.5 * diagonal)), square
 
 
 def tilted_product(
@@ -226,11 +226,11 @@ def _closed_forms(
     heads: Heads,
     n: Number,
     queries: Float[Numbers, "Q d"],
-    each: Callable[..., tuple[Numbers, ...]],
+    evaluate: Callable[..., tuple[Numbers, ...]],
 ) -> FirstOrder:
-    """:func:`first_order_arrays`, on arrays of NumPy or of JAX; ``each`` maps over a first axis.
+    """:func:`first_order_arrays` in NumPy or JAX; ``evaluate`` maps over a first axis.
 
-    What it maps takes one head or pair of heads, or a stack of them.
+    The mapped function takes a head or a pair of heads, or a stack of them.
     """
     assert isinstance(task.design, GaussianDesign)  # for the type checker; see first_order_terms
     sigma, xp = task.design.covariance, _namespace(queries)
@@ -240,19 +240,19 @@ def _closed_forms(
     constant = (series.amplitude - amplitude) @ xp.cos(series.phase)
     target = eqx.tree_at(lambda t: t.amplitude, series, amplitude)
 
-    def tilt_by(chosen: Chosen) -> Tilt:
+    def tilt_by(selected: Chosen) -> Tilt:
         """The design reweighted by the product of these heads' kernels."""
-        frames, of_keys = heads.frames[chosen], heads.of_keys[chosen]
-        return TILTS[heads.kernel](sigma, frames, of_keys, heads.bandwidth[chosen], queries)
+        frames, key_frames = heads.frames[selected], heads.of_keys[selected]
+        return TILTS[heads.kernel](sigma, frames, key_frames, heads.bandwidth[selected], queries)
 
-    def one(indices: tuple[Numbers]) -> tuple[Numbers, Numbers, Numbers]:
+    def single_terms(indices: tuple[Numbers]) -> tuple[Numbers, Numbers, Numbers]:
         (head,) = indices
         # m*_h = E_h m, log p_h, and E[K_h³]/p_h³ from the kernel's cube.
         tilt = tilt_by(head[..., None])
         cube = tilt_by(xp.stack([head] * 3, axis=-1)).log_mass
         return tilted_mean(target, tilt), tilt.log_mass, xp.exp(cube - 3 * tilt.log_mass)
 
-    limit, log_mass, third = each(one, (np.arange(heads.count),))
+    limit, log_mass, third = evaluate(single_terms, (np.arange(heads.count),))
     # Indices are constants: in JAX they took a quarter of the compile time.
     first, second = np.triu_indices(heads.count)
     place = np.zeros((heads.count, heads.count), int)
@@ -261,29 +261,29 @@ def _closed_forms(
 
     def pair(indices: tuple[Numbers, Numbers]) -> tuple[Numbers, Numbers, Numbers]:
         # r_hg, r_hg E_hg[(m − m*_h)(m − m*_g)] and E_hg m (docs/theory.md, "First order in 1/n").
-        chosen = xp.stack(indices, axis=-1)
-        tilt = tilt_by(chosen)
-        overlap = xp.exp(tilt.log_mass - log_mass[chosen].sum(-2))
+        selected = xp.stack(indices, axis=-1)
+        tilt = tilt_by(selected)
+        overlap = xp.exp(tilt.log_mass - log_mass[selected].sum(-2))
         mean, square = tilted_moments(target, tilt)
-        product = square - limit[chosen].sum(-2) * mean + limit[chosen].prod(-2)
+        product = square - limit[selected].sum(-2) * mean + limit[selected].prod(-2)
         return overlap, overlap * product, mean
 
     # Few pairs at a time: of their (J, J) matrices few live at once, not all.
-    overlap, signal, mean = each(pair, (first, second))
+    overlap, signal, mean = evaluate(pair, (first, second))
 
     def symmetric(values: ByPair) -> Numbers:
         return xp.moveaxis(values[place], 2, 0)
 
     # The bias's last term is −E[A_h δ_h].
-    own = overlap[diagonal]
+    self_overlap = overlap[diagonal]
     truth = xp.cos(queries @ target.frequency.T + target.phase) @ target.amplitude
-    bias = limit - truth - own * (mean[diagonal] - limit) / n
+    bias = limit - truth - self_overlap * (mean[diagonal] - limit) / n
     return FirstOrder(
         bias.T,
         symmetric(signal) / n,
         task.noise_sd**2 * symmetric(overlap) / n,
-        (n / own).T,
-        (n * own / third).T,
+        (n / self_overlap).T,
+        (n * self_overlap / third).T,
         limit.T + constant,
         log_mass.T,
     )
@@ -297,8 +297,8 @@ def _in_groups(
 ) -> tuple[np.ndarray, ...]:
     """``jax.lax.map`` in NumPy, of a function that takes a stack of ``size`` items at a time."""
     starts = range(0, len(items[0]), size)
-    found = [function(tuple(part[i : i + size] for part in items)) for i in starts]
-    return tuple(map(np.concatenate, zip(*found, strict=True)))
+    results = [function(tuple(part[i : i + size] for part in items)) for i in starts]
+    return tuple(map(np.concatenate, zip(*results, strict=True)))
 
 
 def first_order_terms(
@@ -335,14 +335,14 @@ def first_order_terms(
 
     # What lives of one pair of heads: covariances of keys and of waves, and angles.
     count = task.target.terms + heads.dimension
-    each = partial(_in_groups, size=max(1, TOGETHER // (count * (count + len(points)))))
+    evaluate = partial(_in_groups, size=max(1, TOGETHER // (count * (count + len(points)))))
     gram = 0.0
     if heads.kernel is GAUSSIAN:
         keys = np.asarray(heads.of_keys)
         seen = keys.swapaxes(1, 2) @ sigma @ keys
-        gram = rounding.of_gram(seen, np.asarray(heads.bandwidth))
+        gram = rounding.gram_rounding(seen, np.asarray(heads.bandwidth))
     with np.errstate(all="ignore"):  # ∞ where n_eff is 0 to float64, or input out of range
-        arrays = _closed_forms(task, heads, float(n), points, each)
+        arrays = _closed_forms(task, heads, float(n), points, evaluate)
     facts = {"n_eff": arrays.n_eff, "n_third": arrays.n_third}
     target = rounding.without_constant(task).target
     covariances = arrays.signal_covariance, arrays.noise_covariance
@@ -363,13 +363,13 @@ def labelled(
     """First-order terms of a target without a constant part, with what rounding does to them.
 
     ``facts`` of heads, ``n_eff`` among them, become variables; ``gram``: as of
-    :func:`sims.theory.rounding.said`.
+    :func:`sims.theory.rounding.rounding_attributes`.
     """
     with np.errstate(all="ignore"):
-        own = [np.diagonal(np.asarray(part), axis1=1, axis2=2) for part in (signal, noise)]
-        by_keys = np.asarray(bias) ** 2 + own[0]
-        attrs = rounding.said(
-            "first", target, points, by_keys, own[1], 1 / np.asarray(facts["n_eff"]), gram
+        diagonals = [np.diagonal(np.asarray(part), axis1=1, axis2=2) for part in (signal, noise)]
+        by_keys = np.asarray(bias) ** 2 + diagonals[0]
+        attrs = rounding.rounding_attributes(
+            "first", target, points, by_keys, diagonals[1], 1 / np.asarray(facts["n_eff"]), gram
         )
     data = terms.assemble(
         bias,
@@ -379,4 +379,6 @@ def labelled(
         weights=weights,
         attrs={"road": "theory", "order": "first", "n": n} | attrs,
     )
-    return data.assign({name: ((terms.QUERY, terms.HEAD), each) for name, each in facts.items()})
+    return data.assign(
+        {name: ((terms.QUERY, terms.HEAD), values) for name, values in facts.items()}
+    )

@@ -25,7 +25,7 @@ Overlap = Callable[[ArrayLike, ArrayLike, ArrayLike], Array]
 def gaussian_overlap(
     cosine: ArrayLike, bandwidth: ArrayLike, query_scale: ArrayLike
 ) -> Float[Array, "*c"]:
-    """What one principal angle contributes to r_hg = E[K_hK_g]/(E K_h E K_g), gaussian kernel.
+    """Contribution of a principal angle to r_hg = E[K_hK_g]/(E K_h E K_g), gaussian kernel.
 
     With t = 1 + b²::
 
@@ -115,14 +115,14 @@ def softmax_overlap_of_maps(
     Raises:
         InputError: shapes disagree, or an argument is out of its range.
     """
-    of_queries, of_keys = as_floats("frames", frames), as_floats("key_frames", key_frames)
-    if of_queries.ndim < 3 or of_keys.shape != of_queries.shape:
-        allowed = f"the frames' shape {of_queries.shape}, (…, H, d, d_k)"
-        raise InputError("key_frames", of_keys.shape, allowed)
+    query_maps, key_maps = as_floats("frames", frames), as_floats("key_frames", key_frames)
+    if query_maps.ndim < 3 or key_maps.shape != query_maps.shape:
+        allowed = f"the frames' shape {query_maps.shape}, (…, H, d, d_k)"
+        raise InputError("key_frames", key_maps.shape, allowed)
     b, kappa = as_floats("bandwidth", bandwidth), as_floats("query_scale", query_scale)
     check_positive("bandwidth", b)
     check_non_negative("query_scale", kappa)
-    maps = jnp.einsum("...hdk,...hek->...hde", of_keys, of_queries) * (kappa / b**2)
+    maps = jnp.einsum("...hdk,...hek->...hde", key_maps, query_maps) * (kappa / b**2)
     forms = jnp.einsum("...hed,...gef->...hgdf", maps, maps)
     inverse = jnp.linalg.eigvalsh(jnp.eye(maps.shape[-1]) - forms - jnp.swapaxes(forms, -1, -2))
     finite = inverse[..., 0] > 0

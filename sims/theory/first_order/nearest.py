@@ -20,12 +20,12 @@ from sims.theory import rounding
 from sims.theory.first_order.adaptive import (
     ANGULAR,
     RADIAL,
-    Seen,
+    ProjectedDesign,
     Single,
     ball_rule,
     covered,
     joint_ball,
-    of_radii,
+    radius_terms,
     rising_root,
     shell,
     slope_of,
@@ -38,7 +38,7 @@ DEEP = 72.0
 
 
 class Near(NamedTuple):
-    """One head at one query: what it sees, where it looks from, and how it weighs the k keys.
+    """A head at a query: projected design, projected query, and weights of the k keys.
 
     Attributes:
         seen: the law of what it sees.
@@ -48,7 +48,7 @@ class Near(NamedTuple):
         share: k/n.
     """
 
-    seen: Seen
+    seen: ProjectedDesign
     query: Float[np.ndarray, " k"]
     sharpness: float
     target: TrigonometricSeries
@@ -62,8 +62,8 @@ class Near(NamedTuple):
         square = min(square, DEEP / scale) if scale else square
         nodes, weights = ball_rule(len(self.query), 0.0, *sizes)
         values = self.seen.moments(self.target, self.query + square**0.5 * nodes)
-        each = weights * np.exp(-0.5 * scale * square * (nodes**2).sum(axis=1))
-        return square ** (len(self.query) / 2) * values @ each
+        node_weights = weights * np.exp(-0.5 * scale * square * (nodes**2).sum(axis=1))
+        return square ** (len(self.query) / 2) * values @ node_weights
 
     def radius(self, mass: float) -> float:
         """λ with ``P(D² < λ)`` as given."""
@@ -71,7 +71,7 @@ class Near(NamedTuple):
         def excess(log_square: float) -> float:
             return float(np.log(self.ball(float(np.exp(log_square)), 0)[0] / mass))
 
-        return float(np.exp(rising_root(excess, 0.0, most=10.0)))
+        return float(np.exp(rising_root(excess, 0.0, maximum=10.0)))
 
     def limit(self, square: float) -> float:
         """``E[em]/E[e]`` in the ball D² < λ."""
@@ -82,11 +82,11 @@ class Near(NamedTuple):
         """The derivative of :meth:`limit` in ``P = P(D² < λ)``: ``(e/E[e])(m° − m*)``."""
         total, mean, _ = self.ball(square, 1)
         density, edge, _ = shell(self.seen, self.query, self.target, square)
-        here = np.exp(-0.5 * self.sharpness * square)
-        return float(here / total * (edge / density - mean / total))
+        boundary_share = np.exp(-0.5 * self.sharpness * square)
+        return float(boundary_share / total * (edge / density - mean / total))
 
 
-def alone(head: Near) -> Single:
+def head_facts(head: Near) -> Single:
     """A head by itself: docs/theory/adaptive_kernels.md, "The k nearest keys"."""
     mass = head.share
     square = head.radius(mass)
@@ -110,28 +110,31 @@ def alone(head: Near) -> Single:
     )
 
 
-def together(
-    heads: tuple[Near, Near], own: tuple[Single, Single], both: Seen
+def pair_facts(
+    heads: tuple[Near, Near], singles: tuple[Single, Single], joint_design: ProjectedDesign
 ) -> tuple[float, float]:
     """``r_hg``, and n times the signal covariance of two heads at one query.
 
     Args:
         heads: h and g.
-        own: what each is by itself.
-        both: what the two see together, h's coordinates first.
+        singles: what each is by itself.
+        joint_design: what the two see together, h's coordinates first.
     """
-    places, inside, (mass, mean, square) = joint_ball(heads, own, (0.0, 0.0), both)
-    weighed, turns = [], [head.turn(one.square) for head, one in zip(heads, own, strict=True)]
-    for head, one, place, each in zip(heads, own, places, inside, strict=True):
+    places, inside, (mass, mean, square) = joint_ball(heads, singles, (0.0, 0.0), joint_design)
+    weighed, turns = (
+        [],
+        [head.turn(single.square) for head, single in zip(heads, singles, strict=True)],
+    )
+    for head, single, place, node_weights in zip(heads, singles, places, inside, strict=True):
         share = np.exp(-0.5 * head.sharpness * ((place - head.query) ** 2).sum(axis=1))
-        weighed.append(each * share / float(head.ball(one.square, 1)[0]))
-    a, b = own[0].limit, own[1].limit
+        weighed.append(node_weights * share / float(head.ball(single.square, 1)[0]))
+    a, b = singles[0].limit, singles[1].limit
     overlap = weighed[0] @ mass @ weighed[1]
     product = weighed[0] @ (square - (a + b) * mean + a * b * mass) @ weighed[1]
     # λ̂ moves with the keys within it, by which either head sees the other's.
     first = weighed[0] @ (mean - a * mass) @ inside[1]
     second = inside[0] @ (mean - b * mass) @ weighed[1]
-    drift = inside[0] @ mass @ inside[1] - own[0].mass * own[1].mass
+    drift = inside[0] @ mass @ inside[1] - singles[0].mass * singles[1].mass
     signal = product - turns[1] * first - turns[0] * second + turns[0] * turns[1] * drift
     return float(overlap), float(signal)
 
@@ -157,8 +160,8 @@ def nearest_terms(
     """
     points = np.asarray(check_compatible(task, heads, n, queries))
     task = rounding.without_constant(task)
-    at = placed(task, heads, n, points)
-    return of_radii(task, heads, n, points, at, alone, together, weights)
+    rows = placed(task, heads, n, points)
+    return radius_terms(task, heads, n, points, rows, head_facts, pair_facts, weights)
 
 
 def placed(task: Task, heads: Heads, n: int, points: Float[np.ndarray, "Q d"]) -> list[list[Near]]:

@@ -62,9 +62,9 @@ class ViewTerms(NamedTuple):
         return average(self.noise_variance, self.noise_covariance, heads) / n
 
 
-def average(own: np.ndarray, cross: np.ndarray, heads: Number) -> np.ndarray:
+def average(single: np.ndarray, cross: np.ndarray, heads: Number) -> np.ndarray:
     """``own/H + (1 − 1/H) cross``; one head needs no pair."""
-    return np.where(np.asarray(heads) == 1, own, own / heads + (1 - 1 / heads) * cross)
+    return np.where(np.asarray(heads) == 1, single, single / heads + (1 - 1 / heads) * cross)
 
 
 @np.errstate(over="ignore", invalid="ignore")  # beyond float64 is inf or NaN
@@ -127,30 +127,30 @@ def view_terms(
     b = b[..., None]
     none, v, twice = np.zeros(1), noise**2 + b**2, 2 + 2 * noise**2 + b**2
     if kernel == "gaussian":
-        one, same, pair = 1 / (1 + v), 2 / twice, 2 / (2 + v)
+        single, same, pair = 1 / (1 + v), 2 / twice, 2 / (2 + v)
         overlap = {
             "none": (none, none),
-            "same": (seen * np.log((1 + v) / (b * np.sqrt(twice))), seen * (same - 2 * one)),
-            "pair": (seen * np.log((1 + v) / np.sqrt(v * (2 + v))), seen * (pair - 2 * one)),
+            "same": (seen * np.log((1 + v) / (b * np.sqrt(twice))), seen * (same - 2 * single)),
+            "pair": (seen * np.log((1 + v) / np.sqrt(v * (2 + v))), seen * (pair - 2 * single)),
         }
     else:
         # A dot product moves the keys and does not narrow them: the law keeps its variance.
-        one, same, pair = 1 / b**2, 2 / b**2, 2 / b**2
+        single, same, pair = 1 / b**2, 2 / b**2, 2 / b**2
         overlap = {
             "none": (none, none),
-            "same": (none, -2 * (1 + noise**2) * seen * one**2),
-            "pair": (none, -2 * seen * one**2),
+            "same": (none, -2 * (1 + noise**2) * seen * single**2),
+            "pair": (none, -2 * seen * single**2),
         }
-    place = {"query": np.ones(1), "one": seen * one, "same": seen * same, "pair": seen * pair}
-    spread = left_by(kernel, place)
+    place = {"query": np.ones(1), "one": seen * single, "same": seen * same, "pair": seen * pair}
+    spread = remaining_variances(kernel, place)
     scaled = relevance * scales.reshape(-1, *[1] * seen.ndim)
 
     def product(logs: np.ndarray) -> np.ndarray:
-        """Over coordinates, of which the first d_k are seen: from (…, 2, *b, r) to (…, *shape)."""
+        """Product over coordinates, the first d_k of them seen: (…, 2, *b, r) to (…, *shape)."""
         logs = np.broadcast_to(logs, (*logs.shape[:-1], count))
-        unseen, own = np.moveaxis(logs, -seen.ndim, 0)
+        unseen, shared = np.moveaxis(logs, -seen.ndim, 0)
         blank = np.zeros((*unseen.shape[:-1], 1))
-        first = np.concatenate([blank, own.cumsum(-1)], -1)
+        first = np.concatenate([blank, shared.cumsum(-1)], -1)
         rest = np.concatenate([blank, unseen[..., ::-1].cumsum(-1)], -1)[..., ::-1]
         last = width.reshape(*[1] * (first.ndim - 1 - width.ndim), *width.shape, 1)
         return np.exp(np.take_along_axis(first + rest, last, -1)[..., 0])
@@ -170,16 +170,16 @@ def view_terms(
 
     # The squares and products of m* − m and of δ = −r_hh (E_hh m − m*), multiplied out; then the
     # signal's E r (m − m*)² and the noise's E r.
-    own = ("one", "one")
+    shared = ("one", "one")
     return ViewTerms(
-        1 + mean("none", 1, *own) - 2 * mean("none", 1, "one", "query"),
-        mean("same", 1, *own)
+        1 + mean("none", 1, *shared) - 2 * mean("none", 1, "one", "query"),
+        mean("same", 1, *shared)
         - mean("same", 1, "same", "one")
         + mean("same", 1, "same", "query")
         - mean("same", 1, "one", "query"),
         mean("same", 2, "same", "same")
         - 2 * mean("same", 2, "same", "one")
-        + mean("same", 2, *own),
+        + mean("same", 2, *shared),
         gap("same", "same"),
         gap("pair", "pair"),
         mean("same"),
@@ -211,7 +211,7 @@ def log_means(
     )
 
 
-def left_by(kernel: str, place: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
+def remaining_variances(kernel: str, place: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
     """The variances that tilts leave, from how far they move a coordinate towards the query."""
     if kernel == "gaussian":
         return {name: 1 - moved for name, moved in place.items()}
@@ -225,8 +225,8 @@ def check_averages(kernel: str, bandwidth: ArrayLike, noise: float, query_scale:
     if kernel == "gaussian":
         limit, bound = 0.5**0.5, "0.707"
     else:
-        least = float(np.min(bandwidth))
-        limit, bound = least**2 / (2 * np.sqrt(1 + noise**2)), "b²/2√(1 + τ²), b the least one"
+        narrowest = float(np.min(bandwidth))
+        limit, bound = narrowest**2 / (2 * np.sqrt(1 + noise**2)), "b²/2√(1 + τ²), b the least one"
     if not 0 <= query_scale < limit:
         raise InputError("query_scale", query_scale, f"0 to below {bound}")
 

@@ -1,4 +1,4 @@
-"""How fast tokens become equal: simplex tokens, positions, the residual stream.
+"""Rates at which tokens become equal: simplex tokens, positions, the residual stream.
 
 The relative residual of tokens X = 1mᵀ + R is ``ρ = ‖R‖_F/‖X‖_F``, its log-odds are
 ``ω = log(1/ρ² − 1)``. A layer of one head is ``X ↦ softmax(X M Xᵀ) X W``.
@@ -35,7 +35,7 @@ def late_rate(attention: ArrayLike) -> float:
 
 
 def norm_rate(*dimensions: int) -> float:
-    """What a norm of every token adds to the slope of log ρ: ``½ Σ_k (ψ((k − 1)/2) − ψ(k/2))``.
+    """Part of a norm per token in the slope of log ρ: ``½ Σ_k (ψ((k − 1)/2) − ψ(k/2))``.
 
     A norm takes away the part of R along the mean token. What stays of orthogonal directions is
     the sine of their angle after the layer's maps, whose mean logarithm this is.

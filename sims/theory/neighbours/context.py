@@ -81,21 +81,23 @@ def shells(
         nodes, weights = leggauss(NODES + int(np.ceil(0.7 * highest * (high - low))))
         radius = low + (high - low) * (nodes + 1) / 2
         weight = weights * (high - low) / 2 * radius ** (width - 1)
-        around, each = circle(width, 24 + int(np.ceil(2.4 * high * (highest + 3))))
-        along = np.einsum("pjd,ad->pja", problems.frequency[:, long], around)
+        around, direction_weight = circle(width, 24 + int(np.ceil(2.4 * high * (highest + 3))))
+        projections = np.einsum("pjd,ad->pja", problems.frequency[:, long], around)
         toward = problems.queries @ around.T
         squared = np.sum(problems.queries**2, axis=1)[:, None]
         rest = 0.5 * np.sum(problems.amplitude[:, :, ~long] ** 2, axis=2)
-        at_radii = []
+        radius_moments = []
         for r in radius:
             density = np.exp(-0.5 * (squared + 2 * r * toward + r**2))
-            density *= each / (2 * np.pi) ** (width / 2)
-            waves = np.cos(start[:, long, None] + r * along)
+            density *= direction_weight / (2 * np.pi) ** (width / 2)
+            waves = np.cos(start[:, long, None] + r * projections)
             m = np.einsum("bpj,pja->bpa", problems.amplitude[:, :, long], waves)
-            whole = density.sum(axis=1)
+            density_total = density.sum(axis=1)
             mean, square = np.sum(density * m, axis=2), np.sum(density * m**2, axis=2)
-            at_radii.append(np.stack(np.broadcast_arrays(whole, mean, square + rest * whole)))
-        parts.append((radius, weight, np.stack(at_radii, axis=-1)))
+            radius_moments.append(
+                np.stack(np.broadcast_arrays(density_total, mean, square + rest * density_total))
+            )
+        parts.append((radius, weight, np.stack(radius_moments, axis=-1)))
     radius, weight, values = (np.concatenate(part, axis=-1) for part in zip(*parts, strict=True))
     return radius, weight, values
 
@@ -138,7 +140,7 @@ class Table(NamedTuple):
             level = nu * np.log(2 * s * nu) - np.log(n)
         else:
             level = 0.5 * np.log(s if self.of == "softmax" else 2 * s)
-        limit, ratio, signal, slope, overlap, mass = self._at(level)
+        limit, ratio, signal, slope, overlap, mass = self._interpolated(level)
         shape = (-1, *[1] * n.ndim)
         shift = slope * self.nearest.reshape(shape) * n ** (-2 / self.width)
         bias = limit + ratio / n + shift
@@ -153,7 +155,7 @@ class Table(NamedTuple):
         nodes, weights = NORMAL
         share, k, n = share[..., None], k[..., None], n[..., None]
         level = np.log(np.clip(share + spread[..., None] * nodes, 0.1 * share, 1.0))
-        mean, _, within, _, _, _ = self._at(level)
+        mean, _, within, _, _, _ = self._interpolated(level)
         weights = weights / weights.sum()
         bias = mean @ weights
         signal = (within / k + mean**2) @ weights - bias**2
@@ -161,14 +163,14 @@ class Table(NamedTuple):
         count = np.broadcast_to(k[..., 0], bias.shape[1:])
         return Errors(bias**2 + signal + noise, signal + noise, count, count)
 
-    def _at(self, level: np.ndarray) -> list[np.ndarray]:
+    def _interpolated(self, level: np.ndarray) -> list[np.ndarray]:
         """Limit, ratio, signal, slope (B, P, *S), overlap and mass (P, *S); NaN outside."""
-        found = [
-            CubicSpline(own, rows, axis=-1, extrapolate=False)(level)
-            for own, rows in zip(self.level, np.moveaxis(self.columns, 2, 0), strict=True)
+        splines = [
+            CubicSpline(levels, rows, axis=-1, extrapolate=False)(level)
+            for levels, rows in zip(self.level, np.moveaxis(self.columns, 2, 0), strict=True)
         ]
-        *each, overlap, mass = np.stack(found, axis=2)
-        return [*each, np.exp(overlap[0]), np.exp(mass[0])]
+        *columns, overlap, mass = np.stack(splines, axis=2)
+        return [*columns, np.exp(overlap[0]), np.exp(mass[0])]
 
 
 class Errors(NamedTuple):
@@ -209,14 +211,16 @@ def tables(problems: Problems, radii: ArrayLike) -> dict[str, Table]:
     def ball(power: float) -> np.ndarray:
         return moments(np.where(inside, gap, 0.0) ** power * inside)
 
-    def about(centre: np.ndarray, of: np.ndarray) -> np.ndarray:
+    def about(centre: np.ndarray, kernel_moments: np.ndarray) -> np.ndarray:
         """``E K(m − centre)²``."""
-        return np.asarray(of[2] - 2 * centre * of[1] + centre**2 * of[0])
+        return np.asarray(
+            kernel_moments[2] - 2 * centre * kernel_moments[1] + centre**2 * kernel_moments[0]
+        )
 
     flat = ball(0.0)
     none = np.zeros_like(flat[0])
     logs = np.broadcast_to(np.log(radii), none.shape[1:])
-    made = {}
+    rules = {}
 
     def add(
         name: str,
@@ -229,7 +233,7 @@ def tables(problems: Problems, radii: ArrayLike) -> dict[str, Table]:
         slope: np.ndarray = none,
     ) -> None:
         columns = [limit - truth, ratio, signal, slope, np.log(overlap), np.log(mass)]
-        made[name] = Table(level, np.stack(columns), name, nearest, width)
+        rules[name] = Table(level, np.stack(columns), name, nearest, width)
 
     def fixed(
         once: np.ndarray, twice: np.ndarray
@@ -241,19 +245,19 @@ def tables(problems: Problems, radii: ArrayLike) -> dict[str, Table]:
     bell = np.exp(-(radius**2) / (2 * (radii[:, None] / TAIL) ** 2))
     add("softmax", logs - np.log(TAIL), *fixed(moments(bell), moments(bell**2)), mass=none + 1)
     once = ball(1.0)
-    of_gap = fixed(once, ball(2.0))
-    add("relu gap", logs, *of_gap, slope=(flat[1] - of_gap[0] * flat[0]) / once[0])
+    gap_terms = fixed(once, ball(2.0))
+    add("relu gap", logs, *gap_terms, slope=(flat[1] - gap_terms[0] * flat[0]) / once[0])
     for name in ENTMAX:  # docs/theory.md, "Adaptive radii to first order"
         nu = RULES[name]
-        whole, lower, both, twice = ball(nu), ball(nu - 1), ball(2 * nu - 1), ball(2 * nu)
-        total, mean, low = whole[0], whole[1] / whole[0], lower[1] / lower[0]
+        kernel, lower, product, twice = ball(nu), ball(nu - 1), ball(2 * nu - 1), ball(2 * nu)
+        total, mean, low = kernel[0], kernel[1] / kernel[0], lower[1] / lower[0]
         slope, overlap = nu * lower[0], twice[0] / total**2
         # dm°/dλ along the radii, λ = h²; the mean under ν − 1 ≥ 0 is smooth enough for a spline.
         turn = CubicSpline(np.log(radii), low, axis=-1)(np.log(radii), 1) / (2 * radii**2)
-        ratio = -nu * (both[1] - low * both[0]) / (total * slope)
+        ratio = -nu * (product[1] - low * product[0]) / (total * slope)
         ratio = ratio + 0.5 * total * (overlap - 1) / slope * turn
         signal = about(low, twice) / total**2 - (low - mean) ** 2
         add(name, np.log(total[0]), mean, ratio, signal, overlap)
     mean = flat[1] / flat[0]
     add("top-k", np.log(flat[0, 0]), mean, none, about(mean, flat) / flat[0], 1 / flat[0])
-    return made
+    return rules

@@ -1,4 +1,4 @@
-"""What a layer's output leaves open of its heads: directions, and the share that is lost.
+"""Heads given a layer's output: directions left open, and the share that is lost.
 
 ``Z = Σ_h D_h Y_h W_h`` with Y_h (n × d_k), W_O = [W_1; …; W_H] (H d_k × d), D_h = diag g_·h.
 """
@@ -47,11 +47,11 @@ def lost_share(
     pairs = gates.T[:, :, None] * gates.T[:, None, :]
     mixes = output.swapaxes(1, 2) @ output
     size = len(gates) * output.shape[2]
-    mixed, told = (
-        np.einsum("hij,hkl->ikjl", pairs * each, mixes).reshape(size, size)
-        for each in (covariance, covariance @ covariance)
+    mixed, signal = (
+        np.einsum("hij,hkl->ikjl", pairs * factor, mixes).reshape(size, size)
+        for factor in (covariance, covariance @ covariance)
     )
     noisy = mixed + noise**2 * np.trace(mixed) / size * np.eye(size)
-    known = np.trace(linalg.solve(noisy, told, assume_a="pos"))
-    whole = output.shape[1] * np.trace(covariance, axis1=1, axis2=2).sum()
-    return float(1 - known / whole)
+    explained = np.trace(linalg.solve(noisy, signal, assume_a="pos"))
+    total = output.shape[1] * np.trace(covariance, axis1=1, axis2=2).sum()
+    return float(1 - explained / total)

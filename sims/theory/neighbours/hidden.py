@@ -51,8 +51,8 @@ def simplex_log_sizes(
         sizes, score = [np.log(abs(size))], -np.inf
         for layer in range(layers):
             share = 1.0 if layer == 0 and start == "copy" else 1 - memory
-            own = np.log(share * beta) + 2 * sizes[-1]
-            score = np.logaddexp(np.log(memory) + score, own)
+            fresh = np.log(share * beta) + 2 * sizes[-1]
+            score = np.logaddexp(np.log(memory) + score, fresh)
             pull = float(log_pull(score, n))
             if skip:
                 factor = np.log(abs(skip + (1 - skip) * w * np.exp(pull)))

@@ -44,16 +44,16 @@ def _ordered(size: int, exponent: float, low: float) -> float:
     powers = np.arange(size)
     values = x ** powers[:, None]
 
-    def below(at: ArrayLike) -> np.ndarray:
+    def below(x: ArrayLike) -> np.ndarray:
         a = exponent + powers[:, None]
-        inside = betainc(a, exponent, at) - betainc(a, exponent, low)
+        inside = betainc(a, exponent, x) - betainc(a, exponent, low)
         return np.asarray(inside * beta(a, exponent))
 
-    whole = below(1.0)
-    skew = np.einsum("in,jn,n->ij", 2 * below(x) - whole, values, measure)
+    total = below(1.0)
+    skew = np.einsum("in,jn,n->ij", 2 * below(x) - total, values, measure)
     skew = 0.5 * (skew - skew.T)
     if size % 2:
-        skew = np.block([[skew, whole], [-whole.T, np.zeros((1, 1))]])
+        skew = np.block([[skew, total], [-total.T, np.zeros((1, 1))]])
     return float(np.sqrt(np.abs(np.linalg.det(skew))))
 
 
@@ -84,7 +84,7 @@ def level_errors(
     weights: ArrayLike,
     model: ArrayLike,
     singular_values: Float[np.ndarray, " d"],
-    kept: int,
+    truncation: int,
     moments: Float[np.ndarray, "levels 2"],
 ) -> tuple[float, float, float]:
     """Mean squared errors of scores ``Σ_l λ̂_l Z_l M_l|_r Z_lᵀ`` about ``Σ_l λ_l Z_l M_l Z_lᵀ``.
@@ -99,12 +99,12 @@ def level_errors(
         weights: λ, of the target.
         model: λ̂, of the levels that are kept.
         singular_values: s in falling order, of every level.
-        kept: r.
+        truncation: r.
         moments: of :func:`token_moments`.
     """
-    target, own = np.asarray(weights, float), np.asarray(model, float)
+    target, fitted = np.asarray(weights, float), np.asarray(model, float)
     trace, square = np.asarray(moments, float).T
     size = trace**2 + 2 * square / len(singular_values)
-    lead, lost = (float(np.sum(part**2)) for part in np.split(singular_values, [kept]))
-    gap, rank, rest = (float(w**2 @ size) for w in (target - own, own, target))
+    lead, lost = (float(np.sum(part**2)) for part in np.split(singular_values, [truncation]))
+    gap, rank, rest = (float(w**2 @ size) for w in (target - fitted, fitted, target))
     return gap * (lead + lost), rank * lost, gap * lead + rest * lost

@@ -69,8 +69,8 @@ def lag(gates: ArrayLike, autocorrelation: ArrayLike, k: int) -> Lag:
     """
     g, rho = np.asarray(gates, float), np.asarray(autocorrelation, float)
     place = np.arange(len(g))
-    apart = np.abs(k * len(g) + place[None, :] - place[:, None])
-    tokens = np.where(apart < len(rho), rho[np.minimum(apart, len(rho) - 1)], 0.0)
+    distance = np.abs(k * len(g) + place[None, :] - place[:, None])
+    tokens = np.where(distance < len(rho), rho[np.minimum(distance, len(rho) - 1)], 0.0)
     return Lag(tokens, tokens @ g, tokens.T @ g, float(g @ tokens @ g))
 
 
@@ -90,20 +90,20 @@ class Slots(NamedTuple):
     queries: Float[np.ndarray, "Q d"]
 
     def tilt(
-        self, covariance: Float[np.ndarray, "m m"], chosen: list[int], slots: list[int]
+        self, covariance: Float[np.ndarray, "m m"], selected: list[int], slots: list[int]
     ) -> Tilt:
         """The law of m slots, N(0, covariance ⊗ Σ), reweighted by heads at one slot each."""
         h, d = self.heads, len(self.sigma)
         room = [(0, 0), (0, d * (len(covariance) - 1))]
-        frames = np.pad(h.frames[chosen], [*room, (0, 0)])
-        of_keys = np.zeros_like(frames)
-        for row, (head, slot) in enumerate(zip(chosen, slots, strict=True)):
-            of_keys[row, slot * d : (slot + 1) * d] = h.of_keys[head]
+        frames = np.pad(h.frames[selected], [*room, (0, 0)])
+        key_frames = np.zeros_like(frames)
+        for row, (head, slot) in enumerate(zip(selected, slots, strict=True)):
+            key_frames[row, slot * d : (slot + 1) * d] = h.of_keys[head]
         return TILTS[self.kernel](
             np.kron(covariance, self.sigma),
             frames,
-            of_keys,
-            h.bandwidth[chosen],
+            key_frames,
+            h.bandwidth[selected],
             np.pad(self.queries, room),
         )
 
@@ -137,25 +137,27 @@ def paired(
     law = np.einsum("jd,adbe,ke->ajbk", omega, tilt.covariance.reshape(count, d, count, d), omega)
     waves = omega @ sigma @ omega.T
 
-    def joint(one: int, other: int, tokens: np.ndarray) -> Float[np.ndarray, "s s J J"]:
-        rest = tokens - gains[one] @ covariance @ gains[other].T
-        tilted = np.einsum("ia,ajbk,lb->iljk", gains[one], law, gains[other], optimize=IN_TURN)
+    def joint(first: int, second: int, tokens: np.ndarray) -> Float[np.ndarray, "s s J J"]:
+        rest = tokens - gains[first] @ covariance @ gains[second].T
+        tilted = np.einsum("ia,ajbk,lb->iljk", gains[first], law, gains[second], optimize=IN_TURN)
         return tilted + rest[:, :, None, None] * waves
 
     within = np.ones((len(gates), len(gates)))  # of a token with itself: the diagonal alone counts
     angle = [np.einsum("ia,qaj->iqj", gain, mean) + target.phase for gain in gains]
-    own = [np.einsum("iijj->ij", joint(side, side, within)) for side in (0, 1)]
+    diagonals = [np.einsum("iijj->ij", joint(side, side, within)) for side in (0, 1)]
     cross = joint(0, 1, tokens)
-    both = -0.5 * (own[0][:, None, :, None] + own[1][None, :, None, :])
+    mean_variance = -0.5 * (diagonals[0][:, None, :, None] + diagonals[1][None, :, None, :])
     # The exponents are −½ Var(ω_j·X ± ω_k·X'); the bound removes rounding above zero.
-    minus, plus = (np.exp(np.minimum(both + sign * cross, 0.0)) for sign in (1, -1))
+    minus, plus = (np.exp(np.minimum(mean_variance + sign * cross, 0.0)) for sign in (1, -1))
     size = gates[:, None, None] * target.amplitude
     cosine, sine = ([size * wave(side) for side in angle] for wave in (np.cos, np.sin))
     product = 0.5 * (
         np.einsum("iqj,iljk,lqk->q", cosine[0], minus + plus, cosine[1], optimize=IN_TURN)
         + np.einsum("iqj,iljk,lqk->q", sine[0], minus - plus, sine[1], optimize=IN_TURN)
     )
-    means = [np.einsum("iqj,ij->q", cosine[side], np.exp(-0.5 * own[side])) for side in (0, 1)]
+    means = [
+        np.einsum("iqj,ij->q", cosine[side], np.exp(-0.5 * diagonals[side])) for side in (0, 1)
+    ]
     return np.stack([*means, product])
 
 
@@ -209,14 +211,17 @@ def merged_terms(
     sigma = np.asarray(task.design.covariance)
     target: TrigonometricSeries = jax.tree.map(np.asarray, series_of(task, "first order"))
     slots = Slots(jax.tree.map(np.asarray, heads), kernel, sigma, points)
-    own, count = lag(gates, rho, 0), n // len(gates)
-    alone = np.array([[own.slots]])
+    same_chunk, count = lag(gates, rho, 0), n // len(gates)
+    alone = np.array([[same_chunk.slots]])
     everyone = range(heads.count)
     singles = [slots.tilt(alone, [h], [0]) for h in everyone]
     mass = np.stack([tilt.log_mass for tilt in singles])
-    rows = own.first[:, None], own.first[:, None]
+    rows = same_chunk.first[:, None], same_chunk.first[:, None]
     limit = np.stack(
-        [paired(target, sigma, gates, own.tokens, (alone, tilt), rows)[0] for tilt in singles]
+        [
+            paired(target, sigma, gates, same_chunk.tokens, (alone, tilt), rows)[0]
+            for tilt in singles
+        ]
     )
     cube = np.stack([slots.tilt(alone, [h] * 3, [0] * 3).log_mass for h in everyone])
     truth = tilted_mean(target, Tilt(mass, points, np.zeros_like(sigma)))
@@ -224,24 +229,28 @@ def merged_terms(
     for k in range(min(count, -(-len(rho) // len(gates)) + 1)):
         between, covariance = lag(gates, rho, k), alone
         if k:
-            covariance = np.array([[own.slots, between.slots], [between.slots, own.slots]])
-            first = np.stack([own.first, between.first], axis=1)
-            rows = first, np.stack([between.second, own.first], axis=1)
+            covariance = np.array(
+                [[same_chunk.slots, between.slots], [between.slots, same_chunk.slots]]
+            )
+            first = np.stack([same_chunk.first, between.first], axis=1)
+            rows = first, np.stack([between.second, same_chunk.first], axis=1)
         overlap, moments = np.empty_like(signal), np.empty((3, *signal.shape))
         for h, g in np.ndindex(heads.count, heads.count):
             tilt = slots.tilt(covariance, [h, g], [0, min(k, 1)])
             overlap[h, g] = np.exp(tilt.log_mass - mass[h] - mass[g])
             law = covariance, tilt
             moments[:, h, g] = paired(target, sigma, gates, between.tokens, law, rows)
-        one, other, product = moments
+        first_moment, second_moment, product = moments
         share = (1 - k / count) / count * overlap
-        term = share * (product - limit[:, None] * other - limit * one + limit[:, None] * limit)
-        lost = share * (one - limit[:, None])
+        term = share * (
+            product - limit[:, None] * second_moment - limit * first_moment + limit[:, None] * limit
+        )
+        lost = share * (first_moment - limit[:, None])
         if k == 0:
             ratio, noise = np.einsum("hhq->hq", overlap), share * (gates @ gates)
         else:  # −k is the same pair with the heads exchanged
             term = term + term.swapaxes(0, 1)
-            lost = lost + share * (other - limit[:, None])
+            lost = lost + share * (second_moment - limit[:, None])
         signal, bias = signal + term, bias - np.einsum("hhq->hq", lost)
     noise = float(task.noise_sd) ** 2 * noise
     third = count * ratio * np.exp(3 * mass - cube)

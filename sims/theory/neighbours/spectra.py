@@ -62,9 +62,9 @@ def excess_risk(
     root = np.asarray(square_root(key_moment))
     values, turn = np.linalg.eigh(root @ query_moments.sum(0) @ root)
     values, maps = np.maximum(values[::-1], 0.0), root @ turn[:, ::-1]
-    each = maps.T @ query_moments @ maps
-    diagonal = np.diagonal(each, axis1=1, axis2=2)
-    noise = (diagonal[:, :, None] * diagonal[:, None] + each**2).sum(0)
+    reduced = maps.T @ query_moments @ maps
+    diagonal = np.diagonal(reduced, axis1=1, axis2=2)
+    noise = (diagonal[:, :, None] * diagonal[:, None] + reduced**2).sum(0)
     middle = np.zeros(len(values))
     if mean is not None:
         middle = turn[:, ::-1].T @ np.linalg.pinv(root) @ mean

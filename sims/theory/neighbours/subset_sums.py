@@ -29,13 +29,13 @@ def tilt(items: np.ndarray, entry: np.ndarray) -> np.ndarray:
         return np.asarray((x[row] * expit(t[..., None] * x[row])).sum(-1) - w[row])
 
     bound = 1e4 / np.maximum(np.abs(x).max(-1, initial=0.0), 1e-300)
-    found = elementwise.find_root(excess, (-bound, bound), args=(np.arange(len(w)),))
+    root = elementwise.find_root(excess, (-bound, bound), args=(np.arange(len(w)),))
     outside = np.copysign(np.inf, entry - (low + high) / 2)
-    return np.where((entry > low) & (entry < high), found.x.reshape(entry.shape), outside)
+    return np.where((entry > low) & (entry < high), root.x.reshape(entry.shape), outside)
 
 
 def density(items: np.ndarray, entry: np.ndarray) -> np.ndarray:
-    """How many subset sums a unit of length lie at w, by the saddlepoint; 0 outside the reach."""
+    """Number of subset sums per unit of length at w, by the saddlepoint; 0 outside the reach."""
     t = tilt(items, entry)
     inside = np.isfinite(t)
     t = np.where(inside, t, 0.0)

@@ -5,7 +5,7 @@ from itertools import product
 import numpy as np
 import pytest
 
-from sims.theory.exact.root import Side, pair_at
+from sims.theory.exact.root import Side, pair_integrand
 
 PLACES = np.array([0.5, 0.3, 0.2])
 """Probabilities of three places that a key may be at."""
@@ -31,7 +31,7 @@ def test_terms_of_a_pair_by_all_sets_of_five_keys():
         alone.append({name: part @ own for name, part in parts.items()})
     functions = [np.ones(3), target[0], target[1], target[0] * target[1]]
     values = np.stack([np.diag(PLACES * function) for function in functions])
-    found = pair_at(n, tuple(sides), tuple(alone), values)
+    found = pair_integrand(n, tuple(sides), tuple(alone), values)
 
     expected = np.zeros(3, complex)
     for places in product(range(3), repeat=n):

@@ -8,7 +8,7 @@ from scipy.special import gamma
 from sims.errors import InputError
 from sims.problem import DESIGNS, Heads, Task, TrigonometricSeries
 from sims.theory import predict
-from sims.theory.first_order.adaptive import Head, Seen, ball_rule, single
+from sims.theory.first_order.adaptive import Head, ProjectedDesign, ball_rule, single
 from sims.weights import FACTORIES
 
 N, D = 400, 4
@@ -45,7 +45,9 @@ def root(square, nu, c):
 def own_quantities(head, nu, c):
     """What theory says of a head by itself: λ*, m* and m° make the control variate."""
     frame, target = np.asarray(head), jax.tree.map(np.asarray, TARGET)
-    return single(Head(Seen.of(SIGMA, frame), frame.T @ QUERY[0], nu, target, c / N))
+    return single(
+        Head(ProjectedDesign.from_frame(SIGMA, frame), frame.T @ QUERY[0], nu, target, c / N)
+    )
 
 
 def simulated(heads, nu, temperature, replicates=8_000):
