@@ -183,7 +183,7 @@ def test_a_poor_file_system_works_or_says_so(tmp_path, monkeypatch, capsys, what
         dated = time.time() + number * (what == "date")
         os.utime(path, (dated, dated))
         code.check_dates([path, tmp_path / "none"])
-        code.hold("results/smoke")
+        code.lock_results("results/smoke")
     except InputError as error:
         print(error, file=sys.stderr)
     said = capsys.readouterr().err
