@@ -19,7 +19,8 @@ FILES = {
     " tests/theory/exact/test_exact_coverage.py",
     "sims/simulation/replicate.py": "tests/simulation/test_engine.py"
     " tests/simulation/test_control.py",
-    "sims/simulation/sums.py": "tests/simulation/test_sums.py tests/simulation/test_engine.py",
+    "sims/simulation/sums.py": "tests/simulation/test_sums.py"
+    " tests/simulation/test_engine.py tests/simulation/test_control.py",
     "sims/judgement/intervals.py": "tests/judgement/test_intervals.py",
     "sims/judgement/answers.py": "tests/judgement/test_answers.py",
     "sims/terms.py": "tests/test_terms.py tests/simulation/test_statistics.py",

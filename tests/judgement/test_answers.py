@@ -8,7 +8,7 @@ import pytest
 from scipy.stats import binomtest
 
 from sims.errors import InputError
-from sims.judgement.answers import adjusted, answer, read_answers, write_answers
+from sims.judgement.answers import adjusted, agreement, answer, read_answers, write_answers
 from sims.judgement.effects_of_problems import extremum, gap, of_batches, order, slope
 from sims.judgement.summaries import Effects, share, summary
 from sims.study.schema import QuestionSpec
@@ -182,3 +182,13 @@ def test_estimates_are_means_over_problems():
     assert made.mean_interval[1] - 0.5 == pytest.approx(1.972 * np.sqrt(0.125 / 199), rel=1e-3)
     assert (made.word, made.always, made.counterexample) == ("", "", None)
     assert asked(simulated(np.ones(ROWS)), status="exploratory").word == ""
+
+
+@pytest.mark.parametrize(("moved", "agree"), [(0.13, 1), (0.15, 0), (-0.15, 0)])
+def test_runs_agree_within_the_root_of_the_sum_of_squared_half_widths(moved, agree):
+    """Tolerances of half width 0.1 agree up to 0.141; an answer of one run is not counted."""
+    one = asked(simulated(np.ones(ROWS)))
+    first, second = (
+        replace(one, within_interval=(0.4 + shift, 0.6 + shift)) for shift in (0.0, moved)
+    )
+    assert agreement([first, replace(first, id="gone")], [second]) == (agree, 1)
