@@ -7,9 +7,10 @@ matrices of the kept heads, so that the removed ones cost nothing. The error is 
 output, as a share of its variance.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 import numpy as np
+from scipy.linalg import cho_solve, cholesky
 
 
 class Calibration:
@@ -32,7 +33,8 @@ class Calibration:
     def finish(self, first: np.ndarray, second: np.ndarray, tokens: int) -> None:
         """Take sums over tokens of o (H·d_v,) and of ooᵀ."""
         self.mean = first / tokens
-        self.covariance = second / tokens - np.outer(self.mean, self.mean)
+        self.covariance = second / tokens
+        self.covariance -= np.outer(self.mean, self.mean)
         self.ridge = float(np.trace(self.covariance)) / tokens
 
     @property
@@ -63,9 +65,10 @@ class Calibration:
 
     def precision(self, heads: Sequence[int] | np.ndarray) -> np.ndarray:
         """Λ of some heads alone, the others' outputs left out."""
-        at = self._columns(heads)
-        part = self.covariance[np.ix_(at, at)]
-        return np.linalg.inv(part + self.ridge * np.eye(len(at)))
+        columns = self.columns(heads)
+        part = self.covariance[np.ix_(columns, columns)]
+        part[np.diag_indices(len(columns))] += self.ridge
+        return np.linalg.inv(part)
 
     def removal_order(self, most: float) -> list[int]:
         """Heads in the order in which they are removed, each the one that costs least at its turn.
@@ -89,27 +92,40 @@ class Calibration:
         self, precision: np.ndarray, removed: list[int], heads: list[int] | None = None
     ) -> float:
         """The calibration error of removing some of the heads that a precision is of."""
-        at = self._columns(removed)
-        own = at if heads is None else self._columns([heads[h] for h in removed])
-        residual = np.linalg.inv(precision[np.ix_(at, at)])
-        return float((self._products[np.ix_(own, own)] * residual).sum())
+        columns = self.columns(removed)
+        of_all = columns if heads is None else self.columns([heads[h] for h in removed])
+        residual = np.linalg.inv(precision[np.ix_(columns, columns)])
+        return float((self._products[np.ix_(of_all, of_all)] * residual).sum())
 
-    def removal(self, removed: Sequence[int], kept: Sequence[int] | np.ndarray) -> np.ndarray:
-        """Matrix (H·d_v, d) that takes o − m to the change of the output, of a removal.
-
-        Args:
-            removed: heads whose outputs are predicted.
-            kept: heads that predict them; none replaces them by their mean.
-        """
-        used = [*removed, *(h for h in kept if h not in removed)]
-        precision, width = self.precision(used), self.output.shape[1]
-        own = len(removed) * width
-        change = np.zeros((len(self.mean), self.output.shape[-1]))
-        residual = np.linalg.solve(precision[:own, :own], precision[:own])
-        written = self.output[list(removed)].reshape(own, -1)
-        change[self._columns(used)] = residual.T @ written
-        return change
-
-    def _columns(self, heads: Sequence[int] | np.ndarray) -> np.ndarray:
+    def columns(self, heads: Sequence[int] | np.ndarray) -> np.ndarray:
         width = self.output.shape[1]
         return (np.asarray(heads)[:, None] * width + np.arange(width)).ravel()
+
+
+class Removal:
+    """Removals of the first 1, 2, … heads of a list, which the rest of the list predicts."""
+
+    def __init__(self, calibration: Calibration, heads: Sequence[int], most: int) -> None:
+        """Prepare removals of up to ``most`` heads; one that is alone becomes its mean."""
+        self._columns = calibration.columns(heads)
+        self._width = calibration.output.shape[1]
+        removed = most * self._width
+        self._precision = calibration.precision(heads)[:, :removed]
+        self._factor = cholesky(self._precision[:removed], lower=True)
+        self._written = calibration.output.reshape(-1, calibration.output.shape[-1])[
+            self._columns[:removed]
+        ]
+
+    def squares(self, outputs: np.ndarray, counts: Iterable[int]) -> list[float]:
+        """Squared changes of a layer's output, summed over tokens, by the number removed.
+
+        Args:
+            outputs: o − m, (T, H·d_v).
+            counts: how many heads are removed.
+        """
+        seen = (outputs[:, self._columns] @ self._precision).T
+        changes = []
+        for size in (count * self._width for count in counts):
+            residual = cho_solve((self._factor[:size, :size], True), seen[:size])
+            changes.append(float(((residual.T @ self._written[:size]) ** 2).sum()))
+        return changes

@@ -11,7 +11,10 @@ import numpy as np
 
 from sims.diversity import DEFINITIONS
 from sims.inspect.layouts import Layer
+from sims.inspect.patterns import Rule, rotated
 
+DISTANCES = (0, 1, 4, 16, 64, 256, 1024)
+"""Distances Δ between a query and a key at which rotary score forms are compared."""
 CUTOFF = 1e-10
 """Singular values below this share of the largest one count as 0."""
 ENERGY = 0.9
@@ -60,10 +63,16 @@ def frames_of(matrices: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     return left * kept[:, None, :], np.maximum(kept.sum(-1), 1)
 
 
-def form_spectrum(first: np.ndarray, second: np.ndarray) -> np.ndarray:
-    """Singular values of ``A_hB_hᵀ``, (H, d_k), of stacks (H, d, d_k), by two QR decompositions."""
-    left, right = np.linalg.qr(first).R, np.linalg.qr(second).R
-    return np.asarray(np.linalg.svd(left @ right.swapaxes(-1, -2), compute_uv=False))
+def form_spectrum(first: np.ndarray, second: np.ndarray, rotations: np.ndarray) -> np.ndarray:
+    """Singular values of forms ``A_hRB_hᵀ``, (n, H, d_k), by two QR decompositions.
+
+    Args:
+        first: A, (H, d, d_k).
+        second: B, (H, d, d_k).
+        rotations: R, (n, d_k, d_k); an identity leaves the forms ``A_hB_hᵀ``.
+    """
+    left, right = np.linalg.qr(first).R, np.linalg.qr(second).R.swapaxes(-1, -2)
+    return np.asarray(np.linalg.svd(left @ rotations[:, None] @ right, compute_uv=False))
 
 
 def effective_rank(values: np.ndarray) -> np.ndarray:
@@ -80,15 +89,28 @@ def energy_rank(values: np.ndarray, share: float = ENERGY) -> np.ndarray:
     return np.asarray((sums < share * sums[..., -1:] * (1 - 1e-12)).sum(-1) + (sums[..., -1] > 0))
 
 
-def form_correlation(first: np.ndarray, second: np.ndarray) -> np.ndarray:
-    """``tr(M_hM_gᵀ)/(‖M_h‖_F ‖M_g‖_F)`` of forms ``M_h = A_hB_hᵀ``, (H, H); 0 of no form."""
+def form_correlation(first: np.ndarray, second: np.ndarray, rotations: np.ndarray) -> np.ndarray:
+    """``tr(M_hM_gᵀ)/(‖M_h‖_F ‖M_g‖_F)`` of the forms of :func:`form_spectrum`, (n, H, H).
+
+    It is 0 beside a head without a form.
+    """
     heads = len(first)
-    products = np.empty((heads, heads))
+    products = np.empty((len(rotations), heads, heads))
     for h in range(heads):
-        both = (first[h].T @ first[h:]) * (second[h].T @ second[h:])
-        products[h, h:] = products[h:, h] = both.sum((-2, -1))
-    scale = np.sqrt(np.maximum(np.diag(products), 0.0))
-    return products / np.where(scale > 0, scale, np.inf)[:, None] / np.where(scale > 0, scale, 1.0)
+        left, right = first[h].T @ first[h:], second[h].T @ second[h:]
+        for turn, rotation in enumerate(rotations):
+            both = (rotation.T @ left @ rotation) * right
+            products[turn, h, h:] = products[turn, h:, h] = both.sum((-2, -1))
+    scale = np.sqrt(np.maximum(np.diagonal(products, axis1=-2, axis2=-1), 0.0))
+    scale = np.where(scale > 0, scale, np.inf)
+    return np.asarray(products / scale[..., None] / scale[:, None])
+
+
+def mean_of_pairs(matrix: np.ndarray) -> np.ndarray:
+    """Mean of the entries off the diagonal of matrices (…, H, H); NaN of a single head."""
+    heads = matrix.shape[-1]
+    total = matrix.sum((-2, -1)) - np.trace(matrix, axis1=-2, axis2=-1)
+    return np.asarray(total / (heads * (heads - 1) or np.nan))
 
 
 def index(r: np.ndarray) -> np.ndarray:
@@ -98,11 +120,16 @@ def index(r: np.ndarray) -> np.ndarray:
     return np.array([float(definition(r)) for definition in DEFINITIONS.values()])
 
 
-def geometry(layer: Layer) -> Arrays:
+def geometry(layer: Layer, rule: Rule | None = None) -> Arrays:
     """Everything that the weights of a layer say, by name.
 
     Overlaps are of key subspaces; those of query heads repeat a key head's for its group. The
-    baseline of an index is the index of the matrix of expected overlaps of Haar subspaces.
+    baseline of an index is the index of the matrix of expected overlaps of Haar subspaces. Rotary
+    positions change score forms to ``W_Q,h R(Δ) W_K,hᵀ/√d_k``, and not the key subspaces.
+
+    Args:
+        layer: the heads.
+        rule: where it rotates, forms are given at each of :data:`DISTANCES`; otherwise at 0.
     """
     query, key, value, output = layer.folded
     d, d_k = key.shape[1:]
@@ -114,12 +141,24 @@ def geometry(layer: Layer) -> Arrays:
     mean, deviation = random_kernel(d, int(ranks.mean().round()))
     expected = np.where(np.eye(len(key), dtype=bool), 1.0, mean)
     pairs = ~np.eye(len(key), dtype=bool)
-    excess = kernel[pairs].mean() - mean if pairs.any() else np.nan
+    excess = mean_of_pairs(kernel) - mean
     most = kernel[pairs].max() - mean if pairs.any() else np.nan
     written, score_key, read = output.swapaxes(-1, -2), key[group], value[group]
-    scores, values = form_spectrum(query, score_key), form_spectrum(read, written)
+    still = np.eye(value.shape[-1])[None]
+    values = form_spectrum(read, written, still)
+    places, rotations = np.array(DISTANCES)[:, None], np.eye(d_k)[None]
+    if rule is not None and rule.base is not None:
+        every = np.broadcast_to(rotations, (len(places), d_k, d_k))
+        rotations = rotated(every, rule.base, rule.rotated, places)
+    scores = form_spectrum(query, score_key, rotations)
+    correlations = form_correlation(query, score_key, rotations)
     keys, heads = ("key_head",), ("head",)
+    by_distance: Arrays = {
+        "score_correlation_by_distance": (("distance", "head", "head2"), correlations),
+        "qk_effective_rank_by_distance": (("distance", "head"), effective_rank(scores)),
+    }
     return {
+        **(by_distance if len(rotations) > 1 else {}),
         "principal_angle": (("key_head", "key_head2", "angle"), np.arccos(cosines)),
         "projection_kernel": (("key_head", "key_head2"), kernel),
         "key_rank": (keys, ranks),
@@ -131,13 +170,13 @@ def geometry(layer: Layer) -> Arrays:
         "index_query_heads": (("definition",), index(kernel[spread])),
         "index_key_heads_baseline": (("definition",), index(expected)),
         "index_query_heads_baseline": (("definition",), index(expected[spread])),
-        "qk_singular_value": (("head", "rank"), scores / np.sqrt(d_k)),
-        "qk_effective_rank": (heads, effective_rank(scores)),
-        "qk_energy_rank": (heads, energy_rank(scores)),
-        "ov_effective_rank": (heads, effective_rank(values)),
-        "ov_energy_rank": (heads, energy_rank(values)),
-        "score_correlation": (("head", "head2"), form_correlation(query, score_key)),
-        "value_correlation": (("head", "head2"), form_correlation(read, written)),
+        "qk_singular_value": (("head", "rank"), scores[0] / np.sqrt(d_k)),
+        "qk_effective_rank": (heads, effective_rank(scores[0])),
+        "qk_energy_rank": (heads, energy_rank(scores[0])),
+        "ov_effective_rank": (heads, effective_rank(values[0])),
+        "ov_energy_rank": (heads, energy_rank(values[0])),
+        "score_correlation": (("head", "head2"), correlations[0]),
+        "value_correlation": (("head", "head2"), form_correlation(read, written, still)[0]),
         "gain_folded": ((), np.array(layer.gain is not None)),
         "width": ((), np.array(d_k)),
         "passes": ((), np.array(layer.passes)),

@@ -1,20 +1,23 @@
 """What a layer's heads do with the inputs that it meets: keys, noise, contributions, ablations.
 
-Inputs are sequences (S, T, d) of the attention module. Every number is a mean over sequences or a
-function of such means, and its Monte Carlo standard error (MCSE) takes sequences as independent.
+Inputs are sequences (T, d) of the attention module, padding left out. Every number is a mean over
+sequences or a function of such means, and its Monte Carlo standard error (MCSE) takes sequences as
+independent.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from itertools import chain
 
 import numpy as np
 
 from sims.diversity import DEFINITIONS
 from sims.errors import InputError
 from sims.estimates import jackknife, mcse
-from sims.inspect.ablation import Calibration
-from sims.inspect.geometry import Arrays
+from sims.inspect.ablation import Calibration, Removal
+from sims.inspect.geometry import Arrays, mean_of_pairs
 from sims.inspect.layouts import Layer
 from sims.inspect.patterns import Rule, projections, weights
+from sims.inspect.profiles import k_profile, kq_profile
 
 FEWEST = 4
 """Sequences: two to calibrate on, two to ablate."""
@@ -28,89 +31,122 @@ ROUNDING = 1e-12
 """Variance of the output below this share of its mean square is rounding."""
 LOOK = 4.0
 """Heads are removed while the calibration error is below this multiple of the tolerance."""
+WEIGHTS = 2**23
+"""Attention weights in memory at a time, at most, unless a single query has more."""
 
 
-def checked(name: str, inputs: np.ndarray, layer: Layer) -> np.ndarray:
-    """Inputs of a layer, if they can carry the report.
+def sequences_of(
+    name: str, inputs: np.ndarray, mask: np.ndarray | None, layer: Layer
+) -> list[np.ndarray]:
+    """Sequences (T, d) of a layer's inputs without padding, if they can carry the report.
+
+    Args:
+        name: of the inputs, for errors.
+        inputs: (S, T, d).
+        mask: whether a token is none of padding, (S, T); every token without one.
+        layer: the heads that read them.
 
     Raises:
-        InputError: they are no finite numbers (S, T, d), or too few.
+        InputError: they are no finite numbers (S, T, d), or too few; the mask does not fit.
     """
     d, d_k = layer.matrices.key.shape[1:]
     if inputs.dtype.kind != "f" and inputs.dtype.name != "bfloat16":
         raise InputError(name, str(inputs.dtype), "floating-point numbers (sequence, token, d)")
     if inputs.ndim != 3 or inputs.shape[2] != d:
         raise InputError(name, inputs.shape, f"shape (sequence, token, {d})")
-    count, tokens = inputs.shape[:2]
-    if count < FEWEST:
-        raise InputError(f"{name}: sequences", count, f"at least {FEWEST}")
-    if count * tokens < PER_DIMENSION * d_k:
+    shown = np.ones(inputs.shape[:2], bool) if mask is None else mask
+    if shown.shape != inputs.shape[:2] or not np.isin(shown, (0, 1)).all():
+        got = f"{shown.dtype} of shape {shown.shape}"
+        raise InputError("attention_mask", got, f"0 and 1 of shape {inputs.shape[:2]}")
+    edges = np.diff(shown.astype(int), axis=1, prepend=0, append=0)
+    if ((edges > 0).sum(1) != 1).any():
+        raise InputError("attention_mask", "gaps", "one run of tokens a sequence, padding around")
+    sequences = [x[tokens] for x, tokens in zip(inputs, shown.astype(bool), strict=True)]
+    if len(sequences) < FEWEST:
+        raise InputError(f"{name}: sequences", len(sequences), f"at least {FEWEST}")
+    if (tokens := shown.sum()) < PER_DIMENSION * d_k:
         allowed = f"at least {PER_DIMENSION} for each of the {d_k} dimensions of a head"
-        raise InputError(f"{name}: tokens", count * tokens, allowed)
-    if not np.isfinite(inputs).all():
-        raise InputError(name, "NaN or infinity", "finite numbers, without padding")
-    return inputs
+        raise InputError(f"{name}: tokens", int(tokens), allowed)
+    if (shortest := min(map(len, sequences))) < 2:
+        raise InputError(f"{name}: tokens of a sequence", shortest, "at least 2")
+    if not all(np.isfinite(x).all() for x in sequences):
+        raise InputError(name, "NaN or infinity", "finite numbers; mark padding by attention_mask")
+    return sequences
 
 
-def measured(layer: Layer, inputs: np.ndarray, rule: Rule, tolerance: float) -> Arrays:
+def moments_of(sequences: Sequence[np.ndarray]) -> tuple[np.ndarray, np.ndarray]:
+    """Mean (d) and covariance (d, d) of the tokens of sequences."""
+    tokens, d = sum(map(len, sequences)), sequences[0].shape[1]
+    mean, second = np.zeros(d), np.zeros((d, d))
+    for x in (each.astype(float) for each in sequences):
+        mean += x.sum(0) / tokens
+        second += x.T @ x
+    second /= tokens
+    second -= np.outer(mean, mean)
+    return mean, second
+
+
+def measured(layer: Layer, sequences: Sequence[np.ndarray], rule: Rule, tolerance: float) -> Arrays:
     """Everything that is measured of a layer on its inputs, by name, with ``_mcse`` beside it.
 
     Args:
         layer: the heads.
-        inputs: (S, T, d), as :func:`checked` returns them.
+        sequences: (T, d) each, as :func:`sequences_of` returns them.
         rule: how scores become weights.
         tolerance: output error up to which heads count as redundant.
 
     Raises:
         InputError: sequences are longer than the model's window, or the output does not vary.
     """
-    if rule.window is not None and inputs.shape[1] > rule.window:
-        raise InputError("tokens", inputs.shape[1], f"at most the sliding window {rule.window}")
+    longest = max(map(len, sequences))
+    if rule.window is not None and longest > rule.window:
+        raise InputError("tokens", longest, f"at most the sliding window {rule.window}")
     heads, width, _ = layer.matrices.output.shape
     means: dict[str, list[np.ndarray]] = {}
     first, second = np.zeros(heads * width), np.zeros((heads * width, heads * width))
     calibration = Calibration(layer.matrices.output)
-    for place, x in enumerate(inputs):
+    for place, x in enumerate(sequences):
         query, key, value = projections(layer, x.astype(float), rule)
-        seen = weights(layer, query, key, rule)
-        outputs = _outputs(layer, seen, value)
+        summaries, outputs = _attention(layer, query, key, value, rule)
         moment = outputs.T @ outputs
         if place % 2 == 0:
             first += outputs.sum(0)
             second += moment
-        shares = seen.reshape(heads, -1)
         by_head = outputs.mean(0).reshape(heads, 1, width) @ layer.matrices.output
-        found = {
-            **_effective_keys(seen, rule.causal),
-            "typical_effective_keys": np.median(1 / (seen**2).sum(-1), axis=-1).mean(),
-            "noise": shares @ shares.T / len(x),
+        summaries |= {
             "first": by_head[:, 0],
             "second": calibration.written(moment) / len(x),
             "keys": key.swapaxes(-1, -2) @ key / len(x),
             "queries": _by_key_head(query, len(key)) / len(x),
         }
-        for name, values in found.items():
+        for name, values in summaries.items():
             means.setdefault(name, []).append(values)
     batches = {name: np.stack(values) for name, values in means.items()}
-    whole = calibration.written(second).sum()
-    calibration.finish(first, second, -(-len(inputs) // 2) * inputs.shape[1])
-    if not calibration.contributions.sum() > ROUNDING * whole:
+    square = calibration.written(second).sum()
+    calibration.finish(first, second, sum(map(len, sequences[::2])))
+    del second, moment
+    if not calibration.contributions.sum() > ROUNDING * square:
         raise InputError(layer.module, "an output without variance", "heads that have one")
     results: dict[str, Named] = {}
-    for name in ("effective_keys", "effective_keys_without_first", "effective_share"):
-        results[name] = ("head", "quantile"), batches[name].mean(0)
-        results[f"{name}_mcse"] = ("head", "quantile"), mcse(batches[name])
-    typical = batches["typical_effective_keys"]
-    results["typical_effective_keys"] = (), typical.mean(0)
-    results["typical_effective_keys_mcse"] = (), mcse(typical)
+    for name, dims in MEANS.items():
+        results[name] = dims, batches[name].mean(0)
+        results[f"{name}_mcse"] = dims, mcse(batches[name])
     for name, parts, covariance in COVARIANCES:
         for what, (dims, summary) in SUMMARIES.items():
             statistic = _composed(summary, covariance)
             results |= _estimated(f"{name}_{what}", dims, batches, parts, statistic)
-    for name, profile in (("kq_svd_error", _kq_profile), ("k_svd_error", _k_profile)):
-        dims, parts = ("key_head", "rank_kept"), ("keys", "queries")
-        results |= _estimated(name, dims, batches, parts, profile)
-    return results | _ablated(layer, inputs[1::2], rule, calibration, tolerance)
+    for name, profile in (("kq_svd_error", kq_profile), ("k_svd_error", k_profile)):
+        profiles = [
+            _estimated(
+                name, ("rank_kept",), {k: batches[k][:, h] for k in PROFILED}, PROFILED, profile
+            )
+            for h in range(len(layer.matrices.key))
+        ]
+        for key in profiles[0]:
+            stacked = np.stack([each[key][1] for each in profiles])
+            results[key] = ("key_head", "rank_kept"), stacked
+    del batches, means
+    return results | _ablated(layer, sequences[1::2], rule, calibration, tolerance)
 
 
 def _estimated(
@@ -125,28 +161,60 @@ def _composed(outer: Callable[[np.ndarray], np.ndarray], inner: Statistic) -> St
     return lambda means: outer(inner(means))
 
 
+def _blocks(layer: Layer, query: np.ndarray, key: np.ndarray, rule: Rule) -> Iterator[np.ndarray]:
+    """Attention weights (H, rows, T) of one block of queries after another."""
+    heads, tokens = query.shape[:2]
+    size = max(1, WEIGHTS // (heads * tokens))
+    for start in range(0, tokens, size):
+        yield weights(layer, query, key, rule, slice(start, start + size))
+
+
 def _outputs(layer: Layer, seen: np.ndarray, value: np.ndarray) -> np.ndarray:
-    """Outputs of all heads side by side, (T, H·d_v)."""
+    """Outputs of all heads side by side, (rows, H·d_v)."""
     by_head = seen @ value[layer.key_head]
     return np.asarray(by_head.swapaxes(0, 1).reshape(seen.shape[1], -1))
 
 
-def _effective_keys(seen: np.ndarray, causal: bool) -> dict[str, np.ndarray]:
-    """Quantiles over tokens of ``1/Σw²``, each (H, 3): all keys, without the first, as a share.
+def _attention(
+    layer: Layer, query: np.ndarray, key: np.ndarray, value: np.ndarray, rule: Rule
+) -> tuple[dict[str, np.ndarray], np.ndarray]:
+    """What the weights of a sequence come to, by name, and outputs (T, H·d_v).
 
-    The share is of the keys that a token may see.
+    Effective keys ``1/Σw²`` are quantiles over tokens, (H, 3): of all keys, without the first, and
+    as a share of the keys that a token may see. Noise is a mean over tokens of ``Σ_i w_hi w_gi``;
+    its correlation at a token is that over the geometric mean of ``Σ w_h²`` and ``Σ w_g²``.
     """
-    keys = 1 / (seen**2).sum(-1)
-    later = seen[:, 1:, 1:]
-    kept = later.sum(-1)
-    rest = kept**2 / np.maximum((later**2).sum(-1), np.finfo(float).tiny)
-    visible = np.arange(1, seen.shape[1] + 1) if causal else seen.shape[1]
-    named = {
+    heads, tokens = query.shape[:2]
+    tiny = np.finfo(float).tiny
+    parts = []
+    noise, correlation, logarithm = np.zeros((3, heads, heads))
+    for seen in _blocks(layer, query, key, rule):
+        by_token = seen.swapaxes(0, 1)
+        products = by_token @ by_token.swapaxes(-1, -2)
+        squares = np.diagonal(products, axis1=-2, axis2=-1).copy()
+        noise += products.sum(0)
+        products /= np.sqrt(squares)[:, :, None] * np.sqrt(squares)[:, None]
+        correlation += products.sum(0)
+        logarithm += np.log(np.maximum(products, tiny)).sum(0)
+        later = seen[..., 1:]
+        rest = later.sum(-1) ** 2 / np.maximum((later**2).sum(-1), tiny)
+        parts.append((_outputs(layer, seen, value), 1 / squares.T, rest))
+    outputs = np.concatenate([each for each, *_ in parts])
+    keys, rest = (np.concatenate([each[k] for each in parts], axis=1) for k in (1, 2))
+    visible = np.arange(1, tokens + 1) if rule.causal else tokens
+    effective = {
         "effective_keys": keys,
-        "effective_keys_without_first": rest,
+        "effective_keys_without_first": rest[:, 1:],
         "effective_share": keys / visible,
     }
-    return {name: np.quantile(v, QUANTILES, axis=-1).T for name, v in named.items()}
+    return {
+        **{name: np.quantile(v, QUANTILES, axis=-1).T for name, v in effective.items()},
+        "typical_effective_keys": np.median(keys, axis=-1).mean(),
+        "noise": noise / tokens,
+        "token_noise_correlation": correlation / tokens,
+        "token_log_noise_correlation": logarithm / tokens,
+        "token_noise_correlation_mean": mean_of_pairs(correlation / tokens),
+    }, outputs
 
 
 def _by_key_head(query: np.ndarray, keys: int) -> np.ndarray:
@@ -173,13 +241,26 @@ COVARIANCES: tuple[tuple[str, tuple[str, ...], Statistic], ...] = (
 """Covariances of heads: name, the means that they are made of, and how."""
 
 
+MEANS: dict[str, tuple[str, ...]] = {
+    "effective_keys": ("head", "quantile"),
+    "effective_keys_without_first": ("head", "quantile"),
+    "effective_share": ("head", "quantile"),
+    "typical_effective_keys": (),
+    "token_noise_correlation": ("head", "head2"),
+    "token_log_noise_correlation": ("head", "head2"),
+    "token_noise_correlation_mean": (),
+}
+"""Dimensions of what is a mean over sequences."""
+PROFILED = ("keys", "queries")
+"""Second moments that caches are compressed by."""
+
+
 def _correlation(covariance: np.ndarray) -> np.ndarray:
     """Correlations; 0 beside a head without variance."""
     variance = np.diagonal(covariance, axis1=-2, axis2=-1)
     scale = np.sqrt(np.where(variance > 0, variance, np.inf))
     r = covariance / scale[..., :, None] / scale[..., None, :]
-    own = np.eye(covariance.shape[-1], dtype=bool)
-    return np.where(own, 1.0, r)
+    return np.where(np.eye(covariance.shape[-1], dtype=bool), 1.0, r)
 
 
 def _indices(covariance: np.ndarray) -> np.ndarray:
@@ -204,57 +285,42 @@ SUMMARIES: dict[str, tuple[tuple[str, ...], Callable[[np.ndarray], np.ndarray]]]
 """Of a covariance of heads, by name: dimensions and function."""
 
 
-def _kq_profile(moments: Means) -> np.ndarray:
-    """KQ-SVD's error of each rank 0 … d_k − 1, as a share of the scores' squares.
-
-    ``Σ_{i>r} σ_i²/Σσ_i²`` with σ_i² the eigenvalues of Σ_QΣ_K; no rank-r cache has a smaller one.
-    """
-    values, vectors = np.linalg.eigh(moments["queries"])
-    root = vectors * np.sqrt(np.maximum(values, 0.0))[..., None, :]
-    squares = np.linalg.eigvalsh(root.swapaxes(-1, -2) @ moments["keys"] @ root)
-    return _tails(np.maximum(squares, 0.0))
-
-
-def _k_profile(moments: Means) -> np.ndarray:
-    """K-SVD's error of each rank, as :func:`_kq_profile`: keys kept in their principal subspace."""
-    values, vectors = np.linalg.eigh(moments["keys"])
-    seen = (vectors * (moments["queries"] @ vectors)).sum(-2)
-    return _tails(np.maximum(values, 0.0) * seen)
-
-
-def _tails(ascending: np.ndarray) -> np.ndarray:
-    """What is lost if all but the last r of these parts are, r = 0 … n − 1, as shares."""
-    total = ascending.sum(-1, keepdims=True)
-    return np.asarray(np.cumsum(ascending, -1)[..., ::-1] / np.where(total > 0, total, 1.0))
-
-
 def _ablated(
-    layer: Layer, inputs: np.ndarray, rule: Rule, calibration: Calibration, tolerance: float
+    layer: Layer,
+    sequences: Sequence[np.ndarray],
+    rule: Rule,
+    calibration: Calibration,
+    tolerance: float,
 ) -> dict[str, Named]:
     """Output errors of removals on held-out sequences, as shares of the output's variance."""
     heads = len(layer.matrices.query)
     if heads < 2:
         return {}
     order = calibration.removal_order(LOOK * tolerance)
-    everyone, pair = range(heads), calibration.alike
-    steps = [calibration.removal(order[: r + 1], everyone) for r in range(len(order))]
-    merged, pruned = (calibration.removal(pair[1:], kept) for kept in (pair, ()))
+    pair = calibration.alike
+    removals = (
+        (Removal(calibration, pair[::-1], 1), (1,)),
+        (Removal(calibration, pair[1:], 1), (1,)),
+        (
+            Removal(calibration, [*order, *sorted({*range(heads)} - {*order})], len(order)),
+            range(1, len(order) + 1),
+        ),
+    )
     flat = layer.matrices.output.reshape(-1, layer.matrices.output.shape[-1])
-    changes = [flat, merged, pruned, *steps]
     squares = []
-    for x in inputs:
+    for x in sequences:
         query, key, value = projections(layer, x.astype(float), rule)
-        off = _outputs(layer, weights(layer, query, key, rule), value) - calibration.mean
-        squares.append([float(((off @ change) ** 2).sum()) for change in changes])
+        blocks = _blocks(layer, query, key, rule)
+        outputs = np.concatenate([_outputs(layer, seen, value) for seen in blocks])
+        outputs -= calibration.mean
+        total = float(((outputs @ flat) ** 2).sum())
+        lost = (each.squares(outputs, counts) for each, counts in removals)
+        squares.append([total, *chain.from_iterable(lost)])
     batches = {"squares": np.array(squares)}
     errors = jackknife(batches, lambda m: m["squares"][..., 1:] / m["squares"][..., :1])
     mean, error = errors.mean(0), mcse(errors)
     padded = np.full((3, heads), np.nan)
-    padded[0, : len(order)], padded[1, : len(order)], padded[2, : len(order)] = (
-        order,
-        mean[2:],
-        error[2:],
-    )
+    padded[:, : len(order)] = order, mean[2:], error[2:]
     within = mean[2:] + 2 * error[2:] <= tolerance
     count = len(within) if within.all() else int(np.argmin(within))
     return {

@@ -108,14 +108,18 @@ def projections(layer: Layer, x: np.ndarray, rule: Rule) -> tuple[np.ndarray, ..
     return query, key, value
 
 
-def rotated(x: np.ndarray, base: float, share: float = 1.0) -> np.ndarray:
+def rotated(
+    x: np.ndarray, base: float, share: float = 1.0, positions: np.ndarray | None = None
+) -> np.ndarray:
     """Rotary embedding of heads (…, T, d_k): coordinates i and i + r/2 turn by ``t/base^{2i/r}``.
 
-    The first ``r = share·d_k`` coordinates turn; pairs are those of transformers' files.
+    The first ``r = share·d_k`` coordinates turn; pairs are those of transformers' files. Positions
+    t are 0 … T − 1, or an array that broadcasts to (…, T).
     """
     turned = int(share * x.shape[-1])
     half = turned // 2
-    angle = np.arange(x.shape[-2])[:, None] / base ** (np.arange(half) * 2 / turned)
+    place = np.arange(x.shape[-2]) if positions is None else positions
+    angle = place[..., None] / base ** (np.arange(half) * 2 / turned)
     first, second = x[..., :half], x[..., half:turned]
     cosine, sine = np.cos(angle), np.sin(angle)
     parts = first * cosine - second * sine, second * cosine + first * sine, x[..., turned:]
@@ -133,10 +137,13 @@ def slopes(heads: int) -> np.ndarray:
     return np.concatenate([first, between])
 
 
-def weights(layer: Layer, query: np.ndarray, key: np.ndarray, rule: Rule) -> np.ndarray:
-    """Attention weights (H, T, T) of queries (H, T, d_k) and keys (H_kv, T, d_k)."""
+def weights(
+    layer: Layer, query: np.ndarray, key: np.ndarray, rule: Rule, rows: slice = slice(None)
+) -> np.ndarray:
+    """Attention weights (H, rows, T) of queries (H, T, d_k) and keys (H_kv, T, d_k)."""
     tokens = query.shape[-2]
-    scores = query @ key[layer.key_head].swapaxes(-1, -2) / np.sqrt(query.shape[-1])
+    scores = query[:, rows] @ key[layer.key_head].swapaxes(-1, -2)
+    scores /= np.sqrt(query.shape[-1])
     if rule.linear:
-        scores += distance_bias(tokens, 1.0) * slopes(len(query))[:, None, None]
-    return softmax(scores, causal_mask(tokens) if rule.causal else None)
+        scores += distance_bias(tokens, 1.0)[rows] * slopes(len(query))[:, None, None]
+    return softmax(scores, causal_mask(tokens)[rows] if rule.causal else None)

@@ -1,4 +1,4 @@
-"""A model's report: what is found of every layer, in one labelled dataset, and in one sentence."""
+"""A model's report: every layer's numbers in one labelled dataset, and in one sentence."""
 
 import math
 import zipfile
@@ -12,10 +12,11 @@ from scipy.stats import norm
 
 from sims.diversity import DEFINITIONS
 from sims.errors import InputError, one_of
-from sims.inspect.geometry import geometry
+from sims.inspect.gaussian import covariance_root, on_gaussian_tokens
+from sims.inspect.geometry import DISTANCES, Arrays, geometry, mean_of_pairs
 from sims.inspect.layouts import Layer, layers
-from sims.inspect.measured import QUANTILES, checked, measured
-from sims.inspect.patterns import rule_of
+from sims.inspect.measured import QUANTILES, measured, moments_of, sequences_of
+from sims.inspect.patterns import Rule, rule_of
 from sims.inspect.reader import Model
 
 TOLERANCE = 0.01
@@ -24,6 +25,8 @@ FILE = "heads of a model"
 """What a report's file is sealed as."""
 LEVEL = 0.05
 """Chance, within a layer, that some pair of random subspaces counts as above the baseline."""
+MASK = "attention_mask"
+"""Name of the array that is 0 at padding."""
 CROSS = ("cross", "encoder_attn", "EncDecAttention")
 """In the names of modules whose keys come from other tokens than their queries."""
 
@@ -42,7 +45,8 @@ def inspect(
         model: a ``.safetensors`` file, its ``.index.json``, or a folder with either.
         config: config.json; by default the one beside the model, if there is one.
         activations: an npz file, or arrays: the name of an attention module, or the number of a
-            layer, to its inputs (sequence, token, d), unpadded.
+            layer, to its inputs (sequence, token, d) or their covariance matrix (d, d) about 0;
+            ``attention_mask`` (sequence, token) is 0 at padding.
         heads: H, where no config says it.
         attention: ``causal`` or ``full``, where no config says it.
         tolerance: output error up to which heads count as redundant, a share of variance.
@@ -54,21 +58,26 @@ def inspect(
         raise InputError("--tolerance", tolerance, "a share above 0 and below 1")
     rows: list[xr.Dataset] = []
     opened = Model(model, config)
-    given = None if activations is None else Inputs(activations)
-    rule = None if given is None else rule_of(opened.config, attention)
+    inputs = None if activations is None else Inputs(activations)
+    try:
+        rule = rule_of(opened.config, attention)
+    except InputError:
+        if inputs is not None:
+            raise
+        rule = None
     for layer in layers(opened, heads):
-        weights = _labelled(geometry(layer))
+        weights = _labelled(geometry(layer, rule))
         weights = weights.assign(_summary(weights) | {"module": layer.module})
-        for each in range(layer.passes if given else 1):
+        for each in range(layer.passes if inputs else 1):
             row = weights
-            if given is not None and rule is not None:
-                name = given.name(layer.module, len(rows), each if layer.passes > 1 else None)
+            if inputs is not None and rule is not None:
+                name = inputs.name(layer.module, len(rows), each if layer.passes > 1 else None)
                 if name is not None:
-                    found = _labelled(_measured(layer, given, name, rule, tolerance))
-                    row = weights.merge(found.assign(_measured_summary(found, tolerance)))
+                    seen = _labelled(_on_inputs(layer, inputs, name, rule, tolerance))
+                    row = weights.merge(seen.assign(_input_summary(seen, tolerance)))
             rows.append(row)
-    if given is not None:
-        given.check_used(opened.name)
+    if inputs is not None:
+        inputs.check_used(opened.name)
     data = xr.concat(
         rows, "layer", data_vars="all", coords="minimal", compat="override", join="outer"
     )
@@ -78,12 +87,18 @@ def inspect(
     return data
 
 
-def _measured(layer: Layer, given: "Inputs", name: str, rule: Any, tolerance: float) -> Any:
+def _on_inputs(layer: Layer, inputs: "Inputs", name: str, rule: Rule, tolerance: float) -> Arrays:
     if any(word in layer.module for word in CROSS):
         raise InputError(name, "cross-attention", "self-attention, whose inputs are the tokens")
-    inputs = checked(name, given.read(name), layer)
-    found = measured(layer, inputs, rule, tolerance)
-    return {**found, "sequences": ((), np.array(len(inputs)))}
+    values, d = inputs.read(name), layer.matrices.key.shape[1]
+    if values.ndim == 2:
+        return on_gaussian_tokens(layer, np.zeros(d), covariance_root(name, values, d))
+    mask = inputs.read(MASK) if MASK in inputs.arrays else None
+    sequences = sequences_of(name, values, mask, layer)
+    mean, covariance = moments_of(sequences)
+    gaussian = on_gaussian_tokens(layer, mean, covariance_root(name, covariance, d))
+    seen = measured(layer, sequences, rule, tolerance)
+    return {**gaussian, **seen, "sequences": ((), np.array(len(sequences)))}
 
 
 class Inputs:
@@ -96,10 +111,10 @@ class Inputs:
             InputError: the file is no npz.
         """
         self.source = "activations"
-        self._arrays: Mapping[str, np.ndarray]
-        self._used: set[str] = set()
+        self.arrays: Mapping[str, np.ndarray]
+        self._used = {MASK}
         if isinstance(source, Mapping):
-            self._arrays = source
+            self.arrays = source
             return
         self.source = str(source)
         try:
@@ -108,15 +123,16 @@ class Inputs:
             raise InputError(self.source, str(error)[:60], "an npz file") from None
         if not isinstance(opened, np.lib.npyio.NpzFile):
             raise InputError(self.source, "one array", "an npz file: layer name to inputs")
-        self._arrays = opened
+        self.arrays = opened
 
     def name(self, module: str, row: int, time: int | None) -> str | None:
         """Which array is of a row: its number, its module, or ``module#i`` of the i-th pass."""
-        own = module if time is None else f"{module}#{time}"
-        found = next((name for name in (str(row), own) if name in self._arrays), None)
-        if found is not None:
-            self._used.add(found)
-        return found
+        by_module = module if time is None else f"{module}#{time}"
+        for name in (str(row), by_module):
+            if name in self.arrays:
+                self._used.add(name)
+                return name
+        return None
 
     def read(self, name: str) -> np.ndarray:
         """One array.
@@ -125,21 +141,21 @@ class Inputs:
             InputError: it is damaged, or holds objects.
         """
         try:
-            return np.asarray(self._arrays[name])
+            return np.asarray(self.arrays[name])
         except (ValueError, EOFError, OSError, zipfile.BadZipFile, zipfile.error) as error:
             raise InputError(f"{self.source}: {name}", str(error)[:60], "an array") from None
 
     def check_used(self, model: str) -> None:
         """Raise InputError where an array is of no layer."""
-        for name in self._arrays:
+        for name in self.arrays:
             if name not in self._used:
                 raise InputError(f"{self.source}: {name}", "of no layer", f"modules of {model}")
 
 
 def _labelled(arrays: Any) -> xr.Dataset:
     data = xr.Dataset(arrays)
-    known = {"definition": list(DEFINITIONS), "quantile": list(QUANTILES)}
-    return data.assign_coords({d: known.get(str(d), np.arange(n)) for d, n in data.sizes.items()})
+    known = {"definition": DEFINITIONS, "quantile": QUANTILES, "distance": DISTANCES}
+    return data.assign_coords({d: list(known.get(str(d), range(n))) for d, n in data.sizes.items()})
 
 
 def _summary(weights: xr.Dataset) -> dict[str, float]:
@@ -147,30 +163,41 @@ def _summary(weights: xr.Dataset) -> dict[str, float]:
     kernel = weights.projection_kernel.values
     upper = kernel[np.triu_indices(len(kernel), 1)]
     limit = norm.isf(LEVEL / max(len(upper), 1)) * float(weights.overlap_baseline_sd)
-    found: dict[str, float] = {
+    numbers: dict[str, float] = {
         "heads": weights.sizes["head"],
         "key_heads": weights.sizes["key_head"],
         "pairs_above_baseline": int((upper - float(weights.overlap_baseline) > limit).sum()),
     }
     for name in ("index_key_heads", "index_query_heads"):
         for each in (name, f"{name}_baseline"):
-            found[f"{each}_mean"] = float(weights[each].sel(definition="mean"))
+            numbers[f"{each}_mean"] = float(weights[each].sel(definition="mean"))
     for name in ("qk_effective_rank", "ov_effective_rank"):
-        found[f"{name}_median"] = float(weights[name].median())
-    return found
+        numbers[f"{name}_median"] = float(weights[name].median())
+    numbers["score_correlation_mean"] = float(mean_of_pairs(weights.score_correlation.values))
+    if "distance" in weights.dims:
+        ranks = weights.qk_effective_rank_by_distance.median("head")
+        means = mean_of_pairs(weights.score_correlation_by_distance.values)
+        for name, values in (("qk_effective_rank", ranks), ("score_correlation", means)):
+            numbers |= {f"{name}_least": values.min(), f"{name}_most": values.max()}
+    return {name: float(value) for name, value in numbers.items()}
 
 
-def _measured_summary(found: xr.Dataset, tolerance: float) -> dict[str, float]:
-    """The same of what is measured: indices, and the ranks that keep scores to the tolerance."""
-    named = {
-        f"{part}_index_mean{end}": float(found[f"{part}_index{end}"].sel(definition="mean"))
+def _input_summary(seen: xr.Dataset, tolerance: float) -> dict[str, float]:
+    """The same of what inputs give: indices, and ranks that keep scores to the tolerance."""
+    numbers = {
+        f"{part}_index_mean{end}": float(seen[f"{part}_index{end}"].sel(definition="mean"))
         for part in ("noise", "contribution")
         for end in ("", "_mcse")
+        if f"{part}_index" in seen
     }
     for name in ("kq_svd", "k_svd"):
-        lost = found[f"{name}_error"] > tolerance
-        named[f"{name}_rank"] = float(lost.sum("rank_kept").median())
-    return named
+        if f"{name}_error" in seen:
+            lost = seen[f"{name}_error"] > tolerance
+            numbers[f"{name}_rank"] = float(lost.sum("rank_kept").median())
+    if "predicted_noise_correlation" in seen:
+        predicted = mean_of_pairs(seen.predicted_noise_correlation.values)
+        numbers["predicted_noise_correlation_mean"] = float(predicted)
+    return numbers
 
 
 def sentence(data: xr.Dataset) -> str:

@@ -68,7 +68,9 @@ def test_gains_are_folded_where_a_model_is_known_to_normalise_first(tmp_path):
             part[..., :D] -= centred * part[..., :D].mean(-1, keepdims=True)
         by_hand = inspect(write(tmp_path / "hand", LAYOUTS["llama"](*scaled, given[3]), CONFIG))
         same = ["module", "gain_folded"]
-        xr.testing.assert_allclose(folded.drop_vars(same), by_hand.drop_vars(same), atol=1e-7)
+        rotary = [name for name in folded.variables if name not in by_hand]
+        left = folded.drop_vars([*same, *rotary])
+        xr.testing.assert_allclose(left, by_hand.drop_vars(same), atol=1e-7)
         assert (folded.gain_folded.item(), by_hand.gain_folded.item()) == (True, False)
 
 

@@ -1,0 +1,131 @@
+"""What the weights of a layer come to on Gaussian tokens ``x ~ N(μ, Σ)``.
+
+Keys and queries are linear in the token, so that angles and score forms depend on Σ. With many
+keys, the label noise of two softmax heads at a query x has the correlation::
+
+    ρ_hg(x) = exp(−½ ‖Σ^{1/2}(M_h − M_g)ᵀx‖²),    E log ρ_hg = −½ tr((M_h − M_g)Σ(M_h − M_g)ᵀ E xxᵀ)
+
+Biases of queries count, those of keys drop out of softmax. Rotary positions are those of Δ = 0.
+"""
+
+import numpy as np
+from numpy.linalg import LinAlgError, cholesky, slogdet, solve
+
+from sims.errors import InputError
+from sims.inspect.geometry import (
+    Arrays,
+    form_correlation,
+    form_spectrum,
+    frames_of,
+    mean_of_pairs,
+    overlaps,
+    projection_kernel,
+)
+from sims.inspect.layouts import Layer
+from sims.inspect.profiles import k_profile, kq_profile
+
+ROUNDING = 1e-12
+"""Share of tr Σ that is added to its diagonal, so that a singular Σ has a root."""
+
+
+def covariance_root(name: str, covariance: np.ndarray, d: int) -> np.ndarray:
+    """The factor R of ``Σ = RᵀR``, (d, d).
+
+    Raises:
+        InputError: Σ is no covariance matrix (d, d) of floating-point numbers.
+    """
+    allowed = f"a positive semidefinite matrix ({d}, {d}) of floating-point numbers"
+    if covariance.dtype.kind != "f" or covariance.shape != (d, d):
+        raise InputError(name, f"{covariance.dtype} of shape {covariance.shape}", allowed)
+    matrix = covariance.astype(float)
+    ridge = ROUNDING * np.trace(matrix)
+    if not (ridge > 0 and np.abs(matrix - matrix.T).max() <= 1e-6 * np.abs(matrix).max()):
+        raise InputError(name, "a matrix that is not symmetric, finite and positive", allowed)
+    matrix[np.diag_indices(d)] += ridge
+    try:
+        return np.asarray(cholesky(matrix).T)
+    except LinAlgError:
+        raise InputError(name, "a matrix with a negative eigenvalue", allowed) from None
+
+
+def on_gaussian_tokens(layer: Layer, mean: np.ndarray, root: np.ndarray) -> Arrays:
+    """Angles, score forms, noise correlations and cache errors on Gaussian tokens, by name.
+
+    Heads that normalise keys and queries have the angles alone: their scores are not bilinear.
+
+    Args:
+        layer: the heads.
+        mean: μ of the tokens, (d).
+        root: R of their covariance RᵀR, (d, d).
+    """
+    group, width = layer.key_head, layer.matrices.key.shape[-1]
+    keys = root @ layer.matrices.key
+    cosines, kernel = _overlap(keys)
+    baseline = mean_of_pairs(_overlap(np.random.default_rng(0).normal(size=keys.shape), root)[1])
+    angles: Arrays = {
+        "input_principal_angle": (("key_head", "key_head2", "angle"), np.arccos(cosines)),
+        "input_projection_kernel": (("key_head", "key_head2"), kernel),
+        "input_overlap_baseline": ((), baseline),
+        "input_overlap_excess": ((), mean_of_pairs(kernel) - baseline),
+    }
+    if layer.norms is not None:
+        return angles
+    queries, still = root @ layer.matrices.query, np.eye(width)[None]
+    spectrum = form_spectrum(queries, keys[group], still)[0] / np.sqrt(width)
+    centre = mean @ layer.matrices.query + layer.biases[0]
+    expected, logarithm = noise_correlation(queries, keys, centre, group)
+    centres = (queries, centre), (keys, mean @ layer.matrices.key + layer.biases[1])
+    of_queries, of_keys = (w.mT @ w + c[:, :, None] * c[:, None] for w, c in centres)
+    moments = {
+        "queries": of_queries.reshape(len(keys), -1, width, width).sum(1),
+        "keys": of_keys,
+    }
+    pairs, ranks = ("head", "head2"), ("key_head", "rank_kept")
+    return {
+        **angles,
+        "input_qk_singular_value": (("head", "rank"), spectrum),
+        "input_score_correlation": (pairs, form_correlation(queries, keys[group], still)[0]),
+        "predicted_noise_correlation": (pairs, expected),
+        "predicted_log_noise_correlation": (pairs, logarithm),
+        "kq_svd_error": (ranks, kq_profile(moments)),
+        "k_svd_error": (ranks, k_profile(moments)),
+    }
+
+
+def _overlap(matrices: np.ndarray, root: np.ndarray | None = None) -> tuple[np.ndarray, np.ndarray]:
+    """Cosines of principal angles and projection kernel of the spans of matrices (H, d, d_k)."""
+    frames, ranks = frames_of(matrices if root is None else root @ matrices)
+    cosines = overlaps(frames)
+    return cosines, projection_kernel(cosines, ranks)
+
+
+def noise_correlation(
+    queries: np.ndarray, keys: np.ndarray, centre: np.ndarray, group: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
+    """``E ρ_hg`` and ``E log ρ_hg`` over Gaussian queries, (H, H) each.
+
+    With stacked queries ``(q_h, −q_g) ~ N(m, S)`` and keys of covariance C, and ``A = C/d_k``,
+    they are ``|I + AS|^{−1/2} exp(−½ mᵀ(I + AS)⁻¹Am)`` and ``−½(tr AS + mᵀAm)``.
+
+    Args:
+        queries: RW_Q, (H, d, d_k), of the tokens' covariance RᵀR.
+        keys: RW_K, (H_kv, d, d_k).
+        centre: mean of the queries, (H, d_k).
+        group: key head of each query head, (H,).
+    """
+    heads, _, width = queries.shape
+    expected, logarithm = np.ones((heads, heads)), np.zeros((heads, heads))
+    query_self, key_self = (each.mT @ each for each in (queries, keys))
+    for h in range(heads - 1):
+        query_pairs, key_pairs = queries[h].T @ queries, keys[group[h]].T @ keys
+        for g in range(h + 1, heads):
+            i, j = group[h], group[g]
+            s = [[query_self[h], -query_pairs[g]], [-query_pairs[g].T, query_self[g]]]
+            c = [[key_self[i], key_pairs[j]], [key_pairs[j].T, key_self[j]]]
+            m, a = np.concatenate([centre[h], -centre[g]]), np.block(c) / width
+            product = a @ np.block(s)
+            inside = np.eye(2 * width) + product
+            exponent = slogdet(inside)[1] + m @ solve(inside, a @ m)
+            expected[h, g] = expected[g, h] = np.exp(-exponent / 2)
+            logarithm[h, g] = logarithm[g, h] = -(np.trace(product) + m @ a @ m) / 2
+    return expected, logarithm
