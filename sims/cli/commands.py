@@ -167,8 +167,11 @@ def inspect(
     ],
     config: Annotated[str | None, Option(help="config.json; default: the one beside it")] = None,
     activations: Annotated[
-        str | None,
-        Option(help="npz: attention module, or number of a layer, to inputs (sequence, token, d)"),
+        list[str] | None,
+        Option(
+            help="npz: attention module, or number of a layer, to inputs (sequence, token, d) or "
+            "their covariance (d, d); a second one is for --compare"
+        ),
     ] = None,
     heads: Annotated[int | None, Option(help="their number, where no config says it")] = None,
     attention: Annotated[str | None, Option(help="causal or full, where no config says it")] = None,
@@ -194,8 +197,9 @@ def inspect(
     """
     from sims.cli import inspect
 
-    options = config, activations, heads, attention, tolerance, compare, output
-    if not inspect.run(models, *options, fail_above or [], json):
+    rules = {"heads": heads, "attention": attention, "tolerance": tolerance}
+    files = config, activations or [], compare, output
+    if not inspect.run(models, *files, rules, fail_above or [], json):
         raise Exit(1)
 
 

@@ -14,6 +14,7 @@ from sims.cli.options import writable
 from sims.errors import InputError
 from sims.files import digest
 from sims.inspect import as_json, exceeded, inspect, scalars, stack
+from sims.inspect.geometry import DISTANCES
 from sims.inspect.report import FILE
 from sims.study.results import read, write
 
@@ -30,17 +31,40 @@ WEIGHTS = {
     "ov_effective_rank_median": "OV rank",
 }
 """Columns of what weights say: number to title."""
-MEASURED = {
-    "typical_effective_keys": "effective keys",
-    "noise_kept": "noise kept",
-    "contribution_kept": "output kept",
-    "merge_error": "merged",
-    "prune_error": "pruned",
-    "redundant_heads": "redundant",
+ROTARY = {
+    "qk_effective_rank_median": "QK rank at 0",
+    "qk_effective_rank_least": "least",
+    "qk_effective_rank_most": "most",
+    "score_correlation_mean": "score correlation at 0",
+    "score_correlation_least": "least",
+    "score_correlation_most": "most",
+}
+"""Columns of score forms over the distances of rotary positions."""
+INPUTS = {
+    "input_overlap_excess": "overlap − random",
+    "predicted_noise_correlation_mean": "predicted noise correlation",
     "kq_svd_rank": "KQ-SVD",
     "k_svd_rank": "K-SVD",
 }
+"""Columns of what weights and the covariance of tokens say."""
+MEASURED = {
+    "typical_effective_keys": "effective keys",
+    "noise_kept": "noise kept",
+    "token_noise_correlation_mean": "noise correlation",
+    "contribution_kept": "output kept",
+    "alike": "alike",
+    "merge_error": "merged",
+    "prune_error": "pruned",
+    "redundant_heads": "redundant",
+}
 """Columns of what is measured."""
+TABLES = (
+    ("", WEIGHTS),
+    (f"Rotary positions, distances 0 to {DISTANCES[-1]}:", ROTARY),
+    ("By the covariance of tokens:", INPUTS),
+    ("Measured (in parentheses: standard error over sequences, of the last digit):", MEASURED),
+)
+"""What is printed above each table, and its columns."""
 COMPARED = (
     "overlap_excess",
     "index_query_heads_mean",
@@ -56,12 +80,10 @@ COMPARED = (
 def run(
     models: Sequence[str],
     config: str | None,
-    activations: str | None,
-    heads: int | None,
-    attention: str | None,
-    tolerance: float,
+    activations: Sequence[str],
     compare: str | None,
     output: Path | None,
+    rules: dict[str, Any],
     fail_above: Sequence[str],
     as_text: bool,
 ) -> bool:
@@ -76,11 +98,15 @@ def run(
     if len(models) > 1 and (output is None or activations or compare):
         allowed = "several models with --output, without --activations and --compare"
         raise InputError("MODEL", f"{len(models)} models", allowed)
-    rules: dict[str, Any] = {"heads": heads, "attention": attention, "tolerance": tolerance}
-    reports = {name: inspect(name, config, activations, **rules) for name in models}
+    compared = compare is not None and not compare.endswith(".nc")
+    if len(activations) > 1 + compared:
+        allowed = "one file, and a second with --compare MODEL"
+        raise InputError("--activations", f"{len(activations)} files", allowed)
+    inputs = [*activations, None, None]
+    reports = {name: inspect(name, config, inputs[0], **rules) for name in models}
     data = reports[models[0]]
     lines = [line for report in reports.values() for line in exceeded(report, limits)]
-    rival = None if compare is None else _rival_report(compare, data, rules)
+    rival = None if compare is None else _rival_report(compare, inputs[1], data, rules)
     if output is not None:
         _write(reports, output)
     if as_text:
@@ -106,9 +132,12 @@ def _limit(text: str) -> tuple[str, float]:
         raise InputError("--fail-above", text, "NAME=NUMBER, such as redundant_share=0.2") from None
 
 
-def _rival_report(path: str, data: xr.Dataset, rules: dict[str, Any]) -> xr.Dataset:
+def _rival_report(
+    path: str, activations: str | None, data: xr.Dataset, rules: dict[str, Any]
+) -> xr.Dataset:
     """The report to compare with: of a file that ``--output`` wrote, or of another model."""
-    rival = read(path, FILE) if path.endswith(".nc") else inspect(path, **rules)
+    written = path.endswith(".nc")
+    rival = read(path, FILE) if written else inspect(path, None, activations, **rules)
     if rival.sizes.get("layer") != data.sizes["layer"] or "checkpoint" in rival.dims:
         raise InputError("--compare", path, f"a model of {data.sizes['layer']} layers")
     return rival
@@ -127,33 +156,23 @@ def _write(reports: dict[str, xr.Dataset], output: Path) -> None:
 
 
 def _print(data: xr.Dataset) -> None:
-    for columns in (WEIGHTS, MEASURED):
-        known = scalars(data)
-        shown = {name: title for name, title in columns.items() if name in known}
-        if len(shown) < len(columns):
-            continue
-        rows = [
-            (str(layer), *(_cell(known, name, layer) for name in shown))
-            for layer in data.layer.values
-        ]
-        if columns is MEASURED:
-            pairs = data.alike.values
-            rows = [(*row[:4], _pair(pairs[k]), *row[4:]) for k, row in enumerate(rows)]
-            titles = list(shown.values())
-            print_table(("layer", *titles[:3], "alike", *titles[3:]), rows, numbers=True)
-            print("In parentheses: Monte Carlo standard error over sequences, of the last digit.")
-        else:
-            print_table(("layer", *shown.values()), rows, numbers=True)
-
-
-def _pair(pair: np.ndarray) -> str:
-    return "–" if np.isnan(pair).any() else "{:.0f}, {:.0f}".format(*pair)
+    known = scalars(data) | ({"alike": data.alike.values} if "alike" in data else {})
+    for title, columns in TABLES:
+        if columns.keys() <= known.keys():
+            rows = [
+                [f"{k}", *(_cell(known, name, k) for name in columns)] for k in data.layer.values
+            ]
+            if title:
+                print(title)
+            print_table(("layer", *columns.values()), rows, numbers=True)
 
 
 def _cell(known: dict[str, np.ndarray], name: str, layer: int) -> str:
     value = known[name][layer]
-    if np.isnan(value):
+    if np.isnan(value).any():
         return "–"
+    if name == "alike":
+        return "{:.0f}, {:.0f}".format(*value)
     return _with_error(value, known.get(f"{name}_mcse", np.zeros(len(known[name])))[layer])
 
 

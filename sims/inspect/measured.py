@@ -142,9 +142,9 @@ def measured(layer: Layer, sequences: Sequence[np.ndarray], rule: Rule, toleranc
             )
             for h in range(len(layer.matrices.key))
         ]
-        for key in profiles[0]:
-            stacked = np.stack([each[key][1] for each in profiles])
-            results[key] = ("key_head", "rank_kept"), stacked
+        for part in profiles[0]:
+            stacked = np.stack([each[part][1] for each in profiles])
+            results[part] = ("key_head", "rank_kept"), stacked
     del batches, means
     return results | _ablated(layer, sequences[1::2], rule, calibration, tolerance)
 

@@ -37,7 +37,7 @@ class Model:
         Raises:
             InputError: the path holds no model in this format, or its config is no JSON object.
         """
-        path = _found(Path(path))
+        path = _model_file(Path(path))
         self.name = f"{path.absolute().parent.name}/{path.name}"
         self._stored: dict[str, tuple[Path, str]] = {}
         self.shapes: dict[str, tuple[int, ...]] = {}
@@ -49,7 +49,7 @@ class Model:
                     self.shapes[name] = tuple(stored.get_shape())
         beside = path.parent / "config.json"
         given = config if config is not None else beside if beside.is_file() else None
-        self.config = {} if given is None else _object(Path(given))
+        self.config = {} if given is None else _with_defaults(_object(Path(given)))
 
     def read(self, name: str, shape: tuple[int, ...] | None = None) -> np.ndarray:
         """A tensor as float64.
@@ -82,13 +82,14 @@ class Model:
         Raises:
             InputError: neither says it, or they disagree.
         """
-        found = count(self.config, HEADS)
-        decoder = self.config.get("decoder_attention_heads", found)
-        if given is None and found is not None and decoder != found:
-            raise InputError("config", f"{found} and {decoder} heads", "one number, by --heads")
-        if given is not None and found is not None and given != found:
-            raise InputError("--heads", given, f"{found}, as config.json says, or no config")
-        heads = given if given is not None else found
+        documented = count(self.config, HEADS)
+        decoder = self.config.get("decoder_attention_heads", documented)
+        if given is None and documented is not None and decoder != documented:
+            got = f"{documented} and {decoder} heads"
+            raise InputError("config", got, "one number, by --heads")
+        if given is not None and documented is not None and given != documented:
+            raise InputError("--heads", given, f"{documented}, as config.json says, or no config")
+        heads = given if given is not None else documented
         if heads is None:
             allowed = f"config.json with {' or '.join(HEADS)}, or --heads N: no tensor says it"
             raise InputError("number of heads", None, allowed)
@@ -119,7 +120,18 @@ def count(config: Mapping[str, Any], keys: tuple[str, ...]) -> int | None:
     return None
 
 
-def _found(path: Path) -> Path:
+def _with_defaults(config: dict[str, Any]) -> dict[str, Any]:
+    """A config with the defaults of its class in transformers, where that is installed."""
+    try:
+        from transformers import CONFIG_MAPPING  # type: ignore[import-not-found]
+
+        defaults = CONFIG_MAPPING[config.get("model_type")].from_dict(config).to_dict()
+    except Exception:  # not installed, no such class, or a config that the class refuses
+        return config
+    return defaults | config
+
+
+def _model_file(path: Path) -> Path:
     """The file that stands for a model: the path, or a folder's single or sharded one."""
     if path.is_dir():
         for name in ("model.safetensors", f"model.safetensors{INDEX}"):

@@ -95,10 +95,10 @@ def _on_inputs(layer: Layer, inputs: "Inputs", name: str, rule: Rule, tolerance:
         return on_gaussian_tokens(layer, np.zeros(d), covariance_root(name, values, d))
     mask = inputs.read(MASK) if MASK in inputs.arrays else None
     sequences = sequences_of(name, values, mask, layer)
-    mean, covariance = moments_of(sequences)
-    gaussian = on_gaussian_tokens(layer, mean, covariance_root(name, covariance, d))
     seen = measured(layer, sequences, rule, tolerance)
-    return {**gaussian, **seen, "sequences": ((), np.array(len(sequences)))}
+    mean, covariance = moments_of(sequences)
+    predicted = on_gaussian_tokens(layer, mean, covariance_root(name, covariance, d))
+    return {**predicted, **seen, "sequences": ((), np.array(len(sequences)))}
 
 
 class Inputs:

@@ -88,6 +88,7 @@ NAN[0, 0] = np.nan
 X = inputs()
 HOLE = np.where(np.arange(D) == 3, np.inf, X)
 FEW = {"0": inputs(4, 3)}
+MASK, FIRST = np.ones((12, 20)), (np.arange(20) < 1).astype(float)
 
 ROWS = {
     # the file
@@ -159,9 +160,33 @@ ROWS = {
     # activations
     "too few tokens": (*used(given(FEW)), "0: tokens: got 12; allowed: at least 10 for each of"),
     "too few sequences": (*used(given({"0": X[:3]})), "0: sequences: got 3; allowed: at least 4"),
-    "padding": (*used(given({"0": HOLE})), "finite numbers, without padding"),
+    "padding": (*used(given({"0": HOLE})), "finite numbers; mark padding by attention_mask"),
+    "mask of another shape": (
+        *used(given({"0": X, "attention_mask": MASK[:, 1:]})),
+        "attention_mask: got 'float64 of shape (12, 19)'; allowed: 0 and 1 of shape (12, 20)",
+    ),
+    "mask of scores": (*used(given({"0": X, "attention_mask": -MASK})), "allowed: 0 and 1 of"),
+    "mask with gaps": (
+        *used(given({"0": X, "attention_mask": np.where(np.arange(20) % 9, MASK, 0)})),
+        "attention_mask: got 'gaps'",
+    ),
+    "single tokens": (
+        *used(given({"0": X, "attention_mask": np.where(np.arange(12)[:, None] < 1, FIRST, MASK)})),
+        "0: tokens of a sequence: got 1; allowed: at least 2",
+    ),
+    "covariance of another width": (*used(given({"0": np.eye(5)})), "semidefinite matrix (24, 24)"),
+    "covariance of whole numbers": (*used(given({"0": np.eye(D, dtype=int)})), "got 'int64 of"),
+    "no covariance": (*used(given({"0": TENSORS[Q]})), "not symmetric, finite and positive"),
+    "negative covariance": (
+        *used(given({"0": np.diag(np.arange(D) - 1.0)})),
+        "got 'a matrix with a negative eigenvalue'",
+    ),
+    "two activations": (
+        *used(given({"0": X}), "--activations", "y.npz"),
+        "--activations: got '2 files'; allowed: one file, and a second with --compare MODEL",
+    ),
     "other width": (*used(given({"0": X[..., :5]})), "allowed: shape (sequence, token, 24)"),
-    "one sequence": (*used(given({"0": X[0]})), "allowed: shape (sequence, token, 24)"),
+    "one sequence": (*used(given({"0": X[0]})), "semidefinite matrix (24, 24)"),
     "token ids": (*used(given({"0": X.astype(int)})), "allowed: floating-point numbers"),
     "objects": (*used(given({"0": np.array([{}])})), "Object arrays cannot be loaded"),
     "another layer": (*used(given({"0": X, "7": X})), "x.npz: 7: got 'of no layer'"),

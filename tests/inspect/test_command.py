@@ -1,11 +1,16 @@
 """``sims inspect``: what is printed, written, compared and refused by a limit."""
 
 import json
+import re
+import sys
+from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 import xarray as xr
 
+from sims.errors import InputError
 from sims.inspect import inspect, scalars
 from sims.study.results import read
 from tests.cli.small import run
@@ -34,7 +39,7 @@ def test_what_is_printed_is_what_is_written(folder, capsys):
     assert printed.splitlines()[-2:] == [data.attrs["sentence"], "out/a.nc"]
     assert "layer 1 without activations" in data.attrs["sentence"]
     assert sorted(p.suffix for p in folder.glob("out/*")) == [".nc", ".pdf", ".png", ".svg"]
-    row = [line for line in printed.splitlines() if line.startswith(" 0 ")][1].split()
+    row = [line for line in printed.splitlines() if line.startswith(" 0 ")][-1].split()
     kept, error = data.noise_kept.values[0], data.noise_kept_mcse.values[0]
     shown, digit = row[2].rstrip(")").split("(")
     assert float(shown) == pytest.approx(kept, abs=error)
@@ -57,6 +62,37 @@ def test_a_model_beside_another_and_beside_a_written_report(folder, capsys):
         assert "b/model.safetensors less a/model.safetensors" in printed
         for change in two - one:
             assert f"{change:+.3g}" in printed
+
+
+def test_each_model_of_a_comparison_has_its_activations(folder, capsys):
+    np.savez("y.npz", **{"0": inputs(seed=3) / 3, "attention_mask": np.ones((12, 20))})
+    one, two = (inspect(m, activations=f"{x}.npz").noise_kept.values[0] for m, x in ("ax", "by"))
+    given = "--activations", "x.npz", "--compare", "b", "--activations", "y.npz"
+    assert run("inspect", "a", *given) == 0
+    changes = re.findall(r"([+-][0-9.]+)\(", capsys.readouterr().out)
+    assert any(float(change) == pytest.approx(two - one, abs=0.006) for change in changes)
+
+
+def test_a_config_class_of_transformers_fills_what_a_config_leaves_out(folder, monkeypatch):
+    """Where it is installed; a class that refuses the config is as none."""
+
+    class Config(dict):
+        @classmethod
+        def from_dict(cls, config):
+            assert config["model_type"] == "bert"
+            return cls(num_attention_heads=2, num_key_value_heads=None)
+
+        def to_dict(self):
+            return self
+
+    package = SimpleNamespace(CONFIG_MAPPING={"bert": Config})
+    monkeypatch.setitem(sys.modules, "transformers", package)
+    assert set(inspect("a").heads.values) == {H}  # as config.json says
+    Path("a/config.json").write_text('{"model_type": "bert"}')
+    assert set(inspect("a").heads.values) == {2}
+    package.CONFIG_MAPPING.clear()
+    with pytest.raises(InputError, match="number of heads"):
+        inspect("a")
 
 
 def test_a_number_above_its_limit_ends_in_exit_code_1(folder, capsys):
