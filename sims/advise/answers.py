@@ -37,13 +37,13 @@ class Rests:
 
 def rests_on(kind: str) -> list[Rests]:
     """The questions that advice of a kind (``data``, ``n``, ``context``) rests on."""
-    published = {one.id: one for one in read_run(place("results/published"))}
+    published = {answer.id: answer for answer in read_run(place("results/published"))}
     return [_rests(name, id, published) for name, id in QUESTIONS[kind]]
 
 
 def _rests(name: str, id: str, published: dict) -> Rests:
-    if (one := published.get(id)) is not None:
-        return Rests(name, id, one.question, f"{spoken(one)}: {headline(one)}")
+    if (answer := published.get(id)) is not None:
+        return Rests(name, id, answer.question, f"{spoken(answer)}: {headline(answer)}")
     file = place("experiments") / name / "experiment.yaml"
     asked = read_yaml(file)["questions"] if file.is_file() else []
     text = next((str(q["question"]) for q in asked if q["id"] == id), id)

@@ -31,20 +31,20 @@ def baselines(
     x, y, groups = data.features, data.outputs, data.groups
     counts = [k for k in (1, 2, 5, 10, 20, 50) if k < len(choosers) // 2]
     inner = GroupKFold(min(5, len(np.unique(groups[choosers]))))
-    near = GridSearchCV(KNeighborsRegressor(), {"n_neighbors": counts}, cv=inner)
-    near.fit(x[choosers], y[choosers], groups=groups[choosers])
+    search = GridSearchCV(KNeighborsRegressor(), {"n_neighbors": counts}, cv=inner)
+    search.fit(x[choosers], y[choosers], groups=groups[choosers])
     kernel = ConstantKernel() * RBF(np.full(x.shape[1], x.shape[1] ** 0.5)) + WhiteKernel(0.3)
     process = GaussianProcessRegressor(kernel, normalize_y=True, random_state=seed)
     rng = np.random.default_rng([seed, 4])
     models: dict[str, Any] = {
-        f"nearest neighbours, k = {near.best_params_['n_neighbors']}": near.best_estimator_,
+        f"nearest neighbours, k = {search.best_params_['n_neighbors']}": search.best_estimator_,
         "ridge": RidgeCV(np.geomspace(1e-2, 1e4, 13)),
         "mean of the outputs": DummyRegressor(),
         f"Gaussian process, {min(GAUSSIAN_PROCESS, len(x) * (FOLDS - 1) // FOLDS)} rows": process,
     }
     reports = np.zeros(len(x), bool)
     reports[reporters] = True
-    made = {name: np.zeros((len(x), y.shape[1])) for name in models}
+    predictions = {name: np.zeros((len(x), y.shape[1])) for name in models}
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
         part = rng.permutation(choosers)[:GAUSSIAN_PROCESS]
@@ -55,7 +55,9 @@ def baselines(
             if not len(test):
                 continue
             for name, model in models.items():
-                few = train if model is not process else rng.permutation(train)[:GAUSSIAN_PROCESS]
-                model.fit(x[few], y[few])
-                made[name][test] = model.predict(x[test]).reshape(len(test), -1)
-    return {name: ((one - y) ** 2).mean(1)[reporters] for name, one in made.items()}
+                rows = train if model is not process else rng.permutation(train)[:GAUSSIAN_PROCESS]
+                model.fit(x[rows], y[rows])
+                predictions[name][test] = model.predict(x[test]).reshape(len(test), -1)
+    return {
+        name: ((predicted - y) ** 2).mean(1)[reporters] for name, predicted in predictions.items()
+    }

@@ -58,7 +58,7 @@ class ContextAdvice:
     leading: xr.Dataset
     repair: str
 
-    def said(self) -> list[str]:
+    def sentences(self) -> list[str]:
         """The advice in sentences."""
         log = np.log(self.short) / np.log(self.long)
 
@@ -97,9 +97,9 @@ def read_context(text: str) -> tuple[int, int]:
     Raises:
         InputError: it is not two numbers, the second larger, from 16 to 2⁴⁰.
     """
-    found = re.fullmatch(r"(\d{1,13})([km]?):(\d{1,13})([km]?)", text.strip().lower())
-    if found:
-        short, long = (int(found[i]) * SUFFIXES[found[i + 1]] for i in (1, 3))
+    match = re.fullmatch(r"(\d{1,13})([km]?):(\d{1,13})([km]?)", text.strip().lower())
+    if match:
+        short, long = (int(match[i]) * SUFFIXES[match[i + 1]] for i in (1, 3))
         if 16 <= short < long <= MOST:
             return short, long
     raise InputError("--context", text, "SHORT:LONG, such as 4k:128k, 16 to 2^40, SHORT < LONG")
@@ -136,8 +136,8 @@ def advise_context(
         },
         {"rule": list(NAMES), "dimension": list(DIMENSIONS), "smoothness": list(SMOOTHNESS)},
     )
-    kept = first["against"].where(first["in_range"] >= HALF)
-    wins = (kept == kept.min("rule")).sum(("width", "smoothness")).values
+    covered = first["against"].where(first["in_range"] >= HALF)
+    wins = (covered == covered.min("rule")).sum(("width", "smoothness")).values
     repair = NAMES[int(wins.argmax())] if wins.any() else ""
     return ContextAdvice(short, long, rule, first, leading, repair)
 
@@ -162,10 +162,10 @@ def leading_order(dimension: int, smoothness: float, ratio: float, log: float) -
 
 def _first_order(width: int, short: int, long: int, noise: float) -> xr.Dataset:
     """Costs in that dimension, (smoothness, rule)."""
-    made = tables(_problems(width), RADII[width])
-    costs, best, known = [], [], []
+    tabulated = tables(_problems(width), RADII[width])
+    costs, best, covered = [], [], []
     for name in NAMES:
-        errors = made[name.split(",")[0]].errors(
+        errors = tabulated[name.split(",")[0]].errors(
             np.array([short, long]), TEMPERATURES[:, None], noise
         )
         mse, keys = errors.mse[0], errors.n_eff  # (task, temperature, context)
@@ -177,25 +177,25 @@ def _first_order(width: int, short: int, long: int, noise: float) -> xr.Dataset:
         rows, last = np.arange(len(mse)), len(TEMPERATURES) - 1
         inside = ((place > 0) & (place < last)).all(1) & (moved >= 0)
         moved = moved.clip(0)
-        kept, least = mse[rows, moved, 1], mse[rows, place[:, 1], 1]
-        few = np.minimum.reduce(
+        at_kept, least = mse[rows, moved, 1], mse[rows, place[:, 1], 1]
+        fewest = np.minimum.reduce(
             [keys[rows, moved, 1], *(keys[rows, place[:, k], k] for k in (0, 1))]
         )
-        costs.append(np.where(inside, kept, np.nan))
+        costs.append(np.where(inside, at_kept, np.nan))
         best.append(np.where(inside, least, np.nan))
-        known.append(inside & np.isfinite(kept) & (few >= FEW_KEYS))
+        covered.append(inside & np.isfinite(at_kept) & (fewest >= FEW_KEYS))
 
     def split(values: list[np.ndarray]) -> np.ndarray:
         return np.stack(values, -1).reshape(len(SMOOTHNESS), TASKS, len(NAMES))
 
-    kept, least = split(costs), split(best)
-    cost = kept / least
-    against = kept / np.nan_to_num(least, nan=np.inf).min(axis=2, keepdims=True)
+    at_kept, least = split(costs), split(best)
+    cost = at_kept / least
+    against = at_kept / np.nan_to_num(least, nan=np.inf).min(axis=2, keepdims=True)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", RuntimeWarning)  # cells without a target are NaN
         values = {"cost": np.nanmedian(cost, axis=1), "against": np.nanmedian(against, axis=1)}
-    values["in_range"] = split(known).mean(axis=1)
-    return xr.Dataset({name: (("smoothness", "rule"), one) for name, one in values.items()})
+    values["in_range"] = split(covered).mean(axis=1)
+    return xr.Dataset({name: (("smoothness", "rule"), value) for name, value in values.items()})
 
 
 def _problems(width: int) -> Problems:

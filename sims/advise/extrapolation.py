@@ -38,7 +38,7 @@ class Curve:
     interval: tuple[float, float]
     exponent: float
 
-    def said(self) -> list[str]:
+    def sentences(self) -> list[str]:
         """The curve in a sentence."""
         low, high = self.interval
         now, then = self.errors[-1], self.extrapolated
@@ -60,24 +60,24 @@ def learning_curve(search: "Search", best: "Setting", frames: np.ndarray) -> Cur
     rng, losses, sizes = np.random.default_rng([search.seed, 6]), [], []
     grid = search.grid(best.width)[best.rule]
     middle = int(np.abs(grid - best.temperature).argmin())
-    at = {best.rule: grid[max(middle - 2, 0) : middle + 3]}
+    grids = {best.rule: grid[max(middle - 2, 0) : middle + 3]}
     for size in np.unique((SHARES * count).astype(int)):
         if size < FEWEST:
             continue
-        every = []
+        losses_of_draws = []
         for _ in range(1 if size == count else REPEATS):
             keys = search.subset(rng, size, replace=False)
-            predicted = search.predictions(rows, frames, at, keys)[best.rule].mean(1)
-            every.append(search.losses(rows, predicted))
-        mean = np.mean(every, axis=0)
+            predicted = search.predictions(rows, frames, grids, keys)[best.rule].mean(1)
+            losses_of_draws.append(search.losses(rows, predicted))
+        mean = np.mean(losses_of_draws, axis=0)
         losses.append(mean[mean.mean(1).argmin()])
         sizes.append(int(size))
     table, n = np.array(losses), np.array(sizes, float)
     beyond = BEYOND * sizes[-1]
     value, exponent = extrapolated(n, table.mean(1), beyond)
     codes = np.unique(groups[rows], return_inverse=True)[1]
-    own = np.bincount(codes) > 0
-    weights = rng.multinomial(len(own), own / len(own), DRAWS)
+    present = np.bincount(codes) > 0
+    weights = rng.multinomial(len(present), present / len(present), DRAWS)
     draws = [extrapolated(n, table @ w[codes] / w[codes].sum(), beyond)[0] for w in weights]
     low, high = np.quantile(draws, [0.025, 0.975])
     interval = min(float(low), value), max(float(high), value)
@@ -89,6 +89,6 @@ def extrapolated(n: np.ndarray, errors: np.ndarray, beyond: float) -> tuple[floa
     fits = []
     for b in EXPONENTS:
         columns = np.stack([np.ones_like(n), (n / n[-1]) ** -b], axis=1) / errors[:, None]
-        (e, a), rest = nnls(columns, np.ones_like(n))
-        fits.append((rest, float(e + a * (beyond / n[-1]) ** -b), float(b)))
+        (e, a), residual = nnls(columns, np.ones_like(n))
+        fits.append((residual, float(e + a * (beyond / n[-1]) ** -b), float(b)))
     return min(fits)[1:]

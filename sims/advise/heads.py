@@ -60,12 +60,12 @@ def head_predictions(
     squared -= squared.min(axis=1, keepdims=True)
     dot[barred] = -np.inf
     dot -= dot.max(axis=1, keepdims=True)
-    made, order = {}, None
-    for rule, every in temperatures.items():
+    predictions, order = {}, None
+    for rule, grid in temperatures.items():
         rows = []
         if rule in POWERS and order is None:
             order = Sorted(squared)
-        for s in every:
+        for s in grid:
             if rule in POWERS:
                 assert order is not None
                 gap = np.maximum(order.squared_radius(float(s), POWERS[rule])[:, None] - squared, 0)
@@ -73,8 +73,8 @@ def head_predictions(
             else:
                 weights = np.exp(-squared / (2 * s) if rule == "gaussian" else dot / s)
             rows.append(weights @ outputs / weights.sum(axis=1, keepdims=True))
-        made[rule] = np.stack(rows)
-    return made
+        predictions[rule] = np.stack(rows)
+    return predictions
 
 
 class Sorted:
@@ -86,8 +86,8 @@ class Sorted:
 
     def __init__(self, squared: np.ndarray) -> None:
         self.ordered = np.sort(squared, axis=1)
-        known = np.where(np.isfinite(self.ordered), self.ordered, 0.0)
-        self.sums, self.squares = known.cumsum(1), (known**2).cumsum(1)
+        finite = np.where(np.isfinite(self.ordered), self.ordered, 0.0)
+        self.sums, self.squares = finite.cumsum(1), (finite**2).cumsum(1)
         count = np.arange(1, squared.shape[1] + 1)
         with np.errstate(invalid="ignore"):  # barred keys are at infinity: never in the support
             linear = count * self.ordered - self.sums
@@ -100,13 +100,13 @@ class Sorted:
         """λ of every query, (Q,)."""
         c = (2 * temperature * nu) ** nu
         support = np.maximum((self.totals[nu] < c).sum(axis=1), 1)
-        at = support[:, None] - 1
-        first = np.take_along_axis(self.sums, at, 1)[:, 0]
+        last = support[:, None] - 1
+        first = np.take_along_axis(self.sums, last, 1)[:, 0]
         if nu == 1:
             return np.asarray((c + first) / support)
         mean = first / support
-        rest = (np.take_along_axis(self.squares, at, 1)[:, 0] - c) / support
-        return np.asarray(mean + np.sqrt(np.maximum(mean**2 - rest, 0)))
+        excess = (np.take_along_axis(self.squares, last, 1)[:, 0] - c) / support
+        return np.asarray(mean + np.sqrt(np.maximum(mean**2 - excess, 0)))
 
     def temperatures(self, nu: int) -> np.ndarray:
         """Those at which the median query attends to 4 keys to half of them."""

@@ -47,37 +47,40 @@ def noise_level(data: "Data") -> float:
     x, y, groups = data.features, data.outputs, data.groups
     most = min(len(x) - 1, NEIGHBOURS + int(np.bincount(groups).max()))
     distance, place = NearestNeighbors(n_neighbors=most + 1).fit(x).kneighbors(x)
-    other = groups[place] != groups[:, None]
-    order = np.argsort(~other, axis=1, kind="stable")[:, : min(NEIGHBOURS, int(other.sum(1).min()))]
-    near = np.take_along_axis(place, order, 1)
-    halves = 0.5 * ((y[:, None] - y[near]) ** 2).mean(axis=(0, 2))
+    elsewhere = groups[place] != groups[:, None]
+    count = min(NEIGHBOURS, int(elsewhere.sum(1).min()))
+    order = np.argsort(~elsewhere, axis=1, kind="stable")[:, :count]
+    neighbours = np.take_along_axis(place, order, 1)
+    halves = 0.5 * ((y[:, None] - y[neighbours]) ** 2).mean(axis=(0, 2))
     squares = (np.take_along_axis(distance, order, 1) ** 2).mean(0)
     if len(halves) < 3 or np.ptp(squares) == 0:
         return float(halves.min())
     return float(np.clip(np.polyfit(squares, halves, 1)[1], 0, halves.min()))
 
 
-def estimated_parts(search: "Search", one: "Setting", frames: np.ndarray) -> Parts:
+def estimated_parts(search: "Search", setting: "Setting", frames: np.ndarray) -> Parts:
     """Noise, bias, variance and covariance of heads, variances over bootstrap samples of the keys.
 
     Args:
         search: data, and the rows that report.
-        one: rule and temperature.
+        setting: rule and temperature.
         frames: (H, d, d_k).
     """
     rows, count = search.reporters[:QUERIES], len(search.data.groups)
-    rng, at = np.random.default_rng([search.seed, 5]), {one.rule: np.array([one.temperature])}
+    rng = np.random.default_rng([search.seed, 5])
+    temperatures = {setting.rule: np.array([setting.temperature])}
 
     def predicted(keys: np.ndarray | None) -> np.ndarray:
-        return search.predictions(rows, frames, at, keys)[one.rule][0]
+        return search.predictions(rows, frames, temperatures, keys)[setting.rule][0]
 
-    every = [predicted(search.subset(rng, count, replace=True)) for _ in range(RESAMPLES)]
-    off = np.stack(every) - np.mean(every, axis=0)
-    matrix = np.einsum("bhqo,bgqo->hg", off, off) / (len(every) - 1) / off[0, 0].size
+    samples = [predicted(search.subset(rng, count, replace=True)) for _ in range(RESAMPLES)]
+    deviation = np.stack(samples) - np.mean(samples, axis=0)
+    matrix = np.einsum("bhqo,bgqo->hg", deviation, deviation)
+    matrix /= (len(samples) - 1) * deviation[0, 0].size
     heads = len(frames)
-    variance, whole = float(np.trace(matrix) / heads), float(matrix.mean())
-    covariance = (whole * heads - variance) / (heads - 1) if heads > 1 else np.nan
+    variance, of_mean = float(np.trace(matrix) / heads), float(matrix.mean())
+    covariance = (of_mean * heads - variance) / (heads - 1) if heads > 1 else np.nan
     losses = search.losses(rows, predicted(None).mean(0))
     error, noise = float(losses.mean()), noise_level(search.data)
-    bias = max(error - noise - whole, 0.0)
-    return Parts(noise, bias, variance, covariance, whole / variance, error)
+    bias = max(error - noise - of_mean, 0.0)
+    return Parts(noise, bias, variance, covariance, of_mean / variance, error)

@@ -86,7 +86,7 @@ def _csv(path: Path, target: str | None, groups: str | None) -> Data:
         raise InputError(where, f"{table.shape[1]} columns for {len(names)} names", allowed)
     table.columns = pd.Index(names)
     assert target is not None  # it is one of the names
-    own = None if groups is None else table.pop(groups).to_numpy()
+    labels = None if groups is None else table.pop(groups).to_numpy()
     for name in map(str, table):
         column = table[name]
         table[name] = number = pd.to_numeric(column, errors="coerce")
@@ -96,7 +96,7 @@ def _csv(path: Path, target: str | None, groups: str | None) -> Data:
             got = f"{column.iloc[row]!s} in row {row + 1}"
             raise InputError(f"{where}, column {name}", got, "numbers; code categories first")
     y = table.pop(target).to_numpy(float)
-    return prepared(table.to_numpy(float), y, own, [*table.columns, target])
+    return prepared(table.to_numpy(float), y, labels, [*table.columns, target])
 
 
 def _npz(path: Path, target: str | None, groups: str | None) -> Data:
@@ -107,11 +107,11 @@ def _npz(path: Path, target: str | None, groups: str | None) -> Data:
     try:
         with path.open("rb") as raw, np.load(raw, allow_pickle=False) as file:
             parts = {name: file[name] for name in ("X", "y", "groups") if name in file.files}
-            known = ", ".join(file.files)
+            names = ", ".join(file.files)
     except Exception as error:  # of NumPy, zipfile, zlib and struct
         raise InputError(where, str(error) or type(error).__name__, allowed) from None
     if not {"X", "y"} <= parts.keys():
-        raise InputError(where, known, allowed)
+        raise InputError(where, names, allowed)
     return prepared(parts["X"], parts["y"], parts.get("groups"))
 
 

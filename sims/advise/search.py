@@ -48,8 +48,8 @@ class Setting:
     temperature: float
 
     def __str__(self) -> str:
-        said = f"H = {self.heads}, d_k = {self.width}, {self.rule}, s = {self.temperature:.3g}"
-        return said + (f" (bandwidth {self.temperature**0.5:.3g})" * (self.rule == "gaussian"))
+        text = f"H = {self.heads}, d_k = {self.width}, {self.rule}, s = {self.temperature:.3g}"
+        return text + (f" (bandwidth {self.temperature**0.5:.3g})" * (self.rule == "gaussian"))
 
 
 @dataclass(frozen=True)
@@ -78,7 +78,7 @@ class Row:
         return abs(self.difference) >= CLEAR * self.difference_error
 
     @property
-    def more(self) -> str:
+    def difference_text(self) -> str:
         """The difference in words."""
         word = "less" if self.difference < 0 else "more"
         return f"{abs(self.difference):.2g} ± {self.difference_error:.2g} {word}"
@@ -116,26 +116,26 @@ class DataAdvice:
     frames: np.ndarray = field(repr=False)
     notes: list[str]
 
-    def said(self) -> list[str]:
+    def sentences(self) -> list[str]:
         """The advice in sentences."""
         rows = {row.name: row for row in (*self.rows, *self.diversity)}
         lines = [f"Best of {self.searched} settings: {self.best}."]
         noise = (
             "" if rows["default"].clear else " Within noise: keep it unless the best is cheaper."
         )
-        lines.append(f"The default errs by {rows['default'].more} than the best.{noise}")
+        lines.append(f"The default errs by {rows['default'].difference_text} than the best.{noise}")
         lines.append(f"One-standard-error choice: {self.frugal}.")
         if self.diversity:
             aligned = rows["aligned heads"]
             noise = "" if aligned.clear else " Within noise."
             lines.append(
                 f"Diversity: of several heads {aligned.setting} is best; aligned ones err by "
-                f"{aligned.more} than orthogonal ones.{noise}"
+                f"{aligned.difference_text} than orthogonal ones.{noise}"
             )
         least = min((row for row in self.rows if not row.setting), key=lambda row: row.error)
         if least.difference < 0 and least.clear:
-            lines.append(f"{least.name} errs by {least.more} than the best.")
-        return lines + self.curve.said()
+            lines.append(f"{least.name} errs by {least.difference_text} than the best.")
+        return lines + self.curve.sentences()
 
 
 class Search:
@@ -182,7 +182,7 @@ class Search:
         data = self.data
         keys = np.arange(len(data.features)) if keys is None else keys
         barred = data.groups[rows][:, None] == data.groups[keys]
-        every = [
+        by_frame = [
             head_predictions(
                 data.features[rows] @ frame,
                 data.features[keys] @ frame,
@@ -192,7 +192,10 @@ class Search:
             )
             for frame in frames
         ]
-        return {rule: np.stack([one[rule] for one in every], axis=1) for rule in temperatures}
+        return {
+            rule: np.stack([predicted[rule] for predicted in by_frame], axis=1)
+            for rule in temperatures
+        }
 
     def losses(self, rows: np.ndarray, predicted: np.ndarray) -> np.ndarray:
         """Squared errors of predictions (…, Q, o), means over outputs, (…, Q)."""
@@ -207,7 +210,7 @@ class Search:
 
     def searched(self) -> dict[Setting, np.ndarray]:
         """Losses of all settings on the rows that choose, means over the draws."""
-        found = dict[Setting, np.ndarray]()
+        losses_of = dict[Setting, np.ndarray]()
         for width, counts in self.splits().items():
             grid, draws = self.grid(width), self.draws(max(counts), width)
             for frames in draws:
@@ -215,9 +218,9 @@ class Search:
                     for count in counts:
                         losses = self.losses(self.choosers, predicted[:, :count].mean(1))
                         for s, loss in zip(grid[rule], losses / len(draws), strict=True):
-                            one = Setting(rule, count, width, float(s))
-                            found[one] = found.get(one, 0) + loss
-        return found
+                            setting = Setting(rule, count, width, float(s))
+                            losses_of[setting] = losses_of.get(setting, 0) + loss
+        return losses_of
 
     def draws(self, heads: int, width: int) -> list[np.ndarray]:
         """Draws of diverse frames (H, d, d_k); those of d_k = d give all the same weights."""
@@ -225,13 +228,17 @@ class Search:
         seeds = (self.seed + 1000 * draw for draw in range(count))
         return [diverse_frames(self.dimension, heads, width, seed) for seed in seeds]
 
-    def reported(self, one: Setting, draws: list[np.ndarray], alone: bool = False) -> np.ndarray:
+    def reported(
+        self, setting: Setting, draws: list[np.ndarray], alone: bool = False
+    ) -> np.ndarray:
         """Losses on the rows that report, (draw, Q), of the ensemble, or mean of heads alone."""
-        rows, at = self.reporters, {one.rule: np.array([one.temperature])}
-        made = [self.predictions(rows, frames, at)[one.rule][0] for frames in draws]
+        rows, temperatures = self.reporters, {setting.rule: np.array([setting.temperature])}
+        predictions = [
+            self.predictions(rows, frames, temperatures)[setting.rule][0] for frames in draws
+        ]
         if alone:
-            return np.stack([self.losses(rows, heads).mean(0) for heads in made])
-        return np.stack([self.losses(rows, heads.mean(0)) for heads in made])
+            return np.stack([self.losses(rows, heads).mean(0) for heads in predictions])
+        return np.stack([self.losses(rows, heads.mean(0)) for heads in predictions])
 
     def subset(self, rng: np.random.Generator, size: int, replace: bool) -> np.ndarray:
         """Rows drawn at random, of two groups at least."""
@@ -255,14 +262,14 @@ def standard_error(losses: np.ndarray, groups: np.ndarray) -> float:
     return float(np.sqrt(np.sum(sums**2) * count / max(count - 1, 1)) / len(losses))
 
 
-def frugal_choice(found: dict[Setting, np.ndarray], best: Setting, groups: np.ndarray) -> Setting:
+def frugal_choice(tried: dict[Setting, np.ndarray], best: Setting, groups: np.ndarray) -> Setting:
     """Of all settings within one standard error of the best, that of the least H·d_k."""
-    most = found[best].mean() + standard_error(found[best], groups)
+    most = tried[best].mean() + standard_error(tried[best], groups)
 
     def cost(setting: Setting) -> tuple[float, ...]:
-        return (setting.heads * setting.width, setting.heads, float(found[setting].mean()))
+        return (setting.heads * setting.width, setting.heads, float(tried[setting].mean()))
 
-    return min((one for one, loss in found.items() if loss.mean() <= most), key=cost)
+    return min((setting for setting, loss in tried.items() if loss.mean() <= most), key=cost)
 
 
 def advise_data(data: Data, seed: int = 0) -> DataAdvice:
@@ -280,15 +287,15 @@ def advise_data(data: Data, seed: int = 0) -> DataAdvice:
     search = Search(data, seed)
     if min(len(search.choosers), len(search.reporters)) < 5:
         raise InputError("data, groups", "nearly all rows in one", "groups of like size")
-    found = search.searched()
-    best = min(found, key=lambda one: float(found[one].mean()))
+    tried = search.searched()
+    best = min(tried, key=lambda setting: float(tried[setting].mean()))
     heads, width = default_split(search.dimension)
     default = Setting("softmax", heads, width, float(width**0.5))
     groups = data.groups[search.choosers]
-    frugal = frugal_choice(found, best, groups)
+    frugal = frugal_choice(tried, best, groups)
     named = {"best": best, "default": default, "one standard error": frugal}
-    draws = {name: search.draws(one.heads, one.width) for name, one in named.items()}
-    losses = {name: search.reported(one, draws[name]) for name, one in named.items()}
+    draws = {name: search.draws(setting.heads, setting.width) for name, setting in named.items()}
+    losses = {name: search.reported(setting, draws[name]) for name, setting in named.items()}
     losses |= baselines(data, search.choosers, search.reporters, seed)
     rows = table(losses, losses["best"], data.groups[search.reporters], named)
     parts = {
@@ -299,13 +306,13 @@ def advise_data(data: Data, seed: int = 0) -> DataAdvice:
         default,
         frugal,
         sorted(rows, key=lambda row: row.error),
-        diversity(search, found),
+        diversity(search, tried),
         parts,
         learning_curve(search, best, draws["best"][0]),
-        len(found),
+        len(tried),
         (*data.features.shape, data.outputs.shape[1]),
         draws["best"][0],
-        [*notes, *edges(found, best)],
+        [*notes, *edges(tried, best)],
     )
 
 
@@ -320,16 +327,16 @@ def drawn(data: Data, seed: int) -> tuple[Data, list[str]]:
     return part, [*data.notes, line]
 
 
-def edges(found: Iterable[Setting], best: Setting) -> list[str]:
+def edges(tried: Iterable[Setting], best: Setting) -> list[str]:
     """A caution where the best temperature is the first or the last that was tried."""
     like = (best.rule, best.heads, best.width)
-    tried = [s.temperature for s in found if (s.rule, s.heads, s.width) == like]
-    if len(tried) > 1 and best.temperature in (min(tried), max(tried)):
+    temperatures = [s.temperature for s in tried if (s.rule, s.heads, s.width) == like]
+    if len(temperatures) > 1 and best.temperature in (min(temperatures), max(temperatures)):
         return ["The best temperature is at the end of those that were tried."]
     return []
 
 
-def diversity(search: Search, found: dict[Setting, np.ndarray]) -> list[Row]:
+def diversity(search: Search, tried: dict[Setting, np.ndarray]) -> list[Row]:
     """Orthogonal, independent and aligned heads of the best split into several that fit d.
 
     Differences are from orthogonal heads. Aligned heads are one head: their error is the mean over
@@ -338,16 +345,16 @@ def diversity(search: Search, found: dict[Setting, np.ndarray]) -> list[Row]:
     """
 
     def least(settings: Iterable[Setting]) -> Setting:
-        return min(settings, key=lambda s: float(found[s].mean()))
+        return min(settings, key=lambda s: float(tried[s].mean()))
 
-    several = [s for s in found if s.heads > 1 and s.heads * s.width <= search.dimension]
+    several = [s for s in tried if s.heads > 1 and s.heads * s.width <= search.dimension]
     if not several:
         return []
     best = least(several)
     like = (best.rule, 1, best.width)
-    one = least(s for s in found if (s.rule, s.heads, s.width) == like)
+    single = least(s for s in tried if (s.rule, s.heads, s.width) == like)
     draws = search.draws(best.heads, best.width)
-    apart = [
+    independent = [
         np.concatenate(
             [
                 diverse_frames(search.dimension, 1, best.width, search.seed + 500 + 1000 * k + h)
@@ -356,13 +363,13 @@ def diversity(search: Search, found: dict[Setting, np.ndarray]) -> list[Row]:
         )
         for k in range(len(draws))
     ]
-    made = {
+    losses = {
         "orthogonal heads": search.reported(best, draws),
-        "independent heads": search.reported(best, apart),
-        "aligned heads": search.reported(one, draws, alone=True),
+        "independent heads": search.reported(best, independent),
+        "aligned heads": search.reported(single, draws, alone=True),
     }
     groups = search.data.groups[search.reporters]
-    return table(made, made["orthogonal heads"], groups, dict.fromkeys(made, best))
+    return table(losses, losses["orthogonal heads"], groups, dict.fromkeys(losses, best))
 
 
 def table(
@@ -377,11 +384,11 @@ def table(
     return [
         Row(
             name,
-            float(one.mean()),
-            spread(one),
-            float((one - best).mean()),
-            spread(one - best),
+            float(loss.mean()),
+            spread(loss),
+            float((loss - best).mean()),
+            spread(loss - best),
             named.get(name),
         )
-        for name, one in ((name, np.atleast_2d(one)) for name, one in losses.items())
+        for name, loss in ((name, np.atleast_2d(loss)) for name, loss in losses.items())
     ]

@@ -118,9 +118,10 @@ def _advised(decay: str, n: int, budget: int, noise: float, options: dict[str, A
     def keys(width: int, b: Any) -> tuple[ViewTerms, np.ndarray, np.ndarray]:
         """Terms, effective keys and what bounds theory's range."""
         terms = view_terms(width, b, **options)
-        own = n / terms.noise_variance
+        n_eff = n / terms.noise_variance
         # n_third, which governs the remainder of softmax, is near n_eff²/n.
-        return terms, own, own if options["kernel"] == "gaussian" else np.minimum(own, own**2 / n)
+        gaussian = options["kernel"] == "gaussian"
+        return terms, n_eff, n_eff if gaussian else np.minimum(n_eff, n_eff**2 / n)
 
     splits, (lowest, high) = [], BANDWIDTHS[options["kernel"]]
     for width in (k for k in range(1, min(budget, LATENT) + 1) if budget % k == 0):
@@ -136,8 +137,8 @@ def _advised(decay: str, n: int, budget: int, noise: float, options: dict[str, A
         terms, effective, _ = keys(width, grid)
         errors = terms.error(n, budget // width, noise)
         k = int(np.nan_to_num(errors, nan=np.inf).argmin())
-        b, error, own = (float(part[k]) for part in (grid, errors, effective))
-        splits.append(Split(budget // width, width, b, error, own, 0 < k < POINTS - 1))
+        b, error, n_eff = (float(part[k]) for part in (grid, errors, effective))
+        splits.append(Split(budget // width, width, b, error, n_eff, 0 < k < POINTS - 1))
     if not splits:
         allowed = f"more keys: no split has {FEW_KEYS} effective keys at any bandwidth"
         raise InputError("--n", n, allowed)

@@ -68,7 +68,7 @@ def advise(options: dict[str, Any], json: bool) -> None:
     evidence = rests_on(kind)
     if json:
         content = [asdict(split) for split in advice] if kind == "n" else asdict(advice)
-        sentences = [] if kind == "n" else advice.said()
+        sentences = [] if kind == "n" else advice.sentences()
         document = {
             "advice": content,
             "said": sentences,
@@ -112,7 +112,7 @@ def _data(advice: DataAdvice) -> None:
     _table("estimated part", pd.DataFrame({k: vars(part) for k, part in advice.parts.items()}))
     curve = zip(advice.curve.sizes, advice.curve.errors, strict=True)
     print("Learning curve:", ", ".join(f"{n}: {e:.3g}" for n, e in curve))
-    print(*advice.notes, *advice.said(), sep="\n")
+    print(*advice.notes, *advice.sentences(), sep="\n")
 
 
 def _split(splits: list[SplitAdvice]) -> None:
@@ -145,4 +145,4 @@ def _context(advice: ContextAdvice) -> None:
     _table("rule", pd.DataFrame(leading.values.T, leading["rule"].values, widths))
     print("–: few targets are in the range of first-order theory.")
     print("Scores are of distances, or dot products with keys of one norm.")
-    print(*advice.said(), sep="\n")
+    print(*advice.sentences(), sep="\n")

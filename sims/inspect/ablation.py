@@ -80,12 +80,12 @@ class Calibration:
         removed: list[int] = []
         total = self.contributions.sum()
         while len(removed) < len(self._all) - 1:
-            left = [h for h in range(len(self._all)) if h not in removed]
-            errors = [self._predicted(precision, [*removed, h]) for h in left]
+            remaining = [h for h in range(len(self._all)) if h not in removed]
+            errors = [self._predicted(precision, [*removed, h]) for h in remaining]
             best = int(np.argmin(errors))
             if errors[best] > most * total:
                 break
-            removed.append(left[best])
+            removed.append(remaining[best])
         return removed
 
     def _predicted(
@@ -123,9 +123,9 @@ class Removal:
             outputs: o − m, (T, H·d_v).
             counts: how many heads are removed.
         """
-        seen = (outputs[:, self._columns] @ self._precision).T
+        predicted = (outputs[:, self._columns] @ self._precision).T
         changes = []
         for size in (count * self._width for count in counts):
-            residual = cho_solve((self._factor[:size, :size], True), seen[:size])
+            residual = cho_solve((self._factor[:size, :size], True), predicted[:size])
             changes.append(float(((residual.T @ self._written[:size]) ** 2).sum()))
         return changes

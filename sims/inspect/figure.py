@@ -35,16 +35,16 @@ def figure(data: xr.Dataset) -> Figure:
     """
     import seaborn as sns
 
-    shown = [name for name in CORRELATIONS if name in data][:2]
-    means = data[shown[0]].mean(("head", "head2")).fillna(-1).values
+    heat_maps = [name for name in CORRELATIONS if name in data][:2]
+    means = data[heat_maps[0]].mean(("head", "head2")).fillna(-1).values
     layer = int(np.argmax(means))
     heads = int(data.heads.values[layer])
-    names = "ab"[: len(shown)]
-    layout = names, "c" * len(shown)
+    names = "ab"[: len(heat_maps)]
+    layout = names, "c" * len(heat_maps)
     drawing, axes = mosaic(layout, height=5.0, heights=(1.2, 1), title=data.attrs["sentence"])
-    left, right = [axes[name] for name in names], axes["c"]
+    heat_axes, depth_axes = [axes[name] for name in names], axes["c"]
     with style():
-        for ax, name in zip(left, shown, strict=True):
+        for ax, name in zip(heat_axes, heat_maps, strict=True):
             r = data[name].values[layer][:heads, :heads]
             sns.heatmap(
                 r,
@@ -57,14 +57,14 @@ def figure(data: xr.Dataset) -> Figure:
             )
             ax.set(title=f"{CORRELATIONS[name]}, layer {layer}", xlabel="head", ylabel="head")
         depth = data.layer.values
-        for (key, what), color in zip(INDICES.items(), PALETTE, strict=False):
+        for (key, label), color in zip(INDICES.items(), PALETTE, strict=False):
             if key in data:
                 error = data[f"{key}_mcse"].values if f"{key}_mcse" in data else 0 * depth
-                simulated(right, depth, data[key].values, error, color, label=what)
+                simulated(depth_axes, depth, data[key].values, error, color, label=label)
         baseline = data["index_query_heads_baseline_mean"].values
-        theory(right, depth, baseline, label="random key subspaces", ls="--")
-        right.set(xlabel="layer", ylabel="index, 1 − mean correlation")
-        right.legend(loc="lower left", bbox_to_anchor=(0.02, 1), ncols=4)
-        bars_note(right)
-        letters([*left, right])
+        theory(depth_axes, depth, baseline, label="random key subspaces", ls="--")
+        depth_axes.set(xlabel="layer", ylabel="index, 1 − mean correlation")
+        depth_axes.legend(loc="lower left", bbox_to_anchor=(0.02, 1), ncols=4)
+        bars_note(depth_axes)
+        letters([*heat_axes, depth_axes])
     return drawing

@@ -25,7 +25,7 @@ from sims.inspect.layouts import Layer
 from sims.inspect.profiles import k_profile, kq_profile
 
 ROUNDING = 1e-12
-"""Share of tr Σ that is added to its diagonal, so that a singular Σ has a root."""
+"""Least share of tr Σ that is added to its diagonal, so that a singular Σ has a root."""
 
 
 def covariance_root(name: str, covariance: np.ndarray, d: int) -> np.ndarray:
@@ -38,7 +38,7 @@ def covariance_root(name: str, covariance: np.ndarray, d: int) -> np.ndarray:
     if covariance.dtype.kind != "f" or covariance.shape != (d, d):
         raise InputError(name, f"{covariance.dtype} of shape {covariance.shape}", allowed)
     matrix = covariance.astype(float)
-    ridge = ROUNDING * np.trace(matrix)
+    ridge = max(ROUNDING, float(np.finfo(covariance.dtype).eps)) * np.trace(matrix)
     if not (ridge > 0 and np.abs(matrix - matrix.T).max() <= 1e-6 * np.abs(matrix).max()):
         raise InputError(name, "a matrix that is not symmetric, finite and positive", allowed)
     matrix[np.diag_indices(d)] += ridge

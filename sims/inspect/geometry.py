@@ -59,8 +59,8 @@ def random_kernel(d: int, rank: int) -> tuple[float, float]:
 def frames_of(matrices: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Orthonormal bases (H, d, d_k) of column spaces, 0 beyond the rank, and ranks (H,)."""
     left, values, _ = np.linalg.svd(matrices, full_matrices=False)
-    kept = values > CUTOFF * values[:, :1]
-    return left * kept[:, None, :], np.maximum(kept.sum(-1), 1)
+    nonzero = values > CUTOFF * values[:, :1]
+    return left * nonzero[:, None, :], np.maximum(nonzero.sum(-1), 1)
 
 
 def form_spectrum(first: np.ndarray, second: np.ndarray, rotations: np.ndarray) -> np.ndarray:
@@ -99,8 +99,8 @@ def form_correlation(first: np.ndarray, second: np.ndarray, rotations: np.ndarra
     for h in range(heads):
         left, right = first[h].T @ first[h:], second[h].T @ second[h:]
         for turn, rotation in enumerate(rotations):
-            both = (rotation.T @ left @ rotation) * right
-            products[turn, h, h:] = products[turn, h:, h] = both.sum((-2, -1))
+            terms = (rotation.T @ left @ rotation) * right
+            products[turn, h, h:] = products[turn, h:, h] = terms.sum((-2, -1))
     scale = np.sqrt(np.maximum(np.diagonal(products, axis1=-2, axis2=-1), 0.0))
     scale = np.where(scale > 0, scale, np.inf)
     return np.asarray(products / scale[..., None] / scale[:, None])
@@ -148,8 +148,8 @@ def geometry(layer: Layer, rule: Rule | None = None) -> Arrays:
     values = form_spectrum(read, written, still)
     places, rotations = np.array(DISTANCES)[:, None], np.eye(d_k)[None]
     if rule is not None and rule.base is not None:
-        every = np.broadcast_to(rotations, (len(places), d_k, d_k))
-        rotations = rotated(every, rule.base, rule.rotated, places)
+        identities = np.broadcast_to(rotations, (len(places), d_k, d_k))
+        rotations = rotated(identities, rule.base, rule.rotated, places)
     scores = form_spectrum(query, score_key, rotations)
     correlations = form_correlation(query, score_key, rotations)
     keys, heads = ("key_head",), ("head",)

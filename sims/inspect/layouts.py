@@ -100,10 +100,10 @@ def modules(model: Model) -> list[str]:
     Raises:
         InputError: none is known.
     """
-    found = {module for name in model.shapes if (module := _module(name))}
-    if not found:
+    names = {module for name in model.shapes if (module := _module(name))}
+    if not names:
         raise InputError(f"{model.name}: layout", next(iter(model.shapes), "no tensor"), KNOWN)
-    return sorted(found, key=lambda s: [int(p) if p.isdigit() else p for p in s.split(".")])
+    return sorted(names, key=lambda s: [int(p) if p.isdigit() else p for p in s.split(".")])
 
 
 def layers(model: Model, heads: int | None = None) -> Iterator[Layer]:
@@ -127,8 +127,8 @@ def _module(name: str) -> str | None:
         return name.removesuffix(IN_PROJECTION).removesuffix(".") or "."
     path, _, kind = name.rpartition(".")
     module, _, last = path.rpartition(".")
-    known = (re.fullmatch(pattern, module) for pattern, names, *_ in LAYOUTS if last == names[0])
-    return module if kind == "weight" and any(known) else None
+    matches = (re.fullmatch(pattern, module) for pattern, names, *_ in LAYOUTS if last == names[0])
+    return module if kind == "weight" and any(matches) else None
 
 
 def _layer(model: Model, module: str, heads: int, depth: int) -> Layer:
@@ -184,9 +184,11 @@ def _matrices(model: Model, module: str, heads: int) -> tuple[list[np.ndarray], 
     if not d_k or sizes[0] % heads or sizes[1] % d_k or heads % (sizes[1] // d_k or heads + 1):
         raise InputError(f"{model.name}: {module}", sizes, f"q and k rows of {heads} heads")
     keys = sizes[1] // d_k
-    said = count(model.config, ("num_key_value_heads",))
-    if said is not None and arrangement != "groups" and said != keys:
-        raise InputError(f"{model.name}: {module}", f"{keys} key heads", f"{said}, as config says")
+    documented = count(model.config, ("num_key_value_heads",))
+    if documented is not None and arrangement != "groups" and documented != keys:
+        raise InputError(
+            f"{model.name}: {module}", f"{keys} key heads", f"{documented}, as config says"
+        )
     if sizes[2] != keys * width:
         raise InputError(f"{model.name}: {module}", sizes, f"v rows of {keys} heads of {width}")
     shaped = [p.reshape(n, -1, d + 1) for p, n in zip(parts, (heads, keys, keys), strict=True)]
@@ -214,15 +216,19 @@ def _with_bias(model: Model, name: str, d: int, transposed: bool) -> np.ndarray:
     weight = weight.T if transposed else weight
     if weight.ndim != 2 or weight.shape[1] != d:
         raise InputError(f"{model.name}: {name}", weight.shape, f"a matrix with a side of d = {d}")
-    other = name.replace("_weight", "_bias").replace(".weight", ".bias")
-    bias = model.read(other, (len(weight),)) if other in model.shapes else np.zeros(len(weight))
+    bias_name = name.replace("_weight", "_bias").replace(".weight", ".bias")
+    bias = (
+        model.read(bias_name, (len(weight),))
+        if bias_name in model.shapes
+        else np.zeros(len(weight))
+    )
     return np.column_stack([weight, bias])
 
 
 def _key_heads(model: Model, module: str, rows: int, heads: int, width: int) -> int:
     """H_kv of (H + 2H_kv)·d_k rows."""
-    keys, rest = divmod(rows - heads * width, 2 * width)
-    if rest or keys < 1 or heads % keys:
+    keys, remainder = divmod(rows - heads * width, 2 * width)
+    if remainder or keys < 1 or heads % keys:
         allowed = f"(H + 2·H_kv)·d_k with H = {heads}, d_k = {width} and H_kv a divisor of H"
         raise InputError(f"{model.name}: {module}", f"{rows} rows", allowed)
     return keys

@@ -54,17 +54,17 @@ def sequences_of(
         raise InputError(name, str(inputs.dtype), "floating-point numbers (sequence, token, d)")
     if inputs.ndim != 3 or inputs.shape[2] != d:
         raise InputError(name, inputs.shape, f"shape (sequence, token, {d})")
-    shown = np.ones(inputs.shape[:2], bool) if mask is None else mask
-    if shown.shape != inputs.shape[:2] or not np.isin(shown, (0, 1)).all():
-        got = f"{shown.dtype} of shape {shown.shape}"
+    visible = np.ones(inputs.shape[:2], bool) if mask is None else mask
+    if visible.shape != inputs.shape[:2] or not np.isin(visible, (0, 1)).all():
+        got = f"{visible.dtype} of shape {visible.shape}"
         raise InputError("attention_mask", got, f"0 and 1 of shape {inputs.shape[:2]}")
-    edges = np.diff(shown.astype(int), axis=1, prepend=0, append=0)
+    edges = np.diff(visible.astype(int), axis=1, prepend=0, append=0)
     if ((edges > 0).sum(1) != 1).any():
         raise InputError("attention_mask", "gaps", "one run of tokens a sequence, padding around")
-    sequences = [x[tokens] for x, tokens in zip(inputs, shown.astype(bool), strict=True)]
+    sequences = [x[tokens] for x, tokens in zip(inputs, visible.astype(bool), strict=True)]
     if len(sequences) < FEWEST:
         raise InputError(f"{name}: sequences", len(sequences), f"at least {FEWEST}")
-    if (tokens := shown.sum()) < PER_DIMENSION * d_k:
+    if (tokens := visible.sum()) < PER_DIMENSION * d_k:
         allowed = f"at least {PER_DIMENSION} for each of the {d_k} dimensions of a head"
         raise InputError(f"{name}: tokens", int(tokens), allowed)
     if (shortest := min(map(len, sequences))) < 2:
@@ -132,9 +132,9 @@ def measured(layer: Layer, sequences: Sequence[np.ndarray], rule: Rule, toleranc
         results[name] = dims, batches[name].mean(0)
         results[f"{name}_mcse"] = dims, mcse(batches[name])
     for name, parts, covariance in COVARIANCES:
-        for what, (dims, summary) in SUMMARIES.items():
+        for quantity, (dims, summary) in SUMMARIES.items():
             statistic = _composed(summary, covariance)
-            results |= _estimated(f"{name}_{what}", dims, batches, parts, statistic)
+            results |= _estimated(f"{name}_{quantity}", dims, batches, parts, statistic)
     for name, profile in (("kq_svd_error", kq_profile), ("k_svd_error", k_profile)):
         profiles = [
             _estimated(
@@ -169,10 +169,10 @@ def _blocks(layer: Layer, query: np.ndarray, key: np.ndarray, rule: Rule) -> Ite
         yield weights(layer, query, key, rule, slice(start, start + size))
 
 
-def _outputs(layer: Layer, seen: np.ndarray, value: np.ndarray) -> np.ndarray:
+def _outputs(layer: Layer, weight: np.ndarray, value: np.ndarray) -> np.ndarray:
     """Outputs of all heads side by side, (rows, H·d_v)."""
-    by_head = seen @ value[layer.key_head]
-    return np.asarray(by_head.swapaxes(0, 1).reshape(seen.shape[1], -1))
+    by_head = weight @ value[layer.key_head]
+    return np.asarray(by_head.swapaxes(0, 1).reshape(weight.shape[1], -1))
 
 
 def _attention(
@@ -188,23 +188,23 @@ def _attention(
     tiny = np.finfo(float).tiny
     parts = []
     noise, correlation, logarithm = np.zeros((3, heads, heads))
-    for seen in _blocks(layer, query, key, rule):
-        by_token = seen.swapaxes(0, 1)
+    for weight in _blocks(layer, query, key, rule):
+        by_token = weight.swapaxes(0, 1)
         products = by_token @ by_token.swapaxes(-1, -2)
         squares = np.diagonal(products, axis1=-2, axis2=-1).copy()
         noise += products.sum(0)
         products /= np.sqrt(squares)[:, :, None] * np.sqrt(squares)[:, None]
         correlation += products.sum(0)
         logarithm += np.log(np.maximum(products, tiny)).sum(0)
-        later = seen[..., 1:]
-        rest = later.sum(-1) ** 2 / np.maximum((later**2).sum(-1), tiny)
-        parts.append((_outputs(layer, seen, value), 1 / squares.T, rest))
+        later = weight[..., 1:]
+        without_first = later.sum(-1) ** 2 / np.maximum((later**2).sum(-1), tiny)
+        parts.append((_outputs(layer, weight, value), 1 / squares.T, without_first))
     outputs = np.concatenate([each for each, *_ in parts])
-    keys, rest = (np.concatenate([each[k] for each in parts], axis=1) for k in (1, 2))
+    keys, without_first = (np.concatenate([each[k] for each in parts], axis=1) for k in (1, 2))
     visible = np.arange(1, tokens + 1) if rule.causal else tokens
     effective = {
         "effective_keys": keys,
-        "effective_keys_without_first": rest[:, 1:],
+        "effective_keys_without_first": without_first[:, 1:],
         "effective_share": keys / visible,
     }
     return {
@@ -270,7 +270,7 @@ def _indices(covariance: np.ndarray) -> np.ndarray:
     return np.stack([definition(r) for definition in DEFINITIONS.values()], axis=-1)
 
 
-def _kept(covariance: np.ndarray) -> np.ndarray:
+def _share_of_average(covariance: np.ndarray) -> np.ndarray:
     """Variance of the mean over the mean variance: 1 of equal heads, 1/H of uncorrelated ones."""
     heads = covariance.shape[-1]
     total = np.trace(covariance, axis1=-2, axis2=-1)
@@ -280,7 +280,7 @@ def _kept(covariance: np.ndarray) -> np.ndarray:
 SUMMARIES: dict[str, tuple[tuple[str, ...], Callable[[np.ndarray], np.ndarray]]] = {
     "correlation": (("head", "head2"), _correlation),
     "index": (("definition",), _indices),
-    "kept": ((), _kept),
+    "kept": ((), _share_of_average),
 }
 """Of a covariance of heads, by name: dimensions and function."""
 
@@ -314,8 +314,8 @@ def _ablated(
         outputs = np.concatenate([_outputs(layer, seen, value) for seen in blocks])
         outputs -= calibration.mean
         total = float(((outputs @ flat) ** 2).sum())
-        lost = (each.squares(outputs, counts) for each, counts in removals)
-        squares.append([total, *chain.from_iterable(lost)])
+        changes = (each.squares(outputs, counts) for each, counts in removals)
+        squares.append([total, *chain.from_iterable(changes)])
     batches = {"squares": np.array(squares)}
     errors = jackknife(batches, lambda m: m["squares"][..., 1:] / m["squares"][..., :1])
     mean, error = errors.mean(0), mcse(errors)

@@ -68,19 +68,19 @@ def rule_of(config: Mapping[str, Any], kind: str | None = None) -> Rule:
         raise InputError("--attention", kind, f"as config.model_type {name} has it")
     rotary = config.get("rope_parameters") or {}
     scaling = config.get("rope_scaling") or rotary
-    known = {key: config.get(key) for key in REFUSED if config.get(key)}
+    refused = {key: config.get(key) for key in REFUSED if config.get(key)}
     if scaling.get("rope_type", scaling.get("type", "default")) == "default":
-        known.pop("rope_scaling", None)
+        refused.pop("rope_scaling", None)
     else:
-        known["rope_scaling"] = scaling
+        refused["rope_scaling"] = scaling
     if config.get("position_embedding_type", "absolute") != "absolute":
-        known["position_embedding_type"] = config["position_embedding_type"]
-    for key, value in known.items():
+        refused["position_embedding_type"] = config["position_embedding_type"]
+    for key, value in refused.items():
         raise InputError(f"config.{key}", value, "none: weights under it are not computed here")
-    said = {**config, **rotary}
-    base = said.get("rope_theta", said.get("rotary_emb_base", 1e4))
-    usual = said.get("rotary_pct", PARTIAL.get(name, 1.0))
-    share = said.get("partial_rotary_factor", usual)
+    settings = {**config, **rotary}
+    base = settings.get("rope_theta", settings.get("rotary_emb_base", 1e4))
+    usual = settings.get("rotary_pct", PARTIAL.get(name, 1.0))
+    share = settings.get("partial_rotary_factor", usual)
     windowed = config.get("use_sliding_window", True)
     return Rule(
         name in CAUSAL,

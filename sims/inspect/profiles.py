@@ -23,8 +23,8 @@ def kq_profile(moments: Mapping[str, np.ndarray]) -> np.ndarray:
 def k_profile(moments: Mapping[str, np.ndarray]) -> np.ndarray:
     """K-SVD's error of each rank, as :func:`kq_profile`: keys kept in their principal subspace."""
     values, vectors = np.linalg.eigh(moments["keys"])
-    seen = (vectors * (moments["queries"] @ vectors)).sum(-2)
-    return _tails(np.maximum(values, 0.0) * seen)
+    queried = (vectors * (moments["queries"] @ vectors)).sum(-2)
+    return _tails(np.maximum(values, 0.0) * queried)
 
 
 def _tails(ascending: np.ndarray) -> np.ndarray:

@@ -48,8 +48,8 @@ class Model:
                     self._stored[name] = part, stored.get_dtype()
                     self.shapes[name] = tuple(stored.get_shape())
         beside = path.parent / "config.json"
-        given = config if config is not None else beside if beside.is_file() else None
-        self.config = {} if given is None else _with_defaults(_object(Path(given)))
+        settings = config if config is not None else beside if beside.is_file() else None
+        self.config = {} if settings is None else _with_defaults(_object(Path(settings)))
 
     def read(self, name: str, shape: tuple[int, ...] | None = None) -> np.ndarray:
         """A tensor as float64.
@@ -76,7 +76,7 @@ class Model:
         """A tensor as float64, or None where the model has none of this name."""
         return self.read(name) if name in self.shapes else None
 
-    def heads(self, given: int | None = None) -> int:
+    def heads(self, requested: int | None = None) -> int:
         """The number of query heads, as given or of config.json; no tensor says it.
 
         Raises:
@@ -84,12 +84,14 @@ class Model:
         """
         documented = count(self.config, HEADS)
         decoder = self.config.get("decoder_attention_heads", documented)
-        if given is None and documented is not None and decoder != documented:
+        if requested is None and documented is not None and decoder != documented:
             got = f"{documented} and {decoder} heads"
             raise InputError("config", got, "one number, by --heads")
-        if given is not None and documented is not None and given != documented:
-            raise InputError("--heads", given, f"{documented}, as config.json says, or no config")
-        heads = given if given is not None else documented
+        if requested is not None and documented is not None and requested != documented:
+            raise InputError(
+                "--heads", requested, f"{documented}, as config.json says, or no config"
+            )
+        heads = requested if requested is not None else documented
         if heads is None:
             allowed = f"config.json with {' or '.join(HEADS)}, or --heads N: no tensor says it"
             raise InputError("number of heads", None, allowed)
@@ -110,10 +112,14 @@ def count(config: Mapping[str, Any], keys: tuple[str, ...]) -> int | None:
         value for key, value in config.items() if isinstance(value, dict) and "config" in key
     ]
     for scope in ([config], parts):
-        said = [(key, part[key]) for part in scope for key in keys if part.get(key) is not None]
-        if len({repr(value) for _, value in said}) > 1:
-            raise InputError("config", said, "one number; give a config of the attention alone")
-        for key, value in said:
+        documented = [
+            (key, part[key]) for part in scope for key in keys if part.get(key) is not None
+        ]
+        if len({repr(value) for _, value in documented}) > 1:
+            raise InputError(
+                "config", documented, "one number; give a config of the attention alone"
+            )
+        for key, value in documented:
             if isinstance(value, bool) or not isinstance(value, int):
                 raise InputError(f"config.{key}", value, "an integer")
             return value
@@ -164,8 +170,8 @@ def _opened(path: Path) -> Any:
     try:
         return safe_open(path, framework="np")
     except SafetensorError as error:
-        said = str(error).removeprefix("Error while deserializing header: ")
-        raise InputError(str(path), said, "a whole .safetensors file") from None
+        message = str(error).removeprefix("Error while deserializing header: ")
+        raise InputError(str(path), message, "a whole .safetensors file") from None
     except OSError as error:
         raise InputError(str(path), str(error), "a .safetensors file that can be read") from None
 

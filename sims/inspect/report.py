@@ -73,8 +73,8 @@ def inspect(
             if inputs is not None and rule is not None:
                 name = inputs.name(layer.module, len(rows), each if layer.passes > 1 else None)
                 if name is not None:
-                    seen = _labelled(_on_inputs(layer, inputs, name, rule, tolerance))
-                    row = weights.merge(seen.assign(_input_summary(seen, tolerance)))
+                    readings = _labelled(_on_inputs(layer, inputs, name, rule, tolerance))
+                    row = weights.merge(readings.assign(_input_summary(readings, tolerance)))
             rows.append(row)
     if inputs is not None:
         inputs.check_used(opened.name)
@@ -95,10 +95,10 @@ def _on_inputs(layer: Layer, inputs: "Inputs", name: str, rule: Rule, tolerance:
         return on_gaussian_tokens(layer, np.zeros(d), covariance_root(name, values, d))
     mask = inputs.read(MASK) if MASK in inputs.arrays else None
     sequences = sequences_of(name, values, mask, layer)
-    seen = measured(layer, sequences, rule, tolerance)
+    readings = measured(layer, sequences, rule, tolerance)
     mean, covariance = moments_of(sequences)
     predicted = on_gaussian_tokens(layer, mean, covariance_root(name, covariance, d))
-    return {**predicted, **seen, "sequences": ((), np.array(len(sequences)))}
+    return {**predicted, **readings, "sequences": ((), np.array(len(sequences)))}
 
 
 class Inputs:
@@ -154,8 +154,10 @@ class Inputs:
 
 def _labelled(arrays: Any) -> xr.Dataset:
     data = xr.Dataset(arrays)
-    known = {"definition": DEFINITIONS, "quantile": QUANTILES, "distance": DISTANCES}
-    return data.assign_coords({d: list(known.get(str(d), range(n))) for d, n in data.sizes.items()})
+    coordinates = {"definition": DEFINITIONS, "quantile": QUANTILES, "distance": DISTANCES}
+    return data.assign_coords(
+        {d: list(coordinates.get(str(d), range(n))) for d, n in data.sizes.items()}
+    )
 
 
 def _summary(weights: xr.Dataset) -> dict[str, float]:
@@ -182,20 +184,20 @@ def _summary(weights: xr.Dataset) -> dict[str, float]:
     return {name: float(value) for name, value in numbers.items()}
 
 
-def _input_summary(seen: xr.Dataset, tolerance: float) -> dict[str, float]:
+def _input_summary(readings: xr.Dataset, tolerance: float) -> dict[str, float]:
     """The same of what inputs give: indices, and ranks that keep scores to the tolerance."""
     numbers = {
-        f"{part}_index_mean{end}": float(seen[f"{part}_index{end}"].sel(definition="mean"))
+        f"{part}_index_mean{end}": float(readings[f"{part}_index{end}"].sel(definition="mean"))
         for part in ("noise", "contribution")
         for end in ("", "_mcse")
-        if f"{part}_index" in seen
+        if f"{part}_index" in readings
     }
     for name in ("kq_svd", "k_svd"):
-        if f"{name}_error" in seen:
-            lost = seen[f"{name}_error"] > tolerance
-            numbers[f"{name}_rank"] = float(lost.sum("rank_kept").median())
-    if "predicted_noise_correlation" in seen:
-        predicted = mean_of_pairs(seen.predicted_noise_correlation.values)
+        if f"{name}_error" in readings:
+            above = readings[f"{name}_error"] > tolerance
+            numbers[f"{name}_rank"] = float(above.sum("rank_kept").median())
+    if "predicted_noise_correlation" in readings:
+        predicted = mean_of_pairs(readings.predicted_noise_correlation.values)
         numbers["predicted_noise_correlation_mean"] = float(predicted)
     return numbers
 
@@ -218,17 +220,17 @@ def sentence(data: xr.Dataset) -> str:
         for (count, of), rows in sorted(groups.items(), reverse=True)
     ] or ["no head is redundant"]
     parts[0] += f" at {100 * data.attrs['tolerance']:.3g} % output error"
-    rest = [layer for layer, count in enumerate(counts) if count == 0]
-    beyond = [layer for layer in rest if layer in above]
+    not_redundant = [layer for layer, count in enumerate(counts) if count == 0]
+    beyond = [layer for layer in not_redundant if layer in above]
     if beyond:
         parts.append(f"key subspaces of {_listed(beyond).lower()} overlap more than random ones")
-    if len(beyond) < len(rest):
+    if len(beyond) < len(not_redundant):
         parts.append("the rest is within the baseline")
     unseen = [layer for layer, count in enumerate(counts) if math.isnan(count)]
     if unseen:
         parts.append(f"{_listed(unseen).lower()} without activations")
-    said = "; ".join(parts)
-    return f"{said[0].upper()}{said[1:]}."
+    text = "; ".join(parts)
+    return f"{text[0].upper()}{text[1:]}."
 
 
 def _listed(numbers: list[int]) -> str:
@@ -248,8 +250,8 @@ def _listed(numbers: list[int]) -> str:
 
 def scalars(data: xr.Dataset) -> dict[str, np.ndarray]:
     """Every number that a layer has one of, by name."""
-    found = {str(k): v for k, v in data.data_vars.items() if v.dims == ("layer",)}
-    return {k: v.values.astype(float) for k, v in found.items() if v.dtype.kind in "iufb"}
+    numbers = {str(k): v for k, v in data.data_vars.items() if v.dims == ("layer",)}
+    return {k: v.values.astype(float) for k, v in numbers.items() if v.dtype.kind in "iufb"}
 
 
 def exceeded(data: xr.Dataset, limits: Mapping[str, float]) -> list[str]:
@@ -258,12 +260,12 @@ def exceeded(data: xr.Dataset, limits: Mapping[str, float]) -> list[str]:
     Raises:
         InputError: a limit is of no number that the report has.
     """
-    known, lines = scalars(data), []
+    numbers, lines = scalars(data), []
     for name, limit in limits.items():
-        if name not in known:
-            raise InputError("--fail-above", name, one_of(known, name))
-        for layer in np.flatnonzero(known[name] > limit):
-            lines.append(f"layer {layer}: {name} {known[name][layer]:.4g} is above {limit:g}")
+        if name not in numbers:
+            raise InputError("--fail-above", name, one_of(numbers, name))
+        for layer in np.flatnonzero(numbers[name] > limit):
+            lines.append(f"layer {layer}: {name} {numbers[name][layer]:.4g} is above {limit:g}")
     return lines
 
 
@@ -279,8 +281,8 @@ def as_json(data: xr.Dataset) -> dict[str, Any]:
 def _plain(values: xr.DataArray) -> Any:
     for dim in values.dims:
         values = values.dropna(dim, how="all") if values.dtype.kind == "f" else values
-    found = values.values.tolist()
-    return _finite(found)
+    content = values.values.tolist()
+    return _finite(content)
 
 
 def _finite(value: Any) -> Any:
@@ -297,6 +299,6 @@ def stack(reports: Mapping[Any, xr.Dataset], name: str = "step") -> xr.Dataset:
     """
     if len({data.sizes["layer"] for data in reports.values()}) > 1:
         raise InputError(name, "models of different depth", "checkpoints of one model")
-    kept = [data.drop_attrs(deep=False) for data in reports.values()]
-    data = xr.concat(kept, name, data_vars="all", coords="minimal", join="outer")
+    plain = [data.drop_attrs(deep=False) for data in reports.values()]
+    data = xr.concat(plain, name, data_vars="all", coords="minimal", join="outer")
     return data.assign_coords({name: list(reports)})

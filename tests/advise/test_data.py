@@ -110,7 +110,7 @@ def test_a_power_law_is_extrapolated_and_the_frugal_choice_is_within_one_standar
 def test_pure_noise_is_said_to_be_within_noise():
     rng = np.random.default_rng(1)
     advice = advise_data(prepared(rng.normal(size=(200, 4)), rng.normal(size=200)))
-    assert "Within noise" in " ".join(advice.said())
+    assert "Within noise" in " ".join(advice.sentences())
     assert advice.parts["best"].noise > 0.7
     low, high = advice.curve.interval
     assert low <= advice.curve.extrapolated <= high
@@ -124,7 +124,7 @@ def test_diversity_pays_where_every_direction_matters_a_little():
     aligned = advice.diversity[-1]
     assert (aligned.setting.heads, aligned.setting.width) == (2, 6)
     assert aligned.difference > 2 * aligned.difference_error
-    assert "more than orthogonal ones." in " ".join(advice.said())
+    assert "more than orthogonal ones." in " ".join(advice.sentences())
     search = Search(prepared(x, x.sum(1)))
     draws = search.draws(2, 6)
     together = search.reported(aligned.setting, draws)
