@@ -9,14 +9,14 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-import ml_dtypes  # noqa: F401  NumPy then knows bfloat16 and the 8-bit floats
+import ml_dtypes
 import numpy as np
 from safetensors import SafetensorError, safe_open
 
 from sims.errors import InputError, one_of
 
-FLOATS = ("F64", "F32", "F16", "BF16")
-"""Stored types that are read; all become float64."""
+FLOATS: dict[str, Any] = {"F64": "<f8", "F32": "<f4", "F16": "<f2", "BF16": ml_dtypes.bfloat16}
+"""Stored types that are read, as NumPy's; all become float64."""
 HEADS = ("num_attention_heads", "n_head", "num_heads", "n_heads", "encoder_attention_heads")
 """Keys of config.json that may hold the number of heads."""
 INDEX = ".index.json"
@@ -42,11 +42,9 @@ class Model:
         self._stored: dict[str, tuple[Path, str]] = {}
         self.shapes: dict[str, tuple[int, ...]] = {}
         for part in _parts(path):
-            with _opened(part) as file:
-                for name in file.keys():  # noqa: SIM118  no mapping
-                    stored = file.get_slice(name)
-                    self._stored[name] = part, stored.get_dtype()
-                    self.shapes[name] = tuple(stored.get_shape())
+            for name, (kind, shape) in _entries(part).items():
+                self._stored[name] = part, kind
+                self.shapes[name] = shape
         beside = path.parent / "config.json"
         settings = config if config is not None else beside if beside.is_file() else None
         self.config = {} if settings is None else _with_defaults(_object(Path(settings)))
@@ -65,9 +63,8 @@ class Model:
         if kind not in FLOATS:
             allowed = f"{', '.join(FLOATS)} (quantised models: dequantise first)"
             raise InputError(f"{self.name}: {name}", kind, allowed)
-        # Opened anew, so that pages of the file do not stay in memory; NaN is refused below.
-        with _opened(path) as file, np.errstate(invalid="ignore"):
-            values = np.asarray(file.get_tensor(name), np.float64)
+        with np.errstate(invalid="ignore"):  # NaN is refused below
+            values = np.asarray(_tensor(path, name), np.float64)
         if not np.isfinite(values).all():
             raise InputError(f"{self.name}: {name}", "NaN or infinity", "finite numbers")
         return values
@@ -174,6 +171,39 @@ def _opened(path: Path) -> Any:
         raise InputError(str(path), message, "a whole .safetensors file") from None
     except OSError as error:
         raise InputError(str(path), str(error), "a .safetensors file that can be read") from None
+
+
+def _entries(path: Path) -> dict[str, tuple[str, tuple[int, ...]]]:
+    """Stored type and shape of the tensors of a file, by name."""
+    try:
+        with _opened(path) as file:
+            slices = {name: file.get_slice(name) for name in file.keys()}  # noqa: SIM118  no mapping
+            return {k: (s.get_dtype(), tuple(s.get_shape())) for k, s in slices.items()}
+    except MemoryError:  # the address space is limited: safetensors maps files as they are
+        return {k: (e["dtype"], tuple(e["shape"])) for k, e in _header(path)[1].items()}
+
+
+def _tensor(path: Path, name: str) -> np.ndarray:
+    """A tensor of a file, opened anew so that its pages do not stay in memory."""
+    try:
+        with _opened(path) as file:
+            return np.asarray(file.get_tensor(name))
+    except MemoryError:
+        start, entries = _header(path)
+        kind, shape, (first, last) = (entries[name][k] for k in ("dtype", "shape", "data_offsets"))
+        values = np.fromfile(path, np.uint8, last - first, offset=start + first)
+        if values.nbytes != last - first:
+            raise InputError(str(path), "truncated", "a whole .safetensors file") from None
+        return values.view(FLOATS[kind]).reshape(shape)
+
+
+def _header(path: Path) -> tuple[int, dict[str, Any]]:
+    """Where the data of a file begin, and what its header says of tensors."""
+    with path.open("rb") as file:
+        size = int.from_bytes(file.read(8), "little")
+        header = json.loads(file.read(size))
+    header.pop("__metadata__", None)
+    return 8 + size, header
 
 
 def _object(path: Path) -> dict[str, Any]:

@@ -1,6 +1,7 @@
 """A report is of the heads, whatever the layout, the stored type and the number of files."""
 
 import json
+from unittest.mock import Mock
 
 import ml_dtypes
 import numpy as np
@@ -8,7 +9,7 @@ import pytest
 import xarray as xr
 from safetensors.numpy import save_file
 
-from sims.inspect import Model, inspect, layers
+from sims.inspect import Model, inspect, layers, reader
 from tests.inspect.models import GROUPED, LAYOUTS, LLAMA, WIDTH, D, H, inputs, matrices, write
 
 CONFIG = {"num_attention_heads": H}
@@ -38,7 +39,8 @@ def test_every_layout_of_one_set_of_matrices_gives_one_report(tmp_path, layout, 
     xr.testing.assert_identical(report(folder), report(llama))
 
 
-def test_stored_type_and_shards_change_nothing_else(tmp_path):
+def test_stored_type_and_shards_change_nothing_else(tmp_path, monkeypatch):
+    """Nor does an address space into which a file cannot be mapped."""
     given = [part.astype(ml_dtypes.bfloat16).astype(float) for part in matrices(2)]
     tensors = LAYOUTS["llama"](*given)
     whole = write(tmp_path / "float64", tensors, CONFIG)
@@ -52,6 +54,9 @@ def test_stored_type_and_shards_change_nothing_else(tmp_path):
     index = parts / "model.safetensors.index.json"
     index.write_text(json.dumps({"weight_map": files}))
     for other in (half, parts, index):
+        xr.testing.assert_identical(report(other), report(whole))
+    monkeypatch.setattr(reader, "safe_open", Mock(side_effect=MemoryError))
+    for other in (half, parts):
         xr.testing.assert_identical(report(other), report(whole))
 
 
