@@ -71,7 +71,7 @@ def on_gaussian_tokens(layer: Layer, mean: np.ndarray, root: np.ndarray) -> Arra
     if layer.norms is not None:
         return angles
     queries, still = root @ layer.matrices.query, np.eye(width)[None]
-    spectrum = form_spectrum(queries, keys[group], still)[0] / np.sqrt(width)
+    spectrum = form_spectrum(queries, keys[group]) / np.sqrt(width)
     centre = mean @ layer.matrices.query + layer.biases[0]
     expected, logarithm = noise_correlation(queries, keys, centre, group)
     centres = (queries, centre), (keys, mean @ layer.matrices.key + layer.biases[1])

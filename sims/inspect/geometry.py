@@ -63,16 +63,19 @@ def frames_of(matrices: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     return left * nonzero[:, None, :], np.maximum(nonzero.sum(-1), 1)
 
 
-def form_spectrum(first: np.ndarray, second: np.ndarray, rotations: np.ndarray) -> np.ndarray:
-    """Singular values of forms ``A_hRB_hᵀ``, (n, H, d_k), by two QR decompositions.
+def form_spectrum(
+    first: np.ndarray, second: np.ndarray, rotations: np.ndarray | None = None
+) -> np.ndarray:
+    """Singular values of forms ``A_hB_hᵀ``, (H, d_k), by two QR decompositions.
 
     Args:
         first: A, (H, d, d_k).
         second: B, (H, d, d_k).
-        rotations: R, (n, d_k, d_k); an identity leaves the forms ``A_hB_hᵀ``.
+        rotations: R, (n, d_k, d_k), of forms ``A_hRB_hᵀ``, whose values are (n, H, d_k).
     """
     left, right = np.linalg.qr(first).R, np.linalg.qr(second).R.swapaxes(-1, -2)
-    return np.asarray(np.linalg.svd(left @ rotations[:, None] @ right, compute_uv=False))
+    left = left if rotations is None else left @ rotations[:, None]
+    return np.asarray(np.linalg.svd(left @ right, compute_uv=False))
 
 
 def effective_rank(values: np.ndarray) -> np.ndarray:
@@ -90,9 +93,9 @@ def energy_rank(values: np.ndarray, share: float = ENERGY) -> np.ndarray:
 
 
 def form_correlation(first: np.ndarray, second: np.ndarray, rotations: np.ndarray) -> np.ndarray:
-    """``tr(M_hM_gᵀ)/(‖M_h‖_F ‖M_g‖_F)`` of the forms of :func:`form_spectrum`, (n, H, H).
+    """``tr(M_hM_gᵀ)/(‖M_h‖_F ‖M_g‖_F)`` of forms ``M_h = A_hRB_hᵀ``, (n, H, H).
 
-    It is 0 beside a head without a form.
+    It is 0 beside a head without a form. Arguments are those of :func:`form_spectrum`.
     """
     heads = len(first)
     products = np.empty((len(rotations), heads, heads))
@@ -117,7 +120,8 @@ def index(r: np.ndarray) -> np.ndarray:
     """Every definition of the diversity index of a correlation matrix; NaN of a single head."""
     if len(r) < 2:
         return np.full(len(DEFINITIONS), np.nan)
-    return np.array([float(definition(r)) for definition in DEFINITIONS.values()])
+    with np.errstate(divide="ignore", invalid="ignore"):  # of heads whose keys are all 0
+        return np.array([float(definition(r)) for definition in DEFINITIONS.values()])
 
 
 def geometry(layer: Layer, rule: Rule | None = None) -> Arrays:
@@ -145,7 +149,7 @@ def geometry(layer: Layer, rule: Rule | None = None) -> Arrays:
     most = kernel[pairs].max() - mean if pairs.any() else np.nan
     written, score_key, read = output.swapaxes(-1, -2), key[group], value[group]
     still = np.eye(value.shape[-1])[None]
-    values = form_spectrum(read, written, still)
+    values = form_spectrum(read, written)
     places, rotations = np.array(DISTANCES)[:, None], np.eye(d_k)[None]
     if rule is not None and rule.base is not None:
         identities = np.broadcast_to(rotations, (len(places), d_k, d_k))
@@ -173,8 +177,8 @@ def geometry(layer: Layer, rule: Rule | None = None) -> Arrays:
         "qk_singular_value": (("head", "rank"), scores[0] / np.sqrt(d_k)),
         "qk_effective_rank": (heads, effective_rank(scores[0])),
         "qk_energy_rank": (heads, energy_rank(scores[0])),
-        "ov_effective_rank": (heads, effective_rank(values[0])),
-        "ov_energy_rank": (heads, energy_rank(values[0])),
+        "ov_effective_rank": (heads, effective_rank(values)),
+        "ov_energy_rank": (heads, energy_rank(values)),
         "score_correlation": (("head", "head2"), correlations[0]),
         "value_correlation": (("head", "head2"), form_correlation(read, written, still)[0]),
         "gain_folded": ((), np.array(layer.gain is not None)),
