@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 CORRELATIONS = {
     "noise_correlation": "label noise",
     "contribution_correlation": "contributions",
+    "predicted_noise_correlation": "label noise, predicted",
     "score_correlation": "score forms",
 }
 """What heat maps show, the first two that the report has."""
