@@ -65,6 +65,7 @@ def figure(data: xr.Dataset) -> Figure:
         baseline = data["index_query_heads_baseline_mean"].values
         theory(depth_axes, depth, baseline, label="random key subspaces", ls="--")
         depth_axes.set(xlabel="layer", ylabel="index, 1 − mean correlation")
+        depth_axes.xaxis.get_major_locator().set_params(integer=True)
         depth_axes.legend(loc="lower left", bbox_to_anchor=(0.02, 1), ncols=4)
         bars_note(depth_axes)
         letters([*heat_axes, depth_axes])
