@@ -35,6 +35,7 @@ def figure(data: xr.Dataset) -> Figure:
         data: a report.
     """
     import seaborn as sns
+    from matplotlib.ticker import MaxNLocator
 
     heat_maps = [name for name in CORRELATIONS if name in data][:2]
     means = data[heat_maps[0]].mean(("head", "head2")).fillna(-1).values
@@ -65,7 +66,7 @@ def figure(data: xr.Dataset) -> Figure:
         baseline = data["index_query_heads_baseline_mean"].values
         theory(depth_axes, depth, baseline, label="random key subspaces", ls="--")
         depth_axes.set(xlabel="layer", ylabel="index, 1 − mean correlation")
-        depth_axes.xaxis.get_major_locator().set_params(integer=True)
+        depth_axes.xaxis.set_major_locator(MaxNLocator(integer=True))
         depth_axes.legend(loc="lower left", bbox_to_anchor=(0.02, 1), ncols=4)
         bars_note(depth_axes)
         letters([*heat_axes, depth_axes])
