@@ -1,4 +1,4 @@
-"""Sphinx's configuration of the site: ``make docs``. Formulas alone load a script: MathJax."""
+"""Sphinx's configuration of the site: ``make docs``."""
 
 import sys
 from pathlib import Path
@@ -19,11 +19,14 @@ extensions = [
     "sphinx.ext.napoleon",
     "sphinx.ext.viewcode",
     "sphinx_copybutton",
+    "extensions.accessible",
     "extensions.docstrings",
     "extensions.answers",
+    "extensions.formulas",
     "extensions.outside",
 ]
 exclude_patterns = ["examples", "answers/main.md"]
+html_math_renderer = "mathml"
 html_theme = "furo"
 html_title = "Heads as kernel estimators"
 html_static_path = ["static"]

@@ -27,6 +27,8 @@ class Claim(Strict):
     statement: str = Field(min_length=1, description="what is claimed, in a sentence")
     algebra: str = Field("", description="the test that shows it, where algebra decides it")
     counterexample: str = Field("", description="where it fails, if algebra refutes it")
+    formula: str = Field("", description="what it comes down to, in TeX")
+    derivation: str = Field("", description="the section that derives it, from docs/")
 
 
 class PaperClaim(Claim):

@@ -1,15 +1,8 @@
-"""Captions, numbers for people, formulas, and the page that shows a run, here and in a browser.
-
-Chromium is the system's; axe-core and what drives the browser come from npm: ``npm install`` in a
-folder .venv/browser with a copy of tests/browser/package.json. Without them that test is skipped.
-"""
+"""Captions, numbers for people, formulas, and the page that shows a run, here and in a browser."""
 
 import io
-import json
-import os
 import re
 import shutil
-import subprocess
 from dataclasses import replace
 
 import numpy as np
@@ -23,15 +16,14 @@ from sims.judgement.answers import Answer, agreement, write_answers
 from sims.judgement.summaries import share
 from sims.papers import MAIN, papers
 from sims.report import write_report
-from sims.report.answers import listing, page
+from sims.report.answers import background, by_claim, listing, page
 from sims.report.text import html, percent, render_caption, significant
 from sims.study.experiment import load_experiment
 from sims.study.results import Results
+from tests.browser.visiting import in_a_browser, visit
 from tests.cli.conftest import folder  # noqa: F401
 from tests.pipeline import ROOT
 
-NPM = ROOT / ".venv" / "browser"
-CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser"))), None)
 CHAPTERS = [ROOT / "docs/theory.md", *sorted((ROOT / "docs/theory").glob("*.md"))]
 ANSWER = Answer(
     problems=100,
@@ -116,8 +108,8 @@ def test_the_table_has_a_papers_confirmatory_answers_in_the_order_of_its_claims(
     lines = listing(papers()[MAIN], [late, *others, ANSWER], lambda one: f"#{one.id}").splitlines()
     assert [line for line in lines if line.startswith("| [")] == [
         "| [Is &#124;a&#124; at least b?](#gaps) | usually; always: no | "
-        "90 % of problems (82 to 95 %) | – |",
-        "| [L? (n = 9)](#late) | usually; always: no | 90 % of problems (82 to 95 %) | – |",
+        "90 % of problems (82 to 95 %) |  |",
+        "| [L? (n = 9)](#late) | usually; always: no | 90 % of problems (82 to 95 %) |  |",
     ]
     proved = [line for line in lines if line.startswith("- By algebra true: Single-head softmax")]
     assert proved[0].endswith("(`tests/test_algebra.py`)")
@@ -132,15 +124,29 @@ def test_runs_agree_where_their_intervals_do():
 
 
 @pytest.mark.usefixtures("folder")
-def test_an_experiments_page_says_where_the_answer_is_another():
+def test_a_claims_page_answers_first_and_leads_to_what_is_behind():
+    """The claim's answers alone, the confirmatory one first; its worst problem, law and formula."""
+    shutil.copytree(ROOT / "papers", "papers")
     one = replace(ANSWER, strata={"narrow": ANSWER}, restriction="n = 9", problem={"problem": {}})
-    text = page("small", load_experiment("small").spec, [one], "**Seen** x", "smoke")
-    assert text.startswith("A\n\n**The problems.** Bandwidths of 0.7 to 0.9.\n\n### Is |a| at")
+    more = [replace(ANSWER, id=f"{k}", status="exploratory", question=f"Q{k}?") for k in range(7)]
+    other = replace(ANSWER, id="far", claim="hdi")
+    rows = by_claim([*more, one, other])["decomposition"]
+    text = page(rows, "smoke")
     said = "90 % (95 % interval 82 to 95 %, 100 problems) by simulation"
-    assert f"**Usually; always: no.** {said}. Asked of: n = 9.\n" in text
-    assert f"\n- narrow: {said}\n" in text
-    assert "- It fails most surely in: `sims decompose results/smoke/counterexamples/gaps.y" in text
-    assert "100 problems simulated. Again: `make reproduce FIDELITY=smoke EXPERIMENT=small`" in text
+    assert text.startswith(
+        f"**Usually; always: no.** {said}. Asked of: n = 9.\n\n- narrow: 90% (82–95%)"
+    )
+    assert "- It fails most surely in `sims decompose results/smoke/counterexamples/gaps.y" in text
+    assert (
+        "**The claim** (arXiv 2605.20271). Its mean squared error has an explicit bias–variance–cov"
+        in text
+    )
+    assert [k for k in range(7) if f"- Q{k}? Usually" in text] == [*range(5)]
+    assert "- 2 more: `sims claims --paper 2605.20271`\n" in text
+    assert "(../theory.md#the-decomposition).\n\n$$\n\\operatorname{MSE}" in text
+    law = background(load_experiment("small").spec, one, "smoke")
+    assert law.startswith("**The problems.** Bandwidths of 0.7 to 0.9.\n\n**How it was")
+    assert "`make reproduce FIDELITY=smoke EXPERIMENT=small`" in law
 
 
 @pytest.fixture
@@ -170,12 +176,12 @@ def test_the_page_stands_for_itself(report):
     text = report.read_text(encoding="utf-8")
     ids = re.findall(r' id="([^"]+)"', text)
     assert len(ids) == len(set(ids))
-    assert {"small", f"paper-{MAIN}", "paper-2601.22766"} <= set(ids)
-    assert "far" not in ids
+    assert {"decomposition", f"paper-{MAIN}", "paper-2601.22766"} <= set(ids)
+    assert "relu-epanechnikov" not in ids
     sources = re.findall(r'src="([^"]{22})', text)
     assert sources == ["data:image/png;base64,"]
     targets = set(re.findall(r'href="([^"]*)"', text)) - {"data:,"}
-    assert "#small" in targets
+    assert "#decomposition" in targets
     outside = {target for target in targets if target.removeprefix("#") not in ids}
     assert all(target.startswith("https://arxiv.org/abs/") for target in outside), outside
     assert "<script" not in text
@@ -183,21 +189,10 @@ def test_the_page_stands_for_itself(report):
     assert "Versions: jax 1." in text
 
 
-@pytest.mark.skipif(
-    not (CHROMIUM and shutil.which("node") and (NPM / "node_modules/axe-core").is_dir()),
-    reason="no Chromium, node, or axe-core in .venv/browser",
-)
+@in_a_browser
 @pytest.mark.parametrize("width", [1280, 390])
 def test_nothing_hinders_readers_and_nothing_sticks_out(report, width):
-    done = subprocess.run(
-        ["node", str(ROOT / "tests/browser/visit.mjs"), str(report), str(width)],
-        env={**os.environ, "NPM_FOLDER": str(NPM), "CHROMIUM": str(CHROMIUM)},
-        capture_output=True,
-        text=True,
-        timeout=300,
-    )
-    assert done.returncode == 0, done.stderr
-    found = json.loads(done.stdout)
+    found = visit(report, width)
     assert found["errors"] == []
     assert found["requests"] == [report.as_uri()], "a page loads nothing but itself"
     assert found["violations"] == []

@@ -1,4 +1,4 @@
-"""The site, once built (``make docs``): whole by itself, but for the script of its formulas."""
+"""The site, once built (``make docs``): whole by itself, and in a browser."""
 
 import re
 from functools import cache
@@ -8,13 +8,14 @@ from urllib.parse import unquote, urlsplit
 
 import pytest
 
+from tests.browser.visiting import in_a_browser, visit
+
 ROOT = Path(__file__).parents[1]
 DOCS, BUILT = ROOT / "docs", ROOT / "build" / "docs"
 NOTEBOOKS = sorted((DOCS / "notebooks").glob("*.md"))
 LOADED = {"script": "src", "link": "href", "img": "src", "iframe": "src", "source": "src"}
 RELATED = ("index", "search", "next", "prev")
 """Links of a page to others, which load nothing."""
-MATHJAX = "cdn.jsdelivr.net"
 
 
 class Page(HTMLParser):
@@ -40,13 +41,13 @@ page = cache(Page)
 
 @pytest.mark.site
 def test_nothing_is_loaded_from_elsewhere():
-    """Neither scripts nor fonts nor pictures, but for what draws formulas."""
+    """Neither scripts nor fonts nor pictures."""
     pages = sorted(BUILT.rglob("*.html"))
     assert len(pages) > 50
     for path in pages:
         for given in page(path).loaded:
             parts = urlsplit(given)
-            if parts.scheme == "data" or parts.netloc == MATHJAX:
+            if parts.scheme == "data":
                 continue
             assert not parts.netloc, f"{path}: {given}"
             assert (path.parent / unquote(parts.path)).is_file(), f"{path}: {given}"
@@ -73,3 +74,30 @@ def test_notebooks_were_executed():
     for notebook in NOTEBOOKS:
         path = BUILT / "notebooks" / f"{notebook.stem}.html"
         assert re.search(r'"cell_output.*?<img', path.read_text("utf-8"), re.DOTALL), path
+
+
+@pytest.mark.site
+def test_the_front_page_and_every_claims_page_answer_without_scripts():
+    """Answers and formulas are in the file; a claim's page says at most 300 words."""
+    pages = {path.stem: path for path in (BUILT / "answers").glob("*.html")}
+    front = (BUILT / "index.html").read_text("utf-8")
+    for name in ("decomposition", "hdi-monotone", "rates"):
+        assert f'href="answers/{name}.html"' in front
+        assert "<math" in pages[name].read_text("utf-8")
+    del pages["index"]
+    assert len(pages) > 50
+    for name, path in pages.items():
+        (text,) = re.findall(r"<article.*?</article>", path.read_text("utf-8"), re.DOTALL)
+        text = re.sub(r"<details.*?</details>|<math.*?</math>|<[^>]+>", " ", text, flags=re.DOTALL)
+        assert len(re.findall(r"\S*\w\S*", text)) <= 300, name
+
+
+@pytest.mark.site
+@in_a_browser
+@pytest.mark.parametrize("width", [1280, 390])
+@pytest.mark.parametrize("name", ["index", "answers/hdi-monotone", "guide"])
+def test_a_page_hinders_nobody_and_nothing_sticks_out(name, width):
+    found = visit(BUILT / f"{name}.html", width)
+    assert found["errors"] == found["violations"] == []
+    assert all(request.startswith("file:") for request in found["requests"])
+    assert found["wide"] == width

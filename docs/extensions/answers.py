@@ -1,11 +1,11 @@
-"""The answers' pages, made from results/published before a build: a list a paper, a page each."""
+"""The answers' pages, made from results/published before a build: a list of all, a page a claim."""
 
 from pathlib import Path
 
 from sphinx.application import Sphinx
 
 from sims.papers import MAIN, papers
-from sims.report.answers import listing, page
+from sims.report.answers import background, by_claim, listing, page
 from sims.study.experiment import load_experiment
 from sims.study.ledger import read_run
 
@@ -15,23 +15,35 @@ PUBLISHED = Path("results", "published")
 def write(app: Sphinx) -> None:
     """Pages and their index, into a folder that git ignores; only what changed is written."""
     answers, pages = read_run(PUBLISHED), dict[str, str]()
-    names = list(dict.fromkeys(one.experiment for one in answers))
-    for name in names:
+    for claim, rows in by_claim(answers).items():
+        name = rows[0].experiment
         spec = load_experiment(name).spec
-        caption = (PUBLISHED / f"{name}.md").read_text("utf-8").split("<!--")[0]
-        figure = f":::{{image}} ../../{PUBLISHED}/{name}.png\n:alt: figure of {name}\n:::\n"
-        body = page(name, spec, [a for a in answers if a.experiment == name], caption, "standard")
-        pages[name] = f"# {spec.title}\n\n{figure}\n{body.replace('### ', '## ')}"
-    index = ["# Answers, paper by paper\n"]
+        caption = (PUBLISHED / f"{name}.md").read_text("utf-8").split("<!--")[0].strip()
+        pages[claim] = f"""# {rows[0].question}
+
+{page(rows, "published", spec.derivation)}
+:::{{image}} ../../{PUBLISHED}/{name}.png
+:alt: "Figure to: {spec.title}"
+:::
+
+<details><summary>What the figure shows</summary>
+
+{caption}
+
+</details>
+
+{background(spec, rows[0], "standard")}"""
+    index, order = ["# All answers, paper by paper\n"], list[str]()
     for paper in papers().values():
         if any(one.paper == paper.arxiv for one in answers):
-            table = listing(paper, answers, lambda one: f"{one.experiment}.md")
+            table = listing(paper, answers, lambda one: f"{one.claim}.md")
             index += [f"## {paper.title}\n", f"{paper.authors}, arXiv {paper.arxiv}.\n", table]
+            order += [one.id for one in (*paper.claims, *paper.ours) if one.id in pages]
             if paper.arxiv == MAIN:
-                pages["main"] = listing(paper, answers, lambda one: f"answers/{one.experiment}.md")
-    pages["index"] = "\n".join(
-        [*index, "```{toctree}\n:hidden:\n\n" + "\n".join(names) + "\n```\n"]
-    )
+                main = listing(paper, answers, lambda one: f"answers/{one.claim}.md", brief=True)
+                pages["main"] = f":::{{container}} answers\n{main}:::\n"
+    claims = "\n".join(f"{claim} <{claim}>" for claim in order)
+    pages["index"] = "\n".join([*index, f"```{{toctree}}\n:hidden:\n\n{claims}\n```\n"])
     folder = Path(app.srcdir, "answers")
     folder.mkdir(exist_ok=True)
     for old in folder.glob("*.md"):

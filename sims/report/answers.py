@@ -1,16 +1,18 @@
 """Answers for people, in Markdown: the table of all, and the page of an experiment. No JAX."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 
 from sims.judgement.answers import Answer, Change
 from sims.judgement.house import LEVEL
 from sims.judgement.summaries import Share, Summary
-from sims.papers import MAIN, Paper, papers
+from sims.papers import MAIN, Paper, PaperClaim, papers
 from sims.report.text import percent, significant
 from sims.study.schema import ExperimentSpec
 
 MOST_GROUPS = 4
 """Groups of a parameter that a table shows; of more, the lowest and the highest."""
+MOST_OTHERS = 5
+"""Further answers on a claim that its page shows."""
 INTERVAL = f"{100 * LEVEL:.0f} % interval"
 
 
@@ -70,7 +72,7 @@ def listing(
         paper: which one.
         answers: of a run.
         link: of an answer, to what is said of it; None for no links.
-        brief: the first answer on each claim alone, and no algebra.
+        brief: the first answer on each claim alone; without links, as in a README, no algebra.
     """
     order = [claim.id for claim in (*paper.claims, *paper.ours)]
     rows = [one for one in answers if one.paper == paper.arxiv and one.status == "confirmatory"]
@@ -80,13 +82,14 @@ def listing(
     lines = [["question", "answer", "how often, or how near", "where it changes"], ["---"] * 4]
     for one in rows:
         asked = f"{one.question} ({one.restriction})" if one.restriction else one.question
-        asked = one.question if brief else f"[{asked}]({link(one)})" if link else asked
+        asked = one.question if brief else asked
+        asked = f"[{asked}]({link(one)})" if link else asked
         changes = [_moved(change, one.kind != "estimate") for change in one.where[: 2 - brief]]
-        numbers = [headline(one), "; ".join(changes) or "–"]
+        numbers = [headline(one), "; ".join(changes)]
         lines.append([asked, spoken(one), *(map(_short, numbers) if brief else numbers)])
     cells = [[cell.replace("|", "&#124;") for cell in line] for line in lines]
     table = [f"|{'|'.join(c)}|" if brief else f"| {' | '.join(c)} |" for c in cells]
-    proved = [c for c in (*paper.claims, *paper.ours) if c.algebra and not brief]
+    proved = [c for c in (*paper.claims, *paper.ours) if c.algebra and (link or not brief)]
     algebra = [
         f"- By algebra {f'false, {c.counterexample}' if c.counterexample else 'true'}: "
         f"{c.statement} (`{c.algebra}`)"
@@ -139,39 +142,69 @@ def filled(readme: str, name: str, text: str) -> str:
     return f"{before}{mark}{text}{end}{after}" if mark and end else readme
 
 
-def page(
-    name: str, spec: ExperimentSpec, answers: Sequence[Answer], caption: str, fidelity: str
-) -> str:
-    """What an experiment found, as Markdown below its heading: aim, law, answers, caption."""
-    simulated = max(one.problems for one in answers)
-    lines = [spec.aim, "", f"**The problems.** {spec.law.get('text', '')}", ""]
+def page(answers: Sequence[Answer], fidelity: str, derivation: str = "") -> str:
+    """What is known of a claim, as Markdown below its first question.
+
+    The first answer in full, with the worst problem and the command that runs it; the claim's
+    sentence; up to :data:`MOST_OTHERS` further answers in a line each; and the formula.
+
+    Args:
+        answers: on the claim, as :func:`by_claim` has them.
+        fidelity: whose folder of results has the problems.
+        derivation: the section of the documentation, from ``docs/``, where the claim names none.
+    """
+    one, *others = answers
+    where = f" Asked of: {one.restriction}." if one.restriction else ""
+    lines = [f"**{spoken(one).capitalize()}.** {number(one, one.tolerance)}.{where}", ""]
+    lines += [f"- {part}: {_short(headline(of))}" for part, of in one.strata.items()]
+    lines += [f"- by {_short(_moved(change, one.kind != 'estimate'))}" for change in one.where]
+    if one.problem is not None:
+        by = " (by theory, in a search)" if one.searched else ""
+        lines.append(f"- It fails most surely in {_command(one, fidelity)}{by}.")
+    elif one.searched:
+        lines.append(
+            f"- No failure was found, nor in a search over {one.searched:,} more problems."
+        )
+    paper = papers().get(one.paper)
+    listed = (*paper.claims, *paper.ours) if paper else ()
+    claim = next((claim for claim in listed if claim.id == one.claim), None)
+    if claim:
+        whose = f"arXiv {one.paper}" if isinstance(claim, PaperClaim) else "ours"
+        lines += ["", f"**The claim** ({whose}). {claim.statement}"]
+        derivation = claim.derivation or derivation
+    if others:
+        lines += ["", f"**Also asked** ({INTERVAL}s in parentheses).", ""]
+    for each in others[:MOST_OTHERS]:
+        fails = f"; it fails in {_command(each, fidelity)}" if each.problem is not None else ""
+        lines.append(
+            f"- {each.question} {spoken(each).capitalize()}: {_short(headline(each))}{fails}."
+        )
+    if more := len(others[MOST_OTHERS:]):
+        lines.append(f"- {more} more: `sims claims --paper {one.paper}`")
+    if derivation:
+        lines += ["", f"**Formula**, derived in [docs/{derivation}](../{derivation})."]
+    if claim and claim.formula:
+        lines += ["", f"$$\n{claim.formula}\n$$"]
+    return "\n".join(lines) + "\n"
+
+
+def by_claim(answers: Iterable[Answer]) -> dict[str, list[Answer]]:
+    """The answers on each claim by its id, confirmatory ones first."""
+    claims = dict[str, list[Answer]]()
     for one in answers:
-        lines += [f"### {one.question}", ""]
-        where = f" Asked of: {one.restriction}." if one.restriction else ""
-        lines += [f"**{spoken(one).capitalize()}.** {number(one, one.tolerance)}.{where}", ""]
-        lines += [f"- {part}: {number(of, one.tolerance)}" for part, of in one.strata.items()]
-        lines += [
-            f"- It changes along {change.in_words(one.kind != 'estimate')}" for change in one.where
-        ]
-        if one.problem is not None:
-            file = f"results/{fidelity}/counterexamples/{one.id}.yaml"
-            by = " (by theory, in a search)" if one.searched else ""
-            command = "sweep" if "sweep" in one.problem else "decompose"
-            lines.append(f"- It fails most surely in: `sims {command} {file}`{by}")
-        elif one.searched:
-            lines.append(
-                f"- No failure among these problems, nor in a search over {one.searched:,} more."
-            )
-        lines.append("")
-    derived = f"[Formulas](../{spec.derivation}). " if spec.derivation else ""
-    lines += [
-        "### The figure and how it was computed",
-        "",
-        caption.strip(),
-        "",
-        f"{simulated} problems simulated. {derived}Again: "
-        f"`make reproduce FIDELITY={fidelity} EXPERIMENT={name}`; seed {answers[0].seed}, salt "
-        f"{answers[0].salt}.",
-        "",
-    ]
-    return "\n".join(lines)
+        claims.setdefault(one.claim, []).append(one)
+    return {claim: sorted(rows, key=lambda one: one.status) for claim, rows in claims.items()}
+
+
+def _command(one: Answer, fidelity: str) -> str:
+    kind = "sweep" if "sweep" in (one.problem or {}) else "decompose"
+    return f"`sims {kind} results/{fidelity}/counterexamples/{one.id}.yaml`"
+
+
+def background(spec: ExperimentSpec, one: Answer, fidelity: str) -> str:
+    """The law of an experiment's problems, and how its answers were computed, as Markdown."""
+    return (
+        f"**The problems.** {spec.law.get('text', '')}\n\n**How it was computed.** "
+        f"`make reproduce FIDELITY={fidelity} EXPERIMENT={one.experiment}`, with seed {one.seed} "
+        f"and salt {one.salt}.\n"
+    )

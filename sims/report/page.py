@@ -8,8 +8,9 @@ from PIL import Image
 
 from sims import files
 from sims.errors import InputError
+from sims.judgement.answers import Answer
 from sims.papers import MAIN, papers
-from sims.report.answers import listing, page
+from sims.report.answers import background, by_claim, listing, page
 from sims.report.text import environment, html
 from sims.study.experiment import load_experiment
 from sims.study.ledger import read_run
@@ -21,8 +22,8 @@ WIDTH = 1400
 def write_report(folder: Path, fidelity: str, output: Path) -> None:
     """Write the page, which needs nothing beside it and loads nothing.
 
-    All answers are listed; figures and details are those of the main paper's experiments, or of all
-    where there are none of it.
+    Every claim's answer is listed; figures and claims' pages are those of the main paper's
+    experiments, or of all where there are none of it.
 
     Args:
         folder: results of one fidelity, with ``answers.json`` and a folder for each experiment.
@@ -35,21 +36,18 @@ def write_report(folder: Path, fidelity: str, output: Path) -> None:
     answers, known = read_run(folder, fidelity), papers()
     if not answers:
         raise InputError(str(folder), "nothing to report", "results of a finished run")
-    names = list(dict.fromkeys(one.experiment for one in answers))
-    shown = [n for n in names if any((a.experiment, a.paper) == (n, MAIN) for a in answers)]
-    shown = [name for name in shown or names if (folder / name / "caption.md").exists()]
+    main = {one.experiment for one in answers if one.paper == MAIN}
+    names = dict.fromkeys(one.experiment for one in answers if not main or one.experiment in main)
+    shown = [name for name in names if (folder / name / "caption.md").exists()]
 
-    def inside(target: str) -> str | None:
-        return target[1:] if target.startswith("#") else None
+    def address(one: Answer) -> str:
+        return f"#{one.claim}" if one.experiment in shown else ""
+
+    def markup(text: str) -> str:
+        return html(text, lambda target: target[1:] if target.startswith("#") else None)
 
     lists = [
-        (
-            paper,
-            html(
-                listing(paper, answers, lambda a: f"#{a.experiment}" * (a.experiment in shown)),
-                inside,
-            ),
-        )
+        (paper, markup(listing(paper, answers, address, brief=True)))
         for paper in known.values()
         if any(one.paper == paper.arxiv for one in answers)
     ]
@@ -57,9 +55,14 @@ def write_report(folder: Path, fidelity: str, output: Path) -> None:
     for name in shown:
         spec, whose = load_experiment(name, allow_code=None).spec, f"{name} at {fidelity}"
         caption = files.read(folder / name / "caption.md", f"caption.md of {whose}").decode()
-        text = page(name, spec, [a for a in answers if a.experiment == name], caption, fidelity)
         figure = _figure(folder / name / "figure.png", f"figure.png of {whose}")
-        articles.append((name, spec.title, figure, html(text, inside)))
+        claims = by_claim(one for one in answers if one.experiment == name)
+        pages = [
+            (claim, rows[0].question, markup(page(rows, fidelity, spec.derivation)))
+            for claim, rows in claims.items()
+        ]
+        text = f"{caption.strip()}\n\n{background(spec, next(iter(claims.values()))[0], fidelity)}"
+        articles.append((spec.title, figure, markup(text), pages))
     first = answers[0]
     made = environment(html=True).get_template("page.html.j2")
     text = made.render(

@@ -27,7 +27,12 @@ class _Relative(MarkdownIt):
         return not _ABSOLUTE.match(url.strip())
 
 
-def _mathml(tex: str, options: Mapping[str, bool]) -> str:
+def mathml(tex: str, options: Mapping[str, bool]) -> str:
+    """A formula as MathML; ``options["display_mode"]`` says whether it stands on lines of its own.
+
+    Raises:
+        InputError: it is no TeX that docutils knows.
+    """
     block = options["display_mode"]
     try:
         formula = tex2mathml(_ACCENTED.sub(r"{{}\1}", tex), as_block=block)
@@ -41,7 +46,7 @@ def _mathml(tex: str, options: Mapping[str, bool]) -> str:
 # says cannot change the page, nor load anything.
 MARKDOWN = _Relative("commonmark", {"html": False}).enable("table")
 MARKDOWN.use(
-    dollarmath_plugin, allow_space=False, allow_digits=False, allow_labels=False, renderer=_mathml
+    dollarmath_plugin, allow_space=False, allow_digits=False, allow_labels=False, renderer=mathml
 )
 """CommonMark with tables and formulas: ``$x$`` in a line and ``$$x$$`` on lines of its own."""
 

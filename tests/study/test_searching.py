@@ -15,7 +15,7 @@ from sims.problem.law import Law
 from sims.report.answers import page
 from sims.study.ledger import _searched
 from sims.study.results import Results
-from sims.study.schema import ExperimentSpec, QuestionSpec
+from sims.study.schema import QuestionSpec
 from sims.study.searching import searched
 
 LAW = {
@@ -78,11 +78,6 @@ def asked(limit, **changes):
     return one, searched(experiment, results, question, one)
 
 
-def shown(found):
-    asked = {"title": "t", "aim": "a", "law": LAW, "questions": [QUESTION], "fidelities": {}}
-    return page("e", ExperimentSpec.model_validate(asked), [found], "caption", "standard")
-
-
 def test_a_search_goes_where_no_draw_has_been():
     one, found = asked(1.9, restrict=GAUSSIAN)
     assert one.counterexample is None
@@ -91,7 +86,7 @@ def test_a_search_goes_where_no_draw_has_been():
     assert fields["kernel"] == "gaussian"
     assert found.least == pytest.approx(1.9 - fields["x"] - fields["y"])
     assert 120 < found.searched + SIMULATED <= 120 + COUNT
-    assert "/q.yaml` (by theory, in a search)\n" in shown(found)
+    assert "/q.yaml` (by theory, in a search).\n" in page([found], "standard")
     assert _searched(one, [found]) == found
     other = replace(one, results="other")
     assert _searched(other, [found]) == other  # a search beside other results
@@ -101,7 +96,7 @@ def test_no_counterexample_where_there_is_none():
     one, found = asked(2.0, restrict=GAUSSIAN)
     assert found == replace(one, searched=found.searched, least=found.least)
     assert 0 < found.least < 0.1
-    assert f"these problems, nor in a search over {found.searched} more.\n" in shown(found)
+    assert f"nor in a search over {found.searched} more" in page([found], "standard")
 
 
 def test_a_drawn_problem_that_theory_alone_predicts_is_found_first():

@@ -1,0 +1,34 @@
+"""A visit to a page in a real browser, as :file:`visit.mjs` makes it.
+
+Chromium is the system's; axe-core and what drives the browser come from npm: ``npm install`` in a
+folder .venv/browser with a copy of package.json. Without them such tests are skipped.
+"""
+
+import json
+import os
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+FOLDER = Path(__file__).parent
+NPM = FOLDER.parents[1] / ".venv" / "browser"
+CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser"))), None)
+in_a_browser = pytest.mark.skipif(
+    not (CHROMIUM and shutil.which("node") and (NPM / "node_modules/axe-core").is_dir()),
+    reason="no Chromium, node, or axe-core in .venv/browser",
+)
+
+
+def visit(page, width):
+    """What was found in a window of that width: violations, errors, requests, the page's width."""
+    done = subprocess.run(
+        ["node", str(FOLDER / "visit.mjs"), str(page), str(width)],
+        env={**os.environ, "NPM_FOLDER": str(NPM), "CHROMIUM": str(CHROMIUM)},
+        capture_output=True,
+        text=True,
+        timeout=300,
+    )
+    assert done.returncode == 0, done.stderr
+    return json.loads(done.stdout)
