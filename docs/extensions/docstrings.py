@@ -39,7 +39,7 @@ def after(
 
 
 def signature(
-    app: Sphinx, what: str, name: str, obj: object, options: object, given: str, result: str
+    app: Sphinx, what: str, name: str, obj: object, options: object, arguments: str, result: str
 ) -> tuple[str, str]:
     """With the short names that the code has."""
 
@@ -48,7 +48,7 @@ def signature(
             text = text.replace(long, name)
         return MODULES.sub("", text)
 
-    return given and short(given), result and short(result)
+    return arguments and short(arguments), result and short(result)
 
 
 def source_of(app: Sphinx, module: str, name: str) -> str | None:

@@ -94,7 +94,12 @@ def _growth(ax: Axes, law: xr.Dataset) -> None:
     table.index = [", ".join(group) for group in groups]
     table.plot.barh(stacked=True, ax=ax, color=list(INKS), width=0.8)
     ax.invert_yaxis()
-    ax.set(xlim=(0, 100), xlabel="regimes (%)", ylabel="", title="Which growth fits d_k*(n) best")
+    ax.set(
+        xlim=(0, 100),
+        xlabel="regimes (%)",
+        ylabel="",
+        title="Exponential relevance: log n fits best",
+    )
     ax.legend(loc="upper center", bbox_to_anchor=(0.4, -0.18), ncols=3)
 
 

@@ -47,7 +47,7 @@ def figure(results: Results, answers: Sequence[Answer]) -> Figure:
         ylim=(-1e3, 2e3),
         xlabel="amplitude of the wave seen by the first layer alone",
         ylabel="error that memory saves (%)",
-        title="Memory helps heads where that wave matters",
+        title="Memory helps where the first layer matters",
     )
     figures.letters(axes[k] for k in "abcd")
     return drawing
@@ -66,10 +66,13 @@ def _shares(ax: Axes, answers: Mapping[str, Answer]) -> None:
         ink, marker = figures.PALETTE[claim], figures.MARKERS[claim]
         ax.errorbar(middle, places, xerr=bars, fmt=marker, ms=4, color=ink, label=label)
     ax.set_yticks([-k for k in range(len(names))], names)
-    for limit in (100 / 3, 200 / 3, 95):
-        ax.axvline(limit, color=figures.GREY, lw=0.8, ls=":")
+    figures.words(ax)
     ax.legend(loc="upper center", bbox_to_anchor=(0.4, -0.2), ncols=2)
-    ax.set(xlim=(-1, 101), xlabel="problems in which it is true (%)", title="How often it is true")
+    ax.set(
+        xlim=(-1, 101),
+        xlabel="problems in which it is true (%)",
+        title="Collapse slows more often than not",
+    )
 
 
 def _rates(ax: Axes, drawn: pd.DataFrame) -> None:

@@ -84,10 +84,13 @@ def _shares(ax: Axes, answers: Mapping[str, Answer]) -> None:
             place -= 1
         place -= 0.5
     ax.set_yticks(list(names), list(names.values()))
-    for limit in (100 / 3, 200 / 3, 95):
-        ax.axvline(limit, color=figures.GREY, lw=0.8, ls=":")
+    figures.words(ax)
     ax.legend(loc="center right", bbox_to_anchor=(1, 0.63))
-    ax.set(xlim=(-1, 101), xlabel="problems in which it is true (%)", title="How often it is true")
+    ax.set(
+        xlim=(-1, 101),
+        xlabel="problems in which it is true (%)",
+        title="Each claim holds in a part of the law",
+    )
 
 
 def _corrections(ax: Axes, law: xr.Dataset, own: np.ndarray) -> None:

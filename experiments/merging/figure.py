@@ -73,14 +73,13 @@ def _shares(ax: Axes, answers: Mapping[str, Answer]) -> None:
             label=label,
         )
     ax.set_yticks([0, -1, -2], places)
-    for limit in (100 / 3, 200 / 3, 95):
-        ax.axvline(limit, color=figures.GREY, lw=0.8, ls=":")
+    figures.words(ax)
     ax.legend(loc="upper center")
     ax.set(
         xlim=(0, 101),
         ylim=(-2.5, 1.1),
         xlabel="problems in which it costs at most 5 % (%)",
-        title="How often merging is free",
+        title="Merging is free in about half the problems",
     )
 
 

@@ -89,8 +89,9 @@ def _exponents(ax: Axes, results: Results) -> None:
         ax.plot(fit.interval, [-place + 0.15] * 2, color=ink, lw=5, solid_capstyle="butt")
     ax.axvline(1, color=figures.GREY, lw=0.8, ls=":")
     ax.set_yticks([0, -1], POOLS[:2])
+    first, *_, last = sizes(results)
     ax.set(
         xlabel="fitted exponent / stated exponent",
         ylim=(-1.5, 0.4),
-        title=f"{sizes(results)[0]:.0f} to {sizes(results)[-1]:,.0f} keys, simulated",
+        title=f"At {first:.0f} to {last:,.0f} keys averaged heads look faster (simulated)",
     )

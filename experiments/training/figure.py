@@ -62,12 +62,11 @@ def _claims(ax: Axes, answers: Mapping[str, Answer]) -> None:
             )
         ax.plot(50 * sum(share.bracket), -place, "o", color=figures.PALETTE[0], ms=4)
     ax.set_yticks([-k for k in range(len(CLAIMS))], list(CLAIMS.values()))
-    for end in (100 / 3, 200 / 3, 95):
-        ax.axvline(end, color=figures.GREY, lw=0.8, ls=":")
+    figures.words(ax)
     ax.set(
         xlim=(-2, 102),
         xlabel="problems in which it holds (%)",
-        title="How often each is true",
+        title="Trained together, heads part and gain",
     )
 
 

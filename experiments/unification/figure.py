@@ -47,15 +47,14 @@ def _shares(ax: Axes, answers: Mapping[str, Answer]) -> None:
         bars = np.stack([middle - low, high - middle])
         ax.errorbar(middle, places, xerr=bars, fmt="o", ms=4, label=label)
     ax.set_yticks([-k for k in range(4)], ["all", *KINDS])
-    for limit in (100 / 3, 200 / 3, 95):
-        ax.axvline(limit, color=figures.GREY, lw=0.8, ls=":")
+    figures.words(ax)
     ax.set(
         xlim=(0, 101),
         ylim=(-3.5, 0.5),
         xlabel="problems in which the error falls (%)",
-        title="How often it is true",
+        title="The pool's error falls with the correlation",
     )
-    ax.legend(loc="center left")
+    ax.legend(loc="lower left")
 
 
 def _falls(ax: Axes, fall: pd.DataFrame) -> None:
@@ -84,4 +83,4 @@ def _mechanisms(ax: Axes, fall: pd.DataFrame) -> None:
     )
     ax.axvline(1, color=figures.GREY, lw=0.8, ls=":")
     figures.ticks(ax.xaxis, (0.25, 0.5, 1, 2))
-    ax.set(xlabel=RATIO, ylabel="", title="All mechanisms pay but random features")
+    ax.set(xlabel=RATIO, ylabel="", title="Only random features do not pay off")

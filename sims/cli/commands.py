@@ -231,14 +231,14 @@ def claims(
     paper: Annotated[str | None, Option(help="arXiv id: only the claims of this paper")] = None,
     json: Json = False,
 ) -> None:
-    """List the papers' claims and the latest answers to questions about them.
+    """List the papers' claims with their latest answers.
 
     Claims come from papers/*.yaml (of this folder, if it has experiments of its own), the rest from
     answers.json in results/FIDELITY if there is such a file, otherwise in results/published.
     """
     from sims.cli.listing import print_table
     from sims.papers import papers
-    from sims.report.answers import number, spoken
+    from sims.report.answers import INTERVAL, headline, shortened, spoken
     from sims.study.ledger import read_run
 
     answers = read_run(source := Path("results", fidelity), fidelity)
@@ -256,18 +256,23 @@ def claims(
             matches = [
                 answer for answer in answers if (answer.paper, answer.claim) == (id, claim.id)
             ]
-            lines = [f"by algebra ({claim.algebra})"] * bool(claim.algebra)
-            lines += [f"{spoken(answer)}: {answer.question} {number(answer)}" for answer in matches]
-            cells.append((claim.id, claim.statement, "\n".join(lines) or "not covered"))
-            rows = [{key: getattr(answer, key) for key in ANSWER_KEYS} for answer in matches]
-            listed.append({"paper": id, **claim.model_dump(), "claim": claim.id, "answers": rows})
+            known_by = "by algebra" if claim.algebra else "not covered"
+            rows = [
+                (answer.question, spoken(answer).replace("; ", "\n"), shortened(headline(answer)))
+                for answer in matches
+            ]
+            rows = rows or [(claim.statement, known_by, claim.algebra)]
+            cells += [(claim.id * (row is rows[0]), *row) for row in rows]
+            facts = [{key: getattr(answer, key) for key in ANSWER_KEYS} for answer in matches]
+            listed.append({"paper": id, **claim.model_dump(), "claim": claim.id, "answers": facts})
         if not json:
             print(f"arXiv {id}", entry.title)
-            print_table(("claim", "what it says", "answers"), cells)
+            print_table(("claim", "question", "answer", "how often"), cells)
     if json:
         print(formats.dumps(listed, indent=1, ensure_ascii=False))
     else:
-        print(f"Answers: {source}" if answers else "No answers yet: make reproduce")
+        note = f"Answers: {source}; {INTERVAL}s over problems in parentheses"
+        print(note if answers else "No answers yet: make reproduce")
 
 
 @app.command()

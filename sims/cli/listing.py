@@ -17,6 +17,8 @@ def print_table(
     for row in rows:
         table.add_row(*map(escape, row))
     table.columns[0].no_wrap = True
+    for column in table.columns:
+        column.overflow = "fold"
     for column in table.columns[1:] if numbers else ():
         column.justify = "right"
     # A pipe has no width of its own, and 80 characters are few for a table.

@@ -12,7 +12,7 @@ to start, are imported when something is drawn.
 """
 
 from sims.figures.layout import COLUMN, letters, mosaic, panels
-from sims.figures.marks import note, reference, simulated, theory
+from sims.figures.marks import note, reference, simulated, theory, words
 from sims.figures.output import save
 from sims.figures.overview import overview
 from sims.figures.plots import curve, scatter
@@ -50,4 +50,5 @@ __all__ = [
     "style",
     "theory",
     "ticks",
+    "words",
 ]

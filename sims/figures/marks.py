@@ -110,3 +110,13 @@ def reference(
         color=GREY,
         ha=side,
     )
+
+
+def words(ax: Axes) -> None:
+    """The words of answers above an axis of shares in percent; their limits are dotted."""
+    for limit in (100 / 3, 200 / 3, 95):
+        ax.axvline(limit, color=GREY, lw=0.8, ls=":")
+    top = ax.secondary_xaxis("top")
+    top.set_xticks([16, 50, 80, 98], ["rarely", "mixed", "usually", "nearly\nalways"])
+    top.tick_params(length=0, pad=1, labelsize=SMALL, labelcolor=GREY)
+    top.spines["top"].set_visible(False)

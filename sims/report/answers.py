@@ -22,37 +22,41 @@ def spoken(one: Answer) -> str:
     return f"{one.word or 'estimate'}{always}"
 
 
-def number(of: Summary, tolerance: float | None = None) -> str:
+def number(summary: Summary, tolerance: float | None = None) -> str:
     """Share, T95 or mean with its interval and the number of problems."""
-    said = []
-    if of.within is not None and of.within_interval is not None:
-        interval = f"{INTERVAL} {_span(*of.within_interval)}, {of.problems} problems"
-        said.append(f"T95 {_span(*of.within)} ({interval})")
+    parts = []
+    if summary.within is not None and summary.within_interval is not None:
+        interval = f"{INTERVAL} {_span(*summary.within_interval)}, {summary.problems} problems"
+        parts.append(f"T95 {_span(*summary.within)} ({interval})")
     inside = f"within {percent(tolerance)} in " if tolerance else ""
-    if of.theory is not None:
-        said.append(f"{_share(of.theory)} by theory")
-    if of.simulated is not None:
-        contradict = f", {of.contradictions} contradict theory" if of.contradictions else ""
-        said.append(f"{inside}{_share(of.simulated)} by simulation{contradict}")
-    if of.mean is not None and of.mean_interval is not None:
-        ends = " to ".join(map(significant, of.mean_interval))
-        said.append(f"{significant(of.mean)} ({INTERVAL} {ends}, {of.mean_of} problems)")
-    return "; ".join(said) or "–"
+    if summary.theory is not None:
+        parts.append(f"{_share(summary.theory)} by theory")
+    if summary.simulated is not None:
+        contradict = (
+            f", {summary.contradictions} contradict theory" if summary.contradictions else ""
+        )
+        parts.append(f"{inside}{_share(summary.simulated)} by simulation{contradict}")
+    if summary.mean is not None and summary.mean_interval is not None:
+        ends = " to ".join(map(significant, summary.mean_interval))
+        parts.append(f"{significant(summary.mean)} ({INTERVAL} {ends}, {summary.mean_of} problems)")
+    return "; ".join(parts) or "–"
 
 
-def headline(of: Summary) -> str:
+def headline(summary: Summary) -> str:
     """The number that decides the word, with its interval: a share, T95 or a mean."""
-    if of.within is not None and of.within_interval is not None:
-        return f"within {_span(*of.within)} in 95 % of problems ({_span(*of.within_interval)})"
-    if of.share is not None:
-        return f"{_span(*of.share.bracket)} of problems ({_span(*of.share.interval)})"
-    if of.mean is not None and of.mean_interval is not None:
-        return f"{significant(of.mean)} ({' to '.join(map(significant, of.mean_interval))})"
+    if summary.within is not None and summary.within_interval is not None:
+        interval = _span(*summary.within_interval)
+        return f"within {_span(*summary.within)} in 95 % of problems ({interval})"
+    if summary.share is not None:
+        return f"{_span(*summary.share.bracket)} of problems ({_span(*summary.share.interval)})"
+    if summary.mean is not None and summary.mean_interval is not None:
+        interval = " to ".join(map(significant, summary.mean_interval))
+        return f"{significant(summary.mean)} ({interval})"
     return "–"
 
 
-def _share(of: Share) -> str:
-    return f"{_span(*of.bracket)} ({INTERVAL} {_span(*of.interval)}, {of.total} problems)"
+def _share(share: Share) -> str:
+    return f"{_span(*share.bracket)} ({INTERVAL} {_span(*share.interval)}, {share.total} problems)"
 
 
 def _span(low: float, high: float | None) -> str:
@@ -81,19 +85,18 @@ def listing(
         rows = list({one.claim: one for one in reversed(rows)}.values())[::-1]
     lines = [["question", "answer", "how often, or how near", "where it changes"], ["---"] * 4]
     for one in rows:
-        asked = f"{one.question} ({one.restriction})" if one.restriction else one.question
-        asked = one.question if brief else asked
-        asked = f"[{asked}]({link(one)})" if link else asked
+        part = f" ({one.restriction})" if one.restriction and not brief else ""
+        question = f"[{one.question}{part}]({link(one)})" if link else one.question + part
         changes = [_moved(change, one.kind != "estimate") for change in one.where[: 2 - brief]]
         numbers = [headline(one), "; ".join(changes)]
-        lines.append([asked, spoken(one), *(map(_short, numbers) if brief else numbers)])
+        lines.append([question, spoken(one), *(map(shortened, numbers) if brief else numbers)])
     cells = [[cell.replace("|", "&#124;") for cell in line] for line in lines]
     table = [f"|{'|'.join(c)}|" if brief else f"| {' | '.join(c)} |" for c in cells]
-    proved = [c for c in (*paper.claims, *paper.ours) if c.algebra and (link or not brief)]
+    algebraic = [c for c in (*paper.claims, *paper.ours) if c.algebra and (link or not brief)]
     algebra = [
         f"- By algebra {f'false, {c.counterexample}' if c.counterexample else 'true'}: "
         f"{c.statement} (`{c.algebra}`)"
-        for c in proved
+        for c in algebraic
     ]
     return "\n".join([*(table if rows else ()), "", *algebra]).strip() + "\n"
 
@@ -109,8 +112,8 @@ def _moved(change: Change, percent_: bool) -> str:
     return f"{change.parameter} " + ", ".join(f"{group}: {value}" for _, group, value in pairs)
 
 
-def _short(text: str) -> str:
-    """A cell of a README, ranges with a dash."""
+def shortened(text: str) -> str:
+    """A share or gap for a cell of a table: "80–83% (74–88%)" and no word for what it is of."""
     return (
         text.replace(" of problems", "")
         .replace(" %", "%")
@@ -127,7 +130,7 @@ def tables(answers: Sequence[Answer]) -> dict[str, str]:
         if rows and id != MAIN:
             names = [a.experiment for a in rows]
             one = next(a for a in rows if a.experiment == max(names, key=names.count))
-            said = f"**{spoken(one).capitalize()}**: {_short(headline(one))}"
+            said = f"**{spoken(one).capitalize()}**: {shortened(headline(one))}"
             neighbours.append(
                 f"- [{paper.title}](https://arxiv.org/abs/{id}): {one.question} {said}."
             )
@@ -156,8 +159,8 @@ def page(answers: Sequence[Answer], fidelity: str, derivation: str = "") -> str:
     one, *others = answers
     where = f" Asked of: {one.restriction}." if one.restriction else ""
     lines = [f"**{spoken(one).capitalize()}.** {number(one, one.tolerance)}.{where}", ""]
-    lines += [f"- {part}: {_short(headline(of))}" for part, of in one.strata.items()]
-    lines += [f"- by {_short(_moved(change, one.kind != 'estimate'))}" for change in one.where]
+    lines += [f"- {part}: {shortened(headline(of))}" for part, of in one.strata.items()]
+    lines += [f"- by {shortened(_moved(change, one.kind != 'estimate'))}" for change in one.where]
     if one.problem is not None:
         by = " (by theory, in a search)" if one.searched else ""
         lines.append(f"- It fails most surely in {_command(one, fidelity)}{by}.")
@@ -177,7 +180,7 @@ def page(answers: Sequence[Answer], fidelity: str, derivation: str = "") -> str:
     for each in others[:MOST_OTHERS]:
         fails = f"; it fails in {_command(each, fidelity)}" if each.problem is not None else ""
         lines.append(
-            f"- {each.question} {spoken(each).capitalize()}: {_short(headline(each))}{fails}."
+            f"- {each.question} {spoken(each).capitalize()}: {shortened(headline(each))}{fails}."
         )
     if more := len(others[MOST_OTHERS:]):
         lines.append(f"- {more} more: `sims claims --paper {one.paper}`")

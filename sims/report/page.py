@@ -53,9 +53,9 @@ def write_report(folder: Path, fidelity: str, output: Path) -> None:
     ]
     articles = []
     for name in shown:
-        spec, whose = load_experiment(name, allow_code=None).spec, f"{name} at {fidelity}"
-        caption = files.read(folder / name / "caption.md", f"caption.md of {whose}").decode()
-        figure = _figure(folder / name / "figure.png", f"figure.png of {whose}")
+        spec, run = load_experiment(name, allow_code=None).spec, f"{name} at {fidelity}"
+        caption = files.read(folder / name / "caption.md", f"caption.md of {run}").decode()
+        figure = _figure(folder / name / "figure.png", f"figure.png of {run}")
         claims = by_claim(one for one in answers if one.experiment == name)
         pages = [
             (claim, rows[0].question, markup(page(rows, fidelity, spec.derivation)))
@@ -64,16 +64,16 @@ def write_report(folder: Path, fidelity: str, output: Path) -> None:
         text = f"{caption.strip()}\n\n{background(spec, next(iter(claims.values()))[0], fidelity)}"
         articles.append((spec.title, figure, markup(text), pages))
     first = answers[0]
-    made = environment(html=True).get_template("page.html.j2")
-    text = made.render(
+    template = environment(html=True).get_template("page.html.j2")
+    text = template.render(
         fidelity=fidelity, lists=lists, articles=articles, salt=first.salt, versions=first.versions
     )
     files.write(text, output, f"report.html of {fidelity}")
 
 
-def _figure(path: Path, whose: str) -> str:
+def _figure(path: Path, name: str) -> str:
     """A figure as a ``data:`` address, of at most :data:`WIDTH` pixels and 64 colours."""
-    image = Image.open(io.BytesIO(files.read(path, whose))).convert("RGB")
+    image = Image.open(io.BytesIO(files.read(path, name))).convert("RGB")
     image.thumbnail((WIDTH, image.height))
     small = io.BytesIO()
     image.quantize(64, dither=Image.Dither.NONE).save(small, "PNG", optimize=True)

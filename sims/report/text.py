@@ -79,15 +79,15 @@ def environment(html: bool = False) -> jinja2.Environment:
             for HTML. Others, captions, are rendered in Jinja's sandbox and include nothing.
     """
     kind = jinja2.Environment if html else jinja2.sandbox.ImmutableSandboxedEnvironment
-    made = kind(
+    templates = kind(
         loader=jinja2.FileSystemLoader(Path(__file__).parent) if html else None,
         undefined=jinja2.StrictUndefined,
         autoescape=html,
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    made.filters |= {"percent": percent, "significant": significant}
-    return made
+    templates.filters |= {"percent": percent, "significant": significant}
+    return templates
 
 
 def significant(value: float | None, digits: int = 3) -> str:
@@ -107,8 +107,8 @@ def percent(value: float | None, digits: int = 2) -> str:
     if value is None:
         return "–"
     rounded = float(f"{100 * value:.{digits}g}")
-    whole = 100 <= abs(rounded) < 1e4
-    return f"{f'{rounded:.0f}'.replace('-', '−') if whole else significant(rounded, digits)} %"
+    integer = 100 <= abs(rounded) < 1e4
+    return f"{f'{rounded:.0f}'.replace('-', '−') if integer else significant(rounded, digits)} %"
 
 
 def render_caption(

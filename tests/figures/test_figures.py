@@ -10,6 +10,7 @@ from matplotlib.colors import to_hex, to_rgb
 
 from sims import figures
 from sims.errors import InputError
+from sims.judgement.house import word
 
 TWO = pd.DataFrame(
     {
@@ -146,3 +147,13 @@ def test_starting_costs_neither_jax_nor_matplotlib():
     heavy = "{'matplotlib', 'seaborn', 'pandas', 'jax'}"
     code = f"import sys; from sims import figures; sys.exit(bool({heavy} & set(sys.modules)))"
     assert subprocess.run([sys.executable, "-c", code]).returncode == 0
+
+
+def test_words_stand_where_answers_get_them(ax):
+    figures.words(ax)
+    (top,) = ax.child_axes
+    for place, text in zip(top.get_xticks() / 100, top.get_xticklabels(), strict=True):
+        assert word((place, place), True, 100) == text.get_text().replace("\n", " ")
+    for line in ax.lines:
+        near = line.get_xdata()[0] / 100 + np.array([-1e-6, 1e-6])
+        assert len({word((x, x), True, 100) for x in near}) == 2
