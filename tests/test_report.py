@@ -141,7 +141,7 @@ def test_a_claims_page_answers_first_and_leads_to_what_is_behind():
         "**The claim** (arXiv 2605.20271). Its mean squared error has an explicit bias–variance–cov"
         in text
     )
-    assert [k for k in range(7) if f"- Q{k}? Usually" in text] == [*range(5)]
+    assert [k for k in range(7) if f"- Q{k}? **Usually" in text] == [*range(5)]
     assert "- 2 more: `sims claims --paper 2605.20271`\n" in text
     assert "(../theory.md#the-decomposition).\n\n$$\n\\operatorname{MSE}" in text
     law = background(load_experiment("small").spec, one, "smoke")

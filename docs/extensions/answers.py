@@ -33,15 +33,20 @@ def write(app: Sphinx) -> None:
 </details>
 
 {background(spec, rows[0], "standard")}"""
+    framed = ":::{{container}} answers\n{}:::\n".format
     index, order = ["# All answers, paper by paper\n"], list[str]()
     for paper in papers().values():
         if any(one.paper == paper.arxiv for one in answers):
             table = listing(paper, answers, lambda one: f"{one.claim}.md")
-            index += [f"## {paper.title}\n", f"{paper.authors}, arXiv {paper.arxiv}.\n", table]
+            index += [
+                f"## {paper.title}\n",
+                f"{paper.authors}, arXiv {paper.arxiv}.\n",
+                framed(table),
+            ]
             order += [one.id for one in (*paper.claims, *paper.ours) if one.id in pages]
             if paper.arxiv == MAIN:
                 main = listing(paper, answers, lambda one: f"answers/{one.claim}.md", brief=True)
-                pages["main"] = f":::{{container}} answers\n{main}:::\n"
+                pages["main"] = framed(main)
     claims = "\n".join(f"{claim} <{claim}>" for claim in order)
     pages["index"] = "\n".join([*index, f"```{{toctree}}\n:hidden:\n\n{claims}\n```\n"])
     folder = Path(app.srcdir, "answers")

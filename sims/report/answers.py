@@ -178,10 +178,9 @@ def page(answers: Sequence[Answer], fidelity: str, derivation: str = "") -> str:
     if others:
         lines += ["", f"**Also asked** ({INTERVAL}s in parentheses).", ""]
     for each in others[:MOST_OTHERS]:
+        word, value = spoken(each).capitalize(), shortened(headline(each))
         fails = f"; it fails in {_command(each, fidelity)}" if each.problem is not None else ""
-        lines.append(
-            f"- {each.question} {spoken(each).capitalize()}: {shortened(headline(each))}{fails}."
-        )
+        lines.append(f"- {each.question} **{word}.** {value}{fails}.")
     if more := len(others[MOST_OTHERS:]):
         lines.append(f"- {more} more: `sims claims --paper {one.paper}`")
     if derivation:
