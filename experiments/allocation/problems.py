@@ -43,7 +43,7 @@ class Curve(NamedTuple):
 
 def draw(law: Drawn, seed: int, number: int) -> dict[str, Any]:
     """The regime of that number."""
-    fields = Law({name: how for name, how in law.items() if name != "text"})
+    fields = Law(law)
     return regime(fields.draw(seed, number))
 
 
@@ -150,7 +150,7 @@ def least(x: np.ndarray, values: np.ndarray, known: np.ndarray) -> tuple[np.ndar
 def problem(experiment: Experiment, index: int) -> dict[str, Any]:
     """A regime of the sample, as ``sims sweep`` reads it."""
     seed = experiment.simulation.seed
-    return described(draw(experiment.spec.law or {}, seed, index), [seed, index, 0])
+    return described(draw(experiment.spec.law, seed, index), [seed, index, 0])
 
 
 def described(drawn: Drawn, seed: list[int]) -> dict[str, Any]:

@@ -73,4 +73,4 @@ class Problem:
 
 def draw(law: Mapping[str, Any], seed: int, number: int) -> Problem:
     """Problem of that number; law and seed as in :class:`sims.problem.law.Law`."""
-    return Problem(Law({k: how for k, how in law.items() if k != "text"}).draw(seed, number))
+    return Problem(Law(law).draw(seed, number))

@@ -67,7 +67,7 @@ def draw(law: Mapping[str, Any], seed: int, number: int) -> Problem:
         seed: of the draws.
         number: i, from 0.
     """
-    fields = Law({name: how for name, how in law.items() if name != "text"})
+    fields = Law(law)
     for attempt in count():
         problem = built(fields.draw(seed, number, attempt))
         if problem is not None:
@@ -199,7 +199,7 @@ def padded(problem: Problem) -> list[tuple[Task, Heads, int, np.ndarray]]:
 
 def problem(experiment: Experiment, index: int) -> dict[str, Any]:
     """A problem of the sample, as ``sims sweep`` reads it."""
-    return described(draw(experiment.spec.law or {}, experiment.simulation.seed, index))
+    return described(draw(experiment.spec.law, experiment.simulation.seed, index))
 
 
 def described(problem: Problem) -> dict[str, Any]:

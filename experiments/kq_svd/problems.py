@@ -121,7 +121,7 @@ def draw(law: Mapping[str, Any], seed: int, number: int) -> Problem:
     The keys' axes are those of space. Each head's queries are turned against them by a random
     rotation whose largest angle is the drawn one.
     """
-    drawn = Law({name: how for name, how in law.items() if name != "text"}).draw(seed, number)
+    drawn = Law(law).draw(seed, number)
     d, rng = drawn["width"], np.random.default_rng(drawn["axes"])
     normal = rng.standard_normal((drawn["heads"], d, d))
     turns = normal - normal.swapaxes(1, 2)

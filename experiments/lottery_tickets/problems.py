@@ -43,7 +43,7 @@ def draw(law: Mapping[str, Any], seed: int, number: int) -> Problem:
 
     A matrix is a product of two normal ones, scaled to the drawn norm; W_QK to that over √d.
     """
-    drawn = Law({name: how for name, how in law.items() if name != "text"}).draw(seed, number)
+    drawn = Law(law).draw(seed, number)
     d = drawn["dimension"]
     left, right = np.random.default_rng(drawn["target"]).standard_normal((2, 4, 2, d, d))
     target = left @ right

@@ -80,7 +80,7 @@ class Problem:
 
 def drawn_problems(experiment: Experiment, count: int) -> list[Problem]:
     """The first problems of the experiment's law."""
-    law = Law({k: how for k, how in (experiment.spec.law or {}).items() if k != "text"})
+    law = Law(experiment.spec.law)
     every = [law.draw(experiment.simulation.seed, number) for number in range(count)]
     for one in every:
         if one["family"] == "analytic":

@@ -15,7 +15,7 @@ def drawn(law: Mapping[str, Any], seed: int, number: int) -> dict[str, Any]:
     of a target of variance one: ``σ² = (n/e) s/(1 − s)``, as n weights of scores N(0, 1) count for
     n/e.
     """
-    fields = Law({name: how for name, how in law.items() if name not in ("text", "sizes")})
+    fields = Law({name: how for name, how in law.items() if name != "sizes"})
     heads, width = law["sizes"][number % len(law["sizes"])]
     found = fields.draw(seed, number) | {"heads": heads, "width": width}
     noise = found["keys"] / np.e * found["share"] / (1 - found["share"])

@@ -101,7 +101,7 @@ def draw(law: Mapping[str, Any], seed: int, number: int) -> Problem:
     error of the diverse pool, to first order: with squared bias β, signal variance S and noise
     variance σ²v, ``σ² = (β s/(1 − s) − S)/v``.
     """
-    fields = Law({name: how for name, how in law.items() if name != "text"})
+    fields = Law(law)
     kind = fields.draw(seed, number)["kind"]
     for attempt in count():
         drawn = fields.draw(seed, number, attempt) | {"kind": kind}

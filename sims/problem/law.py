@@ -20,7 +20,8 @@ class Law:
     """Fields of a problem and how each is drawn.
 
     A field is a constant; a list, whose values are equally likely; ``{uniform: [low, high]}`` or
-    ``{loguniform: [low, high]}``, a number between the two; or ``drawn``, a seed.
+    ``{loguniform: [low, high]}``, a number between the two; or ``drawn``, a seed. The key ``text``
+    says in words what the law is, and is no field.
 
     Raises:
         InputError: a field is none of these.
@@ -29,6 +30,7 @@ class Law:
     fields: Mapping[str, Any]
 
     def __post_init__(self) -> None:
+        object.__setattr__(self, "fields", {k: v for k, v in self.fields.items() if k != "text"})
         for name, how in self.fields.items():
             if isinstance(how, list) and how:
                 continue

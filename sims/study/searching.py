@@ -68,7 +68,7 @@ def searched(
     with experiment.code_errors():
         effects = effects_by_theory(statistic, results, question)
     order = [int(k) for k in effects.argsort() if np.isfinite(effects[k])][:STARTS]
-    law = Law({k: v for k, v in (experiment.spec.law or {}).items() if k != "text"})
+    law = Law(experiment.spec.law)
     starts = [_fields(law, predictions.isel(number=k), answer.seed, k) for k in order]
     count = int(np.isfinite(effects[numbers:]).sum())
     if not starts:

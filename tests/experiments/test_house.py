@@ -14,7 +14,7 @@ from sims.theory import predict as theory
 from tests.cli.small import run
 
 LAW, SEED = load_experiment("house").spec.law, 8
-LAWS = Law({name: how for name, how in LAW.items() if name != "text"})
+LAWS = Law(LAW)
 
 
 @pytest.fixture(scope="module")

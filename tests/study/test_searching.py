@@ -48,7 +48,7 @@ def effects(limit):
 
 
 def asked(limit, **changes):
-    law = Law({k: v for k, v in LAW.items() if k != "text"})
+    law = Law(LAW)
     drawn = [xr.Dataset(law.draw(SEED, k)) for k in range(COUNT)]
     estimates = {f"{k:02}": xr.Dataset() for k in range(SIMULATED)}
     results = Results("e", "standard", estimates, {"law": xr.concat(drawn, "number")}, {}, {})
