@@ -1,11 +1,8 @@
-"""The experiment `angles`: shared noise by plain loops, and effects of planted correlations."""
-
-from types import SimpleNamespace
+"""The experiment `angles`: shared noise by plain loops, radii and the gaussian kernel."""
 
 import jax
 import numpy as np
 import pytest
-import xarray as xr
 
 from sims import nw_weights
 from sims.study.experiment import load_experiment
@@ -64,26 +61,3 @@ def test_the_gaussian_kernel_is_its_own_match_and_a_product(width):
     found = predict.correlations(problem)
     assert found["gaussian"] == pytest.approx(found["correlation"], rel=1e-3)
     assert found["product"] == pytest.approx(0, abs=1e-3) or width == 1
-
-
-def test_planted_correlations():
-    """They rise to 0.8 in the first problem and fall to 0.3 in the second."""
-    wobble = 1 + 1e-3 * np.random.default_rng(0).normal(size=(16, 1))
-    pair = {"0000": [0.4, 0.8], "0001": [0.4, 0.3]}
-    estimates = {
-        name: xr.Dataset(
-            {"pair": (("batch", "angle"), 0.1 * wobble * own), "own": ("batch", 0.1 * wobble[:, 0])}
-        )
-        for name, own in pair.items()
-    }
-    law = {"correlation": [0.5, 0.4], "gaussian": [0.4, 0.4], "product": [0.01, np.nan]}
-    law["in_range"] = [1, 0]
-    results = SimpleNamespace(
-        predictions={"law": xr.Dataset({k: ("number", v) for k, v in law.items()})},
-        estimates=estimates,
-    )
-    found = {name: own.value for name, own in statistic.effects(results).items()}
-    np.testing.assert_allclose(found["rise"], [0.4, -0.1], atol=1e-6)
-    np.testing.assert_allclose(found["one curve"], [0.25, 0], atol=1e-12)
-    np.testing.assert_allclose(found["product"], [0.01, np.nan])
-    np.testing.assert_allclose(found["series"], [-0.2, np.nan], atol=1e-6)

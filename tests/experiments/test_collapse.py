@@ -1,10 +1,7 @@
-"""The experiment `collapse`: stacks by plain loops, decoders by theory, and planted effects."""
-
-from types import SimpleNamespace
+"""The experiment `collapse`: stacks by plain loops, decoders by theory."""
 
 import numpy as np
 import pytest
-import xarray as xr
 
 from sims.attention.hidden import split
 from sims.study.experiment import load_experiment
@@ -100,50 +97,3 @@ def test_heads_lose_what_theory_says(content):
         each = [decoder.lost(rng, 50, factors) for _ in range(20)]
         law = predict.lost_share(factors, own, output, 0.1)
         assert abs(np.mean(each) - law) < 5 * np.std(each, ddof=1) / 20**0.5
-
-
-def test_claims_come_out_both_ways():
-    """Two stacks of attention alone and two with a residual stream, planted."""
-    noise = 1 + 1e-4 * np.random.default_rng(2).normal(size=(4, 10, 1))
-    cubic, halving = -(3.0 ** np.arange(13)), -np.arange(13) * np.log(2)
-    path = np.stack([cubic, halving, halving, halving])[:, None] * noise
-    ends = np.log([[1e-3, 1e-6], [1e-3, 1e-3 / 2**6], [0.5, 0.5], [0.5, 0.25]])[:, None] * noise
-    lost = np.array([[0.5, 0.1], [0.01, 0.3], [0.5, 0.6], [0.2, 0.1]])
-    opened = np.array([12, 0, 8, 8])
-    law = {
-        "block": ["attention alone"] * 2 + ["residual stream"] * 2,
-        "order": [3.0, 1.0, 1.0, 1.0],
-        "rate": [np.nan, -np.log(2), np.nan, np.nan],
-        "depth": [6] * 4,
-        "claimed": [12, 8, 8, 8],
-        "open": [12, 0, 8, 8],
-    }
-    law = {k: ("number", v) for k, v in law.items()} | {"lost": (("number", "gates"), lost)}
-    estimates = {
-        f"{k:04d}": xr.Dataset(
-            {
-                "path": (("batch", "layer"), path[k]),
-                "ends": (("batch", "end"), ends[k]),
-                "lost": (("batch", "gates"), lost[k] * noise[k]),
-                "open": ("batch", np.full(10, opened[k])),
-            }
-        )
-        for k in range(4)
-    }
-    results = SimpleNamespace(predictions={"law": xr.Dataset(law)}, estimates=estimates)
-    found = {k: of for k, of in statistic.effects(results).items()}
-    nan = np.nan
-    expected = {
-        "order": [0.1, -1.9, nan, nan],
-        "soon": [-6 + 3**6 / np.log(10), -6 + 6 * np.log10(2), nan, nan],
-        "depth": [nan, nan, 0.1, -0.9],
-        "open": [0.5, -7.5, 0.5, 0.5],
-        "lost": [0.45, -0.04, 0.45, 0.15],
-        "gates": [0.4, nan, -0.1, 0.1],
-        "rate": [nan, 0.0, nan, nan],
-        "recovered": [0.0] * 4,
-    }
-    for name, values in expected.items():
-        np.testing.assert_allclose(found[name].value, values, atol=2e-3, err_msg=name)
-    np.testing.assert_allclose(found["order"].predicted, [0.1, -1.9, nan, nan])
-    np.testing.assert_allclose(found["gates"].predicted, [0.4, nan, -0.1, 0.1])

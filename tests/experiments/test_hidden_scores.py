@@ -1,10 +1,7 @@
-"""The experiment `hidden_scores`: simulators by plain loops, heads by theory, planted effects."""
-
-from types import SimpleNamespace
+"""The experiment `hidden_scores`: simulators by plain loops, heads by theory."""
 
 import numpy as np
 import pytest
-import xarray as xr
 
 from sims.study.experiment import load_experiment
 
@@ -113,48 +110,3 @@ def test_heads_of_a_second_layer_are_those_of_theory(kernel):
     assert known
     found = simulate.heads(np.random.default_rng(4), 2000, problem)
     np.testing.assert_allclose(found, expected, rtol=0.05)
-
-
-def test_planted_effects():
-    """Memory that slows collapse, keeps tokens apart and helps a head; and one that does not."""
-    layer, memory = np.arange(24), np.array([0.5, 0.8])
-    plain = -0.5 * layer**2
-    curves = np.stack([0.5 * layer**2 * np.log(m) for m in memory])
-    shifted = curves + np.array([[1], [-900]])
-    residual = np.stack([np.stack([plain] * 2), shifted], -1)
-    odds = np.stack([np.stack([layer * 0.6] * 2), layer * 0.5 + [[-1], [10]]], -1)
-    keys, mse = 0.5 * np.ones((2, 24, 2)), np.array([[2.0, 1.0], [1.0, 2.0]])
-    keys[0, :, 1] = 0.6
-    keys[1, :, 1] = 0.4
-    wobble = 1 + 1e-4 * np.random.default_rng(0).normal(size=(16, 1, 1))
-    estimates = {
-        f"{k:04d}": xr.Dataset(
-            {
-                "log_residual": (("batch", "layer", "arm"), wobble * residual[k]),
-                "log_odds": (("batch", "layer", "arm"), wobble * odds[k]),
-                "keys": (("batch", "layer", "arm"), wobble * keys[k]),
-                "mse": (("batch", "arm"), wobble[..., 0] * mse[k]),
-            }
-        )
-        for k in range(2)
-    }
-    law = {
-        "second_difference": np.log(memory),
-        "rate": [0.5, 0.4],
-        "in_range": [True, False],
-        "depth": [6, 24],
-        "deep": [12, 24],
-    }
-    law = {k: ("number", v) for k, v in law.items()} | {"mse": (("number", "arm"), mse)}
-    results = SimpleNamespace(predictions={"law": xr.Dataset(law)}, estimates=estimates)
-    found = statistic.effects(results)
-    close = {"rtol": 2e-3, "atol": 1e-3}
-    expected = curves[0, 5] + 1 - plain[5], curves[1, 23] - 900 - plain[23]
-    np.testing.assert_allclose(found["residual"].value, expected, **close)
-    np.testing.assert_allclose(found["spread"].value, [0.1 * 11 + 1, 0.1 * 23 - 10], **close)
-    np.testing.assert_allclose(found["keys"].value, [0.2, -0.2], **close)
-    np.testing.assert_allclose(found["second difference"].value, 0, atol=1e-3)
-    np.testing.assert_allclose(found["growth"].value, [0, 0.25], **close)
-    np.testing.assert_allclose(found["error"].value, [0.5, -1], **close)
-    np.testing.assert_allclose(found["error"].predicted, [0.5, -1])
-    np.testing.assert_allclose(found["roads"].value, [0, np.nan], atol=1e-3)

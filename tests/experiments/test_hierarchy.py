@@ -1,10 +1,7 @@
-"""The experiment `hierarchy`: simulators by plain loops, mixtures by theory, planted effects."""
-
-from types import SimpleNamespace
+"""The experiment `hierarchy`: simulators by plain loops, mixtures by theory."""
 
 import numpy as np
 import pytest
-import xarray as xr
 
 from sims.attention import hierarchy
 from sims.study.experiment import load_experiment
@@ -99,48 +96,3 @@ def test_mixtures_are_those_of_theory():
         assert known
         found = simulate.mixtures(np.random.default_rng(6), 1500, problem)
         np.testing.assert_allclose(found, expected, rtol=0.05)
-
-
-def test_planted_effects():
-    """One target falls by a half a level, the other stays; corrections and mixtures help once."""
-    level = np.arange(6)
-    error = np.stack([4.0**-level, 1.0 - 0.9 * (level == 5)])[:, None] * np.array([[1], [0.5], [2]])
-    block, mse = np.array([[9, 4, 3, 1], [9, 4, 3, 8]]), np.array([[3, 2, 1], [1, 2, 3]])
-    rng = np.random.default_rng(0)
-
-    def batches(values, *dims):
-        wobble = 1 + 1e-3 * rng.normal(size=(16, *[1] * len(dims)))
-        return ("batch", *dims), wobble * values
-
-    law = {
-        "error": (("number", "part", "kept"), error),
-        "mse": (("number", "arm"), mse),
-        **{k: ("number", v) for k, v in (("levels", [8, 12]), ("definite", [0, 0.5]))},
-        "in_range": ("number", [1, 0]),
-    }
-    estimates = {
-        f"{k:04d}": xr.Dataset(
-            {
-                "error": batches(error[k], "part", "kept"),
-                "remainder": batches(block[k], "order"),
-                "mse": batches(mse[k], "arm"),
-            }
-        )
-        for k in range(2)
-    }
-    results = SimpleNamespace(predictions={"law": xr.Dataset(law)}, estimates=estimates)
-    found = statistic.effects(results)
-    close = {"atol": 2e-3}
-    for values in (found["decay"].value, found["decay"].predicted):
-        assert values[0] == pytest.approx(0.1, abs=2e-3)
-        assert values[1] < -0.3
-    np.testing.assert_allclose(found["parts"].value, 2 / 1.5 - 1, **close)
-    np.testing.assert_allclose(found["roads"].value, 0, **close)
-    np.testing.assert_allclose(found["correction"].value, [0.75, -1], **close)
-    np.testing.assert_allclose(found["third cumulant"].value, [0.25, 0.25], **close)
-    np.testing.assert_allclose(found["one bandwidth"].value, [1, -1 / 3], **close)
-    np.testing.assert_allclose(found["ensemble"].value, [0.5, -0.5], **close)
-    assert found["ensemble"].valid.tolist() == [True, False]
-    np.testing.assert_allclose(found["definite"].predicted, [0, 0.5])
-    rising = statistic.straightness(2.0**level)
-    assert rising < -0.5

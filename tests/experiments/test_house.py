@@ -1,4 +1,4 @@
-"""The house sample: what is solved for a problem, both roads' problems, and planted effects."""
+"""The house sample: what is solved for a problem, and both roads' problems."""
 
 import numpy as np
 import pytest

@@ -1,12 +1,10 @@
-"""The experiment `lottery_tickets`: a batch by all subsets, effects of planted errors."""
+"""The experiment `lottery_tickets`: a batch by all subsets."""
 
 from itertools import product
 from math import ceil, log
-from types import SimpleNamespace
 
 import numpy as np
 import pytest
-import xarray as xr
 
 from sims.montecarlo.draws import Draw
 from sims.study.experiment import load_experiment
@@ -100,60 +98,3 @@ def test_the_theorem_is_tried_at_its_printed_widths(problem, monkeypatch):
     assert 0 < np.mean(missed) < 1
     assert found == np.mean(missed)
     assert simulate.failed(np.random.default_rng(2), 40, problem, 12.0) == 0
-
-
-def test_planted_errors():
-    """A problem in which everything is as stated, and one in which nothing is."""
-    items, far = problems.ITEMS, np.array([12, 20, 28, 36])
-    entries, asked = 8.0 * 2 ** np.arange(6), 0.5 ** np.arange(12, 25, 3)
-    rates = np.array([[np.log(2)], [0.5 * np.log(2)]])
-    doublings = np.array([[1.0], [1.3]])
-    needed = doublings[:, None] * (np.log2(entries) - np.log2(asked)[:, None]) + np.zeros((2, 1, 1))
-    law = {
-        "log_largest": (("number", "far", "entries"), np.repeat((-rates * far)[..., None], 6, 2)),
-        "needed": (("number", "accuracy_asked", "entries"), needed),
-        "log_entry": (("number", "per_entry"), -rates * items[-2:]),
-        "log_scaled": (("number", "scale"), np.array([[-5.0, -6.0, -4.0], [-5.0, -4.0, -6.0]])),
-        "accuracy": ("number", [0.1, 0.1]),
-        "dimension": ("number", [2, 2]),
-    }
-    coords = {"far": far, "entries": entries, "accuracy_asked": asked}
-    wobble = 1 + 1e-3 * np.random.default_rng(0).normal(size=(16, 1))
-    estimates = {}
-    for number, rate in enumerate(rates[:, 0]):
-        data = {
-            "median_output": np.exp(-rate * items),
-            "mean_output": np.exp((-0.06, -0.12)[number] * 2 * items),
-            "log_entry": -rate * items + 0.1 * number,
-            "log_ratio": number * 0.2 * np.log(2) * items,
-            "log_scaled": law["log_scaled"][1][number],
-            "failed": np.array([0.05, 0.2])[:: 1 - 2 * number],
-            "error_by_length": np.array([1.0, np.e ** (2 * number)]),
-        }
-        estimates[f"{number:04d}"] = xr.Dataset(
-            {k: (("batch", simulate.DIMS[k][0]), wobble * v) for k, v in data.items()}
-        )
-    results = SimpleNamespace(predictions={"law": xr.Dataset(law, coords)}, estimates=estimates)
-    found = statistic.effects(results)
-    theory = {
-        "rate": [0.1, -0.4],
-        "entries": [0.1, -0.2],
-        "accuracies": [0.1, -0.2],
-        "items by entries": [1, 1.3],
-        "larger": [1, -1],
-        "entry's scale": [1, -1],
-    }
-    for name, values in theory.items():
-        np.testing.assert_allclose(found[name].predicted, values, atol=1e-9, err_msg=name)
-    simulation = {
-        "common": [0, -0.5],
-        "blocks": [0.1, -0.1],
-        "fit": [0, 1],
-        "width": [0.05, -0.1],
-        "constant": [-0.1, 0.05],
-        "larger": [1, -1],
-        "length": [0, 2],
-        "law": [0, 0.1],
-    }
-    for name, values in simulation.items():
-        np.testing.assert_allclose(found[name].value, values, atol=1e-2, err_msg=name)

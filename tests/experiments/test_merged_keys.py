@@ -1,10 +1,7 @@
-"""The experiment `merging`: errors by plain loops, and effects of planted ones."""
-
-from types import SimpleNamespace
+"""The experiment `merging`: errors by plain loops, and gates."""
 
 import numpy as np
 import pytest
-import xarray as xr
 
 from sims.montecarlo.draws import Draw
 from sims.study.experiment import load_experiment
@@ -74,35 +71,3 @@ def test_gates_are_what_their_names_say():
     problem = drawn(gates="printed", stride=4)
     order = np.argsort(keys[0] @ problem.raw_gates)
     assert (np.diff(simulate.gates_of(problem, keys)[0][order]) > 0).all()
-
-
-def test_planted_rises():
-    """At twice the bandwidth, which is best for slots, merging costs 2 and 30 %; at the same one,
-    best for all keys, 40 and 50 %. In a third problem the narrowest is best for all keys."""
-    grid, kept = problems.GRID, np.array([2.8, 3.0, 3.0])
-    curve, merged = np.full((2, len(grid), 3), 5.0)
-    curve[grid == 1], merged[grid == 1], merged[grid == 2] = 2.0, kept, [2.04, 2.6, 2.6]
-    curve[0, 2] = 1.0
-    wobble = 1 + 1e-4 * np.random.default_rng(0).normal(size=(16, 1, 1))
-    estimates = {
-        f"{i:04d}": xr.Dataset(
-            {
-                name: (("batch", "over", "bandwidth"), wobble * [curve[:, i], merged[:, i]])
-                for name in ("mse", "variance")
-            },
-            {"over": ["keys", "slots"], "bandwidth": grid},
-        )
-        for i in range(3)
-    }
-    law = {"mse": kept / 1.1, "variance": kept / 1.2, "in_range": [1, 0, 1]}
-    results = SimpleNamespace(
-        predictions={"law": xr.Dataset({k: ("number", v) for k, v in law.items()})},
-        estimates=estimates,
-    )
-    found = statistic.effects(results)
-    np.testing.assert_allclose(found["free"].value, [0.03, -0.25, np.nan], atol=1e-3)
-    np.testing.assert_allclose(found["dearer"].value, [0.02, 0.3, np.nan], atol=1e-3)
-    same = found["free at the same temperature"].value
-    np.testing.assert_allclose(same, [-0.35, -0.45, -0.45], atol=1e-3)
-    np.testing.assert_allclose(found["gap of the error"].value, [0.1, np.nan, 0.1], atol=1e-3)
-    np.testing.assert_allclose(found["gap of the variance"].value, [0.2, np.nan, 0.2], atol=1e-3)

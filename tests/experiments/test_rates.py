@@ -1,11 +1,8 @@
-"""The experiment `rates`: closed forms by other routes, effects of planted slopes."""
-
-from types import SimpleNamespace
+"""The experiment `rates`: closed forms by other routes."""
 
 import jax
 import numpy as np
 import pytest
-import xarray as xr
 
 from sims.problem import TARGETS, gaussian_queries
 from sims.study.experiment import load_experiment
@@ -92,38 +89,3 @@ def test_squared_bias_averaged_over_phases(bandwidth):
     assert abs(gap.mean()) < 4.5 * gap.std(ddof=1) / np.sqrt(len(gap))
     # The comparison is sharp enough to tell β.
     assert gap.std(ddof=1) / np.sqrt(len(gap)) < 0.1 * expected.mean()
-
-
-def test_planted_slopes():
-    """One head at the stated rate, averaged ones 0.15 off at first, ever more by a log."""
-    keys, stated, heads = problems.KEYS, np.array([-0.5, -0.6]), np.array([2, 8])
-    one = keys ** stated[:, None]
-    averaged = one * heads[:, None] ** stated[:, None]
-    error = np.stack([one, averaged, np.log(keys) ** (25 * stated[:, None])], 1)
-    law = {"error": error, "in_range": np.ones(error.shape, bool)}
-    law = {k: (("number", "pool", "n"), v) for k, v in law.items()}
-    law |= {k: ("number", v) for k, v in {"exponent": stated, "heads": heads}.items()}
-    law["nuisance"] = "number", [1, 2]
-    size = keys[:3]
-    mse = np.stack([size ** stated[:, None], size ** (stated[:, None] - 0.15)], 1)
-    wobble = np.exp(1e-4 * np.random.default_rng(0).normal(size=(16, 4, 3)))
-    batches = wobble * mse.reshape(4, 3)
-    estimates = {
-        f"n = {n:.0f}": xr.Dataset({"mse": (("batch", "problem"), batches[..., k])})
-        for k, n in enumerate(size)
-    }
-    results = SimpleNamespace(
-        predictions={"law": xr.Dataset(law, {"n": keys})}, estimates=estimates
-    )
-    found = statistic.effects(results)
-    np.testing.assert_allclose(found["far, one head"].predicted, 0.1)
-    np.testing.assert_allclose(found["far, averaged heads"].predicted, 0.1)
-    np.testing.assert_allclose(found["far, ever more heads"].predicted, -0.1)
-    np.testing.assert_allclose(found["common, one head"].value, 0.1, atol=1e-3)
-    np.testing.assert_allclose(found["common, averaged heads"].value, -0.05, atol=1e-3)
-    np.testing.assert_allclose(found["constant"].predicted, 0, atol=1e-12)
-    gap = batches.mean(0)[[1, 3], 2] / averaged[:, 2] - 1
-    np.testing.assert_allclose(found["roads"].value, gap)
-    fits = statistic.relative(results)
-    np.testing.assert_allclose(fits["one head"].squares, 1, atol=1e-3)
-    np.testing.assert_allclose(fits["averaged heads"].squares, [1.3, 1.25], atol=1e-3)

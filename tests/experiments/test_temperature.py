@@ -1,12 +1,9 @@
-"""The experiment `temperature`: held-out errors by loops, and effects of planted losses."""
-
-from types import SimpleNamespace
+"""The experiment `temperature`: held-out errors by loops, tuned ones by the library."""
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-import xarray as xr
 from scipy.optimize import brentq
 
 from sims.problem import DESIGNS, Heads, Task, TrigonometricSeries
@@ -102,73 +99,3 @@ def test_heads_learn_the_temperature_of_least_error(drawn):
     places = [problems.NAMES.index(name) for name in simulate.LEARNERS]
     ratio = found[:, places, 2] / best[:, places]
     assert np.abs(np.log(ratio)).max() < 0.25
-
-
-def planted(kept, exponent, held):
-    """Two problems of β = 1 and 2 in one dimension; losses of every rule, and heads' terms."""
-    names, ratio = problems.NAMES, problems.RATIOS
-    shape, wobble = (2, len(names), len(ratio)), 1 + 1e-3 * np.random.default_rng(0).normal(size=16)
-    best = np.ones(shape)
-    law = xr.Dataset(
-        {
-            "kept": (("number", "rule", "ratio"), best * np.array(kept)[:, None]),
-            "best": (("number", "rule", "ratio"), best),
-            "tuned": (("number", "rule", "ratio"), best * ratio**exponent),
-            "attended": (("number", "rule", "ratio"), best * ratio ** (4 / 5)),
-            "known": (("number", "rule", "ratio"), np.ones(shape)),
-            "smoothness": ("number", [1.0, 2.0]),
-            "power": ("number", [2.0, 2.0]),
-            "width": ("number", [1, 1]),
-            "context": ("number", [128, 256]),
-            "keys": ("number", [400, 200]),
-        },
-        {"rule": names, "ratio": ratio},
-    )
-    size = np.array([256, 512, 1024])
-    heads = xr.Dataset(
-        {
-            "signal": (("number", "theory"), [[1.0, held]] * 2),
-            "noise": (("number", "theory"), [[2.0, 2.0]] * 2),
-            "gap": (("number", "size"), [1 / size, size**-2.0]),
-            "accurate": ("number", [1.0, 1.0]),
-            "in_range": ("number", [1.0, 0.0]),
-        },
-        {"theory": ["adaptive", "held"], "size": size},
-    )
-    three = np.stack([np.array(kept), np.ones(len(names)), 2 * np.array(kept)], -1)
-    error = wobble[:, None, None, None] * three
-    dims = ("batch", "problem", "rule", "temperature")
-    estimates = {"tasks": xr.Dataset({"error": (dims, np.repeat(error, 2, 1))})}
-    for keys, value in ((400, 1.1), (200, 1.3)):
-        data = value * wobble[:, None, None, None] * np.ones((1, 1, 2, 2))
-        both = ("batch", "problem", "head", "head2")
-        terms = {
-            f"integrated_{k}_covariance": (both, c * data) for k, c in (("signal", 1), ("noise", 2))
-        }
-        estimates[f"power 2, {keys} keys"] = xr.Dataset(terms)
-    return SimpleNamespace(predictions={"law": law, "heads": heads}, estimates=estimates)
-
-
-def test_planted_losses():
-    """Softmax loses 50 %, sparsemax 2 %, 1.5-entmax 20 %; then softmax 1 % alone."""
-    loss = dict.fromkeys(problems.NAMES, 0.3) | {"softmax": 0.5, "sparsemax": 0.02}
-    kept = [1 + (loss | {"1.5-entmax": 0.2})[name] for name in problems.NAMES]
-    found = statistic.effects(planted(kept, -1 / 3, 1.2))
-    for road in ("value", "predicted"):
-        effects = {name: getattr(effect, road) for name, effect in found.items()}
-        np.testing.assert_allclose(effects["matched stays"], [0.03, -0.15], atol=1e-9)
-        np.testing.assert_allclose(effects["softmax falls behind"], 0.45)
-        np.testing.assert_allclose(effects["1.5-entmax against softmax"], 0.2)
-        np.testing.assert_allclose(effects["1.5-entmax against top-k"], 1 - 1.2 / 1.3)
-    np.testing.assert_allclose(found["matched stays, learned"].value, [-0.99, -1.35])
-    # 2(β − ν)/(ν(2β + 1)) is −1/3 and 0 for ν = 2; attended keys grow like n^(4/5).
-    exponents = found["exponent of the temperature"].predicted
-    np.testing.assert_allclose(exponents, [0.1, 0.1 - 1 / 3])
-    np.testing.assert_allclose(found["exponent of the attended keys"].predicted, 0.1)
-    np.testing.assert_allclose(found["remainder"].predicted, [0.1, -0.9])
-    np.testing.assert_allclose(found["variance"].value, [0.1, np.nan], rtol=1e-2)
-    np.testing.assert_allclose(found["signal"].value, [0.1, np.nan], rtol=1e-2)
-    np.testing.assert_allclose(found["held radii"].predicted, -0.15)
-    calm = statistic.effects(planted([1.01] * len(problems.NAMES), 0.0, 1.04))
-    assert (calm["softmax falls behind"].predicted < 0).all()
-    assert (calm["held radii"].predicted > 0).all()

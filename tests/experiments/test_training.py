@@ -1,18 +1,12 @@
-"""The experiment `training`: its layer by plain NumPy, and planted effects."""
+"""The experiment `training`: its layer by plain NumPy."""
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-import xarray as xr
 
 from experiments.training.layer import Layer, Task, loss, moments, responses, start, train
-from experiments.training.problems import drawn
 from experiments.training.simulate import LAYERS, of_seed
-from experiments.training.statistic import CONTROLS, READINGS, effects
-from sims.study.experiment import load_experiment
-from sims.study.judging import answered
-from sims.study.results import Results
 
 
 def a_layer(heads=3):
@@ -127,67 +121,6 @@ def test_targets_are_odd_and_of_the_variance_of_their_parts():
         odd = jax.vmap(lambda key, a=share: responses(jnp.asarray(a), key, 4, -x))(keys)
         np.testing.assert_allclose(found, -odd, atol=1e-9)
         assert float((found**2).mean()) == pytest.approx(variance, rel=0.03)
-
-
-def made(experiment, joint, seeds=8):
-    """Results in which identical heads have error 1 and variance ½, separate ones as planted."""
-    law = experiment.spec.law
-    sizes, count = law["sizes"], 30
-    rng, estimates = np.random.default_rng(0), {}
-    flat = {"mse": 1.0, "alone": 1.0, "variance": 0.5, "covariance": 0.4}
-    flat |= {"subspaces": 0.2, "outputs": 0.2}
-    layers = {"start": flat, "joint": flat | joint, "separate": flat, "identical": flat}
-    for heads, width in sizes:
-        values = np.array([[own[name] for own in layers.values()] for name in flat])
-        drawn_ = values[:, None, None] + 1e-4 * rng.normal(size=(6, count, seeds, 4))
-        estimates[f"{heads} of {width}"] = xr.Dataset(
-            {k: (("batch", "replicate", "layer"), v) for k, v in zip(flat, drawn_, strict=True)},
-            {"layer": list(layers)},
-        )
-    numbers = [3 * k + place for place in range(3) for k in range(count)]
-    rows = [drawn(law, 1, number) for number in numbers]
-    table = {name: ("number", [row[name] for row in rows]) for name in rows[0]}
-    return Results(
-        experiment.name,
-        "standard",
-        estimates,
-        {"law": xr.Dataset(table)},
-        {},
-        {},
-        provenance={"simulation": {"seed": experiment.simulation.seed, "versions": {}}},
-    )
-
-
-def test_planted_shares_are_found():
-    """A gain of 0.2, of which covariance is ¾; ambiguity 0.3; MSE/v̄ falls from 1 to 0.8/1.1."""
-    experiment = load_experiment("training")
-    found = made(
-        experiment, {"mse": 0.8, "alone": 1.1, "covariance": 0.25, "subspaces": 0.9, "outputs": 0.1}
-    )
-    expected = {"covariance": 0.75, "ambiguity": 1.5}
-    expected["index of errors"] = (1 - 0.8 / 1.1) * 1.05 / 0.2
-    shares = effects(found)
-    for control in CONTROLS:
-        for reading in READINGS:
-            value = shares[f"{reading} over {control}"].value
-            np.testing.assert_allclose(value, expected[reading], rtol=5e-3)
-    answers = {one.id: one for one in answered(experiment, found)}
-    for name in ("specialization", "specialization-identical", "specialization-ambiguity"):
-        share = answers[name].simulated
-        assert share.holds == share.total
-    assert answers["specialization-outputs"].simulated.holds == 0
-    assert answers["specialization-identical"].problems < 90  # averaged heads alone
-    assert answers["specialization-variance"].simulated.unresolved > 80
-
-
-def test_where_nothing_is_gained_there_are_no_shares():
-    experiment = load_experiment("training")
-    found = made(experiment, {"mse": 1.2, "covariance": 0.1})
-    answers = {one.id: one for one in answered(experiment, found)}
-    gain = answers["specialization-gain"].simulated
-    assert gain.total - gain.holds - gain.unresolved == 90
-    assert answers["specialization-identical"].simulated is None
-    assert np.isnan(effects(found)["covariance over separate"].value).all()
 
 
 def test_what_is_measured_of_the_layers():

@@ -1,11 +1,9 @@
-"""The experiment `unification`: agents by other routes, and effects of planted pools."""
+"""The experiment `unification`: agents by other routes."""
 
 import itertools
-from types import SimpleNamespace
 
 import numpy as np
 import pytest
-import xarray as xr
 
 from sims.montecarlo.draws import Draw
 from sims.problem import Heads
@@ -116,33 +114,3 @@ def test_a_forest_errs_about_the_target():
     assert found["mse"][1] < found["mean_head_mse"][1]
     points = problem.queries
     np.testing.assert_allclose(simulate.values(problem, points), problem.target(points))
-
-
-def test_planted_pools():
-    """From correlation 0.8 to 0.2: the first pool gains, the second pays more than it gains."""
-    v, count = np.array([[1.0, 1.0], [1.0, 4.0]]), np.array([4, 16])
-    rho, bias = np.array([0.8, 0.2]), np.array([0.0, 0.5])[:, None]
-    wobble = 1 + 1e-3 * np.random.default_rng(0).normal(size=(16, 1, 1))
-    pooled = v * (rho + (1 - rho) / count[:, None])
-    terms = (pooled + bias, v + bias, pooled, v)
-    data = [
-        {
-            k: (("batch", "problem"), (wobble * one)[:, i])
-            for k, one in zip(simulate.NAMES, terms, strict=True)
-        }
-        for i in range(2)
-    ]
-    law = {"agents": ("number", count), "predicted": ("number", [1, 0])}
-    law["error"] = ("number", "pool"), pooled / 1.1
-    results = SimpleNamespace(
-        predictions={"law": xr.Dataset(law)},
-        estimates={f"{i:04d}": xr.Dataset(each) for i, each in enumerate(data)},
-    )
-    found = statistic.effects(results)
-    np.testing.assert_allclose(found["decorrelation"].value, 0.6)
-    error, many = pooled + bias, v * rho + bias
-    np.testing.assert_allclose(found["fall"].value, 1 - error[:, 1] / error[:, 0], rtol=1e-3)
-    expected = (many[:, 0] - many[:, 1]) / error[:, 0]
-    np.testing.assert_allclose(found["fall of many"].value, expected, rtol=1e-3, atol=1e-9)
-    assert np.sign(found["fall"].value).tolist() == [1, -1]
-    np.testing.assert_allclose(found["roads"].value, [0.1, np.nan], rtol=1e-2)

@@ -1,0 +1,367 @@
+"""Made-up results of two problems of every experiment, and the effects that they have.
+
+Claims hold in the first problem, and fail in the second. Where theory has the effect, too, it is
+the same; of a pair of lists the second one is theory's.
+"""
+
+from dataclasses import replace
+
+import numpy as np
+import xarray as xr
+
+NAN, HEAD, TWO = np.nan, np.ones((2, 2)), np.array([1, 2])
+HALVING, LAYER, LEVEL = -np.arange(13) * np.log(2), np.arange(24), np.arange(6)
+ITEMS, RATES = np.array([6, 10, 14, 18]), np.log(2) * np.array([[1], [0.5]])
+BY_ORDER = {"log_scaled": np.array([[-5, -6, -4], [-5, -4, -6]])}
+KEYS = np.log(2.0 ** np.arange(7, 28, 2))
+LOGS = np.log([[0.5], [0.8]])
+DECAY = np.stack([4.0**-LEVEL, 1 - 0.9 * (LEVEL == 5)])[:, None]
+DECAY = DECAY * np.array([[1, 0.5, 1.5], [1, 0.5, 2]])[..., None]
+SPLIT = np.repeat([[2, 1, 1, 1, 1], [1, 2, 1, 1, 1]], 2, 1)[..., None, None] * HEAD
+MIXED = {"mse": np.array([[3, 2, 1], [1, 2, 3]])}
+RHO = np.array([[0.9, 0.8, 0.6, 0.4, 0.3, 0], [0, 0.3, 0.4, 0.6, 0.8, 0.9]])
+NOISE = RHO[..., None, None] * (1 - np.eye(2)) + np.eye(2)
+FILLED = np.pad(NOISE, [(0, 0)] * 2 + [(0, 6)] * 2, constant_values=NAN)
+MORE = np.array([1, 1.2])[:, None, None, None]
+CURVES = np.full((2, 2, 15), 5.0)
+CURVES[:, 0, 8], CURVES[:, 1, 8], CURVES[:, 1, 10] = 2, [2.02, 3], [1.96, 2.6]
+VARIANCE, OFFSET = np.array([[1, 1], [1, 8], [1, 1]]), np.array([[0], [0.5], [0]])
+ALIKE = np.array([[0.8, 0.2], [0.8, 0.2], [0.2, 0.8]])
+POOLED = VARIANCE * (ALIKE + (1 - ALIKE) / np.array([[4], [16], [4]]))
+
+TABLE = {
+    # The best inner split errs by half of an end, or twice; d_k* grows like a log, H* like D.
+    "allocation": (
+        {
+            "inner": [1, 1],
+            "end": [0, 0],
+            "by_keys": [2 + 0.8 * KEYS, 1 + 3 * KEYS**0.5],
+            "by_budget": [np.full((3, 5), 4), np.tile(2.0 ** (0.3 * LEVEL[:5]), (3, 1))],
+            "known": np.ones((2, len(KEYS))),
+            "excess": np.tile([[1], [-0.5]], len(KEYS)),
+        },
+        {
+            f"integrated_{name}": share * SPLIT
+            for name, share in (
+                ("bias_product", 0.5),
+                ("signal_covariance", 0.3),
+                ("noise_covariance", 0.2),
+            )
+        },
+        {"allocation": [1, -0.5], "heads-linear": [0.1, -0.2], "exponent, one target": [1, 0.7]},
+    ),
+    "angles": (
+        {"correlation": [0.4, 0.5], "gaussian": [0.4] * 2, "product": [0.005, 0.3]},
+        {"pair": np.array([[0.04, 0.08], [0.04, 0.03]]), "own": [0.1] * 2},
+        {"rise": [0.4, -0.1], "one curve": [0, 0.25], "product": [0.005, 0.3], "series": [0, -0.2]},
+    ),
+    # Attention alone twice, then a residual stream twice.
+    "collapse": (
+        {
+            "block": ["attention alone"] * 2 + ["residual stream"] * 2,
+            "order": [3, 1, 1, 1],
+            "rate": [-1, -np.log(2), NAN, NAN],
+            "depth": [6] * 4,
+            "claimed": [12, 8, 8, 8],
+            "open": [12, 0, 8, 8],
+            "lost": [[0.5, 0.1], [0.01, 0.3], [0.5, 0.6], [0.2, 0.2]],
+        },
+        {
+            "path": [-(3.0 ** np.arange(13)), HALVING, HALVING, HALVING],
+            "ends": np.log([[1e-3, 1e-6], [1e-3, 1e-3 / 2**6], [0.5, 0.5], [0.5, 0.25]]),
+            "lost": np.array([[0.5, 0.1], [0.01, 0.3], [0.5, 0.6], [0.2, 0.3]]),
+            "open": [12, 0, 8, 8],
+        },
+        {
+            "order": [0.1, -1.9, NAN, NAN],
+            "soon": [-6 + 3**6 / np.log(10), -6 + 6 * np.log10(2), NAN, NAN],
+            "depth": [NAN, NAN, 0.1, -0.9],
+            "open": [0.5, -7.5, 0.5, 0.5],
+            "lost": [0.45, -0.04, 0.45, 0.15],
+            "gates": ([0.4, NAN, -0.1, -0.1], [0.4, NAN, -0.1, 0]),
+            "rate": [np.log(1000) / 6 - 1, 0, NAN, NAN],
+            "recovered": [0, 0, 0, 0.5],
+        },
+    ),
+    "hidden_scores": (
+        {
+            "second_difference": LOGS[:, 0] * TWO,
+            "rate": [0.5, 0.4],
+            "depth": [6, 24],
+            "deep": [12, 24],
+            "mse": [[2, 1], [1, 4]],
+        },
+        {
+            "log_residual": np.stack(
+                [np.tile(-0.5 * LAYER**2, (2, 1)), LOGS * LAYER**2 / 2 + [[1], [-900]]], -1
+            ),
+            "log_odds": np.stack(
+                [np.tile(0.6 * LAYER, (2, 1)), 0.5 * LAYER + np.array([[-1], [10]])], -1
+            ),
+            "keys": np.array([[0.5, 0.6], [0.5, 0.4]])[:, None] * np.ones((24, 1)),
+            "mse": np.array([[2, 1], [2, 8]]),
+        },
+        {
+            "residual": [13.5 + 12.5 * LOGS[0, 0], 264.5 * (1 + LOGS[1, 0]) - 900],
+            "spread": [2.1, -7.7],
+            "keys": [0.2, -0.2],
+            "second difference": [0, -0.5],
+            "growth": [0, 0.25],
+            "error": [0.5, -3],
+            "roads": [0, 1],
+        },
+    ),
+    "hierarchy": (
+        {"error": DECAY, "levels": [8, 12], "definite": [0, 0.5]} | MIXED,
+        {"error": DECAY, "remainder": np.array([[9, 4, 3, 1], [9, 4, 5, 8]])} | MIXED,
+        {
+            "decay": [0.1, 0.1 - (4 / 7) ** 0.5],
+            "parts": [0, 1 / 3],
+            "roads": [0, 0],
+            "correction": [0.75, -1],
+            "third cumulant": [0.25, -0.25],
+            "definite": [0, 0.5],
+            "one bandwidth": [1, -1 / 3],
+            "ensemble": [0.5, -0.5],
+        },
+    ),
+    # Noise correlates ever less, or more, with the index; variance 1, bias 0.1.
+    "house": (
+        {name: 0 * FILLED + 0.1 for name in ("bias", "mean_bias")}
+        | {name: 0 * FILLED for name in ("signal", "mean_signal")}
+        | {"noise": FILLED, "index": np.tile([0.1, 0.2, 0.4, 0.6, 0.8, 1], (2, 4, 1))}
+        | {name: [1, 1] for name in ("fits", "noise_sd", "natural_noise")}
+        | {"exact": (1 + RHO[:, 3]) / 2 + 0.1, "by_angles": [0.4, 0.4], "heads": [2, 2]},
+        {
+            "integrated_bias_product": 0.1 * MORE + 0 * NOISE,
+            "integrated_signal_covariance": 0 * NOISE,
+            "integrated_noise_covariance": MORE * NOISE,
+        },
+        {name: [0, 0.2] for name in ("mse", "squared_bias", "variance", "exact", "angles")}
+        | {"covariance": [0, 0.12], "weighting": [0, 0]}
+        | {"not-heads-alone": [0.25, -0.3], "adding-heads": [0.25 / 1.1, -0.3 / 1.1]}
+        | {"extremes": [0.15, -0.45], "hdi": [0.05, -0.15]}
+        | {name: [1, 0] for name in ("hdi-monotone-pairs", "hdi-monotone-natural")},
+    ),
+    "kq_svd": (
+        {
+            "least": [0.8, 1.6],
+            "keys_only": [1.6, 2],
+            "cost": [0.25, 1.5],
+            "mse": [[2, 1], [1, 3]],
+        },
+        {
+            "score": np.array([[1, 2, 9, 0], [2, 1, 9, 0]]),
+            "output": np.array([[3, 6, 4, 1], [5, 4, 6, 6]]),
+            "bound": [0.5, 1.5],
+            "mse": np.array([[2, 1], [1, 3]]),
+        },
+        {
+            "scores": [0.5, -1],
+            "outputs": [0.25, -0.25],
+            "centring": [2 / 3, -0.2],
+            "bound": [0.5, -0.5],
+            "saved": [0.5, 0.2],
+            "calibration": [0, -0.5],
+            "estimator": [-0.5, 2],
+        },
+    ),
+    "lottery_tickets": (
+        {
+            "log_largest": (-RATES * [12, 20, 28, 36])[..., None] * np.ones(6),
+            "needed": np.array([1, 1.3])[:, None, None]
+            * (LEVEL + 3 + np.arange(12, 25, 3)[:, None]),
+            "log_entry": -RATES * ITEMS[-2:],
+            "accuracy": [0.1, 0.1],
+            "dimension": [2, 2],
+        }
+        | BY_ORDER,
+        {
+            "median_output": np.exp(-RATES * ITEMS),
+            "mean_output": np.exp(-0.12 * TWO[:, None] * ITEMS),
+            "log_entry": -RATES * ITEMS + [[0], [0.1]],
+            "log_ratio": 0.2 * np.log(2) * ITEMS * [[0], [1]],
+            "failed": np.array([[0.05, 0.01], [0.2, 0.15]]),
+            "error_by_length": np.array([[1, 1], [1, np.e**2]]),
+        }
+        | BY_ORDER,
+        {
+            "rate": [0.1, -0.4],
+            "entries": [0.1, -0.2],
+            "accuracies": [0.1, -0.2],
+            "items by entries": [1, 1.3],
+            "larger": [1, -1],
+            "entry's scale": [1, -1],
+            "common": [0, -0.5],
+            "blocks": [0.1, -0.1],
+            "fit": [0, 1],
+            "width": [0.05, -0.1],
+            "constant": [0.09, -0.05],
+            "length": [0, 2],
+            "law": [0, 0.1],
+        },
+    ),
+    # At twice the bandwidth merging saves 2 or costs 30 %; at the same one it costs 1 or 50 %.
+    "merging": (
+        {"mse": [2.02, 3 / 1.1], "variance": [2.02 / 1.2, 3 / 1.2]},
+        {"mse": CURVES, "variance": CURVES},
+        {
+            "free": [0.07, -0.25],
+            "dearer": [-0.02, 0.3],
+            "free at the same temperature": [0.04, -0.45],
+            "gap of the error": [0, 0.1],
+            "gap of the variance": [0.2, 0.2],
+        },
+    ),
+    # From correlation 0.8 to 0.2: the first pool gains, the second pays more; and back.
+    "unification": (
+        {
+            "agents": [4, 16, 4],
+            "predicted": [1, 1, 1],
+            "error": (POOLED + OFFSET) / [[1], [1.1], [1]],
+        },
+        {
+            "mse": POOLED + OFFSET,
+            "mean_head_mse": VARIANCE + OFFSET,
+            "ensemble_variance": POOLED,
+            "variance": VARIANCE,
+        },
+        {
+            "decorrelation": [0.6, 0.6, -0.6],
+            "fall": [1 - 0.4 / 0.85, 1 - 2.5 / 1.3125, 0.85 / 0.4 - 1],
+            "fall of many": [0.6 / 0.85, -0.8 / 1.3125, 0.6 / 0.4],
+            "roads": [0, 0.1, 0],
+        },
+    ),
+}
+
+
+def batches(value):
+    """16 batches about a mean."""
+    wobble = np.random.default_rng(0).normal(size=16)
+    return np.multiply.outer(1 + 1e-4 * (wobble - wobble.mean()), value)
+
+
+def assigned(data, values):
+    """Theory's dataset with these values by problem."""
+    count = len(next(iter(values.values())))
+    few = data.isel(number=np.zeros(count, int))
+    for name in {"in_range", "accurate"} & {*few}:
+        values = {name: np.ones(few[name].shape, bool)} | values
+    return few.assign({k: (few[k].dims, np.asarray(v)) for k, v in values.items()})
+
+
+def planted(name, results):
+    """The results with planted values in place of those of a run, and the effects expected."""
+    if name not in TABLE:
+        return globals()[name](results)
+    law, simulated, expected = TABLE[name]
+    one = next(iter(results.estimates.values()))
+    few = one.isel(batch=np.zeros(16, int))
+    count = len(next(iter(law.values())))
+    estimates = {
+        f"{i:04d}": few.assign({k: (one[k].dims, batches(v[i])) for k, v in simulated.items()})
+        for i in range(count)
+    }
+    theory = results.predictions | {"law": assigned(results.predictions["law"], law)}
+    return replace(results, estimates=estimates, predictions=theory), expected
+
+
+def rates(results):
+    """All fall at the stated rate; or 0.15 faster, and ever more heads by a logarithm."""
+    law, stated, heads = results.predictions["law"], np.array([-0.5, -0.6]), np.array([2, 8])
+    n = law["n"].values
+    one = n ** (stated - [0, 0.15])[:, None]
+    averaged = one * (heads**stated * [1, 1.2])[:, None]
+    error = np.stack([one, averaged, [one[0], np.log(n) ** (25 * stated[1])]], 1)
+    law = assigned(law, {"error": error, "exponent": stated, "heads": heads})
+    sample = error[:, :2, :3] * np.array([1, 1.3])[:, None, None]
+    estimates = {
+        f"n = {size:.0f}": xr.Dataset(
+            {"mse": (("batch", "pools"), batches(sample[..., k].ravel()))}
+        )
+        for k, size in enumerate(n[:3])
+    }
+    names = [
+        f"{part}, {pool}" for part in ("far", "common") for pool in ("one head", "averaged heads")
+    ]
+    expected = {name: [0.1, -0.05] for name in names} | {"far, ever more heads": [0.1, -0.1]}
+    expected |= {"constant": [0, 0.2], "roads": [0, 0.3]}
+    return replace(results, estimates=estimates, predictions={"law": law}), expected
+
+
+def temperature(results):
+    """β = 1 and 2; the matched rule loses 2 % or 20 %, softmax 50 % or 1 %."""
+    law = results.predictions["law"]
+    ratio, loss = law["ratio"].values, {"softmax": [0.5, 0.01], "sparsemax": [0.02, 0.3]}
+    loss |= {"1.5-entmax": [0.2, 0.2], "top-k": [0.3, 0.1]}
+    kept = 1 + np.array([loss.get(name, [0.3, 0.3]) for name in law["rule"].values]).T
+    best = np.ones((*kept.shape, len(ratio)))
+    made = {"kept": best * kept[..., None], "best": best, "known": best}
+    made |= {"tuned": best * ratio ** (-1 / 3), "smoothness": [1, 2], "power": [2, 2]}
+    made |= {"attended": best * ratio ** np.array([0.8, 1.1])[:, None, None], "width": [1, 1]}
+    law = assigned(law, made | {"keys": [400, 200]})
+    pair = results.predictions["heads"]
+    n = pair["size"].values
+    held = {"signal": [[1, 1.04], [1, 1.2]], "noise": [[2, 2]] * 2, "gap": [1 / n, n**-2.0]}
+    three = np.stack([kept, 0 * kept + 1, kept * TWO[:, None]], -1) * MORE[:, 0]
+    dims = ("batch", "problem", "rule", "temperature")
+    estimates = {"tasks": xr.Dataset({"error": (dims, batches(three))})}
+    for keys, more in ((400, 1), (200, 1.1)):
+        terms = {"signal": more * HEAD[None], "noise": 2 * more * HEAD[None]}
+        estimates[f"power 2, {keys} keys"] = xr.Dataset(
+            {
+                f"integrated_{k}_covariance": (("batch", "problem", "head", "head2"), batches(v))
+                for k, v in terms.items()
+            }
+        )
+    theory = {"law": law, "heads": assigned(pair, held)}
+    return replace(results, estimates=estimates, predictions=theory), {
+        "matched stays": [0.03, -0.15],
+        "matched stays, learned": ([0.03, -1.35], [0.03, -0.15]),
+        "softmax falls behind": [0.45, -0.04],
+        "1.5-entmax against softmax": [0.2, 1 - 1.2 / 1.01],
+        "1.5-entmax against top-k": [1 - 1.2 / 1.3, 1 - 1.2 / 1.1],
+        "re-tuned": [0, 0],
+        # 2(β − ν)/(ν(2β + 1)) is −1/3 and 0 for ν = 2; attended keys grow like n^(4/5).
+        "exponent of the temperature": [0.1, 0.1 - 1 / 3],
+        "exponent of the attended keys": [0.1, -0.2],
+        "error": [0, 0.2],
+        **{name: [0, 0.1] for name in ("variance", "signal", "noise")},
+        "held radii": [0.01, -0.15],
+        "remainder": [0.1, -0.9],
+    }
+
+
+def training(results):
+    """A gain of 0.2, of which covariance is ¾, or a fifth; and a loss, which has no shares."""
+    one, rng, data = next(iter(results.estimates.values())), np.random.default_rng(0), {}
+    for name, start, joint in (
+        ("mse", 1, [0.8, 0.8, 1.2]),
+        ("alone", 1, [1.1, 0.85, 1]),
+        ("variance", 0.5, [0.4, 0.6, 0.6]),
+        ("covariance", 0.4, [0.25, 0.36, 0.4]),
+        ("subspaces", 0.2, [0.9, 0.1, 0.1]),
+        ("outputs", 0.2, [0.3, 0.1, 0.1]),
+    ):
+        values = start + 1e-5 * rng.normal(size=(3, 8, 4))
+        values[..., 1] += np.array(joint)[:, None] - start
+        data[name] = one[name].dims, values
+    shares = {
+        "covariance": [0.75, 0.2, NAN],
+        "ambiguity": [1.5, 0.25, NAN],
+        "index of errors": [(1 - 0.8 / 1.1) * 1.05 / 0.2, (1 - 0.8 / 0.85) * 0.925 / 0.2, NAN],
+    }
+    expected = {
+        f"{reading} over {control}{more}": np.array(values) - less
+        for reading, values in shares.items()
+        for control in ("identical", "separate", "start")
+        for more, less in (("", 0), (", more than half", 0.5))
+    }
+    made = {"2 of 2": xr.Dataset(data, {"layer": one["layer"]})}
+    return replace(results, estimates=made), expected | {
+        "subspaces": [0.7, -0.1, -0.1],
+        "outputs": [0.1, -0.1, -0.1],
+        "variance": [0.1, -0.1, -0.1],
+        "gain over separate": [0.2, 0.2, -0.2],
+    }

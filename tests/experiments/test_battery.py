@@ -1,0 +1,125 @@
+"""Every experiment loads, runs, is judged both ways on made-up numbers, and fills its figure."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from sims import figures
+from sims.judgement import house
+from sims.judgement.answers import Effects, answer
+from sims.study import runner
+from sims.study.experiment import experiments, load_experiment
+from sims.study.schema import Range
+from tests.experiments.planted import planted
+
+FEW = {"simulated": 3, "problems": 12, "targets": 2, "theory_draws": 40}
+FEW |= {"learning": {"steps": 2, "rate": 0.1}, "training": {"steps": 2, "tasks": 1, "queries": 2}}
+FEW |= {"held_out": {"tasks": 2, "queries": 2, "designs": 2}}
+"""Settings of a tiny run."""
+MORE = {
+    "collapse": {"simulated": 12},
+    "house": {"problems": 3},
+    "kq_svd": {"simulated": 8},
+    "temperature": {"simulated": 2},
+}
+"""Those of experiments whose figures need problems of each group, or whose problems are dear."""
+LAWS = {
+    "allocation": {"decay": "exponential", "kernel": "gaussian", "budget": 16, "keys": 512},
+    "angles": {"width": 2, "keys": 32},
+    "collapse": {"tokens": 8, "dimension": 8},
+    "house": {"dimension": 4, "heads": 2, "kernel": "gaussian", "keys": 512, "features": 4},
+    "kq_svd": {"width": 8, "heads": 2, "tokens": 64},
+    "lottery_tickets": {"dimension": 2},
+    "merging": {"keys": 192, "stride": 2, "width": 1},
+    "rates": {"relevant": 1, "nuisance": 1},
+    "temperature": {"width": 2, "family": "lacunary", "context": 128, "power": 2.0, "keys": 200},
+    "training": {"sizes": [[2, 2]]},
+}
+"""Fields that are not drawn, so that few shapes are compiled."""
+
+
+def tiny(name):
+    """The smoke run of an experiment with fewer problems, draws and shapes."""
+    experiment = load_experiment(name, "smoke")
+    spec, smoke = experiment.spec, experiment.spec.fidelities["smoke"]
+    fewer = {k: v for k, v in (FEW | MORE.get(name, {})).items() if k in spec.settings}
+    draws = smoke.simulation | {"batches": 4, "replicates_per_batch": 2}
+    few = smoke.model_copy(update={"settings": smoke.settings | fewer, "simulation": draws})
+    changes = {"fidelities": {"smoke": few}, "law": spec.law | LAWS.get(name, {})}
+    return replace(experiment, spec=spec.model_copy(update=changes))
+
+
+@pytest.fixture(scope="module", params=experiments())
+def finished(request, tmp_path_factory):
+    """An experiment and the folder in which both of its roads lie."""
+    experiment, folder = tiny(request.param), tmp_path_factory.mktemp(request.param)
+    runner.simulate(experiment, folder / "simulation.nc")
+    runner.predict(experiment, folder / "theory.nc")
+    return experiment, folder
+
+
+def test_a_tiny_run_is_judged_and_drawn(finished, monkeypatch):
+    """With every field of its caption filled; files of figures have tests of their own."""
+    experiment, folder = finished
+    answers = runner.judge(experiment, folder / "answers.json")
+    assert [one.id for one in answers] == [q.id for q in experiment.spec.questions]
+    monkeypatch.setattr(figures, "save", lambda figure, *_: figure.draw_without_rendering())
+    runner.plot(experiment, folder / "figure.pdf")
+    assert "{{" not in (folder / "caption.md").read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize("holds", [True, False])
+def test_every_question_can_be_answered_both_ways(finished, holds):
+    """By 100 made-up problems in its restriction, of the kind of effect that it has."""
+    experiment, folder = finished
+    results, statistic = runner.results_of(experiment, folder), experiment.module("statistic")
+    effects, parameters = statistic.effects(results), statistic.parameters(results)
+    rows = parameters.iloc[np.arange(100) % len(parameters)].reset_index(drop=True)
+    spread = np.random.default_rng(0).uniform(0.5, 1, 100)
+    for question in experiment.spec.questions:
+        kind, where = effects[question.effect].kind, question.restrict
+        inside = {} if where is None else dict(where.where)
+        for column, wanted in inside.items():
+            if isinstance(wanted, Range):
+                ends = wanted.at_least, wanted.at_most
+                inside[column] = next(end for end in ends if end is not None)
+        assert inside.keys() <= {*rows}
+        tolerance = house.TOLERANCES[question.tolerance or "roads"]
+        value = spread * (1 if holds else -1)
+        if kind == "gap":
+            value = tolerance * spread * (0.8 if holds else 3)
+        draws = value[:, None] * (1 + 1e-3 * np.array([-1, 1, -1, 1]))
+        made = Effects(value, 1e-3 * abs(value), kind, draws=draws)
+        found = answer(question, made, rows.assign(**inside), experiment="", law="")
+        assert found.problems == 100
+        if question.status == "confirmatory":
+            assert found.word == ("nearly always" if holds else "never seen")
+            assert found.always == ("not refuted" if holds else "no")
+        if kind == "gap":
+            assert (found.within[1] < tolerance, found.within[0] > tolerance) == (holds, not holds)
+        if kind == "estimate":
+            assert np.sign(found.mean_interval).tolist() == [1 if holds else -1] * 2
+
+
+def test_effects_of_planted_results(finished):
+    """Each claim is true of a problem and false of another, by the experiment's own statistic."""
+    experiment, folder = finished
+    results, expected = planted(experiment.name, runner.results_of(experiment, folder))
+    effects = experiment.module("statistic").effects(results)
+    for name, value in expected.items():
+        found = effects[name]
+        roads = found.value, found.predicted
+        for road, wanted in zip(
+            roads, value if type(value) is tuple else (value,) * 2, strict=True
+        ):
+            if road is not None and np.isfinite(road).any():
+                np.testing.assert_allclose(road, wanted, rtol=2e-3, atol=2e-3, err_msg=name)
+    for question in experiment.spec.questions:
+        found = effects[question.effect]
+        margin = np.append(found.value, [] if found.predicted is None else found.predicted)
+        if found.kind == "gap":
+            margin = house.TOLERANCES[question.tolerance or "roads"] - abs(margin)
+        if found.kind != "estimate":
+            assert (margin > 0).any(), question.id
+            assert (margin < 0).any(), question.id
