@@ -40,8 +40,10 @@ def sampled(drawn, dimension, seed):
 
 
 @pytest.mark.theory
-@pytest.mark.parametrize("kernel", ["gaussian", "softmax"])
-@pytest.mark.parametrize("decay", ["exponential", "polynomial", "even"])
+@pytest.mark.parametrize(
+    ("decay", "kernel"),
+    [("exponential", "softmax"), ("polynomial", "gaussian"), ("even", "softmax")],
+)
 def test_closed_forms_are_means_over_the_targets_that_are_simulated(decay, kernel):
     """First-order theory of two heads, wave by wave in both phases, against the closed form."""
     fixed = {"decay": decay, "kernel": kernel, "bandwidth": 1.2, "softmax_bandwidth": 1.2}
@@ -70,20 +72,6 @@ def test_closed_forms_are_means_over_the_targets_that_are_simulated(decay, kerne
     expected = problems.curve(drawn, drawn["keys"], 6).error[0, 2]
     assert abs(errors.mean() - expected) < 4 * spread
     assert spread < 0.03 * expected
-
-
-def test_tuned_bandwidths_are_minima():
-    drawn = regime(decay="exponential", temperature="tuned", kernel="gaussian", noise_sd=4.0)
-    tuned = problems.curve(drawn, 2048, 24)
-    widths = np.flatnonzero(tuned.known[0]) + 1
-    for width in widths.tolist():
-        errors = []
-        for factor in (0.9, 1.0, 1.1):
-            same = {"bandwidth": factor * tuned.bandwidth[0, width - 1], "temperature": "fixed"}
-            errors.append(problems.curve(drawn | same, 2048, 24).error[0, width - 1])
-        assert errors[1] < min(errors[0], errors[2])
-        assert tuned.error[0, width - 1] == pytest.approx(errors[1], rel=1e-3)
-    assert len(widths) > 3
 
 
 def test_softmax_is_known_where_the_third_moment_leaves_enough_keys():
@@ -161,20 +149,10 @@ def test_growths_are_told_apart():
     assert found["rate"][0] == pytest.approx(0.8 * np.log(10))
 
 
-def test_exponents_of_powers():
-    budgets = grids.BUDGETS
-    widths = np.stack([budgets**0.3, 0 * budgets + 4.0, budgets**0.3, budgets**0.3])
-    widths[2, 3:], widths[3, 2:] = np.nan, np.nan
-    found = statistic.exponents(widths)
-    np.testing.assert_allclose(found[:3], [0.7, 1, 0.7])
-    assert np.isnan(found[3])
-
-
-@pytest.mark.parametrize("decay", ["exponential", "even"])
-def test_a_regime_is_a_file_that_runs(decay, tmp_path, monkeypatch):
+def test_a_regime_is_a_file_that_runs(tmp_path, monkeypatch):
     """Its first-order errors are those made of the pairs that are simulated, at every split."""
     experiment = load_experiment("allocation")
-    law = {**LAW, "decay": decay, "budget": 16, "keys": 512}
+    law = {**LAW, "decay": "exponential", "budget": 4, "keys": 512}
     monkeypatch.setattr(Experiment, "simulation", SimulationSpec(seed=SEED))
     spec = experiment.spec.model_copy(update={"law": law})
     file = problems.problem(replace(experiment, spec=spec), 0)
@@ -183,7 +161,7 @@ def test_a_regime_is_a_file_that_runs(decay, tmp_path, monkeypatch):
     (tmp_path / "found.yaml").write_text(yaml.safe_dump(file))
     assert run("sweep", "found.yaml") == 0
     drawn, pairs = problems.draw(law, SEED, 0), []
-    for width in (1, 2, 4, 8, 16):
+    for width in (1, 2, 4):
         heads = narrow(drawn, width)
         target, queries = sampled(drawn, heads.dimension, 0)
         task = Task(DESIGNS["isotropic"](heads.dimension), target, drawn["noise_sd"])
@@ -191,7 +169,5 @@ def test_a_regime_is_a_file_that_runs(decay, tmp_path, monkeypatch):
         pairs.append(terms[[k for k in terms if "integrated" in k]].expand_dims("batch"))
     terms = xr.concat(pairs, "problem").transpose("batch", "problem", ...)
     with xr.open_dataset("results/sweeps/found.nc") as data:
-        errors = statistic.split_errors(terms, 16)[:, 0]
-        # Of more blocks than two a pair gives the error's mean over targets, not that of one.
-        exact = slice(None) if decay == "exponential" else slice(3, None)
-        np.testing.assert_allclose(data["mse_theory"][exact], errors[exact], rtol=1e-9)
+        errors = statistic.split_errors(terms, 4)[:, 0]
+        np.testing.assert_allclose(data["mse_theory"], errors, rtol=1e-9)
