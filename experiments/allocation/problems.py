@@ -109,13 +109,13 @@ def curve(drawn: Drawn, n: ArrayLike, budget: ArrayLike, given: str = GIVEN[0]) 
         else:
             options |= {"noise": drawn["view_noise"], "relevance": relevance(drawn)}
             terms = view_terms(WIDTHS[:, None].astype(int), bands[rule], **options)
-        at = count == size
-        here, heads = n[at][:, None, None], budget[at][:, None, None] / WIDTHS[:, None]
-        error[at] = terms.error(here, np.where(heads >= 1, heads, np.nan), drawn["noise_sd"])
-        keys[at] = here / terms.noise_variance
+        rows = count == size
+        here, heads = n[rows][:, None, None], budget[rows][:, None, None] / WIDTHS[:, None]
+        error[rows] = terms.error(here, np.where(heads >= 1, heads, np.nan), drawn["noise_sd"])
+        keys[rows] = here / terms.noise_variance
         if drawn["kernel"] == "softmax":
             # n_third, which governs the remainder there, is near n_eff²/n.
-            keys[at] = np.minimum(keys[at], keys[at] ** 2 / here)
+            keys[rows] = np.minimum(keys[rows], keys[rows] ** 2 / here)
     known, error = (keys >= FEW_KEYS) & np.isfinite(error), np.nan_to_num(error, nan=np.inf)
     if rule != "tuned":
         return Curve(error[..., 0], known[..., 0], np.broadcast_to(bands[rule].T, (1, LATENT)))
@@ -159,16 +159,16 @@ def described(drawn: Drawn, seed: list[int]) -> dict[str, Any]:
     With one target and its queries, of that seed.
     """
     target, queries = sampled(drawn, seed)
-    of, whole = curve(drawn, drawn["keys"], drawn["budget"]), splits(drawn["budget"])
+    of, widths = curve(drawn, drawn["keys"], drawn["budget"]), splits(drawn["budget"])
     shared, size, each = drawn["decay"] != "even", target.dimension, []
-    for width in whole.tolist():
+    for width in widths.tolist():
         count, bandwidth = drawn["budget"] // width, float(of.bandwidth[0, width - 1])
         heads: dict[str, Any] = {"count": count, "width": width, "bandwidth": bandwidth}
         if not shared:
             blocks = np.eye(size)[:, : count * width].reshape(size, count, width).swapaxes(0, 1)
             heads["frames"] = {"kind": "explicit", "frames": blocks.tolist()}
         each.append(heads)
-    best = each[int(of.error[0, whole - 1].argmin())]
+    best = each[int(of.error[0, widths - 1].argmin())]
     views = {"kind": "redundant_views", "noise": drawn["view_noise"]}
     waves = {
         k: np.asarray(getattr(target, k)).tolist() for k in ("amplitude", "frequency", "phase")

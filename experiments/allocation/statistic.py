@@ -42,11 +42,11 @@ def effects(results: Results) -> dict[str, Effects]:
     estimates = {name: law[name].values for name in ("slower", "rougher")}
     estimates |= {f"exponent, {given}": slope for given, slope in slopes.items()}
     estimates["rate"] = grown["rate"].to_numpy()
-    known, told = law["known"].values[here], (grown["form"] != CENSORED).to_numpy()
+    known, decided = law["known"].values[here], (grown["form"] != CENSORED).to_numpy()
     predicted, better = law["excess"].values[here], grown["better"].to_numpy()
     return {
         "allocation": of_batches(np.stack(simulated), predicted=predicted, valid=known),
-        "dk-log": of_batches(silent, predicted=better, valid=told),
+        "dk-log": of_batches(silent, predicted=better, valid=decided),
         "heads-linear": of_batches(silent, predicted=margin, valid=np.isfinite(shared)),
     } | {k: of_batches(silent, kind="estimate", predicted=v) for k, v in estimates.items()}
 
@@ -56,9 +56,9 @@ def split_errors(data: xr.Dataset, budget: int) -> np.ndarray:
     names = ("bias_product", "signal_covariance", "noise_covariance")
     pair = np.sum([data[f"integrated_{name}"].values.mean(0) for name in names], 0)
     share = splits(budget)[:, None] / budget
-    own = pair[:, [0, 1], [0, 1]].mean(-1).reshape(len(share), -1)
-    both = pair[:, [0, 1], [1, 0]].mean(-1).reshape(own.shape)
-    return np.asarray(share * own + (1 - share) * both)
+    single = pair[:, [0, 1], [0, 1]].mean(-1).reshape(len(share), -1)
+    both = pair[:, [0, 1], [1, 0]].mean(-1).reshape(single.shape)
+    return np.asarray(share * single + (1 - share) * both)
 
 
 def growth(by_keys: np.ndarray) -> pd.DataFrame:
@@ -94,12 +94,12 @@ def _left(form: np.ndarray, y: np.ndarray) -> float:
 
 def exponents(by_budget: np.ndarray) -> np.ndarray:
     """The slope of log H* on log D, by regimes (regime, D); NaN where few d_k* are known."""
-    log, found = np.log(BUDGETS), np.full(len(by_budget), np.nan)
+    log, slopes = np.log(BUDGETS), np.full(len(by_budget), np.nan)
     for place, known in enumerate(np.isfinite(by_budget)):
         if known.sum() >= FEWEST:
             x = log[known]
-            found[place] = np.polyfit(x, x - np.log(by_budget[place, known]), 1)[0]
-    return found
+            slopes[place] = np.polyfit(x, x - np.log(by_budget[place, known]), 1)[0]
+    return slopes
 
 
 def parameters(results: Results) -> pd.DataFrame:

@@ -45,19 +45,19 @@ class Problem:
 
         Their population radius solves ``n E(h² − D²)₊^ν = (2b²ν)^ν`` with D² ~ χ²(d_k).
         """
-        own, nu = self.drawn, POWERS.get(self.drawn["rule"])
-        radius = own["radius"] * own["width"] ** 0.5
+        drawn, nu = self.drawn, POWERS.get(self.drawn["rule"])
+        radius = drawn["radius"] * drawn["width"] ** 0.5
         if nu is None:
             return float(radius)
-        law = stats.chi2(own["width"])
+        law = stats.chi2(drawn["width"])
         mean = law.expect(lambda square: (radius**2 - square) ** nu, ub=radius**2)
-        return float(((own["keys"] * mean) ** (1 / nu) / (2 * nu)) ** 0.5)
+        return float(((drawn["keys"] * mean) ** (1 / nu) / (2 * nu)) ** 0.5)
 
     @property
     def cosines(self) -> np.ndarray:
         """Of the principal angles to the first head, as drawn and at half of them, (2, d_k)."""
-        own = self.drawn
-        angles = np.array([own["first"], own["second"]])[: own["width"]]
+        drawn = self.drawn
+        angles = np.array([drawn["first"], drawn["second"]])[: drawn["width"]]
         return np.cos(np.deg2rad([angles, angles / 2]))
 
     @cached_property

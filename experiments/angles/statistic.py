@@ -16,8 +16,8 @@ SHOWN = ("rule", "width", "keys", "reach", "first", "n_eff", "in_range")
 def correlations(results: Results) -> np.ndarray:
     """Batches of the noise correlation with the first head, (N, B, angle)."""
     every = [data for _, data in sorted(results.estimates.items())]
-    pair, own = (np.stack([data[name].values for data in every], 1) for name in ("pair", "own"))
-    parts = {"pair": pair, "own": own[..., None]}
+    pair, alone = (np.stack([data[name].values for data in every], 1) for name in ("pair", "own"))
+    parts = {"pair": pair, "own": alone[..., None]}
     return np.moveaxis(jackknife(parts, lambda terms: terms["pair"] / terms["own"]), 1, 0)
 
 

@@ -46,8 +46,8 @@ class Problem:
     @property
     def width(self) -> int:
         """d_k: two at least, since a plain sum of heads of width 1 leaves a token its sign."""
-        own = self.drawn
-        return max(2, round(own["channels"] * own["dimension"] / own["heads"]))
+        drawn = self.drawn
+        return max(2, round(drawn["channels"] * drawn["dimension"] / drawn["heads"]))
 
     @property
     def values(self) -> int:
@@ -74,24 +74,24 @@ class Problem:
         Scores over √d_k have about the drawn scale. Values and output together have entries of
         variance σ²/d; σ² is 1 without a residual stream, which there is nothing to compare with.
         """
-        own = self.drawn
-        variance = 1.0 if own["block"] == ALONE else own["variance"]
-        d, heads, width = own["dimension"], own["heads"], self.width
+        drawn = self.drawn
+        variance = 1.0 if drawn["block"] == ALONE else drawn["variance"]
+        d, heads, width = drawn["dimension"], drawn["heads"], self.width
         query, key, value = rng.normal(size=(3, heads, *lead, d, width)) / d**0.5
         output = rng.normal(size=(heads, *lead, width, d)) * (variance / heads / width) ** 0.5
-        if own["output"] == "plain sum":
+        if drawn["output"] == "plain sum":
             output = np.broadcast_to(output[:1], output.shape)
-        return own["scale"] * query, key, value, output
+        return drawn["scale"] * query, key, value, output
 
     @property
     def layer(self) -> Layer:
         """The layer whose heads are recovered, of the first :data:`DECODED` tokens."""
-        own, rng = self.drawn, np.random.default_rng(self.drawn["weights"])
+        drawn, rng = self.drawn, np.random.default_rng(self.drawn["weights"])
         tokens = self.tokens(rng)[:DECODED]
-        n, heads = len(tokens), own["heads"]
+        n, heads = len(tokens), drawn["heads"]
         query, key, _, output = self.matrices(rng)
-        gates = expit(own["gate"] * rng.normal(size=(n, heads)))
-        if own["content"] == "free":
+        gates = expit(drawn["gate"] * rng.normal(size=(n, heads)))
+        if drawn["content"] == "free":
             return Layer(np.broadcast_to(np.eye(n), (heads, n, n)), gates, output)
         scores = (tokens @ query) @ (tokens @ key).swapaxes(1, 2) / self.width**0.5
         bias = self.bias

@@ -29,7 +29,7 @@ def effects(results: Results) -> Mapping[str, Effects]:
     orders, fell = ratio(np.diff(path[..., -3:])), ends[..., 1] - ends[..., 0]
     side = np.sign(orders.mean(1, keepdims=True) - 3)
     free = 0.5 - abs(law["open"].values - claimed)
-    found = {
+    parts = {
         "order": (tolerance - side * (orders - 3), tolerance - abs(order - 3), alone),
         "open": (0.5 - abs(opened - claimed[:, None]), free, ...),
         "lost": (lost[..., 0] - least, without - least, ...),
@@ -37,7 +37,8 @@ def effects(results: Results) -> Mapping[str, Effects]:
     }
     near = alone & (ends[..., 0].mean(1) < NEAR)
     return {
-        k: of_batches(asked(v, at), predicted=asked(p, at)) for k, (v, p, at) in found.items()
+        k: of_batches(asked(v, where), predicted=asked(p, where))
+        for k, (v, p, where) in parts.items()
     } | {
         "soon": of_batches(asked(SMALL - path[..., SOON] / np.log(10), alone)),
         "depth": of_batches(asked(tolerance - exponents(ends), ~alone)),
@@ -48,9 +49,9 @@ def effects(results: Results) -> Mapping[str, Effects]:
 
 def asked(values: np.ndarray, where: Any) -> np.ndarray:
     """Values of the problems that are asked, NaN of the others."""
-    found = np.full(values.shape, np.nan)
-    found[where] = values[where]
-    return found
+    masked = np.full(values.shape, np.nan)
+    masked[where] = values[where]
+    return masked
 
 
 def stacked(results: Results, name: str) -> np.ndarray:
@@ -62,8 +63,8 @@ def ratio(steps: np.ndarray) -> np.ndarray:
     """Second over first steps, as batches with the mean and spread of the ratio, (N, batch)."""
     first, second = np.moveaxis(steps, -1, 0)
     scale = first.mean(1, keepdims=True)
-    found = second.mean(1, keepdims=True) / scale
-    return np.asarray(found + (second - found * first) / scale)
+    quotient = second.mean(1, keepdims=True) / scale
+    return np.asarray(quotient + (second - quotient * first) / scale)
 
 
 def exponents(ends: np.ndarray) -> np.ndarray:

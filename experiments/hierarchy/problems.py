@@ -48,9 +48,9 @@ class Problem:
         }[self.drawn["target"]]
         return np.asarray(weights / weights.sum())
 
-    def model(self, kept: int) -> np.ndarray:
+    def model(self, count: int) -> np.ndarray:
         """Weights of the model that has the first levels alone: the target's, renormalised."""
-        head = np.where(np.arange(self.levels) < kept, self.spectrum, 0.0)
+        head = np.where(np.arange(self.levels) < count, self.spectrum, 0.0)
         return np.asarray(head / head.sum())
 
     @property

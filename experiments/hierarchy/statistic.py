@@ -44,7 +44,7 @@ def effects(results: Results) -> Mapping[str, Effects]:
     """Effects by name, positive where the claim holds."""
     law = results.predictions["law"]
     error, half = law["error"].values, law["levels"].values // 2
-    own, block, mse = (simulated(results, name) for name in ("error", "remainder", "mse"))
+    sampled, block, mse = (simulated(results, name) for name in ("error", "remainder", "mse"))
 
     def of(values: np.ndarray, function) -> np.ndarray:  # type: ignore[no-untyped-def]
         """Pseudo-values (problem, batch) of a function of means."""
@@ -52,17 +52,22 @@ def effects(results: Results) -> Mapping[str, Effects]:
 
     decay = [
         jackknife({"": each[:, LEVELS, :k]}, lambda mean: straightness(mean[""]))
-        for each, k in zip(own, half, strict=False)
+        for each, k in zip(sampled, half, strict=False)
     ]
     theory = [straightness(each[LEVELS, :k]) for each, k in zip(error, half, strict=True)]
     last = np.arange(len(half))
-    whole, here = error[last, :, half - 1], own[last[: len(own)], :, :, half[: len(own)] - 1]
-    silent = np.full((len(own), 2), np.nan)
+    predicted, here = (
+        error[last, :, half - 1],
+        sampled[last[: len(sampled)], :, :, half[: len(sampled)] - 1],
+    )
+    silent = np.full((len(sampled), 2), np.nan)
     arms, known = law["mse"].values, law["in_range"].values.astype(bool)
     return {
         "decay": of_batches(np.stack(decay), predicted=np.array(theory)),
-        "parts": gap(here[..., BOTH], whole[:, LEVELS] + whole[:, RANK]),
-        "roads": of_batches(here[..., BOTH] / whole[: len(own), BOTH, None] - 1, kind="estimate"),
+        "parts": gap(here[..., BOTH], predicted[:, LEVELS] + predicted[:, RANK]),
+        "roads": of_batches(
+            here[..., BOTH] / predicted[: len(sampled), BOTH, None] - 1, kind="estimate"
+        ),
         "correction": of_batches(of(block, lambda e: 1 - e[..., FOURTH] / e[..., GAUSSIAN])),
         "third cumulant": of_batches(of(block, lambda e: 1 - e[..., THIRD] / e[..., GAUSSIAN])),
         "definite": of_batches(silent, kind="estimate", predicted=law["definite"].values),

@@ -155,13 +155,13 @@ def _tuned(problem: Problem) -> Problem:
     """
     errors = np.full(len(GRID), np.inf)
     for place, factor in enumerate(GRID):
-        found = [
+        terms = [
             predict(problem.task, _scaled(heads, factor), problem.n, problem.queries)
             for heads in problem.sets
         ]
-        keys = min(float(min(t["n_eff"].min(), t["n_third"].min())) for t in found)
+        keys = min(float(min(t["n_eff"].min(), t["n_third"].min())) for t in terms)
         if keys >= FEW_KEYS:
-            errors[place] = np.mean([float(t["mse"]) for t in found])
+            errors[place] = np.mean([float(t["mse"]) for t in terms])
     if not np.isfinite(errors).any():
         return replace(problem, parameters=problem.parameters | {"edge": True})
     best = int(errors.argmin())

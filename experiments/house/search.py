@@ -21,10 +21,10 @@ def theory(experiment: Experiment, fields: Mapping[str, Any]) -> xr.Dataset | No
     if problem is None:
         return None
     each = [predict(problem.task, heads, problem.n, problem.queries) for heads in problem.sets]
-    found = {k: np.stack([terms[f"integrated_{v}"] for terms in each]) for k, v in TERMS.items()}
-    found |= {k: np.array([terms[k].min() for terms in each]) for k in ("n_eff", "n_third")}
-    found |= {"mean_bias": found["bias"], "mean_signal": found["signal"]}
-    return labelled(problem, found).assign(rejected=0, by_angles=np.nan, exact=np.nan)
+    matrices = {k: np.stack([terms[f"integrated_{v}"] for terms in each]) for k, v in TERMS.items()}
+    matrices |= {k: np.array([terms[k].min() for terms in each]) for k in ("n_eff", "n_third")}
+    matrices |= {"mean_bias": matrices["bias"], "mean_signal": matrices["signal"]}
+    return labelled(problem, matrices).assign(rejected=0, by_angles=np.nan, exact=np.nan)
 
 
 def problem(experiment: Experiment, fields: Mapping[str, Any]) -> dict[str, Any]:

@@ -74,7 +74,7 @@ def error(bias: np.ndarray, signal: np.ndarray, noise: np.ndarray) -> np.ndarray
     return np.asarray((bias + signal + noise).mean((-2, -1)))
 
 
-def kept(bias: np.ndarray, signal: np.ndarray, noise: np.ndarray) -> np.ndarray:
+def share_kept(bias: np.ndarray, signal: np.ndarray, noise: np.ndarray) -> np.ndarray:
     """The share of a head's variance that averaging keeps, (…, set).
 
     Of batches, its numerator less the ratio of means times its denominator: mean and spread are
@@ -85,11 +85,11 @@ def kept(bias: np.ndarray, signal: np.ndarray, noise: np.ndarray) -> np.ndarray:
 
 def over_mean_head(bias: np.ndarray, signal: np.ndarray, noise: np.ndarray) -> np.ndarray:
     """The error over that of the mean head, (…, set)."""
-    whole = bias + signal + noise
-    return _ratio(whole.mean((-2, -1)), _diagonal(whole))
+    errors = bias + signal + noise
+    return _ratio(errors.mean((-2, -1)), _diagonal(errors))
 
 
-OUTCOMES = {"error": error, "variance kept": kept, "error / mean head": over_mean_head}
+OUTCOMES = {"error": error, "variance kept": share_kept, "error / mean head": over_mean_head}
 TARGETS = ("given target", "averaged target")
 
 
@@ -107,9 +107,9 @@ def _ratio(top: np.ndarray, bottom: np.ndarray) -> np.ndarray:
 
 def halves(bias: np.ndarray, signal: np.ndarray, noise: np.ndarray) -> np.ndarray:
     """The relative fall of the error as the first half of the heads becomes all, (…, set)."""
-    whole = bias + signal + noise
-    half = whole.shape[-1] // 2
-    return 1 - _ratio(whole.mean((-2, -1)), whole[..., :half, :half].mean((-2, -1)))
+    errors = bias + signal + noise
+    half = errors.shape[-1] // 2
+    return 1 - _ratio(errors.mean((-2, -1)), errors[..., :half, :half].mean((-2, -1)))
 
 
 def indices(of: str) -> Any:
@@ -128,49 +128,51 @@ def effects(results: Results) -> Mapping[str, Effects]:
     sample = Sample(results)
     law, valid = sample.law, sample.valid
     index, *others = (law["index"].sel(summary=name).values for name in INDICES)
-    found = _gaps(sample)
+    made = _gaps(sample)
     shares, errors, gains = (
         (sample.simulated(function), sample.predicted(function))
-        for function in (kept, error, halves)
+        for function in (share_kept, error, halves)
     )
-    found["not-heads-alone"] = _between(*shares, valid, NEARLY_ALIGNED, HAAR)
-    found["adding-heads"] = _between(*gains, valid, HAAR, NEARLY_ALIGNED)
-    found["extremes"] = _least(*shares, valid, law["fits"].values.astype(bool))
-    found["hdi"], found["hdi-pairs"] = order(index, *shares, valid)
-    found["hdi-monotone"], found["hdi-monotone-pairs"] = order(index, *errors, valid)
+    made["not-heads-alone"] = _between(*shares, valid, NEARLY_ALIGNED, HAAR)
+    made["adding-heads"] = _between(*gains, valid, HAAR, NEARLY_ALIGNED)
+    made["extremes"] = _least(*shares, valid, law["fits"].values.astype(bool))
+    made["hdi"], made["hdi-pairs"] = order(index, *shares, valid)
+    made["hdi-monotone"], made["hdi-monotone-pairs"] = order(index, *errors, valid)
     natural = sample.predicted(error, noise=law["natural_noise"].values)
-    found["hdi-monotone-natural"] = order(index, errors[0], natural, valid)[1]
+    made["hdi-monotone-natural"] = order(index, errors[0], natural, valid)[1]
     for name, other in zip(INDICES[1:], others, strict=True):
-        found[f"{name}-pairs"] = order(other, *errors, valid)[1]
+        made[f"{name}-pairs"] = order(other, *errors, valid)[1]
     for of in MATRICES:
-        own = index if of == "subspaces" else sample.predicted(indices(of))
+        matrix_index = index if of == "subspaces" else sample.predicted(indices(of))
         for target in TARGETS:
             for outcome, function in OUTCOMES.items():
                 values = sample.predicted(function, target == TARGETS[1])
-                found[f"{of}, {outcome}, {target}"] = order(own, shares[0], values, valid)[1]
-    found["weighting"] = _weighted(sample, valid)
-    return found
+                made[f"{of}, {outcome}, {target}"] = order(matrix_index, shares[0], values, valid)[
+                    1
+                ]
+    made["weighting"] = _weighted(sample, valid)
+    return made
 
 
 def _gaps(sample: Sample) -> dict[str, Effects]:
     """Gaps of the two roads at the first Haar set."""
     valid, count = sample.valid, len(sample.estimates)
-    found = {}
+    made = {}
     functions = {"squared_bias": _squared_bias, "variance": _variance, "mse": error}
     for name, function in functions.items():
         simulated, predicted = sample.simulated(function), sample.predicted(function)
-        found[name] = gap(simulated[..., HAAR], predicted[..., HAAR], valid)
+        made[name] = gap(simulated[..., HAAR], predicted[..., HAAR], valid)
     # A covariance may vanish: it is held against the variance.
     simulated, predicted = sample.simulated(_pairs)[..., HAAR], sample.predicted(_pairs)[:, HAAR]
     variance = np.where(valid, sample.predicted(_variance)[:, HAAR], np.nan)[:count, None]
     apart = (simulated - predicted[:count, None]) / variance
-    found["covariance"] = of_batches(apart, kind="gap")
+    made["covariance"] = of_batches(apart, kind="gap")
     exact = sample.law["exact"].values
-    found["exact"] = gap(sample.simulated(error)[..., HAAR], exact)
+    made["exact"] = gap(sample.simulated(error)[..., HAAR], exact)
     # First-order theory at the queries of all problems against the law, a mean over all queries.
     apart = sample.predicted(_noise_correlation)[:, HAAR] - sample.law["by_angles"].values
-    found["angles"] = Effects(apart, np.zeros(len(apart)), "gap")
-    return found
+    made["angles"] = Effects(apart, np.zeros(len(apart)), "gap")
+    return made
 
 
 def _squared_bias(bias: np.ndarray, signal: np.ndarray, noise: np.ndarray) -> np.ndarray:
@@ -188,9 +190,11 @@ def _noise_correlation(bias: np.ndarray, signal: np.ndarray, noise: np.ndarray) 
 
 def _pairs(bias: np.ndarray, signal: np.ndarray, noise: np.ndarray) -> np.ndarray:
     """Mean covariance of two heads, (…, set)."""
-    whole = signal + noise
-    count = whole.shape[-1]
-    return np.asarray((whole.sum((-2, -1)) - count * _diagonal(whole)) / (count * (count - 1)))
+    covariance = signal + noise
+    count = covariance.shape[-1]
+    return np.asarray(
+        (covariance.sum((-2, -1)) - count * _diagonal(covariance)) / (count * (count - 1))
+    )
 
 
 def _between(
@@ -221,9 +225,9 @@ def _weighted(sample: Sample, valid: np.ndarray) -> Effects:
     """The excess of uniform weights' error over that of the best weights at the first Haar set."""
 
     def excess(bias: np.ndarray, signal: np.ndarray, noise: np.ndarray) -> float:
-        whole = (bias + signal + noise)[HAAR]
-        weights = optimal(whole)
-        return float(whole.mean() / (weights @ whole @ weights) - 1)
+        errors = (bias + signal + noise)[HAAR]
+        weights = optimal(errors)
+        return float(errors.mean() / (weights @ errors @ weights) - 1)
 
     values = sample.predicted(excess)
     count = len(sample.estimates)

@@ -45,9 +45,9 @@ def rival(output: np.ndarray) -> np.ndarray:
     return np.asarray(output[np.arange(len(output)), :, best])
 
 
-def _gain(own: np.ndarray, rival: np.ndarray) -> np.ndarray:
+def _gain(error: np.ndarray, rival: np.ndarray) -> np.ndarray:
     """By what share of the rival's error the other one is lower, (problem, batch)."""
-    return np.asarray((rival - own) / rival.mean(1, keepdims=True))
+    return np.asarray((rival - error) / rival.mean(1, keepdims=True))
 
 
 def parameters(results: Results) -> pd.DataFrame:

@@ -48,7 +48,7 @@ def closest_sum(items: np.ndarray, target: np.ndarray) -> np.ndarray:
     goal = np.broadcast_to(target, items.shape[:-1]).ravel()
     half = count // 2
     at_once = max(1, CACHED >> (count - half + 1))
-    found = np.empty(len(rows))
+    sums = np.empty(len(rows))
     for start in range(0, len(rows), at_once):
         part, wanted = rows[start : start + at_once], goal[start : start + at_once, None]
         right = subset_sums(part[:, half:])
@@ -64,7 +64,7 @@ def closest_sum(items: np.ndarray, target: np.ndarray) -> np.ndarray:
         # Of a pair the sum is the target less what is left, plus the right half's sum.
         place = gaps.argmin(1)[:, None]
         sign = np.take_along_axis(np.diff(side, axis=1), place, axis=1)
-        found[start : start + at_once] = (
+        sums[start : start + at_once] = (
             wanted + sign * np.take_along_axis(gaps, place, axis=1)
         ).ravel()
-    return found.reshape(items.shape[:-1])
+    return sums.reshape(items.shape[:-1])

@@ -53,26 +53,26 @@ def effects(results: Results) -> Mapping[str, Effects]:
     """Slopes are in units of an item: with x = 2^n′ the rate ln 2/d is the slope −1."""
     law = results.predictions["law"]
     far, curves = law["far"].values, np.exp(law["log_largest"].values[..., ONE])
-    nothing, found = np.empty(0), {}
-    found["rate"] = slope(2.0**far, np.empty((0, 2, len(far))), -1.0, np.log(far), curves)
+    nothing, made = np.empty(0), {}
+    made["rate"] = slope(2.0**far, np.empty((0, 2, len(far))), -1.0, np.log(far), curves)
     for name, items in growth(results).items():
         room = 1 + house.TOLERANCES["slope"] - items
-        found[name] = Effects(nothing, nothing, "share", room)
-        found[f"items by {name}"] = Effects(nothing, nothing, "estimate", items)
+        made[name] = Effects(nothing, nothing, "share", room)
+        made[f"items by {name}"] = Effects(nothing, nothing, "estimate", items)
     ratio = np.exp(simulated(results, "log_ratio")[..., FIRST:])
     names = ("log_scaled", "failed", "error_by_length", "log_entry")
     scaled, failed, lengths, entry = (simulated(results, name) for name in names)
-    root, own, usual = (law["log_scaled"].values[:, k] for k in range(3))
+    root, matched, usual = (law["log_scaled"].values[:, k] for k in range(3))
     near = law["log_entry"].values.mean(1)[:, None]
     room, stated = law["accuracy"].values[:, None, None] - failed, np.log(2) / law["dimension"]
-    return found | {
+    return made | {
         "common": gap(decay(results, "median_output", FIRST), stated.values),
         "blocks": slope(2.0 ** ITEMS[FIRST:], ratio, 0.0),
-        "fit": gap(decay(results, "mean_output"), np.full(len(own), PRINTED)),
+        "fit": gap(decay(results, "mean_output"), np.full(len(matched), PRINTED)),
         "width": of_batches(room[..., 0]),
         "constant": of_batches(room[..., 1]),
         "larger": of_batches(scaled[..., 2] - scaled[..., 0], predicted=usual - root),
-        "entry's scale": of_batches(scaled[..., 0] - scaled[..., 1], predicted=root - own),
+        "entry's scale": of_batches(scaled[..., 0] - scaled[..., 1], predicted=root - matched),
         "length": of_batches(_log_ratio(lengths[..., 1], lengths[..., 0]), kind="estimate"),
         "law": of_batches(entry[..., -2:].mean(-1) - near, kind="gap"),
     }

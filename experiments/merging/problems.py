@@ -43,28 +43,32 @@ class Problem:
     @cached_property
     def frames(self) -> np.ndarray:
         """Of the two heads, (H, d, d_k)."""
-        own = self.drawn
-        return np.asarray(FRAMES["haar"](DIMENSION, HEADS, own["width"], own["frames"]))
+        drawn = self.drawn
+        return np.asarray(FRAMES["haar"](DIMENSION, HEADS, drawn["width"], drawn["frames"]))
 
     @property
     def bandwidth(self) -> float:
         """The drawn bandwidth; the temperature is its square."""
-        own = self.drawn
-        return float(own["bandwidth"] * (own["width"] ** 0.5 if own["kernel"] == "gaussian" else 1))
+        drawn = self.drawn
+        return float(
+            drawn["bandwidth"] * (drawn["width"] ** 0.5 if drawn["kernel"] == "gaussian" else 1)
+        )
 
     @cached_property
     def queries(self) -> np.ndarray:
         """Points of the design, shrunk, (Q, d)."""
-        own, shape = self.drawn, (self.drawn["query_count"], DIMENSION)
-        return np.asarray(own["reach"] * np.random.default_rng(own["queries"]).normal(size=shape))
+        drawn, shape = self.drawn, (self.drawn["query_count"], DIMENSION)
+        return np.asarray(
+            drawn["reach"] * np.random.default_rng(drawn["queries"]).normal(size=shape)
+        )
 
     @cached_property
     def raw_gates(self) -> np.ndarray:
         """Normal numbers that gates are made of: a place's, (s,), or a direction of keys, (d,)."""
-        own = self.drawn
-        fixed = own["gates"] in ("mean", "fixed")
-        normal = np.random.default_rng(own["weights"]).normal(
-            size=own["stride"] if fixed else DIMENSION
+        drawn = self.drawn
+        fixed = drawn["gates"] in ("mean", "fixed")
+        normal = np.random.default_rng(drawn["weights"]).normal(
+            size=drawn["stride"] if fixed else DIMENSION
         )
         return np.asarray(normal if fixed else normal / np.linalg.norm(normal))
 

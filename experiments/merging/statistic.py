@@ -37,31 +37,31 @@ def rises(results: Results) -> dict[str, np.ndarray]:
     ]
     pairs = {"best": xr.concat(best, "batch", coords="minimal", compat="override")}
     pairs["same"] = mse.sel(bandwidth=1.0)
-    found = {}
+    shares = {}
     for name, pair in pairs.items():
         parts = {
             over: pair.sel(over=over).transpose("batch", "number").values
             for over in ("keys", "slots")
         }
-        found[name] = jackknife(parts, lambda terms: terms["slots"] / terms["keys"]).T - 1
+        shares[name] = jackknife(parts, lambda terms: terms["slots"] / terms["keys"]).T - 1
     means = mse.mean("batch").transpose("number", "over", "bandwidth").values
     places = np.stack([extremum(means[:, over]) for over in (0, 1)])
-    found["best"][np.isnan(places).any(0)] = np.nan
-    return found
+    shares["best"][np.isnan(places).any(0)] = np.nan
+    return shares
 
 
 def effects(results: Results) -> Mapping[str, Effects]:
     """Rises of the error below the tolerance, above zero, and gaps to theory of merged heads."""
-    law, found = results.predictions["law"], rises(results)
+    law, shares = results.predictions["law"], rises(results)
     known = law["in_range"].values.astype(bool)
     error, variance = (
         gap(stacked(results, name).sel(over="slots", bandwidth=1.0).values, law[name].values, known)
         for name in ("mse", "variance")
     )
     return {
-        "free": of_batches(house.TOLERANCES["roads"] - found["best"]),
-        "free at the same temperature": of_batches(house.TOLERANCES["roads"] - found["same"]),
-        "dearer": of_batches(found["best"]),
+        "free": of_batches(house.TOLERANCES["roads"] - shares["best"]),
+        "free at the same temperature": of_batches(house.TOLERANCES["roads"] - shares["same"]),
+        "dearer": of_batches(shares["best"]),
         "gap of the error": error,
         "gap of the variance": replace(variance, kind="estimate"),
     }

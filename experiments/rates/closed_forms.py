@@ -41,7 +41,7 @@ def moments(
 ) -> Moments:
     """Moments of a head that sees the first ``width`` of d coordinates, as the target does."""
 
-    def at(bandwidth: Array) -> Moments:
+    def of_bandwidth(bandwidth: Array) -> Moments:
         once, twice = (isotropic_tilt(c, bandwidth, queries, width) for c in (1, 2))
         overlap = jnp.exp(twice.log_mass - 2 * once.log_mass)
         limit = tilted_mean(target, once)
@@ -51,7 +51,7 @@ def moments(
         parts = (bias**2, 2 * bias * ratio, ratio**2, variance, overlap)
         return Moments(*map(jnp.mean, parts))
 
-    return jax.lax.map(at, bandwidths)
+    return jax.lax.map(of_bandwidth, bandwidths)
 
 
 def isotropic_tilt(
@@ -77,15 +77,15 @@ def nuisance(bandwidth: np.ndarray) -> np.ndarray:
 
 
 def parts_of_error(
-    of: Moments, n: np.ndarray, heads: float, own: np.ndarray
+    of: Moments, n: np.ndarray, heads: float, overlap: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Squared bias and variance of H averaged heads whose nuisance coordinates overlap by ``own``.
+    """Squared bias and variance of H averaged heads, by the overlap of nuisance coordinates.
 
-    Nuisance coordinates are independent of all else: they multiply a head's overlap by ``own``, and
-    that of two heads, whose nuisances are independent, by 1.
+    Nuisance coordinates are independent of all else: they multiply the overlap of a head by
+    ``overlap``, and that of two heads, whose nuisances are independent, by 1.
     """
-    bias = of.limit_bias + own * of.cross_bias / n + own**2 * of.ratio_bias / n**2
-    return bias, (own / heads + 1 - 1 / heads) * of.variance / n
+    bias = of.limit_bias + overlap * of.cross_bias / n + overlap**2 * of.ratio_bias / n**2
+    return bias, (overlap / heads + 1 - 1 / heads) * of.variance / n
 
 
 def best(
@@ -102,15 +102,15 @@ def best(
         heads: H averaged heads; ``inf`` is allowed.
         extra: nuisance coordinates of each head.
     """
-    own, n = nuisance(bandwidths) ** extra, np.asarray(n, float)[:, None]
+    overlap, n = nuisance(bandwidths) ** extra, np.asarray(n, float)[:, None]
     log_b = np.log(bandwidths)
     fine = np.linspace(log_b[0], log_b[-1], FINER * (len(log_b) - 1) + 1)
 
     def smooth(values: np.ndarray) -> np.ndarray:
         return np.asarray(np.exp(CubicSpline(log_b, np.log(values), axis=-1)(fine)))
 
-    error = sum(map(smooth, parts_of_error(of, n, heads, own)))
-    n_eff = n / smooth(own * of.overlap)
+    error = sum(map(smooth, parts_of_error(of, n, heads, overlap)))
+    n_eff = n / smooth(overlap * of.overlap)
     place = np.where(n_eff >= LEAST_KEYS, error, np.inf).argmin(1)[:, None]
-    found = {"error": error, "bandwidth": np.exp(fine) + 0 * n, "n_eff": n_eff}
-    return {name: np.take_along_axis(each, place, 1)[:, 0] for name, each in found.items()}
+    values = {"error": error, "bandwidth": np.exp(fine) + 0 * n, "n_eff": n_eff}
+    return {name: np.take_along_axis(each, place, 1)[:, 0] for name, each in values.items()}

@@ -77,14 +77,14 @@ class Problem:
     @cached_property
     def moments(self) -> Moments:
         """Of one head without its nuisance coordinates, on that grid."""
-        found = moments(
+        computed = moments(
             self.target,
             self.queries,
             self.bandwidths,
             float(self.drawn["relevant"]),
             self.drawn["noise_sd"],
         )
-        return jax.tree.map(np.asarray, found)
+        return jax.tree.map(np.asarray, computed)
 
     def best(self, pool: str, n: np.ndarray) -> dict[str, np.ndarray]:
         """The best bandwidth of a pool of heads, one of :data:`POOLS`, by theory."""

@@ -23,8 +23,8 @@ def sizes(results: Results) -> np.ndarray:
 
 def simulated(results: Results) -> np.ndarray:
     """Batches of the error, (problem, batch, pool, K): one head, averaged heads."""
-    found = np.stack([results.estimates[f"n = {n:.0f}"]["mse"].values for n in sizes(results)], -1)
-    return np.moveaxis(found.reshape(len(found), -1, 2, found.shape[-1]), 0, 1)
+    errors = np.stack([results.estimates[f"n = {n:.0f}"]["mse"].values for n in sizes(results)], -1)
+    return np.moveaxis(errors.reshape(len(errors), -1, 2, errors.shape[-1]), 0, 1)
 
 
 def effects(results: Results) -> Mapping[str, Effects]:
@@ -32,24 +32,24 @@ def effects(results: Results) -> Mapping[str, Effects]:
 
     Without nuisance coordinates averaged heads are one head: nothing is asked of them.
     """
-    law, own, near = results.predictions["law"], simulated(results), sizes(results)
+    law, sampled, near = results.predictions["law"], simulated(results), sizes(results)
     stated, error, valid = (law[name].values for name in ("exponent", "error", "in_range"))
     n, last = law["n"].values, len(near) - 1
     far = n > FAR
     rival, nothing = np.log(np.log(n[far])), np.empty((0, 2, far.sum()))
-    found = {}
+    made = {}
     for place, pool in enumerate(POOLS):
         # Of ever more heads each attends to few keys.
         known = valid[:, place, far].min(1) if place < 2 else None
-        found[f"far, {pool}"] = slope(n[far], nothing, stated, rival, error[:, place, far], known)
+        made[f"far, {pool}"] = slope(n[far], nothing, stated, rival, error[:, place, far], known)
     for place, pool in enumerate(POOLS[:2]):
         # Three points tell no power of n from one of log n.
-        found[f"common, {pool}"] = slope(near, own[:, :, place], stated)
+        made[f"common, {pool}"] = slope(near, sampled[:, :, place], stated)
     # Averaging is worth H times the keys.
     off = error[:, 1, -1] / error[:, 0, -1] / law["heads"].values ** stated - 1
-    found["constant"] = Effects(np.empty(0), np.empty(0), "estimate", np.abs(off))
-    found["roads"] = gap(own[:, :, 1, -1], error[:, 1, last], valid[:, 1, last])
-    return found
+    made["constant"] = Effects(np.empty(0), np.empty(0), "estimate", np.abs(off))
+    made["roads"] = gap(sampled[:, :, 1, -1], error[:, 1, last], valid[:, 1, last])
+    return made
 
 
 def relative(results: Results) -> dict[str, Exponents]:
@@ -57,9 +57,9 @@ def relative(results: Results) -> dict[str, Exponents]:
 
     Both of the problems with nuisance coordinates, by least squares and hierarchically.
     """
-    own, law = simulated(results), results.predictions["law"]
-    stated, nuisance = (law[k].values[: len(own)] for k in ("exponent", "nuisance"))
-    batches = np.moveaxis(own[nuisance > 0], 1, 0)
+    sampled, law = simulated(results), results.predictions["law"]
+    stated, nuisance = (law[k].values[: len(sampled)] for k in ("exponent", "nuisance"))
+    batches = np.moveaxis(sampled[nuisance > 0], 1, 0)
     x = sizes(results) ** stated[nuisance > 0, None]
     mean, error = batches.mean(0), mcse(batches)
     return {pool: exponents(x, mean[:, k], error[:, k]) for k, pool in enumerate(POOLS[:2])}

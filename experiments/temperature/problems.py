@@ -98,9 +98,9 @@ def tuned(problems: Sequence[Problem]) -> xr.Dataset:
     names = ("width", "context", "family")
     keys = [(*map(p.drawn.get, names), p.drawn["lengthscale"] < 1) for p in problems]
     groups = [[i for i, key in enumerate(keys) if key == one] for one in sorted(set(keys))]
-    found = in_threads(lambda group: _tuned([problems[i] for i in group]), groups)
-    own = xr.concat(found, "number").isel(number=np.argsort(np.concatenate(groups)))
-    return own.transpose("number", "rule", "ratio")
+    parts = in_threads(lambda group: _tuned([problems[i] for i in group]), groups)
+    joined = xr.concat(parts, "number").isel(number=np.argsort(np.concatenate(groups)))
+    return joined.transpose("number", "rule", "ratio")
 
 
 def _tuned(problems: Sequence[Problem]) -> xr.Dataset:
@@ -110,7 +110,7 @@ def _tuned(problems: Sequence[Problem]) -> xr.Dataset:
     joined = Problems(*(np.concatenate(p, int(k == 0)) for k, p in enumerate(parts)))
     made, sizes = tables(joined, RADII[width]), context * RATIOS
     noise = np.repeat([problem.drawn["noise_sd"] for problem in problems], TASKS)[:, None, None]
-    found = []
+    rules = []
     for name in NAMES:
         rule = name.removesuffix(LOG)
         grid = COUNTS if rule == "top-k" else TEMPERATURES
@@ -129,13 +129,13 @@ def _tuned(problems: Sequence[Problem]) -> xr.Dataset:
         step = np.log(grid[-1] / grid[0]) / (len(grid) - 1)
         moved = place[:, :1] + np.round(np.log(factor) / step).astype(int)
 
-        def of(values: np.ndarray, at: np.ndarray) -> np.ndarray:
-            return np.take_along_axis(values, at[:, None].clip(0), 1)[:, 0]
+        def of(values: np.ndarray, places: np.ndarray) -> np.ndarray:
+            return np.take_along_axis(values, places[:, None].clip(0), 1)[:, 0]
 
         data = {"kept": of(mse, moved), "best": of(mse, place), "attended": of(attended, moved)}
         data |= {"held": grid[moved.clip(0)], "tuned": grid[place]}
         dims, inside = ("number", "ratio"), known & known[:, :1]
         one = xr.Dataset({k: (dims, np.where(inside, v, np.nan)) for k, v in data.items()})
         many = np.maximum(of(share, moved), of(share, place)) <= 1 / FEW_KEYS
-        found.append(one.assign(known=(dims, many & inside)))
-    return xr.concat(found, xr.Variable("rule", NAMES)).assign_coords(ratio=RATIOS)
+        rules.append(one.assign(known=(dims, many & inside)))
+    return xr.concat(rules, xr.Variable("rule", NAMES)).assign_coords(ratio=RATIOS)

@@ -36,36 +36,40 @@ def over(top: np.ndarray, bottom: np.ndarray) -> np.ndarray:
 
 def simulated(results: Results) -> np.ndarray:
     """Batches of the errors, (problem, rule, temperature, batch): kept, best and learned ones."""
-    own = results.estimates["tasks"]["error"]
-    return np.asarray(own.transpose("problem", "rule", "temperature", "batch").values)
+    errors = results.estimates["tasks"]["error"]
+    return np.asarray(errors.transpose("problem", "rule", "temperature", "batch").values)
 
 
 def terms(results: Results, name: str) -> np.ndarray:
     """Batches of a covariance that is averaged over the pair of heads, (problem, batch)."""
     few = slice(results.predictions["heads"].sizes["number"])
     power, keys = (results.predictions["law"][k].values[few] for k in ("power", "keys"))
-    found: dict[int, np.ndarray] = {}
+    values: dict[int, np.ndarray] = {}
     for nu, n in {*zip(power, keys, strict=True)}:
         data = results.estimates[f"power {nu:g}, {n:g} keys"][f"integrated_{name}_covariance"]
         numbers = np.flatnonzero((power == nu) & (keys == n))
-        found |= zip(numbers.tolist(), data.mean(("head", "head2")).values.T, strict=True)
-    return np.stack([found[number] for number in sorted(found)])
+        values |= zip(numbers.tolist(), data.mean(("head", "head2")).values.T, strict=True)
+    return np.stack([values[number] for number in sorted(values)])
 
 
 def effects(results: Results) -> Mapping[str, Effects]:
     """Every question's effects."""
-    law, heads, own = results.predictions["law"], results.predictions["heads"], simulated(results)
+    law, heads, errors = (
+        results.predictions["law"],
+        results.predictions["heads"],
+        simulated(results),
+    )
     rules, here = law["rule"].values, law.sel(ratio=SIMULATED)
-    kept, best = (here[name].values for name in ("kept", "best"))
+    at_kept, best = (here[name].values for name in ("kept", "best"))
     known = here["known"].values.astype(bool)
     beta, nu, width = (law[name].values for name in ("smoothness", "power", "width"))
-    tolerance, few = house.TOLERANCES["roads"], slice(len(own))
+    tolerance, few = house.TOLERANCES["roads"], slice(len(errors))
 
     def loss(names: np.ndarray | str, temperature: int, sign: int) -> Effects:
         """By how much the loss is above the tolerance, or below it, if the sign is −1."""
         first = names if isinstance(names, str) else names[few]
-        one = chosen(own, rules, first)
-        theory = chosen(kept / best, rules, names) - 1
+        one = chosen(errors, rules, first)
+        theory = chosen(at_kept / best, rules, names) - 1
         return of_batches(
             sign * (over(one[:, temperature], one[:, 1]) - 1 - tolerance),
             predicted=sign * (theory - tolerance),
@@ -75,7 +79,7 @@ def effects(results: Results) -> Mapping[str, Effects]:
     def against(other: str, values: np.ndarray, temperature: int, **fields: str) -> Effects:
         """The share by which 1.5-entmax errs less than another rule."""
         names = "1.5-entmax", other
-        one, two = (chosen(own, rules, name)[:, temperature] for name in names)
+        one, two = (chosen(errors, rules, name)[:, temperature] for name in names)
         theory = [chosen(values, rules, name) for name in names]
         valid = np.all([chosen(known, rules, name) for name in names], 0)
         predicted = 1 - theory[0] / theory[1]
@@ -93,23 +97,23 @@ def effects(results: Results) -> Mapping[str, Effects]:
     middle, size, inside = "1.5-entmax", heads["size"].values, heads["in_range"].values.astype(bool)
     accurate = heads["accurate"].values.astype(bool)
     off = heads["signal"].sel(theory="held").values / predicted["signal"] - 1
-    sample = chosen(own, rules, middle)[:, 0]
+    sample = chosen(errors, rules, middle)[:, 0]
     return {
         "matched stays": loss(matched(beta), 0, -1),
         "matched stays, learned": loss(matched(beta), 2, -1),
         "softmax falls behind": loss("softmax", 0, 1),
-        "1.5-entmax against softmax": against("softmax", kept, 0),
-        "1.5-entmax against top-k": against("top-k", kept, 0),
+        "1.5-entmax against softmax": against("softmax", at_kept, 0),
+        "1.5-entmax against top-k": against("top-k", at_kept, 0),
         "re-tuned": against("softmax", best, 1, kind="estimate"),
         "exponent of the temperature": growth("tuned", 2 * (beta / nu - 1) / (2 * beta + width)),
         "exponent of the attended keys": growth("attended", 2 * nu / (2 * nu + width)),
-        "error": gap(sample, chosen(kept, rules, middle), chosen(known, rules, middle)),
+        "error": gap(sample, chosen(at_kept, rules, middle), chosen(known, rules, middle)),
         "variance": gap(
             parts["signal"] + parts["noise"], predicted["signal"] + predicted["noise"], inside
         ),
         **{name: gap(values, predicted[name], inside) for name, values in parts.items()},
         "held radii": of_batches(
-            np.full((len(own), 2), np.nan), predicted=tolerance - np.abs(off), valid=inside
+            np.full((len(errors), 2), np.nan), predicted=tolerance - np.abs(off), valid=inside
         ),
         "remainder": slope(size, nothing, -1.0, None, heads["gap"].values, accurate),
     }

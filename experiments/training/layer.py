@@ -92,14 +92,14 @@ def rescaled(layer: Layer, free: Array | bool) -> Float[Array, "H p p"]:
 
 
 def responses(
-    additive: Array | float, key: Array, outputs: int, at: Float[Array, "n d"]
+    additive: Array | float, key: Array, outputs: int, points: Float[Array, "n d"]
 ) -> Float[Array, "n p"]:
     """A target ``m: R^d → R^p`` of independent odd components, at some points.
 
     A component is ``√(2a/J) Σ_j sin(g_j x_j) + √(2(1 − a)/J) Σ_j sin(⟨g_j, x⟩/√d)`` with a the
     additive share and normal g: functions of J coordinates, and of no preferred direction.
     """
-    dimension = at.shape[1]
+    dimension = points.shape[1]
     scales = jnp.concatenate(
         [jnp.eye(WAVES, dimension), jnp.full((WAVES, dimension), dimension**-0.5)]
     )
@@ -108,7 +108,7 @@ def responses(
 
     def component(key: Array) -> Array:
         waves = scales * jax.random.normal(key, scales.shape, jnp.float64)
-        return target_values(TrigonometricSeries(size, waves, phase), at)
+        return target_values(TrigonometricSeries(size, waves, phase), points)
 
     return jax.vmap(component, out_axes=1)(jax.random.split(key, outputs))
 
@@ -130,8 +130,8 @@ def loss(
     """
     weights, scaled = attention(layer, queries, keys), rescaled(layer, task.free)
     parts = jnp.einsum("hop,hqp->hqo", scaled, weights @ values)
-    whole = parts.mean(0)
-    error = jnp.mean((whole - labels) ** 2) + apart * jnp.mean((parts - whole) ** 2)
+    average = parts.mean(0)
+    error = jnp.mean((average - labels) ** 2) + apart * jnp.mean((parts - average) ** 2)
     shared = jnp.einsum("hqn,gqn->hg", weights, weights) / labels.size
     noise = jnp.einsum("hop,gop->hg", scaled, scaled) * shared
     variance = (1 - apart) * noise.mean() + apart * jnp.trace(noise) / len(noise)
@@ -206,12 +206,12 @@ def moments(
 
     def one_task(index: Array) -> tuple[Array, Array]:
         for_target, for_queries, for_keys = jax.random.split(jax.random.fold_in(key, index), 3)
-        at = jax.random.normal(for_queries, (queries, dimension), jnp.float64)
-        truth = responses(task.additive, for_target, outputs, at)
+        points = jax.random.normal(for_queries, (queries, dimension), jnp.float64)
+        truth = responses(task.additive, for_target, outputs, points)
 
         def one_design(number: Array) -> tuple[Array, Array]:
             x = jax.random.normal(jax.random.fold_in(for_keys, number), (n, dimension), jnp.float64)
-            weights = attention(layer, at, x)
+            weights = attention(layer, points, x)
             signal = weights @ responses(task.additive, for_target, outputs, x)
             shared = jnp.einsum("hqn,gqn->hg", weights, weights) / queries
             return jnp.einsum("hop,hqp->hqo", scaled, signal), shared

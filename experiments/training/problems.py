@@ -17,6 +17,6 @@ def drawn(law: Mapping[str, Any], seed: int, number: int) -> dict[str, Any]:
     """
     fields = Law({name: how for name, how in law.items() if name != "sizes"})
     heads, width = law["sizes"][number % len(law["sizes"])]
-    found = fields.draw(seed, number) | {"heads": heads, "width": width}
-    noise = found["keys"] / np.e * found["share"] / (1 - found["share"])
-    return found | {"noise_sd": float(noise**0.5)}
+    values = fields.draw(seed, number) | {"heads": heads, "width": width}
+    noise = values["keys"] / np.e * values["share"] / (1 - values["share"])
+    return values | {"noise_sd": float(noise**0.5)}

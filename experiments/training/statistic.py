@@ -43,11 +43,11 @@ def measured(results: Results) -> Measured:
     }
 
 
-def share(found: Measured, control: str, reading: str) -> np.ndarray:
+def share(measures: Measured, control: str, reading: str) -> np.ndarray:
     """A reading's share of the gain of joint training over a control: pseudo-values (N, seeds)."""
     layers = (control, "joint")
     batches = {
-        f"{layer} {name}": found[layer][name].T
+        f"{layer} {name}": measures[layer][name].T
         for layer in layers
         for name in ("mse", "alone", "covariance")
     }
@@ -64,17 +64,18 @@ def share(found: Measured, control: str, reading: str) -> np.ndarray:
 
 def effects(results: Results) -> dict[str, Effects]:
     """Every question's effects, and the shares that the figure has."""
-    found = measured(results)
-    joint = found["joint"]
+    layers = measured(results)
+    joint = layers["joint"]
     made = {
-        name: of_batches(joint[name] - found["separate"][name]) for name in ("subspaces", "outputs")
+        name: of_batches(joint[name] - layers["separate"][name])
+        for name in ("subspaces", "outputs")
     }
-    made["variance"] = of_batches(found["identical"]["variance"] - joint["variance"])
+    made["variance"] = of_batches(layers["identical"]["variance"] - joint["variance"])
     for control in CONTROLS:
-        gain = of_batches(found[control]["mse"] - joint["mse"])
+        gain = of_batches(layers[control]["mse"] - joint["mse"])
         made[f"gain over {control}"] = gain
         for reading in READINGS:
-            values = share(found, control, reading)
+            values = share(layers, control, reading)
             values[gain.value < GAIN * gain.error] = np.nan
             made[f"{reading} over {control}"] = of_batches(values, kind="estimate")
             made[f"{reading} over {control}, more than half"] = of_batches(values - 0.5)

@@ -43,12 +43,12 @@ class Problem:
     @property
     def mechanism(self) -> str:
         """The mechanism of diversity, with the kind of agents."""
-        own = {
+        names = {
             "heads": f"angle, {self.drawn['kernel']} heads",
             "trees": "bagging" if self.drawn["bagging"] else "random features",
             "ants": f"exploration, trails {'evaporate' if self.drawn['evaporates'] else 'last'}",
         }
-        return own[self.drawn["kind"]]
+        return names[self.drawn["kind"]]
 
     @cached_property
     def target(self) -> TrigonometricSeries:
@@ -68,15 +68,17 @@ class Problem:
     @cached_property
     def heads(self) -> list[tuple[Task, Heads, int, np.ndarray]]:
         """The problems of the two sets of heads, at one angle each."""
-        own, width = self.drawn, self.drawn["width"]
-        bandwidth = own["bandwidth"] * (width**0.5 if own["kernel"] == "gaussian" else 1)
+        drawn, width = self.drawn, self.drawn["width"]
+        bandwidth = drawn["bandwidth"] * (width**0.5 if drawn["kernel"] == "gaussian" else 1)
         task = Task(DESIGNS["isotropic"](DIMENSION), self.target, self.noise_sd)
         sets = []
-        for angle in (own["near"], own["apart"]):
-            few = FRAMES["equiangular"](DIMENSION, own["agents"], width, own["frames"], angle=angle)
+        for angle in (drawn["near"], drawn["apart"]):
+            few = FRAMES["equiangular"](
+                DIMENSION, drawn["agents"], width, drawn["frames"], angle=angle
+            )
             wide = np.pad(np.asarray(few), ((0, 0), (0, 0), (0, WIDEST - width)))
-            frames = np.tile(wide, (MOST // own["agents"], 1, 1))
-            sets.append((task, Heads(frames, own["kernel"], bandwidth), KEYS, self.queries))
+            frames = np.tile(wide, (MOST // drawn["agents"], 1, 1))
+            sets.append((task, Heads(frames, drawn["kernel"], bandwidth), KEYS, self.queries))
         return sets
 
     @property

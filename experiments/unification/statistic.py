@@ -31,10 +31,10 @@ def pools(results: Results) -> dict[str, np.ndarray]:
     return {"error": error, "many": many, "variance": variance, "covariance": covariance}
 
 
-def correlation(found: Mapping[str, np.ndarray]) -> np.ndarray:
+def correlation(terms: Mapping[str, np.ndarray]) -> np.ndarray:
     """Of two agents, as batches whose mean and spread are those of the ratio, (N, batch, pool)."""
     top, bottom = (
-        found[k] / found["variance"].mean(1, keepdims=True) for k in ("covariance", "variance")
+        terms[k] / terms["variance"].mean(1, keepdims=True) for k in ("covariance", "variance")
     )
     ratio = top.mean(1, keepdims=True)
     return np.asarray(ratio + top - ratio * bottom)
@@ -42,15 +42,15 @@ def correlation(found: Mapping[str, np.ndarray]) -> np.ndarray:
 
 def effects(results: Results) -> Mapping[str, Effects]:
     """Falls of the error as a share of the plain pool's, falls of the correlation, and gaps."""
-    found, alike = pools(results), correlation(pools(results))
-    index, size = 1 - alike.mean(1), found["error"].mean(1)[:, None, PLAIN, None]
+    terms, alike = pools(results), correlation(pools(results))
+    index, size = 1 - alike.mean(1), terms["error"].mean(1)[:, None, PLAIN, None]
     law = results.predictions["law"]
     theory, known = law["error"].values[:, DIVERSE], law["predicted"].values.astype(bool)
     return {
-        "fall": order(index, found["error"] / size)[0],
-        "fall of many": order(index, found["many"] / size)[0],
+        "fall": order(index, terms["error"] / size)[0],
+        "fall of many": order(index, terms["many"] / size)[0],
         "decorrelation": of_batches(alike[..., PLAIN] - alike[..., DIVERSE]),
-        "roads": gap(found["error"][..., DIVERSE], theory, known),
+        "roads": gap(terms["error"][..., DIVERSE], theory, known),
     }
 
 

@@ -67,9 +67,9 @@ def test_effects_of_a_ratio_are_its_pseudo_values():
     """Their mean is the ratio of means, and a pair's share of variance is (1 + ρ)/2."""
     rng = np.random.default_rng(0)
     noise = np.array([[1.0, 0.4], [0.4, 1.0]]) * rng.uniform(0.9, 1.1, (32, 3, 1, 1))
-    values = statistic.kept(0 * noise, 0 * noise, noise)
+    values = statistic.share_kept(0 * noise, 0 * noise, noise)
     np.testing.assert_allclose(values.mean(0), 0.7, rtol=1e-12)
-    assert statistic.kept(*(0 * noise[0], 0 * noise[0], noise[0])) == pytest.approx(0.7)
+    assert statistic.share_kept(*(0 * noise[0], 0 * noise[0], noise[0])) == pytest.approx(0.7)
 
 
 def test_a_counterexample_is_a_file_that_runs(drawn, tmp_path, monkeypatch):
