@@ -81,12 +81,13 @@ def test_order_auto_beyond_first_order(monte_carlo):
     """Own W_Q and W_K, a sharp softmax: first order says where it fails, exact theory is right."""
     keys = [[[0.2], [0.9], [0.4]], [[0.5], [-0.6], [0.3]]]
     task, heads, queries = problem("softmax", 0.4)
+    queries = queries[:1]
     heads = Heads(5 * heads.frames, "softmax", 0.4, keys)
     first, auto = (predict(task, heads, 40, queries, order=order) for order in ("first", "auto"))
     assert first["mse"] > 100 * auto["mse"]
-    query, head = np.unravel_index(first["n_third"].values.argmin(), (2, 2))
+    head = first["n_third"].values.argmin()
     (caution,) = first.attrs["cautions"]
-    assert f"n_third = {first['n_third'].min():.2g} at query {query}, head {head}, below" in caution
+    assert f"n_third = {first['n_third'].min():.2g} at query 0, head {head}, below" in caution
     assert (auto.attrs["order"], auto.attrs.get("cautions")) == ("exact", None)
     monte_carlo(simulated(task, heads, 40, queries, TERMS), flat(auto, TERMS))
 

@@ -15,8 +15,8 @@ from sims.theory import FEW_KEYS, view_terms
     ("kernel", "smoothness", "n"), [("gaussian", 1.5, 4096), ("softmax", None, 512)]
 )
 def test_the_split_is_the_minimum_over_all_bandwidths(kernel, smoothness, n):
-    """Of 600 bandwidths of every divisor, those with enough effective keys."""
-    b, noise, budget = np.geomspace(0.01 if kernel == "gaussian" else 0.93, 4, 600), 1.0, 24
+    """Of 200 bandwidths of every divisor, those with enough effective keys."""
+    b, noise, budget = np.geomspace(0.01 if kernel == "gaussian" else 0.93, 4, 200), 1.0, 24
     for advice in advise_split(n, budget, noise, smoothness, kernel):
         least = {}
         for width in (k for k in range(1, budget + 1) if budget % k == 0):

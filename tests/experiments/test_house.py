@@ -5,7 +5,7 @@ import pytest
 import xarray as xr
 import yaml
 
-from experiments.house import predict, problems, search, sets, statistic
+from experiments.house import predict, problems, search, sets
 from sims.problem.law import Law
 from sims.study import load_experiment
 from sims.study.experiment import Experiment
@@ -61,15 +61,6 @@ def test_padded_problems_matrices_and_what_a_search_sees_are_those_of_the_proble
         again = search.theory(load_experiment("house"), fields)
         unlike = ["mean_bias", "mean_signal", "rejected", "by_angles", "exact"]
         xr.testing.assert_allclose(again.drop_vars(unlike), found[[*again.drop_vars(unlike)]])
-
-
-def test_effects_of_a_ratio_are_its_pseudo_values():
-    """Their mean is the ratio of means, and a pair's share of variance is (1 + ρ)/2."""
-    rng = np.random.default_rng(0)
-    noise = np.array([[1.0, 0.4], [0.4, 1.0]]) * rng.uniform(0.9, 1.1, (32, 3, 1, 1))
-    values = statistic.share_kept(0 * noise, 0 * noise, noise)
-    np.testing.assert_allclose(values.mean(0), 0.7, rtol=1e-12)
-    assert statistic.share_kept(*(0 * noise[0], 0 * noise[0], noise[0])) == pytest.approx(0.7)
 
 
 def test_a_counterexample_is_a_file_that_runs(drawn, tmp_path, monkeypatch):

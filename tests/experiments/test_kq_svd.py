@@ -71,7 +71,7 @@ def test_a_replicate_by_plain_loops():
 
 
 @pytest.mark.theory
-@pytest.mark.parametrize(("heads", "mean"), [(1, 0), (4, 1), (2, 3)])
+@pytest.mark.parametrize(("heads", "mean"), [(1, 0), (4, 3)])
 def test_calibration_costs_what_the_law_says(heads, mean):
     """1,500 samples of 20,000 tokens: 4.5 standard errors, and 2 % for the next order."""
     problem, rng = drawn(heads=heads, key_mean=mean, calibration=20000), np.random.default_rng(0)

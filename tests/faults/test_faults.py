@@ -68,8 +68,8 @@ sys.exit(main(["step", "simulate", "small", "--fidelity", "smoke", "--output", s
 """
 
 
-@pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGTERM])
-def test_killed_and_resumed_equals_unbroken(tmp_path, monkeypatch, how):
+def test_killed_and_resumed_equals_unbroken(tmp_path, monkeypatch):
+    """Killed in one point, and asked to stop in the other."""
     monkeypatch.chdir(tmp_path)
     sizes = {"replicates_per_batch": 2, "batches": 12}
     write({"simulate.py": SIMULATE}, simulation=sizes)
@@ -81,7 +81,7 @@ def test_killed_and_resumed_equals_unbroken(tmp_path, monkeypatch, how):
 
     assert begin("quiet/simulation.nc").wait(60) == 0
     (tmp_path / "computed").unlink()
-    for point, left in (("host", 1), ("jax", 2)):
+    for point, left, how in (("host", 1, signal.SIGKILL), ("jax", 2, signal.SIGTERM)):
         begun, points = tmp_path / "begun", tmp_path / "broken" / ".points"
         begun.unlink()
         running = begin("broken/simulation.nc")

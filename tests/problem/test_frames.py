@@ -49,10 +49,10 @@ def test_narrow_heads_draw_their_columns_alone(monkeypatch):
         return drawn
 
     monkeypatch.setattr(threefry, "normal", counted)
-    frames = FRAMES["haar"](1024, 3, 64)
-    assert sizes == [1024 * 64] * 3
+    frames = FRAMES["haar"](192, 3, 64)
+    assert sizes == [192 * 64] * 3
     last = threefry.split(seeded_key("heads.frames.seed", 0), 3)[-1]
-    whole = threefry.orthogonal(last, 1024, 1024)
+    whole = threefry.orthogonal(last, 192, 192)
     np.testing.assert_allclose(frames[-1], whole[:, :64], rtol=0, atol=1e-14)
 
 

@@ -42,7 +42,7 @@ def test_one_token_a_slot_is_the_kernel():
     frames, queries = FRAMES["equiangular"](3, 2, 1, angle=40), np.array([[0.2, -0.4, 0.5]])
     options = {"batches": 2, "replicates_per_batch": 4, "precision": "float64"}
     found, expected = (
-        estimate(task, Heads(frames, rule, 0.9), 60, queries, 3, **options)
+        estimate(task, Heads(frames, rule, 0.9), 24, queries, 3, **options)
         for rule in (FACTORIES["merged"](1, scores="distance"), "gaussian")
     )
     for name in ("bias", "noise_covariance", "signal_covariance", "raw_bias"):
