@@ -295,16 +295,16 @@ def temperature(results):
     law = results.predictions["law"]
     ratio, loss = law["ratio"].values, {"softmax": [0.5, 0.01], "sparsemax": [0.02, 0.3]}
     loss |= {"1.5-entmax": [0.2, 0.2], "top-k": [0.3, 0.1]}
-    kept = 1 + np.array([loss.get(name, [0.3, 0.3]) for name in law["rule"].values]).T
-    best = np.ones((*kept.shape, len(ratio)))
-    made = {"kept": best * kept[..., None], "best": best, "known": best}
+    at_context = 1 + np.array([loss.get(name, [0.3, 0.3]) for name in law["rule"].values]).T
+    best = np.ones((*at_context.shape, len(ratio)))
+    made = {"kept": best * at_context[..., None], "best": best, "known": best}
     made |= {"tuned": best * ratio ** (-1 / 3), "smoothness": [1, 2], "power": [2, 2]}
     made |= {"attended": best * ratio ** np.array([0.8, 1.1])[:, None, None], "width": [1, 1]}
     law = assigned(law, made | {"keys": [400, 200]})
     pair = results.predictions["heads"]
     n = pair["size"].values
-    held = {"signal": [[1, 1.04], [1, 1.2]], "noise": [[2, 2]] * 2, "gap": [1 / n, n**-2.0]}
-    three = np.stack([kept, 0 * kept + 1, kept * TWO[:, None]], -1) * MORE[:, 0]
+    pairs = {"signal": [[1, 1.04], [1, 1.2]], "noise": [[2, 2]] * 2, "gap": [1 / n, n**-2.0]}
+    three = np.stack([at_context, 0 * at_context + 1, at_context * TWO[:, None]], -1) * MORE[:, 0]
     dims = ("batch", "problem", "rule", "temperature")
     estimates = {"tasks": xr.Dataset({"error": (dims, batches(three))})}
     for keys, more in ((400, 1), (200, 1.1)):
@@ -315,7 +315,7 @@ def temperature(results):
                 for k, v in terms.items()
             }
         )
-    theory = {"law": law, "heads": assigned(pair, held)}
+    theory = {"law": law, "heads": assigned(pair, pairs)}
     return replace(results, estimates=estimates, predictions=theory), {
         "matched stays": [0.03, -0.15],
         "matched stays, learned": ([0.03, -1.35], [0.03, -0.15]),

@@ -55,14 +55,14 @@ def test_closed_forms_are_means_over_the_targets_that_are_simulated(decay, kerne
 
     @jax.jit
     def error(item):
-        wave, at = item
+        wave, points = item
         values = []
         for shift in (0, jnp.pi / 2):
             target = TrigonometricSeries(wave.amplitude, wave.frequency, wave.phase + shift)
             task = Task(design, target, drawn["noise_sd"])
-            found = first_order_arrays(task, heads, float(drawn["keys"]), at)
-            covariance = (found.signal_covariance + found.noise_covariance).mean((1, 2))
-            values.append(jnp.mean(found.bias.mean(1) ** 2 + covariance))
+            result = first_order_arrays(task, heads, float(drawn["keys"]), points)
+            covariance = (result.signal_covariance + result.noise_covariance).mean((1, 2))
+            values.append(jnp.mean(result.bias.mean(1) ** 2 + covariance))
         return jnp.mean(jnp.stack(values))
 
     waves, queries = zip(*(sampled(drawn, heads.dimension, k) for k in range(1000)), strict=True)
@@ -98,12 +98,18 @@ def test_least_place_of_a_curve_and_its_censoring():
 
 def test_the_best_split_is_inside_or_at_an_end():
     """And known where theory is at it and beside it, wherever else it is not."""
-    whole = np.array([1, 2, 4, 8])
+    widths = np.array([1, 2, 4, 8])
     error = np.full((5, 8), np.inf)
-    error[:, whole - 1] = [[3, 2, 4, 5], [2, 3, 2.5, 5], [5, 4, 3, 2.5], [4, 3, 2, 3], [3, 2, 4, 5]]
+    error[:, widths - 1] = [
+        [3, 2, 4, 5],
+        [2, 3, 2.5, 5],
+        [5, 4, 3, 2.5],
+        [4, 3, 2, 3],
+        [3, 2, 4, 5],
+    ]
     known = np.ones(error.shape, bool)
     known[[1, 3, 4], 7] = False
-    share, sure, inner, end = predict.compared(problems.Curve(error, known, error), whole)
+    share, sure, inner, end = predict.compared(problems.Curve(error, known, error), widths)
     np.testing.assert_allclose(share, [0.5, -0.2, -1 / 6, 0.5, 0.5])
     assert sure.tolist() == [True, True, True, False, True]
     assert inner.tolist() == [1, 2, 2, 2, 1]
@@ -142,11 +148,11 @@ def test_growths_are_told_apart():
     log = np.log(grids.SIZES)
     planted = [2 + 0.8 * log, 1 + 3 * log**0.5, 0.7 * grids.SIZES**0.2, 3 + 0.05 * log]
     planted += [np.where(log < np.log(3000), 2 + 0.8 * log, np.nan), 9 - 0.2 * log]
-    found = statistic.growth(np.array(planted))
+    result = statistic.growth(np.array(planted))
     log_n, root, power, none, censored = statistic.FORMS
-    assert found["form"].tolist() == [log_n, root, power, none, censored, none]
-    assert (found["better"] > 0).tolist() == [True] + 5 * [False]
-    assert found["rate"][0] == pytest.approx(0.8 * np.log(10))
+    assert result["form"].tolist() == [log_n, root, power, none, censored, none]
+    assert (result["better"] > 0).tolist() == [True] + 5 * [False]
+    assert result["rate"][0] == pytest.approx(0.8 * np.log(10))
 
 
 def test_a_regime_is_a_file_that_runs(tmp_path, monkeypatch):

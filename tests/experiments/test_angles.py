@@ -21,14 +21,14 @@ def drawn(number=0, **changes):
 def test_shared_noise_by_plain_loops(width):
     """Of the biweight kernel, whose weights are written out; frames have the drawn angles."""
     problem = drawn(rule="biweight", width=width, keys=32, radius=1.2)
-    found = simulate.shared_noise(
+    result = simulate.shared_noise(
         jax.random.key(4), (problem.heads, np.asarray(0.4)), None, n=32, queries=2
     )
     for_keys, for_queries = jax.random.split(jax.random.key(4))
     keys = np.asarray(jax.random.normal(for_keys, (32, 4), np.float64))
     points = 0.4 * np.asarray(jax.random.normal(for_queries, (2, 4), np.float64))
     angles = np.array([problem.drawn["first"], problem.drawn["second"]])[:width]
-    pair, own = np.zeros((2, 2)), []
+    pair, alone = np.zeros((2, 2)), []
     for i, x in enumerate(points):
         every = []
         for turn in (0 * angles, angles, angles / 2):
@@ -40,9 +40,9 @@ def test_shared_noise_by_plain_loops(width):
             parts = np.maximum(1 - square, 0) ** 2
             every.append(parts / max(parts.sum(), 1e-300))
         pair[i] = [every[0] @ other for other in every[1:]]
-        own.append(np.mean([weights @ weights for weights in every]))
-    np.testing.assert_allclose(found["pair"], pair.mean(0), rtol=1e-9)
-    np.testing.assert_allclose(found["own"], np.mean(own), rtol=1e-9)
+        alone.append(np.mean([weights @ weights for weights in every]))
+    np.testing.assert_allclose(result["pair"], pair.mean(0), rtol=1e-9)
+    np.testing.assert_allclose(result["own"], np.mean(alone), rtol=1e-9)
 
 
 @pytest.mark.parametrize("rule", problems.POWERS)
@@ -58,6 +58,6 @@ def test_adaptive_rules_have_the_drawn_radius_in_a_large_sample(rule):
 @pytest.mark.parametrize("width", [1, 2])
 def test_the_gaussian_kernel_is_its_own_match_and_a_product(width):
     problem = drawn(rule="gaussian", width=width, radius=0.7, first=60, second=50)
-    found = predict.correlations(problem)
-    assert found["gaussian"] == pytest.approx(found["correlation"], rel=1e-3)
-    assert found["product"] == pytest.approx(0, abs=1e-3) or width == 1
+    result = predict.correlations(problem)
+    assert result["gaussian"] == pytest.approx(result["correlation"], rel=1e-3)
+    assert result["product"] == pytest.approx(0, abs=1e-3) or width == 1

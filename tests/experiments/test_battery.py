@@ -112,17 +112,17 @@ def test_every_question_can_be_answered_both_ways(finished):
                 value = tolerance * spread * (0.8 if holds else 3)
             draws = value[:, None] * (1 + 1e-3 * np.array([-1, 1, -1, 1]))
             made = Effects(value, 1e-3 * abs(value), kind, draws=draws)
-            found = answer(question, made, rows.assign(**inside), experiment="", law="")
-            assert found.problems == 100
+            effect = answer(question, made, rows.assign(**inside), experiment="", law="")
+            assert effect.problems == 100
             if question.status == "confirmatory":
-                assert (found.word, found.always) == (word, always)
+                assert (effect.word, effect.always) == (word, always)
             if kind == "gap":
-                assert (found.within[1] < tolerance, found.within[0] > tolerance) == (
+                assert (effect.within[1] < tolerance, effect.within[0] > tolerance) == (
                     holds,
                     not holds,
                 )
             if kind == "estimate":
-                assert np.sign(found.mean_interval).tolist() == [1 if holds else -1] * 2
+                assert np.sign(effect.mean_interval).tolist() == [1 if holds else -1] * 2
 
 
 def test_effects_of_planted_results(finished):
@@ -131,18 +131,15 @@ def test_effects_of_planted_results(finished):
     results, expected = planted(experiment.name, runner.results_of(experiment, folder))
     effects = experiment.module("statistic").effects(results)
     for name, value in expected.items():
-        found = effects[name]
-        roads = found.value, found.predicted
-        for road, wanted in zip(
-            roads, value if type(value) is tuple else (value,) * 2, strict=True
-        ):
+        effect, both = effects[name], value if isinstance(value, tuple) else (value, value)
+        for road, wanted in zip((effect.value, effect.predicted), both, strict=True):
             if road is not None and np.isfinite(road).any():
                 np.testing.assert_allclose(road, wanted, rtol=2e-3, atol=2e-3, err_msg=name)
     for question in experiment.spec.questions:
-        found = effects[question.effect]
-        margin = np.append(found.value, [] if found.predicted is None else found.predicted)
-        if found.kind == "gap":
+        effect = effects[question.effect]
+        margin = np.append(effect.value, [] if effect.predicted is None else effect.predicted)
+        if effect.kind == "gap":
             margin = house.TOLERANCES[question.tolerance or "roads"] - abs(margin)
-        if found.kind != "estimate":
+        if effect.kind != "estimate":
             assert (margin > 0).any(), question.id
             assert (margin < 0).any(), question.id

@@ -33,27 +33,27 @@ def normed(x, kind):
 def test_stacks_by_plain_layers(changes):
     """Every stack, head and token by itself, on the same draws; branches of both signs."""
     small = {"tokens": 5, "dimension": 8, "heads": 2, "variance": 0.8, "output": "projection"}
-    own = (problem := drawn(**(small | changes))).drawn
-    alone, depth = own["block"] == "attention alone", 2
-    found = simulate.stack(np.random.default_rng(7), 4, problem, depth)
+    fields = (problem := drawn(**(small | changes))).drawn
+    alone, depth = fields["block"] == "attention alone", 2
+    result = simulate.stack(np.random.default_rng(7), 4, problem, depth)
 
     rng = np.random.default_rng(7)
     tokens, layers = problem.tokens(rng, 1, count := 2)[0], []
     for layer in range(depth):
-        if layer == 0 or not own["tied"]:
+        if layer == 0 or not fields["tied"]:
             layers.append([problem.matrices(rng, 1, count)])
-            if own["mlps"] and not alone:
+            if fields["mlps"] and not alone:
                 layers[-1].append(rng.normal(size=(count, 8, 32)) / 8**0.5)
                 layers[-1].append(rng.normal(size=(count, 32, 8)) * (0.8 / 32) ** 0.5)
     logs = []
     for k in range(count):
         for sign in (1.0,) if alone else (1.0, -1.0):
             x, path = tokens[k], []
-            scale = sign * (depth**-0.5 if own["branches"] == "scaled" else 1.0)
+            scale = sign * (depth**-0.5 if fields["branches"] == "scaled" else 1.0)
             for layer in range(depth):
-                parts, *mlp = layers[0 if own["tied"] else layer]
+                parts, *mlp = layers[0 if fields["tied"] else layer]
                 for kind in ("attention", "mlp")[: 1 + len(mlp) // 2]:
-                    seen = normed(x, own["norm"]) if own["placed"] == "before" else x
+                    seen = normed(x, fields["norm"]) if fields["placed"] == "before" else x
                     after = np.zeros_like(x)
                     if kind == "mlp":
                         after = np.tanh(seen @ mlp[0][k]) @ mlp[1][k]
@@ -64,10 +64,10 @@ def test_stacks_by_plain_layers(changes):
                         weights = np.exp(scores - scores.max(1, keepdims=True))
                         after += weights / weights.sum(1, keepdims=True) @ seen @ v @ o
                     x = scale * after if alone else x + scale * after
-                    x = normed(x, own["norm"]) if own["placed"] == "after" else x
+                    x = normed(x, fields["norm"]) if fields["placed"] == "after" else x
                 path.append(np.log(np.linalg.norm(x - x.mean(0)) / np.linalg.norm(x)))
             logs.append(path)
-    np.testing.assert_allclose(found[1:], np.mean(logs, 0), rtol=1e-6)
+    np.testing.assert_allclose(result[1:], np.mean(logs, 0), rtol=1e-6)
 
 
 def test_an_mlp_of_tokens_that_no_number_tells_apart():
@@ -80,8 +80,8 @@ def test_an_mlp_of_tokens_that_no_number_tells_apart():
     ):
         stream = split(tokens)._replace(log_scale=np.array(size))
         after = expected(stream.mean, stream.centred)
-        found = simulate.mlp(stream, inner, outer)
-        np.testing.assert_allclose(found.centred, after - after.mean(0), atol=1e-12)
+        result = simulate.mlp(stream, inner, outer)
+        np.testing.assert_allclose(result.centred, after - after.mean(0), atol=1e-12)
 
 
 @pytest.mark.theory
@@ -92,8 +92,8 @@ def test_heads_lose_what_theory_says(content):
     factors, gates, output = problem.layer
     np.testing.assert_allclose(np.mean(np.sum(factors**2, -1)), 1)
     rng = np.random.default_rng(1)
-    for own in (np.ones_like(gates), gates):
-        decoder = simulate.decoder(factors, own, output, 0.1)
+    for gate in (np.ones_like(gates), gates):
+        decoder = simulate.decoder(factors, gate, output, 0.1)
         each = [decoder.lost(rng, 50, factors) for _ in range(20)]
-        law = predict.lost_share(factors, own, output, 0.1)
+        law = predict.lost_share(factors, gate, output, 0.1)
         assert abs(np.mean(each) - law) < 5 * np.std(each, ddof=1) / 20**0.5

@@ -28,8 +28,8 @@ def test_a_stack_by_plain_layers(weights, matrix, start, normed, monkeypatch):
     """``h_l = α′h_{l−1} + share·S_l``, ``X ↦ αX + (1 − α)softmax(h)XW``; three layers."""
     monkeypatch.setattr(simulate, "LAYERS", 3)
     problem = drawn(n=4, d=3, weights=weights, matrix=matrix, start=start)
-    own, d = problem.drawn, 3
-    found = simulate.stack(np.random.default_rng(9), 2, problem, normed)
+    fields, d = problem.drawn, 3
+    result = simulate.stack(np.random.default_rng(9), 2, problem, normed)
     rng = np.random.default_rng(9)
     tokens, layers = rng.normal(size=(2, 4, 3)), []
     for layer in range(3):
@@ -37,9 +37,9 @@ def test_a_stack_by_plain_layers(weights, matrix, start, normed, monkeypatch):
             form, value = rng.normal(size=(2, 2, d, d))
             if matrix == "semidefinite":
                 form = form @ form.swapaxes(1, 2) / (2 * d) ** 0.5
-        layers.append((own["score_scale"] * form / d, own["value_scale"] * value / d**0.5))
-    skip = own["skip"] if normed else 0
-    for arm, memory in enumerate((0, own["memory"])):
+        layers.append((fields["score_scale"] * form / d, fields["value_scale"] * value / d**0.5))
+    skip = fields["skip"] if normed else 0
+    for arm, memory in enumerate((0, fields["memory"])):
         expected = np.zeros((3, 3, 2))
         for k in range(2):
             x, h = tokens[k], 0
@@ -54,7 +54,7 @@ def test_a_stack_by_plain_layers(weights, matrix, start, normed, monkeypatch):
                 odds = np.log(1 / rho**2 - 1)
                 expected[:, layer, k] = np.log(rho), odds, 1 / (a**2).sum(1).mean() / 4
         for name, values in zip(simulate.STACK, expected.mean(2), strict=True):
-            np.testing.assert_allclose(found[name][:, arm], values, rtol=1e-8)
+            np.testing.assert_allclose(result[name][:, arm], values, rtol=1e-8)
 
 
 @pytest.mark.parametrize("matrix", ["gaussian", "semidefinite"])
@@ -74,19 +74,19 @@ def test_scores_of_drawn_weights_have_the_standard_deviation_that_is_stated(matr
 def test_heads_of_a_second_layer_by_loops(kernel, start):
     """The product of both layers' kernels to the powers of their shares, key by key."""
     problem = drawn(kernel=kernel, start=start, keys=5)
-    own, b = problem.drawn, problem.bandwidth
-    assert b == own["bandwidth" if kernel == "gaussian" else "softmax_bandwidth"]
-    found = simulate.heads(np.random.default_rng(3), 2, problem)
+    fields, b = problem.drawn, problem.bandwidth
+    assert b == fields["bandwidth" if kernel == "gaussian" else "softmax_bandwidth"]
+    result = simulate.heads(np.random.default_rng(3), 2, problem)
     rng = np.random.default_rng(3)
     keys, noise = rng.normal(size=(2, 1, 5, 2))[:, 0], rng.normal(size=(2, 1, 5))[:, 0]
-    phase, turn = problem.waves[2], np.deg2rad(own["angle"])
+    phase, turn = problem.waves[2], np.deg2rad(fields["angle"])
 
     def target(x):
-        away = own["relevance"] * np.cos(own["frequency"] * x[..., 1] + phase[0])
-        return away + np.cos(own["frequency"] * x[..., 0] + phase[1])
+        away = fields["relevance"] * np.cos(fields["frequency"] * x[..., 1] + phase[0])
+        return away + np.cos(fields["frequency"] * x[..., 0] + phase[1])
 
     views = (np.cos(turn), np.sin(turn)), (1, 0)
-    for arm, memory in enumerate((0, own["memory"])):
+    for arm, memory in enumerate((0, fields["memory"])):
         shares = (memory if start == "copy" else memory * (1 - memory)), 1 - memory
         errors = []
         for own_keys, own_noise in zip(keys, noise, strict=True):
@@ -96,9 +96,9 @@ def test_heads_of_a_second_layer_by_loops(kernel, start):
                     x, y = np.dot(query, view), own_keys @ view
                     log += share * (x * y if kernel == "softmax" else -((x - y) ** 2) / 2) / b**2
                 weights = np.exp(log) / np.exp(log).sum()
-                labels = target(own_keys) + own["noise_sd"] * own_noise
+                labels = target(own_keys) + fields["noise_sd"] * own_noise
                 errors.append((weights @ labels - target(query)) ** 2)
-        assert found[arm] == pytest.approx(np.mean(errors), rel=1e-9)
+        assert result[arm] == pytest.approx(np.mean(errors), rel=1e-9)
 
 
 @pytest.mark.theory
@@ -108,5 +108,5 @@ def test_heads_of_a_second_layer_are_those_of_theory(kernel):
     problem = drawn(kernel=kernel, keys=256, bandwidth=0.5, softmax_bandwidth=1.2, reach=0.3)
     expected, known = predict.heads(problem)
     assert known
-    found = simulate.heads(np.random.default_rng(4), 2000, problem)
-    np.testing.assert_allclose(found, expected, rtol=0.05)
+    result = simulate.heads(np.random.default_rng(4), 2000, problem)
+    np.testing.assert_allclose(result, expected, rtol=0.05)

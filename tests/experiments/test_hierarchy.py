@@ -20,33 +20,33 @@ def drawn(number=0, **changes):
 def test_errors_of_scores_by_whole_matrices(target):
     """The same draws, all pairs of 16 tokens: a target of four levels, heads of two features."""
     problem = drawn(tokens=16, width=3, head_width=2, target=target)
-    found = simulate.errors(np.random.default_rng(4), problem)
+    result = simulate.errors(np.random.default_rng(4), problem)
     rng, size = np.random.default_rng(4), problem.singular_values
     x = rng.normal(size=(16, 3))
     left, right = simulate.ortho_group.rvs(3, 8, rng).reshape(2, 4, 3, 3)
-    whole, narrow, own = [], [], x
+    full, narrow, signal = [], [], x
     for level in range(4):
-        z = own[np.arange(16) // 2**level]
-        whole.append(z @ (left[level] * size) @ right[level] @ z.T)
+        z = signal[np.arange(16) // 2**level]
+        full.append(z @ (left[level] * size) @ right[level] @ z.T)
         narrow.append(z @ (left[level] * size * [1, 1, 0]) @ right[level] @ z.T)
-        own = hierarchy.strided_taps(own, problem.taps)
-    target_scores = sum(w * s for w, s in zip(problem.spectrum, whole, strict=True))
+        signal = hierarchy.strided_taps(signal, problem.taps)
+    target_scores = sum(w * s for w, s in zip(problem.spectrum, full, strict=True))
     assert np.linalg.norm(problem.taps) == pytest.approx(1)
     for place in range(3):
         model = problem.spectrum[: place + 1] / problem.spectrum[: place + 1].sum()
         few, rough = (
-            sum(w * s for w, s in zip(model, each, strict=False)) for each in (whole, narrow)
+            sum(w * s for w, s in zip(model, each, strict=False)) for each in (full, narrow)
         )
         gaps = target_scores - few, few - rough, target_scores - rough
         expected = [np.sum(gap**2) for gap in gaps]
-        np.testing.assert_allclose(found[:, place], expected, rtol=1e-9)
+        np.testing.assert_allclose(result[:, place], expected, rtol=1e-9)
 
 
 @pytest.mark.parametrize("keys", ["normal", "uniform", "exponential"])
 def test_remainders_of_blocks_by_loops(keys):
     """The log mean of e^s less its cumulants; drawn scores have the spread that is stated."""
     problem = drawn(keys=keys, spread=0.5, block=4)
-    found = simulate.remainders(np.random.default_rng(5), 4000, problem)
+    result = simulate.remainders(np.random.default_rng(5), 4000, problem)
     rng = np.random.default_rng(5)
     size = (4000, 4)
     unit = {
@@ -61,16 +61,16 @@ def test_remainders_of_blocks_by_loops(keys):
         cumulants = m, np.mean(u**2), np.mean(u**3), np.mean(u**4) - 3 * np.mean(u**2) ** 2
         terms = np.array(cumulants) / [1, 2, 6, 24]
         sizes.append(np.abs(np.log(np.mean(np.exp(s))) - np.cumsum(terms)))
-    np.testing.assert_allclose(found, np.mean(sizes, axis=0), rtol=1e-9)
+    np.testing.assert_allclose(result, np.mean(sizes, axis=0), rtol=1e-9)
 
 
 def test_mixtures_of_scales_by_loops():
     """Weights of each arm key by key; the same generator gives keys and noise."""
     problem = drawn(n=5, views=2, scales=3)
-    own, h, share = problem.drawn, problem.bandwidths, problem.shares
-    found = simulate.mixtures(np.random.default_rng(3), 3, problem)
+    fields, h, share = problem.drawn, problem.bandwidths, problem.shares
+    result = simulate.mixtures(np.random.default_rng(3), 3, problem)
     rng = np.random.default_rng(3)
-    keys, noise = rng.normal(size=(3, 5, 2)), own["noise_sd"] * rng.normal(size=(3, 5))
+    keys, noise = rng.normal(size=(3, 5, 2)), fields["noise_sd"] * rng.normal(size=(3, 5))
     errors = []
     for some, more in zip(keys, noise, strict=True):
         for query in problem.queries:
@@ -81,10 +81,10 @@ def test_mixtures_of_scales_by_loops():
                 share @ (kernels / kernels.sum(1, keepdims=True)),
                 np.exp(-gap / (2 * share @ h**2)),
             )
-            labels = np.cos(own["frequency"] * some[:, 0] + own["phase"]) + more
-            truth = np.cos(own["frequency"] * query[0] + own["phase"])
+            labels = np.cos(fields["frequency"] * some[:, 0] + fields["phase"]) + more
+            truth = np.cos(fields["frequency"] * query[0] + fields["phase"])
             errors.append([(arm @ labels / arm.sum() - truth) ** 2 for arm in arms])
-    np.testing.assert_allclose(found, np.mean(errors, axis=0), rtol=1e-9)
+    np.testing.assert_allclose(result, np.mean(errors, axis=0), rtol=1e-9)
 
 
 @pytest.mark.theory
@@ -94,5 +94,5 @@ def test_mixtures_are_those_of_theory():
         problem = drawn(n=512, views=1, scales=3, finest=0.4, step=step, noise_sd=1.0, reach=0.2)
         expected, known = predict.mixtures(problem)
         assert known
-        found = simulate.mixtures(np.random.default_rng(6), 1500, problem)
-        np.testing.assert_allclose(found, expected, rtol=0.05)
+        result = simulate.mixtures(np.random.default_rng(6), 1500, problem)
+        np.testing.assert_allclose(result, expected, rtol=0.05)

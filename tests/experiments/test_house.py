@@ -39,7 +39,8 @@ def test_a_tuned_bandwidth_is_a_minimum(drawn):
         near = [[problems._scaled(h, f) for h in problem.sets] for f in (1, step, 1 / step)]
         least, *others = (
             sum(
-                float(theory(problem.task, own, problem.n, problem.queries)["mse"]) for own in every
+                float(theory(problem.task, each, problem.n, problem.queries)["mse"])
+                for each in every
             )
             for every in near
         )
@@ -49,18 +50,18 @@ def test_a_tuned_bandwidth_is_a_minimum(drawn):
 
 def test_padded_problems_matrices_and_what_a_search_sees_are_those_of_the_problem(drawn):
     for number, problem in enumerate(drawn[:2]):
-        found = predict.predicted(problem, 2)
+        result = predict.predicted(problem, 2)
         heads = problem.parameters["heads"]
-        for place, own in enumerate(problem.sets):
-            terms = theory(problem.task, own, problem.n, problem.queries)
+        for place, each in enumerate(problem.sets):
+            terms = theory(problem.task, each, problem.n, problem.queries)
             pairs = {"bias": "bias_product", "signal": "signal_covariance"}
             for name, pair in (pairs | {"noise": "noise_covariance"}).items():
-                mine = found[name].values[place, :heads, :heads]
+                mine = result[name].values[place, :heads, :heads]
                 np.testing.assert_allclose(mine, terms[f"integrated_{pair}"], rtol=1e-8, atol=1e-14)
         fields = LAWS.draw(SEED, number, problem.parameters["rejected"])
         again = search.theory(load_experiment("house"), fields)
         unlike = ["mean_bias", "mean_signal", "rejected", "by_angles", "exact"]
-        xr.testing.assert_allclose(again.drop_vars(unlike), found[[*again.drop_vars(unlike)]])
+        xr.testing.assert_allclose(again.drop_vars(unlike), result[[*again.drop_vars(unlike)]])
 
 
 def test_a_counterexample_is_a_file_that_runs(drawn, tmp_path, monkeypatch):
@@ -76,7 +77,7 @@ def test_a_counterexample_is_a_file_that_runs(drawn, tmp_path, monkeypatch):
     with xr.open_dataset("results/sweeps/found.nc") as data:
         problem = drawn[2]
         errors = [
-            float(theory(problem.task, own, problem.n, problem.queries)["mse"])
-            for own in problem.sets
+            float(theory(problem.task, each, problem.n, problem.queries)["mse"])
+            for each in problem.sets
         ]
         np.testing.assert_allclose(data["mse_theory"], errors, rtol=1e-9)

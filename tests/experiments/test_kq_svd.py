@@ -27,7 +27,7 @@ def best_product(keys, queries, rank):
 def test_a_replicate_by_plain_loops():
     """Query by query, on the tokens that follow the calibration sample."""
     problem = drawn(heads=2, width=8, tokens=64, rank_share=0.25, key_mean=1, score_sd=1.0)
-    found = simulate.replicate(np.random.default_rng(5), problem)
+    result = simulate.replicate(np.random.default_rng(5), problem)
 
     rng = np.random.default_rng(5)
     keys, queries = simulate.calibrated(rng, problem)
@@ -47,27 +47,27 @@ def test_a_replicate_by_plain_loops():
     for place, product in enumerate(products):
         change = product - np.eye(8)
         score = np.trace(change.T @ moments[0] @ change @ moments[1])
-        assert found["score"][place] == pytest.approx(score)
+        assert result["score"][place] == pytest.approx(score)
         moved = [
             (weights(x @ h, product) - weights(x @ h, every[0])) @ values
             for h in heads
             for x in asked
         ]
-        assert found["output"][place] == pytest.approx(np.square(moved).sum())
+        assert result["output"][place] == pytest.approx(np.square(moved).sum())
     for place, product in enumerate(every[:2]):
         errors = []
         for x in problem.points:
             w = np.mean([weights(x @ h, product) for h in heads], axis=0)
             off = w @ target(tokens[:, :8]) - target(x[None])[0]
             errors.append(off**2 + problem.noise_sd**2 * (w @ w))
-        assert found["mse"][place] == pytest.approx(np.mean(errors), rel=1e-5)
+        assert result["mse"][place] == pytest.approx(np.mean(errors), rel=1e-5)
     ratios = []
     for h in heads:
         rows = [[weights(x @ h, p) for x in asked] for p in every[:2]]
         lost = (asked @ h) @ (products[0] - np.eye(8)).T @ new.T / problem.temperature
         size = np.linalg.norm(lost, 2) * np.linalg.norm(values, 2)
         ratios.append(np.linalg.norm((np.array(rows[1]) - rows[0]) @ values, 2) / size)
-    assert found["bound"] == pytest.approx(max(ratios))
+    assert result["bound"] == pytest.approx(max(ratios))
 
 
 @pytest.mark.theory
@@ -102,8 +102,8 @@ def test_compressed_heads_are_heads_with_frames_of_queries_and_of_keys():
             scores = keys[:, :8] @ problem.of_keys @ middle
             scores = scores @ (problem.points[0] @ problem.of_queries[h]) / problem.temperature
             expected = np.exp(scores) / np.exp(scores).sum()
-            found = nw_weights(heads, points[0], keys)
-            np.testing.assert_allclose(found[h], expected, rtol=1e-4)
-            np.testing.assert_allclose(found[h + 2], expected, rtol=1e-4)
+            result = nw_weights(heads, points[0], keys)
+            np.testing.assert_allclose(result[h], expected, rtol=1e-4)
+            np.testing.assert_allclose(result[h + 2], expected, rtol=1e-4)
     terms = library(*problem.regression(False, problem.noise_sd))
     assert float(terms["ensemble_variance"] / terms["mse"]) == pytest.approx(0.6, rel=1e-3)

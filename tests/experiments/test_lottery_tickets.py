@@ -46,7 +46,7 @@ def test_a_batch_by_all_subsets(problem, monkeypatch):
     monkeypatch.setattr(simulate, "ITEMS", np.array([2, 3, 5]))
     monkeypatch.setattr(simulate, "INPUTS", 2)
     draw, goal = Draw.from_seed(1, (), SOURCES).draw(0), problem.target
-    found = simulate.pruned(draw, SOURCES, problem)
+    result = simulate.pruned(draw, SOURCES, problem)
     rng = draw.rng()
     pool = simulate.products(rng, (SOURCES, 2, 2, 2, 2), 5)
     x = simulate.tokens(rng, (SOURCES, 2, 3, 2))
@@ -61,16 +61,16 @@ def test_a_batch_by_all_subsets(problem, monkeypatch):
             ]
 
         outputs = largest(lambda a, m: head(a, *m[0]))
-        assert found["median_output"][place] == pytest.approx(np.median(outputs))
-        assert found["mean_output"][place] == pytest.approx(np.mean(outputs))
+        assert result["median_output"][place] == pytest.approx(np.median(outputs))
+        assert result["mean_output"][place] == pytest.approx(np.mean(outputs))
         error = np.abs(sums - goal[:2])
-        assert found["log_entry"][place] == pytest.approx(np.log(error[:, 0]).mean())
+        assert result["log_entry"][place] == pytest.approx(np.log(error[:, 0]).mean())
         ratio = np.log(largest(series) / error.reshape(SOURCES, -1).max(1)).mean()
-        assert found["log_ratio"][place] == pytest.approx(ratio)
+        assert result["log_ratio"][place] == pytest.approx(ratio)
     for place, factor in enumerate(problem.factors):
         scores = np.broadcast_to(goal[0, 0], (SOURCES, 2, 2))
         error = np.abs(nearest(factor * pool[:, 0, 0, ..., :3], scores) - scores)
-        assert found["log_scaled"][place] == pytest.approx(np.log(error).mean())
+        assert result["log_scaled"][place] == pytest.approx(np.log(error).mean())
     few = nearest(pool[:, 0, ..., :3], np.broadcast_to(goal[0], (SOURCES, 2, 2, 2)))
     every = simulate.tokens(rng, (SOURCES, 1, 64, 2))[:, 0]
     gaps = [
@@ -78,23 +78,23 @@ def test_a_batch_by_all_subsets(problem, monkeypatch):
         for t in simulate.LENGTHS
     ]
     expected = np.linalg.norm(gaps, axis=-1).mean(1)
-    np.testing.assert_allclose(found["error_by_length"], expected)
+    np.testing.assert_allclose(result["error_by_length"], expected)
 
 
 def test_the_theorem_is_tried_at_its_printed_widths(problem, monkeypatch):
     """Items n_K/d of ``C log(8Hα³d^{3/2}/ε)`` and ``C log(2Hαd^{3/2}/ε)``, α = √d; all subsets."""
     monkeypatch.setattr(simulate, "INPUTS", 2)
-    found = simulate.failed(np.random.default_rng(2), 40, problem, 1.2)
+    result = simulate.failed(np.random.default_rng(2), 40, problem, 1.2)
     rng, sums = np.random.default_rng(2), np.empty((40, 2, 2, 2, 2))
     for part, size in enumerate((8 * 2 * 2**1.5 * 2**1.5, 2 * 2 * 2**0.5 * 2**1.5)):
         pool = simulate.products(rng, (40, 2, 2, 2), ceil(1.2 * log(size / 0.3)))
         sums[:, :, part] = nearest(pool, np.broadcast_to(problem.target[:2, part], (40, 2, 2, 2)))
     missed = []
-    for inputs, own in zip(simulate.tokens(rng, (40, 2, 3, 2)), sums, strict=True):
+    for inputs, pruned in zip(simulate.tokens(rng, (40, 2, 3, 2)), sums, strict=True):
         gaps = [
-            sum(head(x, *own[h]) - head(x, *problem.target[h]) for h in range(2)) for x in inputs
+            sum(head(x, *pruned[h]) - head(x, *problem.target[h]) for h in range(2)) for x in inputs
         ]
         missed.append(np.linalg.norm(gaps, axis=-1).max() > 0.3)
     assert 0 < np.mean(missed) < 1
-    assert found == np.mean(missed)
+    assert result == np.mean(missed)
     assert simulate.failed(np.random.default_rng(2), 40, problem, 12.0) == 0

@@ -18,7 +18,7 @@ def drawn(**changes):
 
 def by_loops(problem, keys, place, stride):
     """Errors of one sequence at one bandwidth: the estimate and its noise, by query."""
-    own, found = problem.drawn, []
+    fields, result = problem.drawn, []
     b = problem.bandwidth * problems.GRID[place]
     gates = np.ones((1, len(keys))) if stride == 1 else simulate.gates_of(problem, keys[None])
     for x in problem.queries:
@@ -28,12 +28,12 @@ def by_loops(problem, keys, place, stride):
             for first in range(0, len(keys), stride):
                 inside = range(first, first + stride)
                 k, q = sum(gates[0, i] * keys[i] for i in inside) @ frame, x @ frame
-                apart = q @ k if own["kernel"] == "softmax" else -((q - k) ** 2).sum() / 2
+                apart = q @ k if fields["kernel"] == "softmax" else -((q - k) ** 2).sum() / 2
                 scores.append(apart / b**2)
             parts = np.exp(np.array(scores) - max(scores))
             weights += np.repeat(parts / parts.sum(), stride) * gates[0] / 2
-        found.append((weights @ np.asarray(problem.target(keys)), (weights**2).sum()))
-    return np.array(found).T
+        result.append((weights @ np.asarray(problem.target(keys)), (weights**2).sum()))
+    return np.array(result).T
 
 
 @pytest.mark.parametrize("kernel", ["softmax", "gaussian"])
@@ -41,7 +41,7 @@ def by_loops(problem, keys, place, stride):
 def test_errors_by_plain_loops(kernel, gates):
     problem = drawn(kernel=kernel, gates=gates, stride=3, noise_sd=0.7)
     draw = Draw.from_seed(1, (), 3).draw(2)
-    found = simulate.errors(draw, 3, problem)
+    result = simulate.errors(draw, 3, problem)
     keys = np.asarray(
         simulate.sequences(problem.design, simulate.jax.random.split(draw.key, 3), 24)
     )
@@ -51,9 +51,9 @@ def test_errors_by_plain_loops(kernel, gates):
             parts = np.array([by_loops(problem, one, place, stride) for one in keys])
             centre, noise = parts[:, 0], 0.49 * parts[:, 1]
             expected = ((centre - truth) ** 2 + noise).mean()
-            assert found["mse"][over, place] == pytest.approx(expected, rel=1e-9)
+            assert result["mse"][over, place] == pytest.approx(expected, rel=1e-9)
             spread = (centre.var(0, ddof=1) + noise.mean(0)).mean()
-            assert found["variance"][over, place] == pytest.approx(spread, rel=1e-9)
+            assert result["variance"][over, place] == pytest.approx(spread, rel=1e-9)
 
 
 def test_gates_are_what_their_names_say():

@@ -14,9 +14,9 @@ def test_against_every_subset(count):
     rng = np.random.default_rng(11)
     items, goal = rng.uniform(-1, 1, (20, count)), rng.uniform(-2, 2, 20)
     masks = np.array(list(itertools.product((0, 1), repeat=count)))
-    for row, target, found in zip(items, goal, closest_sum(items, goal), strict=True):
+    for row, target, result in zip(items, goal, closest_sum(items, goal), strict=True):
         every = masks @ row
-        assert found == pytest.approx(every[np.abs(every - target).argmin()], abs=1e-14)
+        assert result == pytest.approx(every[np.abs(every - target).argmin()], abs=1e-14)
 
 
 def test_bad_input():

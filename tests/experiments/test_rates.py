@@ -28,10 +28,10 @@ def test_what_is_simulated_has_the_error_of_the_best_bandwidth(changes):
         for pool in problems.POOLS[:2]:
             task, heads, n, queries = problem.simulated(pool, 1024)
             expected = library(task, heads, n, queries)
-            found = {name: value[0] for name, value in problem.best(pool, np.array([n])).items()}
-            assert found["error"] == pytest.approx(float(expected["mse"]), rel=2e-4)
+            result = {name: value[0] for name, value in problem.best(pool, np.array([n])).items()}
+            assert result["error"] == pytest.approx(float(expected["mse"]), rel=2e-4)
             keys = n / (n / expected["n_eff"]).mean("query").values
-            np.testing.assert_allclose(found["n_eff"], keys, rtol=1e-4)
+            np.testing.assert_allclose(result["n_eff"], keys, rtol=1e-4)
 
 
 @pytest.mark.theory
@@ -44,12 +44,12 @@ def test_the_best_bandwidth_by_brute_force():
 
     grid, fine = np.geomspace(0.02, 2, 96), np.geomspace(0.02, 2, 200_001)
     for heads, extra in ((1, 0), (4, 1), (np.inf, 2)):
-        own = closed.nuisance(fine) ** extra
+        overlap = closed.nuisance(fine) ** extra
         for n in (400, 1e5):
-            error = sum(closed.parts_of_error(parts(fine), n, heads, own))
-            error[n / (own / fine) < closed.LEAST_KEYS] = np.inf
-            found = closed.best(parts(grid), grid, np.array([n]), heads, extra)
-            assert found["error"][0] == pytest.approx(error.min(), rel=1e-3)
+            error = sum(closed.parts_of_error(parts(fine), n, heads, overlap))
+            error[n / (overlap / fine) < closed.LEAST_KEYS] = np.inf
+            result = closed.best(parts(grid), grid, np.array([n]), heads, extra)
+            assert result["error"][0] == pytest.approx(error.min(), rel=1e-3)
 
 
 @pytest.mark.theory
@@ -77,7 +77,7 @@ def test_squared_bias_averaged_over_phases(bandwidth):
     def bias(one):
         return closed.moments(one, queries, np.array([bandwidth]), 2.0, 1.0).limit_bias
 
-    found = np.asarray(jax.lax.map(bias, series))[:, 0]
+    result = np.asarray(jax.lax.map(bias, series))[:, 0]
     shrink = bandwidth**2 / (1 + bandwidth**2)
     level = 4.0 ** np.arange(levels + 1)
     # cos(2^l C u·x) with its own directions; 1 − cos through sin², to keep its digits.
@@ -85,7 +85,7 @@ def test_squared_bias_averaged_over_phases(bandwidth):
     damping = np.exp(-level * shrink / 2)
     terms = np.expm1(-level * shrink / 2) ** 2 + 4 * damping * np.sin(half) ** 2
     expected = (0.5 * level**-beta * terms).sum(1)
-    gap = found - expected
+    gap = result - expected
     assert abs(gap.mean()) < 4.5 * gap.std(ddof=1) / np.sqrt(len(gap))
     # The comparison is sharp enough to tell β.
     assert gap.std(ddof=1) / np.sqrt(len(gap)) < 0.1 * expected.mean()

@@ -49,27 +49,29 @@ def weights(name, z, parameter):
 
 def test_held_out_errors_by_loops(drawn):
     """Of every rule, on the keys within reach: squared bias at a query, and label noise."""
-    whole = simulate.population(drawn[:1], 0, {"steps": 2, "rate": 0.1})
-    own = jax.tree.map(lambda leaf: jnp.asarray(leaf[0], jnp.float32), whole)
-    own = own._replace(context=jnp.float32(8.0))
-    own = own._replace(parameters=own.parameters.at[problems.NAMES.index("top-k")].set(5.0))
+    population = simulate.population(drawn[:1], 0, {"steps": 2, "rate": 0.1})
+    problem = jax.tree.map(lambda leaf: jnp.asarray(leaf[0], jnp.float32), population)
+    problem = problem._replace(context=jnp.float32(8.0))
+    problem = problem._replace(
+        parameters=problem.parameters.at[problems.NAMES.index("top-k")].set(5.0)
+    )
     key = jax.random.key(4)
     held_out = jax.jit(partial(simulate.held_out, most=256))
-    found, n = held_out((key, own)), statistic.SIMULATED * 8
-    score, values = (np.asarray(part, float)[:, :n] for part in own.at_keys(key, 16, 256))
+    result, n = held_out((key, problem)), statistic.SIMULATED * 8
+    score, values = (np.asarray(part, float)[:, :n] for part in problem.at_keys(key, 16, 256))
     tasks, noise = drawn[0].tasks, drawn[0].drawn["noise_sd"]
     angle = np.einsum("pjd,pd->pj", tasks.frequency, tasks.queries) + tasks.phase
     truth = (tasks.amplitude[0] * np.cos(angle)).sum(1)
     for row, name in enumerate(problems.NAMES):
-        for column, parameter in enumerate(np.asarray(own.parameters[row], float)):
+        for column, parameter in enumerate(np.asarray(problem.parameters[row], float)):
             if np.isnan(parameter):
-                assert np.isnan(found[row, column])
+                assert np.isnan(result[row, column])
                 continue
             each = []
             for z, m, right in zip(score, values, truth, strict=True):
                 w = weights(name, z, parameter)
                 each.append((w @ m - right) ** 2 + noise**2 * (w @ w))
-            assert float(found[row, column]) == pytest.approx(np.mean(each), rel=2e-3)
+            assert float(result[row, column]) == pytest.approx(np.mean(each), rel=2e-3)
 
 
 @pytest.mark.theory
@@ -80,7 +82,7 @@ def test_what_is_kept_has_the_error_of_the_library_whatever_is_drawn_beside_it(d
         one, task_of = drawn[place], drawn[place].tasks
         alone = problems.tuned([one])
         np.testing.assert_allclose(together["kept"][place], alone["kept"][0], rtol=2e-3)
-        own = alone.isel(number=0).sel(rule="1.5-entmax", ratio=16)
+        chosen = alone.isel(number=0).sel(rule="1.5-entmax", ratio=16)
         every = []
         for amplitude, frequency, phase, query in zip(
             task_of.amplitude[0], *task_of[1:], strict=True
@@ -89,18 +91,18 @@ def test_what_is_kept_has_the_error_of_the_library_whatever_is_drawn_beside_it(d
             series = TrigonometricSeries(amplitude, frequency, phase)
             task = Task(DESIGNS["isotropic"](width), series, one.drawn["noise_sd"])
             rule = FACTORIES["entmax"](nu=2.0, scores="distance")
-            heads = Heads(np.eye(width)[None], rule, float(own["held"]) ** 0.5)
+            heads = Heads(np.eye(width)[None], rule, float(chosen["held"]) ** 0.5)
             terms = library(task, heads, int(16 * one.drawn["context"]), query[None])
             every.append(float(terms["mse"]))
-        assert float(own["kept"]) == pytest.approx(np.mean(every), rel=0.01)
+        assert float(chosen["kept"]) == pytest.approx(np.mean(every), rel=0.01)
         assert (alone["kept"] >= alone["best"]).all() or alone["kept"].isnull().any()
 
 
 def test_heads_learn_the_temperature_of_least_error(drawn):
     """Where theory is in its range the temperatures are theory's, within a quarter."""
     few = drawn[:3:2]
-    found = simulate.population(few, 1, {"steps": 200, "rate": 0.1}).parameters
+    result = simulate.population(few, 1, {"steps": 200, "rate": 0.1}).parameters
     best = problems.tuned(few).sel(ratio=1)["tuned"].values
     places = [problems.NAMES.index(name) for name in simulate.LEARNERS]
-    ratio = found[:, places, 2] / best[:, places]
+    ratio = result[:, places, 2] / best[:, places]
     assert np.abs(np.log(ratio)).max() < 0.25

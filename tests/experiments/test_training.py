@@ -51,8 +51,8 @@ def test_loss_by_plain_numpy(free):
         task = task_of(drawn=known, free=free)
         for apart, each in enumerate(errors(by_numpy(layer, x, keys, given, free))):
             error = 0 if known else np.std(each) / len(each) ** 0.5
-            found = float(loss(layer, task, apart, *points))
-            assert found == pytest.approx(np.mean(each), rel=1e-7, abs=4.5 * error)
+            result = float(loss(layer, task, apart, *points))
+            assert result == pytest.approx(np.mean(each), rel=1e-7, abs=4.5 * error)
 
 
 @pytest.mark.theory
@@ -83,7 +83,7 @@ def test_errors_and_covariances_by_plain_numpy():
     """M and S on the same draws; the labels' noise label by label, as heads are linear in them."""
     layer, task, n, p = a_layer(heads=2), task_of(), 4, 2
     key, sizes = jax.random.key(3), {"n": n, "tasks": 2, "queries": 3, "designs": 3}
-    found = jax.jit(lambda: moments(layer, task, key, **sizes))()
+    result = jax.jit(lambda: moments(layer, task, key, **sizes))()
     expected = np.zeros((2, 2, 2))
     for index in range(2):
         for_target, for_queries, for_keys = jax.random.split(jax.random.fold_in(key, index), 3)
@@ -101,7 +101,7 @@ def test_errors_and_covariances_by_plain_numpy():
         ):
             products = np.einsum("rhqo,rgqo->hg", values, values) / freedom
             expected[part] += (products + noise) / (3 * p) / 2
-    np.testing.assert_allclose(found, expected, rtol=1e-6)
+    np.testing.assert_allclose(result, expected, rtol=1e-6)
 
 
 @pytest.mark.theory
@@ -113,9 +113,9 @@ def test_targets_are_odd_and_of_the_variance_of_their_parts():
         lambda a: jax.vmap(lambda key: responses(a, key, 4, jnp.concatenate([x, -x])))(keys)
     )
     for share, variance in ((1.0, 1 - 5**-0.5), (0.0, 1 - (4 / 3) ** -6)):
-        found, odd = np.split(np.asarray(draws(share)), 2, axis=1)
-        np.testing.assert_allclose(found, -odd, atol=1e-9)
-        assert float((found**2).mean()) == pytest.approx(variance, rel=0.03)
+        result, odd = np.split(np.asarray(draws(share)), 2, axis=1)
+        np.testing.assert_allclose(result, -odd, atol=1e-9)
+        assert float((result**2).mean()) == pytest.approx(variance, rel=0.03)
 
 
 def test_what_is_measured_of_the_layers():

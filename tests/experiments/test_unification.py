@@ -24,7 +24,7 @@ def test_moments_by_plain_loops():
     """Variances with ddof 1 and errors about the truth, of pools of three agents."""
     rng = np.random.default_rng(0)
     y, truth = rng.normal(size=(50, 2, 3, 4)) + rng.normal(size=(50, 2, 1, 4)), rng.normal(size=4)
-    found = simulate.moments(y, truth)
+    result = simulate.moments(y, truth)
     for pool in range(2):
         plain, each = y[:, pool].mean(1), [y[:, pool, agent] for agent in range(3)]
         expected = {
@@ -33,7 +33,7 @@ def test_moments_by_plain_loops():
             "ensemble_variance": plain.var(0, ddof=1).mean(),
             "variance": np.mean([one.var(0, ddof=1).mean() for one in each]),
         }
-        assert {k: v[pool] for k, v in found.items()} == pytest.approx(expected)
+        assert {k: v[pool] for k, v in result.items()} == pytest.approx(expected)
 
 
 @pytest.mark.theory
@@ -108,9 +108,9 @@ def test_trees_are_what_their_names_say():
 def test_a_forest_errs_about_the_target():
     """Without noise, on many points, trees know the target; an average knows it better than one."""
     problem = drawn(kind="trees", bagging=True, points=2000, lengthscale=8.0, features=5, noise=0.0)
-    found = simulate.forests(Draw.from_seed(1, (), 2).draw(0), 2, problem)
+    result = simulate.forests(Draw.from_seed(1, (), 2).draw(0), 2, problem)
     spread = np.var(simulate.values(problem, problem.queries))
-    assert (found["mse"] < 0.1 * spread).all()
-    assert found["mse"][1] < found["mean_head_mse"][1]
+    assert (result["mse"] < 0.1 * spread).all()
+    assert result["mse"][1] < result["mean_head_mse"][1]
     points = problem.queries
     np.testing.assert_allclose(simulate.values(problem, points), problem.target(points))
