@@ -14,6 +14,8 @@ SETTINGS = {
     # by side.
     "XLA_FLAGS": "--xla_cpu_use_fusion_emitters=false " * _OLDER
     + "--xla_cpu_parallel_codegen_split_count=1",
+    # Threads of OpenBLAS wait by spinning: beside other tests that is a third of all CPU time.
+    "OPENBLAS_NUM_THREADS": "1",
     # Programs that were compiled once are kept, for the processes of a run and for later runs.
     "JAX_COMPILATION_CACHE_DIR": str(Path(__file__).parents[1] / ".pytest_cache" / "programs"),
     "JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS": "0",
