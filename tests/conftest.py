@@ -9,6 +9,7 @@ os.environ.update(SETTINGS | os.environ)
 
 import numpy as np
 import pytest
+from threadpoolctl import threadpool_limits
 
 if os.environ.get("SIMS_SHAPES"):
     # `make test-shapes`: the shapes of annotated arrays, at every call.
@@ -21,6 +22,9 @@ if os.environ.get("SIMS_SHAPES"):
 import sims.problem  # noqa: F401
 from tests.pipeline import copy  # noqa: F401
 from tests.sequential import sequential_test
+
+# NumPy may be there before its environment is: a plugin of pytest's imports it.
+threadpool_limits(int(os.environ["OPENBLAS_NUM_THREADS"]), "blas")
 
 
 def pytest_collection_modifyitems(config, items):
