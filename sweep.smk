@@ -48,7 +48,7 @@ rule gather:
     input:
         parts,
     output:
-        multiext(str(WHOLE), ".nc", ".png", ".pdf", ".svg"),
+        multiext(str(WHOLE), ".nc", ".png"),
     params:
         command=command,
         made=SWEEP["made"],

@@ -38,7 +38,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     # Matrices here are small: a second thread costs what it gains, and moves the last digit.
     os.environ.setdefault("OMP_NUM_THREADS", "1")
     # Importing and tracing make hardly any garbage; looking for it takes a tenth of a start.
-    gc.set_threshold(100_000, 20, 100)
+    gc.set_threshold(1_000_000, 20, 100)
     previous_handler = None
     with suppress(ValueError):  # signals are the main thread's
         previous_handler = signal.signal(signal.SIGTERM, _stop)

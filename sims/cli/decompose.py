@@ -82,10 +82,11 @@ def decompose(
         return
     if reason is not None:
         print(f"theory of order {order}: {reason}; simulation alone", file=sys.stderr)
-    # The first batches beside theory, so that the two compile side by side; they are kept.
+    # Exact theory compiles for seconds: the first batches, which are kept, compile beside it.
     first = spec.simulation.model_copy(update={"rel_mcse": None, "batches": 2})
+    slow = reason is None and order in ("exact", "auto")
     with ThreadPoolExecutor(1) as executor, warnings.catch_warnings():
-        first_batches = executor.submit(estimate_terms, problem, first)
+        future = executor.submit(estimate_terms, problem, first) if slow else None
         # It names variables of the library; the outcome says the same in the file's words.
         warnings.filterwarnings("ignore", "exact theory: ", UserWarning)
         if order == "none" or reason is not None:
@@ -94,7 +95,7 @@ def decompose(
                 attrs={"order": "none", "rounding": 0.0},
             )
         else:
-            quiet = not sys.stderr.isatty() or order not in ("exact", "auto")
+            quiet = not (slow and sys.stderr.isatty())
             with Progress(console=Console(stderr=True), transient=True, disable=quiet) as bar:
                 task = bar.add_task("exact theory", total=1)
                 prediction = predict_terms(
@@ -102,12 +103,13 @@ def decompose(
                     spec.theory,
                     lambda completed, total: bar.update(task, completed=completed, total=total),
                 ).isel(order=0)
-    estimate = estimate_terms(problem, spec.simulation, first_batches.result(), sys.stderr.isatty())
+    resume = future and future.result()
+    estimate = estimate_terms(problem, spec.simulation, resume, sys.stderr.isatty())
     outcome = compare(prediction, estimate, spec.simulation)
     outcome["theory"]["uncovered"], outcome["read"] = reason, read
     outcome["settings"] = spec.model_dump(mode="json")
-    outcome["provenance"] = {"versions": versions(), **machine()}
     if as_json:
+        outcome["provenance"] = {"versions": versions(), **machine()}
         print(RootModel[dict[str, Any]](outcome).model_dump_json(indent=1))
     else:
         _print(outcome)

@@ -83,7 +83,7 @@ def sweep(
     data = run.gather(None if gather else run.compute(progress=interactive))
     from sims.figures import overview, save
 
-    save(overview(data), output.with_suffix(".png"), run.identity, digest(output))
+    save(overview(data), output.with_suffix(".png"), run.identity, digest(output), ["png"])
     _print(data)
     print(output, output.with_suffix(".png"), sep="\n")
 

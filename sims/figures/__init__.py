@@ -7,8 +7,8 @@
 ========================= =====================================================================
 
 Each shows ± 2 Monte Carlo standard errors. They draw on axes (:func:`panels` and :func:`mosaic`
-make some, 183 mm wide) and know neither road: frames are all they see. Matplotlib and seaborn, slow
-to start, are imported when something is drawn.
+make some, 183 mm wide) and know neither road: frames are all they see. Matplotlib, slow
+to start, is imported when something is drawn.
 """
 
 from sims.figures.layout import COLUMN, letters, mosaic, panels

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import logging
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -14,26 +15,33 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 
-def save(figure: Figure, path: str | Path, identity: str, digest: str = "") -> None:
-    """Write the figure as PDF, PNG and SVG beside each other, each sealed (:mod:`sims.files`).
+def save(
+    figure: Figure,
+    path: str | Path,
+    identity: str,
+    digest: str = "",
+    formats: Sequence[str] = ("pdf", "png", "svg"),
+) -> None:
+    """Write the figure in each format beside each other, each sealed (:mod:`sims.files`).
 
     Args:
         figure: made with :func:`~sims.figures.layout.panels`, or within
             :func:`~sims.figures.theme.style`.
-        path: the path of any of the three; its suffix is replaced.
+        path: the path of any of them; its suffix is replaced.
         identity: experiment and fidelity, with which the files are sealed.
         digest: of the files that it shows (:func:`sims.files.digest`), for the metadata.
+        formats: of pdf, png and svg; each takes half a second.
     """
     # fontTools remarks on the dates in matplotlib's fonts, which nobody here can mend.
     logging.getLogger("fontTools").setLevel(logging.ERROR)
     shown = f"{identity}{digest and ', from data of SHA-256 '}{digest}"
-    formats = {
+    metadata = {
         "pdf": {"CreationDate": None, "Subject": shown},
         "png": {"Description": shown},
         "svg": {"Date": None, "Description": shown},
     }
-    for kind, metadata in formats.items():
+    for kind in formats:
         buffer = io.BytesIO()
         with style():
-            figure.savefig(buffer, format=kind, metadata=metadata)
+            figure.savefig(buffer, format=kind, metadata=metadata[kind])
         write(buffer.getvalue(), Path(path).with_suffix(f".{kind}"), f"figure.{kind} of {identity}")
