@@ -82,13 +82,16 @@ $(VENV)/.installed-docs: requirements/docs.txt | setup
 	echo "docs: installing requirements/docs.txt into $(VENV)"; \
 	$$install --no-build-isolation --require-hashes -r requirements/docs.txt; touch $@
 
-benchmark: setup ## the engine beside NumPy and jax.vmap, and its share of the machine's limit
+benchmark: setup ## the engine beside NumPy, jax.vmap and the machine's limit; what users wait for; what moved
 	python -m benchmarks
 
-peers: setup ## sparse weights beside those of the entmax package on PyTorch (installs both apart)
+peers: setup ## the engine beside PyTorch, KeOps and statsmodels, sparse weights beside entmax (installs them apart)
 	test -x $(VENV)/peers/bin/pip || $(VENV)/bin/python -m venv $(VENV)/peers
-	$(VENV)/peers/bin/pip install --quiet --disable-pip-version-check numpy torch entmax
+	echo $(CURDIR)/$(VENV)/lib/python*/site-packages >$$(echo $(VENV)/peers/lib/python*/site-packages)/sims.pth
+	$(VENV)/peers/bin/pip install --quiet --disable-pip-version-check torch statsmodels entmax
+	-$(VENV)/peers/bin/pip install --quiet --disable-pip-version-check pykeops
 	$(VENV)/peers/bin/python benchmarks/reference.py
+	$(VENV)/peers/bin/python -m benchmarks peers
 
 models: $(VENV)/models ## unpack two small trained models, for the tests of sims inspect
 

@@ -1,7 +1,7 @@
-"""``python -m benchmarks [peers | limit | sparse | efficiency | scale | theory]``: print a table.
+"""``python -m benchmarks [peers | limit | sparse | latency | efficiency | scale | theory]``.
 
-Without a name: the engine beside what needs no extra installation, its share of the limit, and
-sparse rules beside softmax.
+Without a name: the engine beside what needs no extra installation, its share of the limit, sparse
+rules beside softmax, what a user waits for, and which of these ratios moved since the record.
 All on one core, the last that the process may use: rates are those of a core.
 """
 
@@ -9,30 +9,36 @@ import argparse
 import os
 from pathlib import Path
 
-from benchmarks import efficiency, limit, peers, scale, sparse, theory
+from benchmarks import efficiency, latency, limit, peers, record, scale, sparse, theory
+
+NAMES = ("peers", "limit", "sparse", "efficiency", "scale", "theory", "latency")
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(prog="benchmarks", description=__doc__)
-    names = ["peers", "limit", "sparse", "efficiency", "scale", "theory"]
-    parser.add_argument("which", nargs="?", choices=names)
+    parser.add_argument("which", nargs="?", choices=NAMES)
     parser.add_argument("--repeats", type=int, default=5, help="timed runs of each (default 5)")
     parser.add_argument("--figure", type=Path, help="peers: also draw the table to this file")
+    parser.add_argument("--renew", action="store_true", help="write the ratios as the record")
     options = parser.parse_args()
     if hasattr(os, "sched_setaffinity"):
         os.sched_setaffinity(0, {max(os.sched_getaffinity(0))})  # before JAX starts its threads
-    if options.which in (None, "peers"):
-        peers.main(options.repeats, options.which == "peers", options.figure)
-    if options.which in (None, "limit"):
-        limit.main(options.repeats)
-    if options.which in (None, "sparse"):
-        sparse.main(options.repeats)
-    if options.which == "efficiency":
-        efficiency.main(options.repeats)
-    if options.which == "scale":
-        scale.main(options.repeats)
-    if options.which == "theory":
-        theory.main(options.repeats)
+    which, repeats, ratios = options.which, options.repeats, {}
+    if which in (None, "peers"):
+        ratios |= peers.main(repeats, which == "peers", options.figure)
+    if which in (None, "limit"):
+        for name, queries, *cells in limit.main(repeats):
+            for part, share in zip(("sums", "engine"), cells[-2:], strict=True):
+                ratios[f"{part} ÷ limit, {name}, {queries} queries"] = float(share[:-1]) / 100
+    if which in (None, "sparse"):
+        sparse.main(repeats)
+    if which in (None, "latency"):
+        ratios |= latency.main(repeats)
+    for name, benchmark in (("efficiency", efficiency), ("scale", scale), ("theory", theory)):
+        if which == name:
+            benchmark.main(repeats)
+    if ratios:
+        record.compare(ratios, options.renew)
 
 
 if __name__ == "__main__":

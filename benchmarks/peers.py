@@ -33,8 +33,8 @@ def rates(work: Work, precision: str, with_peers: bool, repeats: int) -> tuple[d
     return {name: work.evaluations(ways[name][1]) / took[name] for name in ready}, missing
 
 
-def main(repeats: int = 5, with_peers: bool = True, figure: Path | None = None) -> None:
-    """Print the table; draw it if asked."""
+def main(repeats: int = 5, with_peers: bool = True, figure: Path | None = None) -> dict[str, float]:
+    """Print the table, and draw it if asked; returns the engine's rate over each other one."""
     work = Work()
     found = {}
     for precision in ("float32", "float64"):
@@ -64,6 +64,12 @@ def main(repeats: int = 5, with_peers: bool = True, figure: Path | None = None) 
     show("Kernel evaluations a CPU second", columns, rows, note)
     if figure is not None:
         draw(found, names, figure)
+    return {
+        f"engine ÷ {name}, {precision}": rate["engine"] / rate[name]
+        for precision, rate in found.items()
+        for name in names
+        if name != "engine"
+    }
 
 
 def draw(found: dict, names: list[str], path: Path) -> None:
