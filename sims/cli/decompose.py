@@ -103,7 +103,7 @@ def decompose(
                     spec.theory,
                     lambda completed, total: bar.update(task, completed=completed, total=total),
                 ).isel(order=0)
-    resume = future and future.result()
+    resume = future.result() if future else None
     estimate = estimate_terms(problem, spec.simulation, resume, sys.stderr.isatty())
     outcome = compare(prediction, estimate, spec.simulation)
     outcome["theory"]["uncovered"], outcome["read"] = reason, read
