@@ -44,5 +44,7 @@ def compare(ratios: Mapping[str, float], renew: bool) -> None:
     show("Ratios beside the record: higher is better", ("", "record", "now", ""), rows, note)
     if renew:
         rounded = {name: float(f"{ratio:.3g}") for name, ratio in ratios.items()}
-        text = json.dumps({"machine": description(), "ratios": recorded | rounded}, indent=1)
+        text = json.dumps(
+            {"machine": description(), "ratios": recorded | rounded}, indent=1, ensure_ascii=False
+        )
         PATH.write_text(f"{text}\n", encoding="utf-8")
