@@ -5,21 +5,16 @@ Importing :mod:`sims.problem` applies it, so every entry point computes alike.
 
 import contextlib
 import functools
-import importlib.metadata
 import os
 import re
 import time
 from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import TypeVar
-from unittest import mock
+
+import jax
 
 from sims.errors import InputError
-
-# In search of AMD's plug-in JAX reads what every installed package says of itself, for a tenth of
-# the time that a command takes to start. No extra installs that plug-in.
-with mock.patch.object(importlib.metadata, "distributions", return_value=()):
-    import jax
 
 Item = TypeVar("Item")
 Out = TypeVar("Out")
