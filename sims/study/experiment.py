@@ -1,6 +1,7 @@
 """Experiments at a fidelity: folder, file and modules."""
 
 import re
+import sys
 import traceback
 from collections import Counter
 from collections.abc import Iterator, Mapping
@@ -16,7 +17,13 @@ from sims.errors import InputError, one_of
 from sims.papers import PAPERS, paper_of
 from sims.places import CARRIED, place
 from sims.study.code import EXPERIMENTS, FIDELITIES, seed_of
-from sims.study.referenced_files import check_consent, load_module, resolve_files, resolved_consent
+from sims.study.referenced_files import (
+    check_consent,
+    checkpoint,
+    load_module,
+    resolve_files,
+    resolved_consent,
+)
 from sims.study.schema import ExperimentSpec, SimulationSpec
 from sims.validation import parse
 
@@ -188,9 +195,12 @@ def _check(spec: ExperimentSpec) -> None:
 def choose(config: Mapping[str, Any]) -> tuple[str, list[str], int]:
     """The fidelity, the experiments and the number of shards of ``snakemake --config``.
 
+    Where no experiment is asked for, one whose trained models are missing is left out: a line on
+    stderr says so.
+
     Raises:
-        InputError: an unknown key, fidelity or experiment, no such number, or an experiment file
-            that cannot be used.
+        InputError: an unknown key, fidelity or experiment, no such number, an experiment file that
+            cannot be used, or the experiment asked for lacks its trained models.
     """
     for key in config:
         if key not in (keys := ("fidelity", "experiment", "shards")):
@@ -203,6 +213,16 @@ def choose(config: Mapping[str, Any]) -> tuple[str, list[str], int]:
         raise InputError("experiment", experiment, one_of(names, experiment) or "none found")
     if type(shards) is not int or not 0 <= shards <= MAX_SHARDS:
         raise InputError("shards", shards, f"a whole number, 0 to {MAX_SHARDS}")
+    chosen = []
     for name in names if experiment is None else [experiment]:
-        load_experiment(name, fidelity)
-    return fidelity, names if experiment is None else [experiment], shards
+        law = load_experiment(name, fidelity).spec.law
+        try:
+            for file in law.get("checkpoints", {}).values():
+                checkpoint(file)
+        except InputError as error:
+            if experiment is not None:
+                raise
+            print(f"snakemake: without {name}: {error}", file=sys.stderr)
+        else:
+            chosen.append(name)
+    return fidelity, chosen, shards

@@ -65,6 +65,20 @@ def resolve_files(value: Any, folder: Path, location: str = "problem") -> Any:
     return resolved | {"file": shown.as_posix(), "content": content}
 
 
+def checkpoint(file: str) -> Path:
+    """The path of a trained model's file, as the packages of requirements/models.txt have it.
+
+    They lie in the folder that ``SIMS_MODELS`` names, or in ``models`` of the environment.
+
+    Raises:
+        InputError: it is not there.
+    """
+    path = Path(os.environ.get("SIMS_MODELS") or Path(sys.prefix, "models"), file)
+    if not path.is_file():
+        raise InputError(str(path), "no file", "trained models, which `make models` unpacks")
+    return path
+
+
 def check_consent(location: str, code: str, allow_code: bool | None) -> None:
     """Raise InputError unless there is consent to run the code."""
     if not allow_code:

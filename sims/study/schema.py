@@ -147,7 +147,10 @@ class ExperimentSpec(Strict):
     derivation: str = Field(
         default="", description="the section of the documentation behind it, from docs/"
     )
-    law: dict[str, Any] = Field(description="of the problems; `text` says it in words")
+    law: dict[str, Any] = Field(
+        description="of the problems; `text` says it in words, `checkpoints` names files of "
+        "trained models (`make models`)"
+    )
     questions: list[QuestionSpec] = Field(min_length=1)
     simulation: SimulationSpec = SimulationSpec()
     fidelities: dict[Literal["smoke", "standard", "paper"], FidelitySpec]

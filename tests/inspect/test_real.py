@@ -5,51 +5,64 @@ import shutil
 import numpy as np
 import pytest
 import xarray as xr
-from safetensors.numpy import load_file
+from safetensors.numpy import load_file, save_file
 
+from experiments.trained_models import problems
+from experiments.trained_models.checkpoints import tensors
+from sims.errors import InputError
 from sims.inspect import inspect
+from sims.study.experiment import load_experiment
+from sims.study.referenced_files import checkpoint
 from tests.inspect import models
-from tests.inspect.real import ANTIBODY, REACTION, RXN, Encoder, antibody, converted, reaction
+
+LAW = load_experiment("trained_models").spec.law
+REACTION = "CC(C)S.CN(C)C=O.Fc1cccnc1F.O=C([O-])[O-].[K+].[K+]>>CC(C)Sc1ncccc1F"
+ANTIBODY = (
+    "EVQLVESGGGLVQPGGSLRLSCAASGFTFSSYAMSWVRQAPGKGLEWVSAISGSGGSTYYADSVKGRFTISRDNSKNTLYLQMNSLRAEDTAVYYC"
+    "AKDRLSITIRPRYYGLDVWGQGTLVTVSS"
+)
+
+
+def trained(name):
+    try:
+        return problems.trained(LAW, name)
+    except InputError as error:
+        pytest.skip(str(error))
 
 
 @pytest.fixture(scope="session")
 def albert(tmp_path_factory):
-    folder = tmp_path_factory.mktemp("albert")
-    source = converted(f"{RXN}/pytorch_model.bin", folder)
-    shutil.copy(source / "config.json", folder)
-    lines = (source / "vocab.txt").read_text().split()
-    return folder, {token: number for number, token in enumerate(lines)}
-
-
-@pytest.fixture(scope="session")
-def roberta(tmp_path_factory):
-    folder = tmp_path_factory.mktemp("roberta")
-    converted("sapiens/models/v1/checkpoint_vh.pt", folder)
-    return folder
+    model, folder = trained("reactions"), tmp_path_factory.mktemp("albert")
+    source = checkpoint(LAW["checkpoints"]["reactions"])
+    save_file(tensors(source), folder / "model.safetensors")
+    shutil.copy(source.with_name("config.json"), folder)
+    return folder, model
 
 
 def test_every_token_of_a_reaction_is_recovered(albert):
-    ids, recovered, met = reaction(Encoder(albert[0]), albert[1], REACTION)
-    assert met.shape == (12, 56, 256)
-    np.testing.assert_array_equal(recovered[1:-1], ids[1:-1])
+    ids = albert[1].numbers(REACTION)
+    met, scores = albert[1].passed(ids)
+    assert np.shape(met) == (12, 56, 256)
+    np.testing.assert_array_equal(scores.argmax(1)[1:-1], ids[1:-1])
 
 
-def test_most_tokens_of_an_antibody_are_recovered(roberta):
-    ids, recovered, met = antibody(Encoder(roberta, 8), ANTIBODY)
-    assert met.shape[::2] == (4, 128)
-    assert (recovered == ids)[1:-1].mean() > 0.9
+def test_most_tokens_of_an_antibody_are_recovered():
+    model = trained("heavy chains")
+    ids = model.numbers(ANTIBODY)
+    met, scores = model.passed(ids)
+    assert np.shape(met)[::2] == (4, 128)
+    assert (scores.argmax(1) == ids)[1:-1].mean() > 0.9
 
 
 def test_a_report_of_trained_heads(albert):
     """Twelve passes of one layer differ in use and not in weights; numbers seen once by hand."""
-    folder, vocabulary = albert
-    encoder = Encoder(folder)
+    folder, model = albert
     texts = [REACTION.replace("F", halogen) for halogen in ("F", "I", "O", "N")]
     texts += [text.replace("CC(C)S", "CCCCS") for text in texts]
-    shortest = min(len(reaction(encoder, vocabulary, text)[0]) for text in texts)
-    met = [reaction(encoder, vocabulary, text)[2][:, :shortest] for text in texts]
-    passes = {str(number): np.array(x) for number, x in enumerate(zip(*met, strict=True))}
-    data = inspect(folder, activations=passes)
+    met = [np.array(model.passed(model.numbers(text))[0]) for text in texts]
+    shortest = min(each.shape[1] for each in met)
+    passes = np.stack([each[:, :shortest] for each in met], axis=1)
+    data = inspect(folder, activations={str(number): x for number, x in enumerate(passes)})
     assert data.sizes["layer"] == 12
     assert data.overlap_excess.values == pytest.approx(0.1004, abs=1e-4)
     assert (data.kq_svd_rank <= data.k_svd_rank).all()

@@ -1,0 +1,1 @@
+"""Do overlaps of trained heads say which of them a layer can spare?"""

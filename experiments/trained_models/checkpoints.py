@@ -1,0 +1,68 @@
+"""Checkpoints of torch as arrays, without torch: a reader that runs nothing that they name."""
+
+import pickle
+from collections import OrderedDict
+from pathlib import Path
+from typing import Any, BinaryIO
+
+import numpy as np
+
+STORED = {
+    "FloatStorage": "<f4",
+    "HalfStorage": "<f2",
+    "DoubleStorage": "<f8",
+    "LongStorage": "<i8",
+    "IntStorage": "<i4",
+}
+ALLOWED: dict[tuple[str, str], Any] = {
+    ("collections", "OrderedDict"): OrderedDict,
+    ("torch._utils", "_rebuild_tensor_v2"): lambda *given: given[:4],
+    **{("torch", name): name for name in STORED},
+}
+"""All that a checkpoint may name; what else it names raises, or becomes an empty object."""
+
+
+class Empty:
+    """A stand-in for settings of training: it takes whatever state there is and keeps nothing."""
+
+    def __setstate__(self, state: object) -> None:
+        pass
+
+
+class Checkpoint(pickle.Unpickler):
+    """Reads torch's old format: tensors as (storage, offset, shape, strides), nothing is run."""
+
+    def __init__(self, file: BinaryIO) -> None:
+        super().__init__(file)
+        self.kinds: dict[str, str] = {}
+
+    def find_class(self, module: str, name: str) -> Any:
+        if module in ("argparse", "fairseq.meters"):
+            return Empty
+        if (module, name) not in ALLOWED:
+            raise pickle.UnpicklingError(f"{module}.{name}")
+        return ALLOWED[module, name]
+
+    def persistent_load(self, pid: tuple[Any, ...]) -> tuple[Any, ...]:
+        self.kinds[pid[2]] = pid[1]
+        return pid
+
+
+def tensors(path: Path) -> dict[str, np.ndarray]:
+    """The floating-point tensors of a checkpoint, by name."""
+    with path.open("rb") as file:
+        for _ in range(3):
+            Checkpoint(file).load()
+        reader = Checkpoint(file)
+        content = reader.load()
+        storages = {}
+        for key in Checkpoint(file).load():
+            count = int.from_bytes(file.read(8), "little")
+            kind = np.dtype(STORED[reader.kinds[key]])
+            storages[key] = np.frombuffer(file.read(count * kind.itemsize), kind)
+    found = {}
+    for name, (stored, offset, shape, strides) in content.get("model", content).items():
+        values = storages[stored[2]][offset:]
+        steps = [values.itemsize * step for step in strides]
+        found[name] = np.ascontiguousarray(np.lib.stride_tricks.as_strided(values, shape, steps))
+    return {name: each for name, each in found.items() if each.dtype.kind == "f"}

@@ -1,0 +1,147 @@
+"""Two trained encoders for masked tokens, ALBERT and RoBERTa, as NumPy passes in float32."""
+
+import re
+from functools import cache
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import NamedTuple
+
+import numpy as np
+from safetensors.numpy import save_file
+from scipy.special import erf
+
+from sims.attention.attention import layer_norm, softmax
+from sims.inspect import Model, layers
+
+from .checkpoints import tensors
+
+TOKEN = r"\[[^\]]+]|Br?|Cl?|>>|[NOSPFIbcnops().=#+\\/:~@?>*$-]|%[0-9]{2}|[0-9]"
+"""Tokens of a reaction SMILES."""
+RESIDUES = "ACDEFGHIKLMNPQRSTVWY"
+HEADS = 8
+
+
+class Family(NamedTuple):
+    """How a family of models names its tensors, and its tokens for start, end and mask.
+
+    Attributes:
+        within: prefix of the tensors of the encoder, and of layer i.
+        embeddings: of tokens and positions, and their LayerNorm.
+        skipped: positions that no token has.
+        block: of a layer: output bias, LayerNorm, the two maps of the MLP, LayerNorm.
+        head: map, LayerNorm and map of the prediction.
+        special: numbers of start, end and mask.
+    """
+
+    within: tuple[str, str]
+    embeddings: tuple[str, str, str]
+    skipped: int
+    block: tuple[str, str, str, str, str]
+    head: tuple[str, str, str]
+    special: tuple[int, int, int]
+
+
+ALBERT = Family(
+    ("albert.embeddings.", "albert.encoder.albert_layer_groups.0.albert_layers.0."),
+    ("word_embeddings", "position_embeddings", "LayerNorm"),
+    0,
+    ("attention.dense", "attention.LayerNorm", "ffn", "ffn_output", "full_layer_layer_norm"),
+    ("predictions.dense", "predictions.LayerNorm", "predictions.decoder"),
+    (12, 13, 14),
+)
+ROBERTA = Family(
+    ("decoder.sentence_encoder.", "decoder.sentence_encoder.layers.{}."),
+    ("embed_tokens", "embed_positions", "emb_layer_norm"),
+    2,
+    ("self_attn.out_proj", "self_attn_layer_norm", "fc1", "fc2", "final_layer_norm"),
+    ("decoder.lm_head.dense", "decoder.lm_head.layer_norm", "decoder.lm_head"),
+    (0, 2, 24),
+)
+
+
+def gelu(x: np.ndarray) -> np.ndarray:
+    return np.asarray(x * (1 + erf(x / np.float32(2**0.5))) / 2)
+
+
+class Encoder:
+    """A post-norm encoder; matrices of heads are read by :mod:`sims.inspect`.
+
+    Attributes:
+        layers: in the order in which they are passed; ALBERT's one layer twelve times.
+    """
+
+    def __init__(self, path: Path) -> None:
+        config = path.with_name("config.json")
+        with TemporaryDirectory() as folder:
+            save_file(tensors(path), Path(folder, "model.safetensors"))
+            model = Model(folder, config if config.is_file() else None)
+            self.layers = [one for one in layers(model, HEADS) for _ in range(one.passes)]
+            self.read = {n: model.read(n).astype(np.float32) for n in model.shapes}
+        self.family = ALBERT if "predictions.decoder.weight" in self.read else ROBERTA
+        known = RESIDUES
+        if self.family is ALBERT:
+            known = path.with_name("vocab.txt").read_text().split()
+        self.vocabulary = {t: i + 4 * (known is RESIDUES) for i, t in enumerate(known)}
+        # (d, 3·H·d_k) and its bias, and W_O (H, d_v, d)
+        self.heads = []
+        for one in self.layers:
+            flat = [m.swapaxes(0, 1).reshape(m.shape[1], -1) for m in one.matrices[:3]]
+            parts = np.concatenate(flat, 1), np.concatenate([*map(np.ravel, one.biases)])
+            self.heads.append([p.astype(np.float32) for p in (*parts, one.matrices.output)])
+
+    def numbers(self, text: str) -> np.ndarray:
+        """The tokens of a text between start and end."""
+        start, end, _ = self.family.special
+        parts = re.findall(TOKEN, text) if self.family is ALBERT else text
+        return np.array([start, *(self.vocabulary[part] for part in parts), end])
+
+    def embedded(self, tokens: np.ndarray) -> np.ndarray:
+        """Inputs of the first layer, (T, d)."""
+        words, positions, norm = (self.family.within[0] + name for name in self.family.embeddings)
+        x = self.read[f"{words}.weight"][tokens]
+        x = x + self.read[f"{positions}.weight"][self.family.skipped :][: len(tokens)]
+        if self.family is not ALBERT:
+            return self.norm(x, norm)
+        kind = self.read["albert.embeddings.token_type_embeddings.weight"][0]
+        return self.linear(self.norm(x + kind, norm), "albert.encoder.embedding_hidden_mapping_in")
+
+    def attention(self, place: int, x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Weights (…, H, T, T) and outputs (…, H, T, d_v) of the heads of a layer."""
+        maps, bias, output = self.heads[place]
+        joined = (x @ maps + bias).reshape(*x.shape[:-1], 3, len(output), -1)
+        query, key, value = np.moveaxis(joined.swapaxes(-4, -2), -3, 0)
+        scores = query @ key.swapaxes(-1, -2) / np.float32(query.shape[-1] ** 0.5)
+        weights = softmax(scores)
+        return weights, weights @ value
+
+    def after(self, place: int, x: np.ndarray, attended: np.ndarray) -> np.ndarray:
+        """Inputs of the next layer, from those of this one and the sum of its heads, (…, T, d)."""
+        prefix = self.family.within[1].format(place)
+        output, first, inner, outer, last = (prefix + name for name in self.family.block)
+        x = self.norm(x + attended + self.read[f"{output}.bias"], first)
+        return self.norm(x + self.linear(gelu(self.linear(x, inner)), outer), last)
+
+    def scores(self, x: np.ndarray) -> np.ndarray:
+        """Logits of every token of the vocabulary, from what the last layer returns."""
+        dense, norm, decoder = self.family.head
+        return self.linear(self.norm(gelu(self.linear(x, dense)), norm), decoder)
+
+    def passed(self, tokens: np.ndarray) -> tuple[list[np.ndarray], np.ndarray]:
+        """Inputs of every layer, and logits."""
+        inputs = [self.embedded(tokens)]
+        for place, (*_, output) in enumerate(self.heads):
+            _, heads = self.attention(place, inputs[-1])
+            inputs.append(self.after(place, inputs[-1], (heads @ output).sum(0)))
+        return inputs[:-1], self.scores(inputs[-1])
+
+    def linear(self, x: np.ndarray, name: str) -> np.ndarray:
+        return np.asarray(x @ self.read[f"{name}.weight"].T + self.read[f"{name}.bias"])
+
+    def norm(self, x: np.ndarray, name: str) -> np.ndarray:
+        return layer_norm(x, 1e-9) * self.read[f"{name}.weight"] + self.read[f"{name}.bias"]
+
+
+@cache
+def encoder(path: Path) -> Encoder:
+    """An encoder, read once a process."""
+    return Encoder(path)

@@ -1,0 +1,65 @@
+"""The models, and the sequences that the law composes or lets a model draw."""
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from sims.study.referenced_files import checkpoint
+
+from .encoders import Encoder, encoder
+
+
+def trained(law: Mapping[str, Any], name: str) -> Encoder:
+    """The model of that name.
+
+    Raises:
+        InputError: it is not installed.
+    """
+    return encoder(checkpoint(law["checkpoints"][name]))
+
+
+def sequence(
+    law: Mapping[str, Any], name: str, model: Encoder, rng: np.random.Generator
+) -> tuple[np.ndarray, np.ndarray]:
+    """The tokens of a sequence, and the places (M,) at which the model sees its mask."""
+    if name == "reactions":
+        tokens = model.numbers(reaction(law["reactions"], rng))
+    else:
+        tokens = antibody(law["antibodies"], name, model, rng)
+    inside = len(tokens) - 2
+    count = max(1, round(law["masked"] * inside))
+    return tokens, 1 + rng.choice(inside, count, replace=False)
+
+
+def reaction(parts: Mapping[str, list[str]], rng: np.random.Generator) -> str:
+    """A reaction SMILES: a template filled in, and a reagent among the precursors in any order."""
+    drawn = {name: options[rng.integers(len(options))] for name, options in parts.items()}
+    left, right = drawn["core"].split("*")
+    twice = {f"{name}2": part.replace("1", "2") for name, part in drawn.items()}
+    text = drawn["templates"].format(left=left, right=right, **drawn, **twice)
+    precursors, product = text.split(">>")
+    mixed = rng.permutation(f"{precursors}.{drawn['reagent']}".split("."))
+    return f"{'.'.join(mixed)}>>{product}"
+
+
+def antibody(
+    law: Mapping[str, Any], name: str, model: Encoder, rng: np.random.Generator
+) -> np.ndarray:
+    """The tokens of a public chain whose residues the model has drawn anew, some at a time."""
+    starts, residues = law[name], list(model.vocabulary.values())
+    tokens = model.numbers(starts[rng.integers(len(starts))])
+    inside = len(tokens) - 2
+    for _ in range(law["rounds"]):
+        places = 1 + rng.choice(inside, round(law["share"] * inside), replace=False)
+        logits = model.passed(hidden(model, tokens, places))[1][places][:, residues]
+        # the largest of logits with Gumbel noise is a draw from their softmax
+        tokens[places] = np.array(residues)[(logits + rng.gumbel(size=logits.shape)).argmax(1)]
+    return tokens
+
+
+def hidden(model: Encoder, tokens: np.ndarray, places: np.ndarray) -> np.ndarray:
+    """Tokens with the mask at some places."""
+    out = tokens.copy()
+    out[places] = model.family.special[2]
+    return out
