@@ -60,9 +60,9 @@ def tensors(path: Path) -> dict[str, np.ndarray]:
             count = int.from_bytes(file.read(8), "little")
             kind = np.dtype(STORED[reader.kinds[key]])
             storages[key] = np.frombuffer(file.read(count * kind.itemsize), kind)
-    found = {}
+    named = {}
     for name, (stored, offset, shape, strides) in content.get("model", content).items():
         values = storages[stored[2]][offset:]
         steps = [values.itemsize * step for step in strides]
-        found[name] = np.ascontiguousarray(np.lib.stride_tricks.as_strided(values, shape, steps))
-    return {name: each for name, each in found.items() if each.dtype.kind == "f"}
+        named[name] = np.ascontiguousarray(np.lib.stride_tricks.as_strided(values, shape, steps))
+    return {name: each for name, each in named.items() if each.dtype.kind == "f"}

@@ -78,10 +78,11 @@ class Encoder:
             self.layers = [one for one in layers(model, HEADS) for _ in range(one.passes)]
             self.read = {n: model.read(n).astype(np.float32) for n in model.shapes}
         self.family = ALBERT if "predictions.decoder.weight" in self.read else ROBERTA
-        known = RESIDUES
         if self.family is ALBERT:
-            known = path.with_name("vocab.txt").read_text().split()
-        self.vocabulary = {t: i + 4 * (known is RESIDUES) for i, t in enumerate(known)}
+            words = path.with_name("vocab.txt").read_text().split()
+        else:
+            words = [*"<>/?", *RESIDUES]  # four special tokens come first
+        self.vocabulary = {word: number for number, word in enumerate(words)}
         # (d, 3·H·d_k) and its bias, and W_O (H, d_v, d)
         self.heads = []
         for one in self.layers:

@@ -64,14 +64,14 @@ def figure(results: Results, answers: Sequence[Answer]) -> Figure:
 
 def _correlations(ax: Axes, results: Results, cost: str) -> None:
     """A point a pass; bars: median of stored layers with its interval."""
-    found, passes, names = effects(results), by_pass(results), labels()
+    stored, passes, names = effects(results), by_pass(results), labels()
     for place, row in enumerate(ROWS):
         name = f"{cost}, {row}"
         for shift, (model, values) in enumerate(passes.items()):
-            own = values[..., names.index(name)].mean(0)
+            shown = values[..., names.index(name)].mean(0)
             ax.plot(
-                own,
-                [0.22 * (1 - shift) - place] * len(own),
+                shown,
+                [0.22 * (1 - shift) - place] * len(shown),
                 ls="",
                 marker=figures.MARKERS[shift],
                 ms=3,
@@ -79,7 +79,7 @@ def _correlations(ax: Axes, results: Results, cost: str) -> None:
                 color=figures.PALETTE[shift],
                 label=model if place == 0 else None,
             )
-        middle, low, high = median(found[name].value)
+        middle, low, high = median(stored[name].value)
         ax.errorbar(
             middle,
             -place,

@@ -15,7 +15,7 @@ def predict(experiment: Experiment) -> dict[str, xr.Dataset]:
     Subspaces overlap by ``‖U_hᵀU_g‖²/√(r_h r_g)``, and ``matrices`` is ``‖W_V W_O‖``; ``random``
     (layer, head, head2) are overlaps of a predictor that knows nothing.
     """
-    law, found = experiment.spec.law, {}
+    law, models = experiment.spec.law, {}
     for place, name in enumerate(law["checkpoints"]):
         model = trained(law, name)
         kernels, sizes = [], []
@@ -26,7 +26,7 @@ def predict(experiment: Experiment) -> dict[str, xr.Dataset]:
             sizes.append(np.linalg.norm(values, axis=1))
         rng = np.random.default_rng([experiment.simulation.seed, place])
         chance = rng.uniform(size=np.shape(kernels))
-        found[name] = xr.Dataset(
+        models[name] = xr.Dataset(
             {
                 "subspaces": (("layer", "head", "head2"), np.array(kernels)),
                 "matrices": (("layer", "head"), np.array(sizes)),
@@ -34,4 +34,4 @@ def predict(experiment: Experiment) -> dict[str, xr.Dataset]:
                 "module": ("layer", [layer.module for layer in model.layers]),
             }
         )
-    return found
+    return models

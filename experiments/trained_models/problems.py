@@ -7,7 +7,7 @@ import numpy as np
 
 from sims.study.referenced_files import checkpoint
 
-from .encoders import Encoder, encoder
+from .encoders import RESIDUES, Encoder, encoder
 
 
 def trained(law: Mapping[str, Any], name: str) -> Encoder:
@@ -47,7 +47,7 @@ def antibody(
     law: Mapping[str, Any], name: str, model: Encoder, rng: np.random.Generator
 ) -> np.ndarray:
     """The tokens of a public chain whose residues the model has drawn anew, some at a time."""
-    starts, residues = law[name], list(model.vocabulary.values())
+    starts, residues = law[name], [model.vocabulary[letter] for letter in RESIDUES]
     tokens = model.numbers(starts[rng.integers(len(starts))])
     inside = len(tokens) - 2
     for _ in range(law["rounds"]):

@@ -25,11 +25,11 @@ DIMS = {
 
 def units(experiment: Experiment) -> dict[str, SampledUnit]:
     """A model each; a batch has sequences of its own, one half for predictors, one for costs."""
-    law, found = experiment.spec.law, dict[str, SampledUnit]()
+    law, models = experiment.spec.law, dict[str, SampledUnit]()
     for place, name in enumerate(law["checkpoints"]):
         sampler = HostBatches(measured, constants={"law": law, "name": name}, dims=DIMS)
-        found[name] = SampledUnit(sampler, {"model": name}, stream=(place,))
-    return found
+        models[name] = SampledUnit(sampler, {"model": name}, stream=(place,))
+    return models
 
 
 def measured(draw: Draw, replicates: int, given: Mapping[str, Any]) -> dict[str, np.ndarray]:

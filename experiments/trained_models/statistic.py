@@ -27,11 +27,11 @@ def ranked(values: np.ndarray) -> np.ndarray:
 
 def rank_correlation(predictor: np.ndarray, cost: np.ndarray, *given: np.ndarray) -> np.ndarray:
     """Spearman's correlation along the last axis; partial, where other predictors are given."""
-    own = np.stack([ranked(predictor), ranked(cost)], axis=-1)
+    pair = np.stack([ranked(predictor), ranked(cost)], axis=-1)
     if given:
         basis = np.linalg.qr(np.stack([ranked(each) for each in given], axis=-1)).Q
-        own -= basis @ (basis.swapaxes(-1, -2) @ own)
-    product = own.swapaxes(-1, -2) @ own
+        pair -= basis @ (basis.swapaxes(-1, -2) @ pair)
+    product = pair.swapaxes(-1, -2) @ pair
     return np.asarray(product[..., 0, 1] / np.sqrt(product[..., 0, 0] * product[..., 1, 1]))
 
 
@@ -63,18 +63,17 @@ def correlations(means: Batches) -> np.ndarray:
     merging = means["merging"]
     first, second = np.triu_indices(merging.shape[-1], 1)
     pairs = {"merging": merging, "unexplained": merging / means["pruning"][..., None]}
-    # of the two heads the one whose part the other takes at less cost
-    costs = {
-        name: np.minimum(each, each.swapaxes(-1, -2))[..., first, second]
-        for name, each in pairs.items()
-    }
-    found = []
+    costs = {name: means[name] for name in COSTS if name not in pairs}
+    for name, each in pairs.items():
+        # of the two heads the one whose part the other takes at less cost
+        costs[name] = np.minimum(each, each.swapaxes(-1, -2))[..., first, second]
+    columns = []
     for name in COSTS:
-        cost, known = costs.get(name, means.get(name)), predictors(means, name in costs)
-        found += [rank_correlation(known[each], cost) for each in PREDICTORS]
-        sizes = [known[each] for each in SIZES]
-        found += [rank_correlation(known[each], cost, *sizes) for each in INDICES]
-    return np.stack(found, axis=-1)
+        known = predictors(means, name in pairs)
+        sizes = [known[size] for size in SIZES]
+        columns += [rank_correlation(known[each], costs[name]) for each in PREDICTORS]
+        columns += [rank_correlation(known[each], costs[name], *sizes) for each in INDICES]
+    return np.stack(columns, axis=-1)
 
 
 def by_pass(results: Results) -> dict[str, np.ndarray]:
@@ -82,22 +81,22 @@ def by_pass(results: Results) -> dict[str, np.ndarray]:
 
     Their spread is that of the jackknife, which corrects no bias here: ranks are not smooth.
     """
-    found = {}
+    draws = {}
     for model, data in results.estimates.items():
-        weights = results.predictions[model]
-        names = ("subspaces", "matrices", "random")
-        fixed = {name: np.stack([weights[name].values] * data.sizes["batch"]) for name in names}
-        seen = {name: data[name].values for name in ("patterns", "outputs", "merging", *COSTS[2:])}
-        whole = correlations({name: each.mean(0) for name, each in (fixed | seen).items()})
-        draws = jackknife(fixed | seen, correlations)
-        found[model] = draws + whole - draws.mean(0)
-    return found
+        weights, batches = results.predictions[model], data.sizes["batch"]
+        values = {k: data[k].values for k in ("patterns", "outputs", "merging", *COSTS[2:])}
+        for name in ("subspaces", "matrices", "random"):
+            values[name] = np.stack([weights[name].values] * batches)
+        pseudo = jackknife(values, correlations)
+        estimate = correlations({name: each.mean(0) for name, each in values.items()})
+        draws[model] = pseudo + estimate - pseudo.mean(0)
+    return draws
 
 
 def labels() -> list[str]:
     """Names of the K correlations."""
-    own = [*PREDICTORS, *(f"{name}{GIVEN}" for name in INDICES)]
-    return [f"{cost}, {name}" for cost in COSTS for name in own]
+    names = [*PREDICTORS, *(f"{name}{GIVEN}" for name in INDICES)]
+    return [f"{cost}, {name}" for cost in COSTS for name in names]
 
 
 def effects(results: Results) -> Mapping[str, Effects]:
