@@ -31,7 +31,7 @@ TITLES = {
 
 
 def numbers(results: Results) -> dict[str, object]:
-    """For the caption: median correlations with their intervals, and shares of tokens returned."""
+    """Median correlations with their intervals and shares of tokens returned, for the caption."""
     medians = {name: median(each.value) for name, each in effects(results).items()}
     recovered = {m: float(d["recovered"].mean()) for m, d in results.estimates.items()}
     return {"median": medians, "recovered": recovered}
@@ -52,7 +52,7 @@ def figure(results: Results, answers: Sequence[Answer]) -> Figure:
         3,
         height=3.4,
         sharey=True,
-        title="The size of what trained heads write orders costs; overlaps are not seen to add",
+        title="The size of what trained heads write orders costs; overlaps add little to it",
     )
     for ax, cost in zip(axes[0], TITLES, strict=True):
         _correlations(ax, results, cost)
