@@ -1,11 +1,11 @@
 """The sample by first-order theory: the given target, and the mean over targets of its family."""
 
 from collections.abc import Mapping
+from dataclasses import replace
 from functools import partial
 
 import equinox as eqx
 import jax
-import jax.numpy as jnp
 import numpy as np
 import xarray as xr
 from numpy.typing import ArrayLike
@@ -52,11 +52,20 @@ def predicted(problem: Problem, targets: int) -> xr.Dataset:
     """
     sets = padded(problem)
     extra = sets[0][0].dimension - problem.task.dimension
-    of_family = [problem.target(k).padded(extra) for k in range(targets)]
-    heads = jax.tree.map(lambda *leaves: jnp.stack(leaves), *(h for _, h, _, _ in sets))
-    stacked = jax.tree.map(lambda *leaves: jnp.stack(leaves), *of_family)
+    heads = jax.tree.map(lambda *leaves: np.stack(leaves), *(h for _, h, _, _ in sets))
     task, _, n, queries = sets[0]
-    found = _of_sets(task, heads, float(n), queries, stacked)
+    # The other targets are one draw: waves are independent, and their amplitudes equal.
+    others, parameters = targets - 1, problem.parameters
+    wide = parameters | {"features": others * parameters["features"]}
+    many = replace(problem, parameters=wide).target(1).padded(extra)
+
+    def joined(one: jax.Array, more: jax.Array) -> np.ndarray:
+        return np.concatenate([one[None], np.reshape(more, (others, *one.shape))])
+
+    family = jax.tree.map(joined, task.target, many)
+    amplitude = np.tile(task.target.amplitude, (targets, 1))
+    family = eqx.tree_at(lambda each: each.amplitude, family, amplitude)
+    found = _of_sets(task, heads, float(n), queries, family)
     return labelled(problem, found)
 
 

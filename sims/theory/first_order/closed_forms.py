@@ -16,8 +16,7 @@ array, so scaling laws can be taken far out).
 
 from collections.abc import Callable, Mapping
 from functools import partial
-from types import ModuleType
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import equinox as eqx
 import jax
@@ -33,7 +32,7 @@ from sims.problem import Heads, Target, Task, TrigonometricSeries, check_compati
 from sims.problem.design_laws import GaussianDesign
 from sims.problem.kernels import GAUSSIAN, SOFTMAX
 from sims.theory import rounding
-from sims.theory.arrays import Number, Numbers
+from sims.theory.arrays import Number, Numbers, namespace
 from sims.theory.coverage import series_of
 
 Chosen = Int[Numbers, "*sets m"]
@@ -58,11 +57,6 @@ class Tilt(NamedTuple):
     covariance: Float[Numbers, "*sets d d"]
 
 
-def _namespace(array: Numbers) -> ModuleType:
-    """``numpy`` or ``jax.numpy``, by what the array is."""
-    return np if isinstance(array, np.ndarray) else jnp
-
-
 def gaussian_tilt(
     sigma: Float[Numbers, "d d"],
     frames: Float[Numbers, "*sets m d k"],
@@ -79,7 +73,7 @@ def gaussian_tilt(
 
     (completing the square; G ≻ 0 for any frames, also when heads coincide). Valid for every Σ ⪰ 0.
     """
-    xp, sides = _namespace(queries), bandwidth.shape[:-1]
+    xp, sides = namespace(queries), bandwidth.shape[:-1]
     stacked, scaled_keys = (
         (part / bandwidth[..., None, None]).swapaxes(-3, -2).reshape(*sides, len(sigma), -1)
         for part in (frames, key_frames)
@@ -123,7 +117,7 @@ TILTS = {GAUSSIAN: gaussian_tilt, SOFTMAX: softmax_tilt}
 
 def tilted_mean(target: TrigonometricSeries, tilt: Tilt) -> Float[Numbers, "*sets Q"]:
     """``E_S m = Σ_j a_j exp(−½ ω_jᵀC_Sω_j) cos(ω_j·μ_S + c_j)``, shape (…, Q)."""
-    xp = _namespace(tilt.mean)
+    xp = namespace(tilt.mean)
     # A cosine of a Gaussian angle: its value at the mean times exp(−½ variance).
     spread = ((target.frequency @ tilt.covariance) * target.frequency).sum(-1)
     angle = tilt.mean @ target.frequency.T + target.phase
@@ -143,7 +137,7 @@ def tilted_moments(
 
     The (J, J) matrices are the same for all queries, which therefore cost one product each.
     """
-    xp = _namespace(tilt.mean)
+    xp = namespace(tilt.mean)
     covariance = target.frequency @ tilt.covariance @ target.frequency.T
     diagonal = xp.diagonal(covariance, axis1=-2, axis2=-1)
     mean_variance = -0.5 * (diagonal[..., :, None] + diagonal[..., None, :])
@@ -233,7 +227,7 @@ def _closed_forms(
     The mapped function takes a head or a pair of heads, or a stack of them.
     """
     assert isinstance(task.design, GaussianDesign)  # for the type checker; see first_order_terms
-    sigma, xp = task.design.covariance, _namespace(queries)
+    sigma, xp = task.design.covariance, namespace(queries)
     series = series_of(task, "first order")
     # Weights of sum 1 do not see the constant part, in which the rest would drown.
     amplitude = xp.where((series.frequency != 0).any(1), series.amplitude, 0.0)
@@ -371,14 +365,7 @@ def labelled(
         attrs = rounding.rounding_attributes(
             "first", target, points, by_keys, diagonals[1], 1 / np.asarray(facts["n_eff"]), gram
         )
-    data = terms.assemble(
-        bias,
-        bias[:, :, None] * bias[:, None, :],
-        signal,
-        noise,
-        weights=weights,
-        attrs={"road": "theory", "order": "first", "n": n} | attrs,
-    )
-    return data.assign(
-        {name: ((terms.QUERY, terms.HEAD), values) for name, values in facts.items()}
-    )
+    product = bias[:, :, None] * bias[:, None, :]
+    variables: dict[str, Any] = terms.assembled(bias, product, signal, noise, weights=weights)
+    variables |= {name: ((terms.QUERY, terms.HEAD), values) for name, values in facts.items()}
+    return xr.Dataset(variables, attrs={"road": "theory", "order": "first", "n": n} | attrs)

@@ -9,6 +9,7 @@ queries x ~ N(0, κ²I).
 from collections.abc import Callable
 
 import jax.numpy as jnp
+import numpy as np
 from jaxtyping import Array, Float
 from numpy.typing import ArrayLike
 
@@ -16,15 +17,15 @@ from sims.checks import as_floats, check_non_negative, check_positive, is_concre
 from sims.errors import InputError
 from sims.problem import Kernel
 from sims.problem.kernels import GAUSSIAN, SOFTMAX, get_kernel
-from sims.theory.arrays import Number
+from sims.theory.arrays import Number, Numbers, namespace
 
-Overlap = Callable[[ArrayLike, ArrayLike, ArrayLike], Array]
+Overlap = Callable[[ArrayLike, ArrayLike, ArrayLike], Numbers]
 """``(cosine, bandwidth, query_scale) -> ρ``."""
 
 
 def gaussian_overlap(
     cosine: ArrayLike, bandwidth: ArrayLike, query_scale: ArrayLike
-) -> Float[Array, "*c"]:
+) -> Float[Numbers, "*c"]:
     """Contribution of a principal angle to r_hg = E[K_hK_g]/(E K_h E K_g), gaussian kernel.
 
     With t = 1 + b²::
@@ -50,16 +51,17 @@ def gaussian_overlap(
     c, b, kappa = _arguments(cosine, bandwidth, query_scale)
     # The determinant of a Gaussian integral over queries; where it is not positive, no average.
     t = 1.0 + b**2
-    finite = t**2 + jnp.abs(c) * (t - kappa**2) > kappa**2 * c**2
+    xp = namespace(c)
     # A difference of squares as a product, whose first factor is positive wherever it is finite.
-    part = jnp.abs(c) * (t - kappa**2)
+    part = abs(c) * (t - kappa**2)
+    finite = t**2 + part > kappa**2 * c**2
     squared = (t**2 + part - kappa**2 * c**2) * (t**2 - part - kappa**2 * c**2)
-    return jnp.where(finite, t**2 / jnp.sqrt(jnp.where(finite, squared, 1.0)), jnp.inf)
+    return xp.where(finite, t**2 / xp.sqrt(xp.where(finite, squared, 1.0)), xp.inf)
 
 
 def softmax_overlap(
     cosine: ArrayLike, bandwidth: ArrayLike, query_scale: ArrayLike
-) -> Float[Array, "*c"]:
+) -> Float[Numbers, "*c"]:
     """The same for the softmax kernel of temperature s = b².
 
     ``r_hg(x) = exp(xᵀP_hP_gx/s²)``, and on the plane of one principal angle the symmetric part of
@@ -84,10 +86,10 @@ def softmax_overlap(
     """
     c, b, kappa = _arguments(cosine, bandwidth, query_scale)
     # The same determinant, of I − 2κ² times the symmetric part of P_hP_g/s².
-    a = (kappa / b**2) ** 2
-    finite = a * jnp.abs(c) * (1 + jnp.abs(c)) < 1
+    xp, a = namespace(c), (kappa / b**2) ** 2
+    finite = a * abs(c) * (1 + abs(c)) < 1
     inverse = 1.0 - 2.0 * a * c**2 - a**2 * c**2 * (1 - c**2)
-    return jnp.where(finite, jnp.where(finite, inverse, 1.0) ** -0.5, jnp.inf)
+    return xp.where(finite, xp.where(finite, inverse, 1.0) ** -0.5, xp.inf)
 
 
 def softmax_overlap_of_maps(
@@ -142,7 +144,7 @@ def noise_covariance_law(
     bandwidth: ArrayLike,
     query_scale: ArrayLike,
     kernel: str | Kernel = GAUSSIAN,
-) -> Float[Array, "*batch"]:
+) -> Float[Numbers, "*batch"]:
     """Query-averaged noise covariance of two heads, ``(σ²/n) Π_j ρ(cos θ_j)``.
 
     Args:
@@ -154,7 +156,7 @@ def noise_covariance_law(
         kernel: gaussian or softmax, by name or as an object (see :data:`OVERLAPS`).
     """
     overlap = _overlap(kernel)(cosines, bandwidth, query_scale)
-    return jnp.asarray(noise_sd) ** 2 / n * jnp.prod(overlap, axis=-1)
+    return np.square(noise_sd) / n * overlap.prod(-1)
 
 
 def noise_correlation_law(
@@ -162,14 +164,14 @@ def noise_correlation_law(
     bandwidth: ArrayLike,
     query_scale: ArrayLike,
     kernel: str | Kernel = GAUSSIAN,
-) -> Float[Array, "*batch"]:
+) -> Float[Numbers, "*batch"]:
     """Noise correlation of two heads: ``Π_j ρ(cos θ_j)/ρ(1)``, a ratio of query averages.
 
     1 for aligned subspaces.
     """
     rho = _overlap(kernel)
     ratio = rho(cosines, bandwidth, query_scale) / rho(1.0, bandwidth, query_scale)
-    return jnp.prod(ratio, axis=-1)
+    return ratio.prod(-1)
 
 
 def _overlap(kernel: str | Kernel) -> Overlap:
@@ -181,11 +183,14 @@ def _overlap(kernel: str | Kernel) -> Overlap:
 
 def _arguments(
     cosine: ArrayLike, bandwidth: ArrayLike, query_scale: ArrayLike
-) -> tuple[Array, Array, Array]:
-    c = as_floats("cosine", cosine)
-    if is_concrete(c) and not bool(jnp.all(jnp.abs(c) <= 1 + 1e-12)):
-        raise InputError("cosine", float(jnp.max(jnp.abs(c))), "-1 to 1")
-    b, kappa = as_floats("bandwidth", bandwidth), as_floats("query_scale", query_scale)
+) -> tuple[Numbers, Numbers, Numbers]:
+    c: Numbers = as_floats("cosine", cosine)
+    if is_concrete(c) and not (np.abs(np.asarray(c)) <= 1 + 1e-12).all():
+        raise InputError("cosine", float(np.abs(np.asarray(c)).max()), "-1 to 1")
+    b: Numbers = as_floats("bandwidth", bandwidth)
+    kappa: Numbers = as_floats("query_scale", query_scale)
     check_positive("bandwidth", b)
     check_non_negative("query_scale", kappa)
+    if all(map(is_concrete, (c, b, kappa))):  # NumPy has nothing to compile
+        c, b, kappa = map(np.asarray, (c, b, kappa))
     return c, b, kappa
