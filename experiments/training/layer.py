@@ -107,7 +107,7 @@ def responses(
     phase = jnp.full(2 * WAVES, -jnp.pi / 2)
 
     def component(key: Array) -> Array:
-        waves = scales * jax.random.normal(key, scales.shape, jnp.float64)
+        waves = scales * jax.random.normal(key, scales.shape, points.dtype)
         return target_values(TrigonometricSeries(size, waves, phase), points)
 
     return jax.vmap(component, out_axes=1)(jax.random.split(key, outputs))

@@ -40,6 +40,9 @@ def save(
         "png": {"Description": shown},
         "svg": {"Date": None, "Description": shown},
     }
+    with style():
+        figure.draw_without_rendering()
+    figure.set_layout_engine("none")  # else every format would lay it out twice again
     for kind in formats:
         buffer = io.BytesIO()
         with style():

@@ -13,7 +13,6 @@ import xarray as xr
 
 from sims.judgement.effects_of_problems import gap
 from sims.judgement.summaries import Effects
-from sims.problem.law import Law
 from sims.study.grid import changed
 from sims.study.referenced_files import resolve_files
 from sims.study.results import Results
@@ -35,6 +34,8 @@ PROBLEMS = 100
 
 def fields(experiment: "Experiment", index: int) -> dict[str, Any]:
     """Dotted paths of a problem of the law, to the values drawn."""
+    from sims.problem.law import Law  # imported late: it loads JAX, which judging does without
+
     law = {k: v for k, v in experiment.spec.law.items() if k not in ("text", "problem")}
     return Law(law).draw(experiment.simulation.seed, index)
 

@@ -6,6 +6,7 @@ Reconstruction; the derivation stands in ``docs/theory.md``, "Splitting a budget
 """
 
 from collections.abc import Mapping
+from functools import cache
 from math import lgamma
 from typing import Literal, NamedTuple
 
@@ -121,48 +122,47 @@ def view_terms(
     if (width < 0).any() or (width > count).any():
         raise InputError("width", width.tolist(), f"0 to {count}")
     scales, weights = matern_mixture(nu)
-    # A tilt puts z_j at a_j x_j with variance 1 − a_j; an overlap is log C_j and q_j, of a
-    # coordinate that is not seen and of one that is (docs/theory.md, "Splitting a budget").
-    seen = np.arange(2.0).reshape(2, *[1] * (max(width.ndim, b.ndim) + 1))
-    b = b[..., None]
-    none, v, twice = np.zeros(1), noise**2 + b**2, 2 + 2 * noise**2 + b**2
+    # A tilt puts z_j at a_j x_j and leaves it a variance; an overlap is log C_j and q_j. These are
+    # of a coordinate that is seen; of one that is not all are 0 (docs/theory.md, "Splitting a
+    # budget").
+    rank, none = max(width.ndim, b.ndim), np.zeros(1)
+    b = b.reshape(*[1] * (rank - b.ndim), *b.shape, 1)
+    v, twice = noise**2 + b**2, 2 + 2 * noise**2 + b**2
     if kernel == "gaussian":
         single, same, pair = 1 / (1 + v), 2 / twice, 2 / (2 + v)
         overlap = {
-            "none": (none, none),
-            "same": (seen * np.log((1 + v) / (b * np.sqrt(twice))), seen * (same - 2 * single)),
-            "pair": (seen * np.log((1 + v) / np.sqrt(v * (2 + v))), seen * (pair - 2 * single)),
+            "same": (np.log((1 + v) / (b * np.sqrt(twice))), same - 2 * single),
+            "pair": (np.log((1 + v) / np.sqrt(v * (2 + v))), pair - 2 * single),
         }
     else:
         # A dot product moves the keys and does not narrow them: the law keeps its variance.
         single, same, pair = 1 / b**2, 2 / b**2, 2 / b**2
-        overlap = {
-            "none": (none, none),
-            "same": (none, -2 * (1 + noise**2) * seen * single**2),
-            "pair": (none, -2 * seen * single**2),
-        }
-    place = {"query": np.ones(1), "one": seen * single, "same": seen * same, "pair": seen * pair}
-    spread = remaining_variances(kernel, place)
-    scaled = relevance * scales.reshape(-1, *[1] * seen.ndim)
+        overlap = {"same": (none, -2 * (1 + noise**2) * single**2), "pair": (none, -2 * single**2)}
+    place = {"one": single, "same": same, "pair": pair}
+    places = [each | {"query": np.ones(1)} for each in (dict.fromkeys(place, none), place)]
+    overlaps = [dict.fromkeys(("none", *overlap), (none, none)), {"none": (none, none), **overlap}]
+    scaled = relevance * scales.reshape(-1, *[1] * (rank + 1))
 
-    def product(logs: np.ndarray) -> np.ndarray:
-        """Product over coordinates, the first d_k of them seen: (…, 2, *b, r) to (…, *shape)."""
-        logs = np.broadcast_to(logs, (*logs.shape[:-1], count))
-        unseen, shared = np.moveaxis(logs, -seen.ndim, 0)
-        blank = np.zeros((*unseen.shape[:-1], 1))
-        first = np.concatenate([blank, shared.cumsum(-1)], -1)
-        rest = np.concatenate([blank, unseen[..., ::-1].cumsum(-1)], -1)[..., ::-1]
-        last = width.reshape(*[1] * (first.ndim - 1 - width.ndim), *width.shape, 1)
-        return np.exp(np.take_along_axis(first + rest, last, -1)[..., 0])
+    def product(unseen: np.ndarray, seen: np.ndarray) -> np.ndarray:
+        """Product over coordinates, the first d_k of them seen, from logarithms (…, *b, r)."""
+        steps = np.broadcast_to(seen - unseen, (*seen.shape[:-1], count))
+        logs = np.concatenate([np.zeros((*steps.shape[:-1], 1)), steps.cumsum(-1)], -1)
+        last = width.reshape(*[1] * (logs.ndim - 1 - width.ndim), *width.shape, 1)
+        unseen = np.broadcast_to(unseen, (*unseen.shape[:-1], count)).sum(-1)
+        return np.exp(unseen + np.take_along_axis(logs, last, -1)[..., 0])
 
+    @cache
     def mean(tilt: str, power: int = 1, first: str = "", second: str = "") -> np.ndarray:
         """``E r^power E_m[E_first m · E_second m]``; without tilts ``E r^power``."""
-        log_c, q = (power * part for part in overlap[tilt])
-        if not first:
-            return product(log_means(log_c, q, query_scale))
-        gap, both = place[first] - place[second], spread[first] + spread[second]
-        logs = log_means(log_c, q, query_scale, scaled, gap, both)
-        return np.tensordot(weights, product(logs), 1)
+        logs = []
+        for moved, known in zip(places, overlaps, strict=True):
+            log_c, q = (power * part for part in known[tilt])
+            parts: tuple[Number, ...] = ()
+            if first:
+                spread = remaining_variances(kernel, moved)
+                parts = scaled, moved[first] - moved[second], spread[first] + spread[second]
+            logs.append(log_means(log_c, q, query_scale, *parts))
+        return np.tensordot(weights, product(*logs), 1) if first else product(*logs)
 
     def gap(tilt: str, inner: str) -> np.ndarray:
         """``E r E_inner (m − m*)²``."""
