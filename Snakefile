@@ -21,8 +21,7 @@ HOME = place(EXPERIMENTS)
 OUT = f"results/{FIDELITY}"
 ANSWERS = f"{OUT}/answers.json"
 SEARCHED = [name for name in NAMES if searches(HOME / name)]
-# Cores of a step that uses more than one. Of several experiments some run side by side, since each compiles on a single core; a smoke
-# run mostly starts up.
+# Of several experiments some run side by side, since each compiles on a single core; a smoke run mostly starts up.
 CORES = workflow.resource_settings.cores  # None on a cluster
 ALONE = len(NAMES) == 1
 EACH = (
@@ -34,12 +33,14 @@ if workflow.remote_exec:
 FILES = [HOME / name / "experiment.yaml" for name in NAMES]
 PAPERS = sorted(place("papers").glob("*.yaml"))
 GPU = int(accelerated() and FIDELITY != "smoke")
+# The longest experiments begin first, so that all cores are busy to the end.
+FIRST = "training house allocation unification rates temperature hidden_scores".split()
+urgency = lambda w: len(FIRST) + 1 - [*FIRST, w.name].index(w.name)
 
 
 @cache
-def prepare():
-    """Before any file is looked for."""
-    made = [path for depth in ("*", "*/*") for path in Path(OUT).glob(depth)]
+def prepare():  # before any file is looked for
+    made = [*Path(OUT).glob("*"), *Path(OUT).glob("*/*")]
     take(OUT, FILES + PAPERS + made, NAMES[0] if ALONE else FIDELITY)
 
 
@@ -69,8 +70,7 @@ wildcard_constraints:
 def everything(w):
     """All results, since a file in the middle is not missed while what was made of it is there."""
     prepare()
-    figures = ("figure.pdf", "figure.png", "figure.svg")
-    each = ("simulation.nc", "theory.nc", "answers.json", "caption.md", *figures)
+    each = "simulation.nc theory.nc answers.json caption.md figure.pdf figure.png figure.svg".split()
     return [
         ANSWERS,
         f"{OUT}/report.html",
@@ -89,7 +89,7 @@ rule shard:
         f"{OUT}/{{name}}/shards/{{shard}}-of-{{of}}.json",
     log:
         f"{OUT}/logs/{{name}}/shard-{{shard}}-of-{{of}}.log",
-    priority: 3
+    priority: urgency
     threads: EACH
     resources:
         **LARGE,
@@ -113,7 +113,7 @@ rule simulate:
         f"{OUT}/{{name}}/simulation.nc",
     log:
         f"{OUT}/logs/{{name}}/simulate.log",
-    priority: 2
+    priority: urgency
     threads: EACH
     resources:
         **LARGE,
@@ -130,7 +130,7 @@ rule predict:
         f"{OUT}/{{name}}/theory.nc",
     log:
         f"{OUT}/logs/{{name}}/predict.log",
-    priority: 1
+    priority: urgency
     threads: EACH
     resources:
         **ask((20, 60, 480)),
