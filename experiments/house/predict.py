@@ -63,7 +63,7 @@ def predicted(problem: Problem, targets: int) -> xr.Dataset:
         return np.concatenate([one[None], np.reshape(more, (others, *one.shape))])
 
     family = jax.tree.map(joined, task.target, many)
-    amplitude = np.tile(task.target.amplitude, (targets, 1))
+    amplitude = np.broadcast_to(family.amplitude[:1], family.amplitude.shape)
     family = eqx.tree_at(lambda each: each.amplitude, family, amplitude)
     found = _of_sets(task, heads, float(n), queries, family)
     return labelled(problem, found)

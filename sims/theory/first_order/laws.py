@@ -50,10 +50,9 @@ def gaussian_overlap(
     """
     c, b, kappa = _arguments(cosine, bandwidth, query_scale)
     # The determinant of a Gaussian integral over queries; where it is not positive, no average.
-    t = 1.0 + b**2
-    xp = namespace(c)
+    xp, t = namespace(c), 1.0 + b**2
     # A difference of squares as a product, whose first factor is positive wherever it is finite.
-    part = abs(c) * (t - kappa**2)
+    part = xp.abs(c) * (t - kappa**2)
     finite = t**2 + part > kappa**2 * c**2
     squared = (t**2 + part - kappa**2 * c**2) * (t**2 - part - kappa**2 * c**2)
     return xp.where(finite, t**2 / xp.sqrt(xp.where(finite, squared, 1.0)), xp.inf)
@@ -87,7 +86,7 @@ def softmax_overlap(
     c, b, kappa = _arguments(cosine, bandwidth, query_scale)
     # The same determinant, of I − 2κ² times the symmetric part of P_hP_g/s².
     xp, a = namespace(c), (kappa / b**2) ** 2
-    finite = a * abs(c) * (1 + abs(c)) < 1
+    finite = a * xp.abs(c) * (1 + xp.abs(c)) < 1
     inverse = 1.0 - 2.0 * a * c**2 - a**2 * c**2 * (1 - c**2)
     return xp.where(finite, xp.where(finite, inverse, 1.0) ** -0.5, xp.inf)
 
