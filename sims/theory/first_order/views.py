@@ -122,9 +122,8 @@ def view_terms(
     if (width < 0).any() or (width > count).any():
         raise InputError("width", width.tolist(), f"0 to {count}")
     scales, weights = matern_mixture(nu)
-    # A tilt puts z_j at a_j x_j and leaves it a variance; an overlap is log C_j and q_j. These are
-    # of a coordinate that is seen; of one that is not all are 0 (docs/theory.md, "Splitting a
-    # budget").
+    # A tilt puts z_j at a_j x_j and leaves it a variance; an overlap is log C_j and q_j. They
+    # belong to a seen coordinate; an unseen one has zeros (docs/theory.md, "Splitting a budget").
     rank, none = max(width.ndim, b.ndim), np.zeros(1)
     b = b.reshape(*[1] * (rank - b.ndim), *b.shape, 1)
     v, twice = noise**2 + b**2, 2 + 2 * noise**2 + b**2
