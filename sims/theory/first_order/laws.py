@@ -169,7 +169,8 @@ def noise_correlation_law(
     1 for aligned subspaces.
     """
     rho = _overlap(kernel)
-    ratio = rho(cosines, bandwidth, query_scale) / rho(1.0, bandwidth, query_scale)
+    with np.errstate(invalid="ignore"):  # NaN where both averages are infinite
+        ratio = rho(cosines, bandwidth, query_scale) / rho(1.0, bandwidth, query_scale)
     return ratio.prod(-1)
 
 
