@@ -191,9 +191,9 @@ def summary(
         valid = True if effects.valid is None else effects.valid
         value = effects.predicted[selected & valid & np.isfinite(effects.predicted)]
     if effects.kind == "estimate" and len(value) > 1:
-        law = stats.t(len(value) - 1, value.mean(), stats.sem(value))
-        low, high = map(float, law.interval(house.LEVEL))
-        fields = {"mean": float(value.mean()), "mean_of": len(value), "mean_interval": (low, high)}
+        half = stats.t.ppf((1 + house.LEVEL) / 2, len(value) - 1) * stats.sem(value)
+        interval = float(value.mean() - half), float(value.mean() + half)
+        fields = {"mean": float(value.mean()), "mean_of": len(value), "mean_interval": interval}
     result = Summary(
         problems=int(rows.sum()),
         simulated=share(call[np.isfinite(call)]),

@@ -11,7 +11,6 @@ integrands are smooth but for the factor (1 − u²)^a: Gauss–Jacobi rules tak
 """
 
 from collections.abc import Callable, Sequence
-from functools import lru_cache
 from itertools import combinations
 from typing import Any, NamedTuple, TypeVar
 
@@ -21,13 +20,13 @@ import xarray as xr
 from jaxtyping import Float
 from numpy.typing import ArrayLike
 from scipy.optimize import brentq
-from scipy.special import roots_jacobi
 
 from sims.errors import InputError, Uncovered
 from sims.problem import Heads, Task, TrigonometricSeries, check_compatible
 from sims.problem.design_laws import GaussianDesign
 from sims.theory import rounding
 from sims.theory.coverage import series_of
+from sims.theory.first_order.ball_rules import ANGULAR, RADIAL, ball_rule, circle, product_points
 from sims.theory.first_order.closed_forms import Tilt, labelled, tilted_moments
 from sims.weights import SCORES, WeightRule
 from sims.weights.entmax import Entmax
@@ -35,8 +34,6 @@ from sims.weights.sparse import TopK
 
 POWERS = (1.0, 50.0)
 """Powers ν covered: below 1 the derivative of the kernel has no mean square."""
-RADIAL, ANGULAR = 24, 32
-"""Nodes of a rule by radius (squared, if d_k = 2) and by angle."""
 PAIRED = (12, 16)
 """The same for each of two heads with d_k = 2, whose product rule has (12 · 16)² nodes."""
 STEP = 1e-3
@@ -85,41 +82,6 @@ class ProjectedDesign(NamedTuple):
         density = self.density(t)
         mean, square = tilted_moments(target, Tilt(np.zeros(len(t)), t @ self.gain.T, self.rest))
         return density * np.stack([np.ones(len(t)), mean, square])
-
-
-@lru_cache(maxsize=64)
-def ball_rule(
-    width: int, power: float, radial: int = RADIAL, angular: int = ANGULAR
-) -> tuple[Float[np.ndarray, "N k"], Float[np.ndarray, " N"]]:
-    """Nodes and weights of ``∫_{|u|<1} (1 − |u|²)^a f(u) du`` in one or two dimensions.
-
-    In two, r² runs over a Gauss–Jacobi rule: the mean of f over an angle is smooth in r².
-    """
-    if width == 1:
-        nodes, weights = roots_jacobi(radial, power, power)
-        return nodes[:, None], weights
-    nodes, weights = roots_jacobi(radial, power, 0.0)
-    radius = np.sqrt((nodes + 1) / 2)
-    angle = 2 * np.pi * (np.arange(angular) + 0.5) / angular
-    points = radius[:, None, None] * np.stack([np.cos(angle), np.sin(angle)], axis=-1)
-    # dA = ½ dr² dφ, and (1 − r²)^a d(r²) is the rule's weight over 2^{a+1}.
-    direction_weights = weights / 2 ** (power + 1) * np.pi / angular
-    return points.reshape(-1, 2), np.repeat(direction_weights, angular)
-
-
-def circle(width: int, angular: int) -> tuple[Float[np.ndarray, "A k"], float]:
-    """Directions in one or two dimensions, and the weight of each."""
-    if width == 1:
-        return np.array([[1.0], [-1.0]]), 1.0
-    angle = 2 * np.pi * (np.arange(angular) + 0.5) / angular
-    return np.stack([np.cos(angle), np.sin(angle)], axis=1), 2 * np.pi / angular
-
-
-def product_points(
-    first: Float[np.ndarray, "N k"], second: Float[np.ndarray, "M l"]
-) -> Float[np.ndarray, "NM kl"]:
-    """Pairs of points, the coordinates of the first before those of the second."""
-    return np.hstack([np.repeat(first, len(second), axis=0), np.tile(second, (len(first), 1))])
 
 
 def shell(

@@ -17,7 +17,7 @@ from sims.checks import check_positive
 from sims.errors import InputError
 from sims.problem import Kernel
 from sims.problem.kernels import GAUSSIAN, KERNELS, SOFTMAX, get_kernel
-from sims.theory.first_order.adaptive import ball_rule
+from sims.theory.first_order.ball_rules import ball_rule
 from sims.weights import SCORES, WeightRule
 from sims.weights.entmax import Entmax
 

@@ -18,11 +18,8 @@ from sims.errors import InputError
 from sims.problem import Heads, Task, TrigonometricSeries, check_compatible
 from sims.theory import rounding
 from sims.theory.first_order.adaptive import (
-    ANGULAR,
-    RADIAL,
     ProjectedDesign,
     Single,
-    ball_rule,
     covered,
     joint_ball,
     radius_terms,
@@ -31,6 +28,7 @@ from sims.theory.first_order.adaptive import (
     slope_of,
     views,
 )
+from sims.theory.first_order.ball_rules import ANGULAR, RADIAL, ball_rule
 from sims.weights.sparse import TopK
 
 DEEP = 72.0

@@ -17,7 +17,7 @@ from numpy.typing import ArrayLike
 from scipy.interpolate import CubicSpline
 from scipy.special import gamma
 
-from sims.theory.first_order.adaptive import circle
+from sims.theory.first_order.ball_rules import circle
 
 RULES: dict[str, float] = {
     "softmax": np.inf,
