@@ -52,7 +52,7 @@ def sums_alone(work: Work, precision: str, kernel_sums) -> dict:
     rng = np.random.default_rng(1)
     shape = (work.width, work.heads, work.n)
     keys = jnp.asarray(rng.normal(size=shape), precision)
-    columns = jnp.asarray(rng.normal(size=(3, work.n)), precision)
+    columns = jnp.asarray([*rng.normal(size=(2, work.n)), np.ones(work.n)], precision)
     q = jnp.asarray(0.5 * rng.normal(size=(work.queries, *shape[:2])), precision)
 
     @partial(jax.jit, static_argnames="kernel")

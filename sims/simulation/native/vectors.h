@@ -33,6 +33,8 @@ template <> struct Real<float> {
   typedef int32_t Int;
   static constexpr Int kOffset = 127;
   static constexpr int kMantissa = 23, kDegree = 7;
+  static constexpr float kPower[] = {1.0f,         0.693146917f,   0.24022118f,
+                                     0.055507129f, 0.00967554064f, 0.00132764712f};
   static constexpr float kLowest = -87.0f, kMagic = 12582912.0f;  // 1.5·2^23
   static constexpr float kLog2High = 0.693145751953125f, kLog2Low = 1.42860682030941723e-6f;
 };
@@ -44,6 +46,17 @@ template <> struct Real<double> {
   typedef int64_t Int;
   static constexpr Int kOffset = 1023;
   static constexpr int kMantissa = 52, kDegree = 12;
+  static constexpr double kPower[] = {1.0,
+                                      0.69314718055994978,
+                                      0.24022650695908768,
+                                      0.055504108664458831,
+                                      0.009618129108034597,
+                                      0.0013333558228561766,
+                                      0.00015403529961127076,
+                                      1.5252658116409854e-5,
+                                      1.3215662835959239e-6,
+                                      1.0208537929657404e-7,
+                                      7.0372788467269009e-9};
   static constexpr double kLowest = -708.0, kMagic = 6755399441055744.0;  // 1.5·2^52
   static constexpr double kLog2High = 6.93147180369123816490e-1, kLog2Low = 1.90821492927058770002e-10;
 };
@@ -133,6 +146,41 @@ inline typename Real<T>::V Exp(typename Real<T>::V x) {
   return poly * power;
 }
 
+constexpr double kLog2E = 1.4426950408889634;
+
+// 2^x, up to a factor that all x share, for x < 2^(kMantissa − 2): of the nearest integer and, within
+// 8e-8 or 2e-16, of the rest by the best polynomial of its degree; 0 far below, without AVX-512 2^kLowest.
+template <typename T>
+inline typename Real<T>::V Exp2(typename Real<T>::V x) {
+  using R = Real<T>;
+  using V = typename R::V;
+  constexpr int kTerms = sizeof R::kPower / sizeof(T);
+#ifdef SIMS_AVX512
+  V count;
+  if constexpr (sizeof(T) == 4) count = (V)_mm512_roundscale_ps((__m512)x, 8);
+  else count = (V)_mm512_roundscale_pd((__m512d)x, 8);
+#else
+  const V lowest = V{} + R::kLowest;
+  x = x > lowest ? x : lowest;
+  // Adding the magic number leaves the nearest integer in the lowest bits.
+  const V shifted = x + R::kMagic, count = shifted - R::kMagic;
+#endif
+  const V r = x - count;
+  V poly = V{} + R::kPower[kTerms - 1];
+  for (int i = kTerms - 2; i >= 0; --i) poly = poly * r + R::kPower[i];
+#ifdef SIMS_AVX512
+  if constexpr (sizeof(T) == 4) return (V)_mm512_scalef_ps((__m512)poly, (__m512)count);
+  else return (V)_mm512_scalef_pd((__m512d)poly, (__m512d)count);
+#else
+  typename R::I bits;
+  std::memcpy(&bits, &shifted, sizeof bits);
+  bits = (bits << R::kMantissa) + (R::kOffset << R::kMantissa);
+  V power;
+  std::memcpy(&power, &bits, sizeof power);
+  return poly * power;
+#endif
+}
+
 // log(1 + x) for −1 < x ≤ 0: of the rounded 1 + x by the odd series in (m − 1)/(m + 1), which ends
 // within 1e-8 (5 terms) and 1e-17 (11), and what rounding took off.
 template <typename T>
@@ -162,7 +210,7 @@ inline typename Real<T>::V Log1p(typename Real<T>::V x) {
 enum Kind { kGaussian = 0, kSoftmax = 1, kDot = 2, kDistance = 3 };
 
 // Exponents of one head at one query over `vectors` vectors of keys; returns the largest by lane.
-// Of kDistance they are −‖q − k‖², with the query for an anchor, and of kDot ⟨q, k⟩ without one.
+// Those of kernels are in base 2. Of kDistance they are −‖q − k‖², with the query for an anchor, and of kDot ⟨q, k⟩ without one.
 template <typename T, int kind>
 inline typename Real<T>::V Exponents(const T* q, const T* a, int64_t head_stride, const T* keys, int64_t key_stride,
                       int64_t p, int64_t vectors, typename Real<T>::V* out) {
@@ -179,14 +227,14 @@ inline typename Real<T>::V Exponents(const T* q, const T* a, int64_t head_stride
       row[j] = keys + at * key_stride;
       const T x = q[at * head_stride], y = a[at * head_stride];
       near[j] = zero + y;
-      slope[j] = zero + (kind == kGaussian ? x - y : x);
+      slope[j] = zero + (kind == kGaussian ? T(kLog2E) * (x - y) : kind == kSoftmax ? T(kLog2E) * x : x);
     }
     auto term = [&](int64_t i, int j) {
       const V key = reinterpret_cast<const Load*>(row[j])[i];
       if (kind == kDot) return key * slope[j];
       const V d = key - near[j];
       if (kind == kDistance) return -(d * d);
-      return kind == kGaussian ? d * (slope[j] - T(0.5) * d) : d * slope[j];
+      return kind == kGaussian ? d * (slope[j] - T(0.5 * kLog2E) * d) : d * slope[j];
     };
     if (p == 4) {
       for (int64_t i = 0; i < vectors; ++i) {
@@ -206,13 +254,14 @@ inline typename Real<T>::V Exponents(const T* q, const T* a, int64_t head_stride
   return largest;
 }
 
-// Adds the products of a tile of rows with another to the accumulators of the tile.
-template <typename T, int tile>
+// Adds the products of a tile of rows with another to the accumulators of the tile; of one with
+// itself, those on and above the diagonal.
+template <typename T, int tile, bool itself = false>
 inline void Products(const typename Real<T>::V* left, const typename Real<T>::V* right,
                      int64_t stride, int64_t vectors, typename Real<T>::V* sums) {
   using V = typename Real<T>::V;
   // As many accumulators at a time as there are registers for: 32 with AVX-512, 16 without.
-  constexpr int part = kBytes == 64 ? tile : (tile + 1) / 2;
+  constexpr int part = kBytes == 64 || itself ? tile : (tile + 1) / 2;
   for (int from = 0; from < tile; from += part) {
     V acc[tile][part];
     for (int h = 0; h < tile; ++h)
@@ -222,7 +271,7 @@ inline void Products(const typename Real<T>::V* left, const typename Real<T>::V*
       for (int h = 0; h < tile; ++h) l[h] = left[h * stride + i];
       for (int g = 0; g < part; ++g) r[g] = right[(from + g) * stride + i];
       for (int h = 0; h < tile; ++h)
-        for (int g = 0; g < part; ++g) acc[h][g] += l[h] * r[g];
+        for (int g = itself ? h : 0; g < part; ++g) acc[h][g] += l[h] * r[g];
     }
     for (int h = 0; h < tile; ++h)
       for (int g = 0; g < part; ++g) sums[h * tile + from + g] = acc[h][g];
