@@ -22,6 +22,9 @@ namespace {
 
 constexpr int kSlack = 20;  // exponents may exceed the shift by so much: no sum overflows
 
+// Keys of a sub-block: 2 KiB of weights a head.
+template <typename T> constexpr int64_t kPart = 2048 / sizeof(T);
+
 enum Way { kProducts, kDifferences, kAnchored };
 
 // Of a way without a shift: |q||k| up to which products serve, and what the weights of the first
@@ -34,7 +37,7 @@ template <typename T> constexpr double kLeast = sizeof(T) == 4 ? 1e-6 : 1e-60;
 template <typename T> struct Block {
   using V = typename Real<T>::V;
   const T* columns;
-  int64_t stride, vectors;
+  int64_t stride, vectors, full;  // vectors of which all lanes are keys
   V *weights, *sums;
   T centre;
   V* centred;
@@ -45,12 +48,14 @@ inline void Weigh(const Block<T>& block, Exponent exponent) {
   using V = typename Real<T>::V;
   using Load = typename Real<T>::Load;
   V acc[width] = {};
-  for (int64_t i = 0; i < block.vectors; ++i) {
+  auto absorb = [&](int64_t i, auto products) {
     const V weight = Exp2<T>(exponent(i));
     block.weights[i] = weight;
     for (int c = 0; c < width; ++c)
-      acc[c] += weight * reinterpret_cast<const Load*>(block.columns + c * block.stride)[i];
-  }
+      acc[c] += c < products ? weight * reinterpret_cast<const Load*>(block.columns + c * block.stride)[i] : weight;
+  };
+  for (int64_t i = 0; i < block.full; ++i) absorb(i, std::integral_constant<int, width - 1>());
+  if (block.full < block.vectors) absorb(block.full, std::integral_constant<int, width>());
   for (int c = 0; c < width; ++c) block.sums[c] += acc[c];
   if (block.centred)
     for (int64_t i = 0; i < block.vectors; ++i)
@@ -128,7 +133,7 @@ void Run(int64_t kind, const T* queries, const T* anchors, const T* keys, const 
          double* gram, double* linear, const T* centres, double* centred) {
   using V = typename Real<T>::V;
   constexpr int kLanes = kBytes / sizeof(T);
-  constexpr int64_t kVectors = kSubBlock / kLanes;
+  constexpr int64_t kVectors = kPart<T> / kLanes;
   const int64_t tiles = heads / tile, stride = heads * padded;
   const int64_t size = tiles * (tiles + 1) / 2 * tile * tile;
   std::vector<V> others(centres ? heads * kVectors : 0), weights(heads * kVectors), pairs((centres ? 2 : 1) * size),
@@ -152,13 +157,13 @@ void Run(int64_t kind, const T* queries, const T* anchors, const T* keys, const 
       }
       ways[h] = std::sqrt(square) * longest[h] <= kLongest<T> ? kProducts : inside ? kDifferences : kAnchored;
     }
-    for (int64_t from = 0; from < n; from += kSubBlock) {
-      const int64_t left = n - from < kSubBlock ? n - from : kSubBlock;
+    for (int64_t from = 0; from < n; from += kPart<T>) {
+      const int64_t left = n - from < kPart<T> ? n - from : kPart<T>;
       const int64_t vectors = (left + kLanes - 1) / kLanes;
       for (int64_t h = 0; h < heads; ++h) {
         const T* block_keys = keys + h * padded + from;
         V* u = &weights[h * kVectors];
-        const Block<T> block{columns + from, padded, vectors, u, &sums[h * width], centres ? centres[x * heads + h] : T(0),
+        const Block<T> block{columns + from, padded, vectors, left / kLanes, u, &sums[h * width], centres ? centres[x * heads + h] : T(0),
                              centres ? &others[h * kVectors] : nullptr};
         if (ways[h] != kAnchored) {
           const auto weigh = ways[h] == kProducts ? WeighUnshifted<T, width, kProducts> : WeighUnshifted<T, width, kDifferences>;
