@@ -17,19 +17,28 @@ constexpr int kWords = kBytes / 4;  // of a vector
 typedef uint32_t V __attribute__((vector_size(kBytes)));
 constexpr int kRotations[2][4] = {{13, 15, 26, 6}, {17, 29, 16, 24}};
 
-inline void Hash(uint32_t one, uint32_t two, V& x, V& y) {
+// Of several vectors at a time: in one, every step waits for the one before.
+constexpr int kTogether = 4;
+
+inline void Hash(uint32_t one, uint32_t two, V* x, V* y) {
   const uint32_t words[3] = {one, two, one ^ two ^ 0x1BD11BDAu};
-  x += words[0];
-  y += words[1];
+  for (int i = 0; i < kTogether; ++i) {
+    x[i] += words[0];
+    y[i] += words[1];
+  }
   for (int turn = 0; turn < 5; ++turn) {
     for (int round = 0; round < 4; ++round) {
       const int distance = kRotations[turn % 2][round];
-      x += y;
-      y = (y << distance) | (y >> (32 - distance));
-      y ^= x;
+      for (int i = 0; i < kTogether; ++i) {
+        x[i] += y[i];
+        y[i] = (y[i] << distance) | (y[i] >> (32 - distance));
+        y[i] ^= x[i];
+      }
     }
-    x += words[(turn + 1) % 3];
-    y += words[(turn + 2) % 3] + uint32_t(turn + 1);
+    for (int i = 0; i < kTogether; ++i) {
+      x[i] += words[(turn + 1) % 3];
+      y[i] += words[(turn + 2) % 3] + uint32_t(turn + 1);
+    }
   }
 }
 
@@ -50,17 +59,17 @@ ffi::Error Bits(ffi::Buffer<ffi::U32> keys, ffi::ResultBuffer<type> out) {
   V lane;
   for (int i = 0; i < kWords; ++i) lane[i] = i;
   for (int64_t k = 0; k < many; ++k, key += 2, to += count) {
-    for (int64_t start = 0; start < count; start += kWords) {
+    for (int64_t start = 0; start < count; start += kTogether * kWords) {
       // A multiple of the lanes: the counter's high word is that of all lanes.
-      V x = V{} + uint32_t(uint64_t(start) >> 32), y = lane + uint32_t(start);
-      Hash(key[0], key[1], x, y);
-      if (count - start >= kWords) {
-        Store(x, y, to + start);
-      } else {
-        T bits[kWords];
-        Store(x, y, bits);
-        std::memcpy(to + start, bits, (count - start) * sizeof(T));
+      V x[kTogether], y[kTogether];
+      for (int i = 0; i < kTogether; ++i) {
+        x[i] = V{} + uint32_t(uint64_t(start) >> 32);
+        y[i] = lane + uint32_t(start + i * kWords);
       }
+      Hash(key[0], key[1], x, y);
+      T bits[kTogether * kWords], *place = count - start >= kTogether * kWords ? to + start : bits;
+      for (int i = 0; i < kTogether; ++i) Store(x[i], y[i], place + i * kWords);
+      if (place == bits) std::memcpy(to + start, bits, (count - start) * sizeof(T));
     }
   }
   return ffi::Error::Success();
