@@ -1,59 +1,77 @@
-"""How near the engine comes to the limit that products and exponentials set.
+"""How near the engine comes to a plain loop over keys that does nothing but the same sums.
 
-The floor of a kernel evaluation: (flops of its exponent and of its part of the pair sums) ÷ the
-rate of a large matrix product + 1 ÷ the rate of exponentials, both measured in the same run on the
-same core. The exponent of width p costs 2p flops, the H(H + 1)/2 pair sums of a key H + 1 flops an
-evaluation. The exponential is XLA's; the C++ sums have their own, so that their share can exceed
-100 %.
+The limit is ``limit.cc``: 8 heads of width 4, scores ⟨q, k⟩ − |k|²/2, exponentials, sums against
+three columns and all pair sums, for AVX-512, without shifts, checks or any other size. The
+engine's sums by themselves, and the whole engine with its draws, run beside it on the same core.
 """
 
 import os
+import subprocess
+import tempfile
+from collections.abc import Callable
+from ctypes import cdll, c_int64, c_void_p
 from functools import partial
+from pathlib import Path
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import lax
 
+from benchmarks.contestants import engine
 from benchmarks.machine import cpu_seconds, description, show
 from benchmarks.problem import Work
 from sims.problem import Kernel
-from sims.simulation import estimate
-from sims.simulation.native import native_sums, usable
+from sims.simulation.native import FLAGS, native_sums, usable
 from sims.simulation.sums import streamed_sums
 
-REPEATED = 200
-SIZE = 16384  # of the array of exponentials: in the second-level cache
+SOURCE = Path(__file__).with_name("limit.cc")
+COLUMNS = 3
 
 
-def ceilings(precision: str) -> dict:
-    """Calls whose time gives the two rates."""
-    side = 1024
-    matrix = jnp.asarray(np.random.default_rng(0).normal(size=(side, side)), precision)
-    exponents = jnp.linspace(-8, 0, SIZE, dtype=precision)
+def arrays(work: Work, precision: str) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Queries (Q, p, H), keys (p, H, n) and columns (3, n), the last of them ones."""
+    rng = np.random.default_rng(1)
+    keys = rng.normal(size=(work.width, work.heads, work.n))
+    columns = [*rng.normal(size=(COLUMNS - 1, work.n)), np.ones(work.n)]
+    queries = 0.5 * rng.normal(size=(work.queries, work.width, work.heads))
+    return queries.astype(precision), keys.astype(precision), np.asarray(columns, precision)
 
-    @jax.jit
-    def product(seed):
-        return lax.fori_loop(0, 4, lambda _, a: (a @ matrix) / side, matrix + seed)
 
-    @jax.jit
-    def exponentials(seed):
-        return lax.fori_loop(0, REPEATED, lambda _, x: jnp.exp(-x), exponents + seed)
+def plain_loop(work: Work, precision: str, library: Path) -> Callable[[int], np.ndarray]:
+    """A call of the loop for the sums of a batch's replicates; returns the last pair sums."""
+    call = getattr(cdll.LoadLibrary(str(library)), f"loop_{precision}")
+    call.argtypes = [*[c_void_p] * 4, c_int64, c_int64, c_void_p, c_void_p]
+    queries, keys, columns = arrays(work, precision)
+    starts = -0.5 / np.log(2) * (keys.astype(float) ** 2).sum(0)
+    inputs = [aligned(x) for x in (queries / np.log(2), keys, starts, columns)]
+    inputs = [aligned(x.astype(precision)) for x in inputs]
+    gram = np.empty((work.queries, work.heads * (work.heads + 1) // 2), precision)
+    linear = np.empty((work.queries, work.heads, COLUMNS), precision)
 
-    return {
-        "product": lambda seed: product(jnp.asarray(seed, precision)),
-        "exp": lambda seed: exponentials(jnp.asarray(1e-3 * seed, precision)),
-    }
+    def run(seed: int) -> np.ndarray:
+        del seed
+        given = [x.ctypes.data for x in inputs]
+        for _ in range(work.replicates):
+            call(*given, work.queries, work.n, gram.ctypes.data, linear.ctypes.data)
+        return gram
+
+    return run
+
+
+def aligned(values: np.ndarray) -> np.ndarray:
+    """The same numbers at an address that is a multiple of 64."""
+    space = np.empty(values.nbytes + 64, np.uint8)
+    start = -space.ctypes.data % 64
+    copy = space[start : start + values.nbytes].view(values.dtype).reshape(values.shape)
+    copy[:] = values
+    return copy
 
 
 def sums_alone(work: Work, precision: str, kernel_sums) -> dict:
     """A call that computes the kernel sums of a batch's replicates, without drawing them."""
     heads = work.problem()[1]
-    rng = np.random.default_rng(1)
-    shape = (work.width, work.heads, work.n)
-    keys = jnp.asarray(rng.normal(size=shape), precision)
-    columns = jnp.asarray([*rng.normal(size=(2, work.n)), np.ones(work.n)], precision)
-    q = jnp.asarray(0.5 * rng.normal(size=(work.queries, *shape[:2])), precision)
+    q, keys, columns = map(jnp.asarray, arrays(work, precision))
 
     @partial(jax.jit, static_argnames="kernel")
     def run(shift, q, keys, columns, kernel: Kernel):
@@ -73,58 +91,37 @@ def sums_alone(work: Work, precision: str, kernel_sums) -> dict:
 
 
 def main(repeats: int = 5) -> list[list[str]]:
-    """Print the table; its rows are returned."""
+    """Print the table; its rows are returned, none where the loop cannot be compiled or run."""
+    kernel = Work().problem()[1].kernel
+    if not usable(kernel, "cpu", np.inf):
+        print("No limit: it needs a C++ compiler.")
+        return []
     rows, before = [], os.environ.get("SIMS_NATIVE", "1")
-    for precision in ("float32", "float64"):
-        for queries in (64, 512):
-            work = Work(n=4096, queries=queries, replicates=8192 // queries)
-            ways = {"XLA": streamed_sums}
-            if usable(work.problem()[1].kernel, "cpu", np.inf):
-                ways["C++"] = native_sums
-            for way, sums in ways.items():
-                task, heads, x = work.problem()
-
-                def engine(seed, work=work, way=way, task=task, heads=heads, x=x, p=precision):
+    with tempfile.TemporaryDirectory() as folder:
+        library = Path(folder) / "limit.so"
+        command = [os.environ.get("CXX", "c++"), *FLAGS, str(SOURCE), "-o", str(library)]
+        if subprocess.run(command, capture_output=True).returncode:
+            print("No limit: it needs a processor with AVX-512.")
+            return []
+        for precision in ("float32", "float64"):
+            for queries in (64, 512):
+                work = Work(n=4096, queries=queries, replicates=8192 // queries)
+                batches = {"engine": 2, "sums": 1, "loop": 1}
+                for way, sums in {"XLA": streamed_sums, "C++": native_sums}.items():
                     os.environ["SIMS_NATIVE"] = "1" if way == "C++" else "0"
-                    return estimate(
-                        task,
-                        heads,
-                        work.n,
-                        x,
-                        seed,
-                        batches=2,
-                        precision=p,
-                        replicates_per_batch=work.replicates,
-                        devices=jax.devices()[:1],
-                    )
-
-                calls = {"engine": engine} | ceilings(precision)
-                calls |= sums_alone(work, precision, sums)
-                took = cpu_seconds(calls, repeats)
-                os.environ["SIMS_NATIVE"] = before
-                gemm, exp = 4 * 2 * 1024**3 / took["product"], REPEATED * SIZE / took["exp"]
-                floor = (2 * work.width + work.heads + 1) / gemm + 1 / exp
-                rates = {
-                    "engine": work.evaluations(2 * work.replicates) / took["engine"],
-                    "sums": work.evaluations(work.replicates) / took["sums"],
-                }
-                shares = [f"{floor * rates[name]:.0%}" for name in ("sums", "engine")]
-                numbers = [
-                    f"{gemm:.3g}",
-                    f"{exp:.3g}",
-                    f"{1 / floor:.3g}",
-                    f"{rates['engine']:.3g}",
-                ]
-                rows.append([f"{way} {precision}", str(queries), *numbers, *shares])
-    heads_ = (
-        "",
-        "queries",
-        "matmul flop/s",
-        "exp/s",
-        "limit",
-        "engine",
-        "sums/limit",
-        "engine/limit",
-    )
-    show("Kernel evaluations a CPU second: H = 8, d_k = 4, n = 4096", heads_, rows, description())
+                    calls = {
+                        "engine": engine(work, precision, batches["engine"]),
+                        "loop": plain_loop(work, precision, library),
+                    } | sums_alone(work, precision, sums)
+                    took = cpu_seconds(calls, repeats)
+                    rate = {
+                        name: work.evaluations(batches[name] * work.replicates) / seconds
+                        for name, seconds in took.items()
+                    }
+                    numbers = [f"{rate[name]:.3g}" for name in ("loop", "sums", "engine")]
+                    shares = [f"{rate[name] / rate['loop']:.0%}" for name in ("sums", "engine")]
+                    rows.append([f"{way} {precision}", str(queries), *numbers, *shares])
+    os.environ["SIMS_NATIVE"] = before
+    titles = ("", "queries", "loop", "sums", "engine", "sums/loop", "engine/loop")
+    show("Kernel evaluations a CPU second: H = 8, d_k = 4, n = 4096", titles, rows, description())
     return rows
