@@ -68,6 +68,22 @@ def test_against_plain_numpy(sums, kernel, precision, size):
         check(sums, kernel, precision, size, far)
 
 
+@pytest.mark.parametrize(("radius", "precision"), [(12.0, "float32"), (40.0, "float64")])
+def test_native_keys_all_far_from_a_query_within_their_box(radius, precision):
+    """On a circle about the queries: without a shift no product of two weights is a number."""
+    if not usable(KERNELS["gaussian"], "cpu", np.inf):
+        pytest.skip("no C++ compiler")
+    rng = np.random.default_rng(0)
+    angle = rng.uniform(0, 2 * np.pi, (2, 300))
+    keys = radius * np.stack([np.cos(angle), np.sin(angle)]).astype(precision)
+    columns = np.stack([rng.normal(size=300), np.ones(300)]).astype(precision)
+    given = (0.1 * rng.normal(size=(3, 2, 2))).astype(precision), keys, columns
+    linear, gram, _, largest = exact("gaussian", *(x.astype(float) for x in given))
+    assert np.exp(2 * largest.astype(precision)).max() < np.finfo(precision).tiny
+    found = native_sums(KERNELS["gaussian"], *map(jnp.asarray, given), 1.0, 1)
+    assert relative(found, linear, gram) <= TOLERANCE[precision]
+
+
 @pytest.mark.parametrize("precision", TOLERANCE)
 def test_native_rescales_when_the_peak_moves(precision):
     """Keys that come nearer block by block: the shift must follow, and old sums with it."""
