@@ -9,7 +9,7 @@ import os
 import subprocess
 import tempfile
 from collections.abc import Callable
-from ctypes import cdll, c_int64, c_void_p
+from ctypes import c_int64, c_void_p, cdll
 from functools import partial
 from pathlib import Path
 

@@ -15,6 +15,7 @@ from sims.montecarlo import Draw, Replicates, Rounds
 from sims.montecarlo.draws import PILOT
 from sims.montecarlo.sampler import Arrays
 from sims.problem import Heads, Kernel, Task
+from sims.simulation.all_keys import over_slots, weighed
 from sims.simulation.draws import centred
 from sims.simulation.moments import batch_estimates
 from sims.simulation.native import usable
@@ -22,7 +23,6 @@ from sims.simulation.native.cuda import cuda_usable
 from sims.simulation.plan import MEMORY, Shape, make_plan
 from sims.simulation.replicate import Replicate, Settings, Shared, pilot, replicate
 from sims.simulation.result import batch_arrays, build, reached, unseen
-from sims.simulation.whole import over_slots, weighed
 
 
 @dataclass(frozen=True, eq=False)

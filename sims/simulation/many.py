@@ -61,8 +61,8 @@ class ProblemsSampler:
         """Set up a run of problems that agree in what selects a compilation."""
         words = np.stack([_folded(draws.words, stream) for stream in self.streams])
         parts = [
-            member.prepared(replace(draws, words=own), devices, batches)
-            for member, own in zip(self.members, words, strict=True)
+            member.prepared(replace(draws, words=of_member), devices, batches)
+            for member, of_member in zip(self.members, words, strict=True)
         ]
         one, at_once, _, attrs = parts[0]
         first, mesh = self.members[0], Mesh(np.array(devices), ("batch",))
@@ -74,9 +74,11 @@ class ProblemsSampler:
             numbers = np.arange(number, number + mesh.size, dtype=np.uint32)[:, None]
             of_batch = threefry.fold_in(words, numbers)[:, :, None]
             keys = wrapped(threefry.fold_in(of_batch, np.arange(draws.replicates)))
-            found = [run_batches(program, known, None, keys, mesh=mesh) for known in groups]
-            count, kept = len(first.queries), first.keep_queries
-            return lambda: joined([jax.tree.map(np.asarray, f) for f in found], count, kept, 2)
+            values = [run_batches(program, known, None, keys, mesh=mesh) for known in groups]
+            count, keep_queries = len(first.queries), first.keep_queries
+            return lambda: joined(
+                [jax.tree.map(np.asarray, f) for f in values], count, keep_queries, 2
+            )
 
         return Rounds(begin, mesh.size, attrs)
 

@@ -63,8 +63,10 @@ def batch_estimates(raw_labels: bool) -> Fold:
             names = ("raw_bias", "raw_bias_product", "raw_total_covariance")
             out |= dict(zip(names, raw.estimates(replicates), strict=True))
         if linear is not None:
-            own, known = linear
-            signal = out["signal_covariance"] - own.estimates(replicates)[2] + known / replicates
+            control, known = linear
+            signal = (
+                out["signal_covariance"] - control.estimates(replicates)[2] + known / replicates
+            )
             out["bias_product"] += (out["signal_covariance"] - signal) / replicates
             out["signal_covariance"] = signal
         return out

@@ -39,7 +39,7 @@ class Shape(NamedTuple):
     terms: int
     n: int
     itemsize: int
-    whole: bool = False
+    all_keys: bool = False
     """Whether a weight rule needs all keys at once."""
 
     @classmethod
@@ -47,7 +47,7 @@ class Shape(NamedTuple):
         """The sizes of a problem."""
         itemsize = np.dtype(precision).itemsize
         sizes = (heads.count, heads.dimension, heads.width, task.target.terms, n, itemsize)
-        return cls(queries, *sizes, whole=not isinstance(heads.rule, Kernel))
+        return cls(queries, *sizes, all_keys=not isinstance(heads.rule, Kernel))
 
 
 class Plan(NamedTuple):
@@ -74,12 +74,12 @@ def working_set(
     """
     h, item = shape.heads, shape.itemsize
     once, each = _of_a_query(shape)
-    rows = shape.n if shape.whole else min(shape.n, max(key_block, DRAW_BLOCK))
+    rows = shape.n if shape.all_keys else min(shape.n, max(key_block, DRAW_BLOCK))
     # XLA keeps up to seven arrays of X's size alive while it draws X in a loop over blocks.
     draws = rows * (8 * shape.dimension + 8) * item
     keys = key_block * (shape.width * h + 2 * shape.terms + shape.dimension + 4) * item
     weights = 2 * query_block * h * key_block * item
-    if shape.whole:
+    if shape.all_keys:
         weights = shape.n * (query_block * h * (RULE_ARRAYS * item + 16) + 32)
     elif sums == "CUDA":
         parts = at_once * group * -(-key_block // DRAW_BLOCK) + PARTS
@@ -116,17 +116,17 @@ def make_plan(
     check_count("memory_budget", budget)
     cpu = platform == "cpu"
     keys, group = min(shape.n, 1024 if cpu and sums == "XLA" else DRAW_BLOCK), shape.queries
-    if shape.whole:
+    if shape.all_keys:
         keys = shape.n
     if cpu:
         # A CPU's loop over replicates costs microseconds a turn: as long as 1000 keys take.
         at_once = divisor(replicates, max(1, 1024 // shape.n))
         # What a rule does between scores and weights takes as much again.
-        weights = shape.heads * keys * shape.itemsize * (2 if shape.whole else 1)
+        weights = shape.heads * keys * shape.itemsize * (2 if shape.all_keys else 1)
         queries = max(1, CACHE // weights)
         parts = -(-group * sum(_of_a_query(shape)) // GROUP)
         group = -(-group // parts)
-    elif shape.whole:
+    elif shape.all_keys:
         at_once, queries = divisor(replicates, 32), 1
     elif sums == "CUDA":
         at_once, queries, keys = divisor(replicates, 32), group, min(shape.n, KEYS)
@@ -141,13 +141,13 @@ def make_plan(
         need = working_set(shape, padded, keys, queries, at_once, sums) * (devices if cpu else 1)
         if need <= budget:
             return Plan(padded, keys, queries, at_once, need // (devices if cpu else 1))
-        if keys > DRAW_BLOCK and not shape.whole:
+        if keys > DRAW_BLOCK and not shape.all_keys:
             keys = keys // 2
         elif at_once > 1:
             at_once = divisor(replicates, at_once // 2)
         elif queries > 1:
             queries = queries // 2
-        elif keys > 128 and not shape.whole:
+        elif keys > 128 and not shape.all_keys:
             keys = max(128, keys // 2)
         elif group > 1:
             group = -(-group // 2)

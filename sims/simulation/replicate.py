@@ -166,13 +166,13 @@ def _stream(settings: Settings, key: Array, shared: Shared) -> Sums:
             x, noise = jax.vmap(drawn)(block * together + jnp.arange(together))
             x, noise, size = x.reshape(-1, x.shape[-1]), noise.reshape(-1), together * size
         step = min(settings.key_block, size)
-        whole = size // step * step
-        if whole == step:
+        complete = size // step * step
+        if complete == step:
             sums, _ = absorb(sums, (x[:step], noise[:step]))
         else:
-            steps = (x[:whole].reshape(-1, step, x.shape[1]), noise[:whole].reshape(-1, step))
+            steps = (x[:complete].reshape(-1, step, x.shape[1]), noise[:complete].reshape(-1, step))
             sums, _ = lax.scan(absorb, sums, steps)
-        return sums if whole == size else absorb(sums, (x[whole:], noise[whole:]))[0]
+        return sums if complete == size else absorb(sums, (x[complete:], noise[complete:]))[0]
 
     full, rest = divmod(settings.n, DRAW_BLOCK)
     if full:

@@ -48,22 +48,24 @@ def build(
     """
     lead = terms.lead(arrays["bias"].ndim)
     # Variables, and one dataset at the end: one for every step takes longer than a small problem.
-    found = terms.assembled(*(arrays[name] for name in ("bias", *terms.PAIRS)), weights=weights)
-    found["empty_rate"] = xr.Variable(lead, arrays["empty_rate"])
+    variables = terms.assembled(*(arrays[name] for name in ("bias", *terms.PAIRS)), weights=weights)
+    variables["empty_rate"] = xr.Variable(lead, arrays["empty_rate"])
     if "raw_bias" in arrays:
-        found["raw_bias"] = xr.Variable(lead, arrays["raw_bias"])
+        variables["raw_bias"] = xr.Variable(lead, arrays["raw_bias"])
         for name in _RAW_PAIRS:
-            found[name] = xr.Variable((*lead, terms.HEAD2), arrays[name])
-            found[f"integrated_{name}"] = found[name].mean(terms.QUERY, skipna=False)
-        total = found["integrated_raw_total_covariance"]
-        parts = (found["integrated_raw_bias_product"], total, xr.zeros_like(total))
+            variables[name] = xr.Variable((*lead, terms.HEAD2), arrays[name])
+            variables[f"integrated_{name}"] = variables[name].mean(terms.QUERY, skipna=False)
+        total = variables["integrated_raw_total_covariance"]
+        parts = (variables["integrated_raw_bias_product"], total, xr.zeros_like(total))
         integrated = {f"integrated_{k}": v for k, v in zip(terms.PAIRS, parts, strict=True)}
         raw = terms.scalars(integrated, weights)
-        found |= {f"raw_{name}": raw[name] for name in RAW_SCALARS}
+        variables |= {f"raw_{name}": raw[name] for name in RAW_SCALARS}
     if not keep_queries:
-        found["mean_empty_rate"] = found["empty_rate"].mean(terms.QUERY, skipna=False)
-        found = {name: values for name, values in found.items() if terms.QUERY not in values.dims}
-    return xr.Dataset(found)
+        variables["mean_empty_rate"] = variables["empty_rate"].mean(terms.QUERY, skipna=False)
+        variables = {
+            name: values for name, values in variables.items() if terms.QUERY not in values.dims
+        }
+    return xr.Dataset(variables)
 
 
 def batch_arrays(data: xr.Dataset) -> dict[str, np.ndarray]:
@@ -132,11 +134,11 @@ def examined(
         asked: precision asked for.
     """
     faults, cautions = list(attrs.get("faults", [])), []
-    kept = "empty_rate" in values
-    rates = values["empty_rate" if kept else "mean_empty_rate"]
+    by_query = "empty_rate" in values
+    rates = values["empty_rate" if by_query else "mean_empty_rate"]
     never, rates = unseen(rates), rates.mean(0)
     rate = float(rates.mean())
-    found: dict[str, Any] = {"rounding": shares.largest, "empty_rate": rate}
+    attributes: dict[str, Any] = {"rounding": shares.largest, "empty_rate": rate}
     if never:
         faults.append(
             f"no key was ever in reach at {never} of {rates.size} (query, head): an MCSE of 0 "
@@ -167,14 +169,14 @@ def examined(
         cautions.append(said)
         if not vanishes(heads.rule):
             faults.append(f"{said}; but this kernel never vanishes: its exponents overflow")
-    noise = values["noise_covariance" if kept else "integrated_noise_covariance"]
-    own = np.diagonal(noise.mean(0), axis1=-2, axis2=-1)
-    seen = (own > 0) & (rates < 1)
+    noise = values["noise_covariance" if by_query else "integrated_noise_covariance"]
+    noise_variance = np.diagonal(noise.mean(0), axis1=-2, axis2=-1)
+    seen = (noise_variance > 0) & (rates < 1)
     if task.noise_sd and seen.any():
         # Given that a key was in reach: the others count as 0.
-        keys = float(task.noise_sd) ** 2 * (1 - rates[seen]) / own[seen]
-        found["least_n_eff"] = float(keys.min())
+        keys = float(task.noise_sd) ** 2 * (1 - rates[seen]) / noise_variance[seen]
+        attributes["least_n_eff"] = float(keys.min())
         if keys.min() < FEW_KEYS:
             cautions.append(f"a head attends to {keys.min():.2g} keys at some query")
     lists = {"faults": faults, "cautions": cautions}
-    return found | {name: phrases for name, phrases in lists.items() if phrases}
+    return attributes | {name: phrases for name, phrases in lists.items() if phrases}

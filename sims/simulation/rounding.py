@@ -19,10 +19,10 @@ from jaxtyping import Array, Float
 
 from sims.errors import InputError
 from sims.problem import Heads, Kernel, Task
+from sims.simulation.all_keys import over_keys
 from sims.simulation.draws import centred, draw, target_values
 from sims.simulation.heads import projected_queries
 from sims.simulation.replicate import Settings, Shared, finished, sums_over
-from sims.simulation.whole import over_keys
 
 SMALL = 1e-4
 """Rounding, as a share of a term, up to which float32 is kept: a tenth of an MCSE of 0.1 %, which
@@ -105,16 +105,16 @@ def rounding(
     x = _keys(task, rng, DESIGNS * count).reshape(DESIGNS, count, -1)
     unit = float(jnp.finfo(precision).eps)
     near = tuple(v * (1 + unit * rng.uniform(-1, 1, v.shape)) for v in (x, queries))
-    found = weighed_twice(task, heads, constant, (x, queries), near, precision)
-    (deviation, noise), (other, other_noise) = jax.tree.map(np.asarray, found)
+    moments = weighed_twice(task, heads, constant, (x, queries), near, precision)
+    (deviation, noise), (other, other_noise) = jax.tree.map(np.asarray, moments)
     with np.errstate(all="ignore"):
         ratio = count / n
         error, size = (_mean_square(v, ratio) for v in (other - deviation, deviation))
         keys = (np.mean(error + 2 * np.sqrt(error * size)), size.mean())
         labels = (ratio * np.abs((other_noise - noise).mean(0)).mean(), ratio * noise.mean())
-        whole = np.add(keys, labels)
+        total = np.add(keys, labels)
         return Shares(
-            *(float(move / of) if move != 0 else 0.0 for move, of in (whole, keys, labels))
+            *(float(move / of) if move != 0 else 0.0 for move, of in (total, keys, labels))
         )
 
 
@@ -167,11 +167,11 @@ def weighed_twice(
         def one(x: Float[Array, "n d"]) -> tuple[Array, Array]:
             none = jnp.zeros(len(x), dtype)
             if isinstance(heads.rule, Kernel):
-                at = projected_queries(heads, queries, dtype)
-                found = finished(shared, sums_over(settings, shared, at, x, none))
+                projected = projected_queries(heads, queries, dtype)
+                moments = finished(shared, sums_over(settings, shared, projected, x, none))
             else:
-                found = over_keys(settings, shared, x, none)
-            return found.deviation, jnp.diagonal(found.noise, axis1=-2, axis2=-1)
+                moments = over_keys(settings, shared, x, none)
+            return moments.deviation, jnp.diagonal(moments.noise, axis1=-2, axis2=-1)
 
         return jax.vmap(one)(x.astype(dtype))
 

@@ -11,12 +11,12 @@ from jax.sharding import Mesh
 from sims.errors import InputError
 from sims.montecarlo import Draw
 from sims.montecarlo.compiled import Program, run_batches
+from sims.simulation.all_keys import weighed
 from sims.simulation.draws import DRAW_BLOCK
 from sims.simulation.ensemble import joined
 from sims.simulation.moments import batch_estimates
 from sims.simulation.plan import RULE_ARRAYS, Shape, make_plan, working_set
 from sims.simulation.replicate import Settings, Shared, replicate
-from sims.simulation.whole import weighed
 from sims.weights import RULES
 
 LARGE = Shape(queries=4096, heads=16, dimension=64, width=4, terms=64, n=10**6, itemsize=4)
@@ -52,7 +52,7 @@ def test_what_xla_weighs_together_on_a_gpu(count, rows):
     shape = Shape(queries=count, heads=8, dimension=32, width=4, terms=64, n=65536, itemsize=4)
     plan = make_plan(shape, 64, 1, budget=2**40, platform="gpu")
     assert (plan.query_block, plan.at_once) == rows
-    rule = make_plan(shape._replace(whole=True), 64, 1, budget=2**40, platform="gpu")
+    rule = make_plan(shape._replace(all_keys=True), 64, 1, budget=2**40, platform="gpu")
     assert (rule.query_block, rule.at_once) == (1, 32)
 
 
@@ -99,7 +99,7 @@ def test_weight_rules_obey_the_plan(make, kernel):
     task, heads, queries = make(kernel, heads=16, dimension=2, width=1, count=3)
     sizes = {"queries": 3, "heads": 16, "dimension": 2, "width": 1, "terms": 6, "itemsize": 8}
     for n, budget, at_once in ((300, 2**30, 3), (30_000, 2**26, 1)):
-        shape = Shape(n=n, whole=True, **sizes)
+        shape = Shape(n=n, all_keys=True, **sizes)
         plan = make_plan(shape, 4, 1, budget=budget)
         assert (plan.key_block, plan.query_block) == (n, at_once)  # few keys: 3 of either
         settings = Settings(n, plan.key_block, plan.query_block, "float64", True)

@@ -7,7 +7,7 @@ from jaxtyping import TypeCheckError
 from sims.errors import InputError
 from sims.problem import FRAMES, SEQUENCES, TARGETS, Heads, Task, TrigonometricSeries
 from sims.simulation import estimate, nw_weights
-from sims.simulation.whole import over_slots
+from sims.simulation.all_keys import over_slots
 from sims.weights import FACTORIES
 
 

@@ -71,8 +71,8 @@ def _attributes(rule: Kernel | WeightRule) -> dict[str, Any] | None:
         case _:
             return None
     names = {"kind": SCORE_KINDS[rule.scores], "rule": which, "uniform": empty == "uniform"}
-    found: dict[str, Any] = {name: np.int64(value) for name, value in names.items()}
-    return found | {"nu": np.float64(power), "offset": np.float64(offset)}
+    attributes: dict[str, Any] = {name: np.int64(value) for name, value in names.items()}
+    return attributes | {"nu": np.float64(power), "offset": np.float64(offset)}
 
 
 def usable(rule: Kernel | WeightRule, platform: str, evaluations: float = 0.0) -> bool:

@@ -104,7 +104,7 @@ def largest_error(kernel: Kernel, heads: int, width: int, columns: int, precisio
     Of keys that single precision serves, and of others so far out that scores are made in double.
     """
     rng, worst, (count, n) = np.random.default_rng(0), 0.0, (70, 1700)
-    sums = jax.jit(functools.partial(cuda_sums, kernel))
+    compute = jax.jit(functools.partial(cuda_sums, kernel))
     for scale in (width**-0.25, 20 * width**-0.5):
         q, keys, labels, centres = (
             (size * rng.normal(size=shape)).astype(precision)
@@ -116,13 +116,13 @@ def largest_error(kernel: Kernel, heads: int, width: int, columns: int, precisio
             )
         )
         labels[-1] = 1.0
-        found = sums(*map(jnp.asarray, (q, keys, labels)), centres=jnp.asarray(centres))
-        worst = max(worst, error_of(found, kernel, q, keys, labels, centres))
+        sums = compute(*map(jnp.asarray, (q, keys, labels)), centres=jnp.asarray(centres))
+        worst = max(worst, error_of(sums, kernel, q, keys, labels, centres))
     return worst
 
 
 def error_of(
-    found: Sums,
+    sums: Sums,
     kernel: Kernel,
     queries: Float[np.ndarray, "Q p H"],
     keys: Float[np.ndarray, "p H n"],
@@ -136,9 +136,9 @@ def error_of(
     u = np.exp(logs - top[..., None])
     z = u * (labels[0] - centre[..., None])
     true = (u @ np.swapaxes(u, 1, 2), u @ labels.T, z @ np.swapaxes(z, 1, 2))
-    shift = np.exp(np.asarray(found.peak) - top)[..., None]
+    shift = np.exp(np.asarray(sums.peak) - top)[..., None]
     both = shift * np.swapaxes(shift, 1, 2)
-    ours = (found.gram * both, found.linear * shift, found.centred * both)
+    ours = (sums.gram * both, sums.linear * shift, sums.centred * both)
     errors = [np.abs(x - y).max() / np.abs(y).max() for x, y in zip(ours, true, strict=True)]
     return float(np.nan_to_num(np.max(errors), nan=np.inf))
 

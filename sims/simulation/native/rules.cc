@@ -316,9 +316,9 @@ ffi::Error Weighed(ffi::Buffer<type> queries, ffi::Buffer<type> keys, ffi::Buffe
   for (int64_t x = 0; x < q[0]; ++x, query += p * heads) {
     for (int64_t h = 0; h < heads; ++h) {
       const double b = bandwidth.typed_data()[h], scale = (kind == kDot ? 1.0 : 0.5) / (b * b);
-      const T* own = keys.typed_data() + h * padded;
-      const T top = kind == kDot ? scores.template Fill<kDot>(query + h, own, heads, padded, p)
-                                 : scores.template Fill<kDistance>(query + h, own, heads, padded, p);
+      const T* head_keys = keys.typed_data() + h * padded;
+      const T top = kind == kDot ? scores.template Fill<kDot>(query + h, head_keys, heads, padded, p)
+                                 : scores.template Fill<kDistance>(query + h, head_keys, heads, padded, p);
       Weigh<T>(options, top, scale, scores, candidates[h]);
     }
     rows.Gather(candidates, columns.typed_data(), width, padded);

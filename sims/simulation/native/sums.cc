@@ -189,12 +189,12 @@ void Run(int64_t kind, const T* queries, const T* anchors, const T* keys, const 
             const T factor = std::exp2(top[h] - now);
             for (int c = 0; c < width; ++c) block.sums[c] *= factor;
             for (V* part = pairs.data(); part < pairs.data() + pairs.size(); part += size)
-              for (int64_t i = 0, at = 0; i < tiles; ++i)
-                for (int64_t j = i; j < tiles; ++j, at += tile * tile)
+              for (int64_t i = 0, place = 0; i < tiles; ++i)
+                for (int64_t j = i; j < tiles; ++j, place += tile * tile)
                   for (int a = 0; a < tile; ++a)
                     for (int b = 0; b < tile; ++b) {
-                      if (i * tile + a == h) part[at + a * tile + b] *= factor;
-                      if (j * tile + b == h) part[at + a * tile + b] *= factor;
+                      if (i * tile + a == h) part[place + a * tile + b] *= factor;
+                      if (j * tile + b == h) part[place + a * tile + b] *= factor;
                     }
             top[h] = now;
           }
@@ -223,15 +223,15 @@ void Run(int64_t kind, const T* queries, const T* anchors, const T* keys, const 
       peak[h] = shift;
       for (int64_t c = 0; c < width; ++c) linear[h * width + c] = SumOfLanes<T>(sums[h * width + c]);
     }
-    for (int64_t i = 0, at = 0; i < tiles; ++i)
-      for (int64_t j = i; j < tiles; ++j, at += tile * tile)
+    for (int64_t i = 0, place = 0; i < tiles; ++i)
+      for (int64_t j = i; j < tiles; ++j, place += tile * tile)
         for (int a = 0; a < tile; ++a)
           for (int b = i == j ? a : 0; b < tile; ++b) {
             const int64_t h = i * tile + a, g = j * tile + b;
-            gram[h * heads + g] = gram[g * heads + h] = SumOfLanes<T>(pairs[at + a * tile + b]);
+            gram[h * heads + g] = gram[g * heads + h] = SumOfLanes<T>(pairs[place + a * tile + b]);
             if (centres)
               centred[h * heads + g] = centred[g * heads + h] =
-                  SumOfLanes<T>(pairs[size + at + a * tile + b]);
+                  SumOfLanes<T>(pairs[size + place + a * tile + b]);
           }
   }
 }

@@ -68,17 +68,17 @@ def over_keys(
     """
     task, heads, queries, _, constant = shared
     keys = scaled_projection(heads, heads.of_keys, x, x.dtype)
-    at = projected_queries(heads, queries, x.dtype)
+    projected = projected_queries(heads, queries, x.dtype)
     columns = jnp.stack([target_values(task.target, x), *([unit] if settings.raw_labels else [])])
     if gates:
-        linear, gram = slot_sums(settings, heads, at, keys, columns, jnp.asarray(gates))
+        linear, gram = slot_sums(settings, heads, projected, keys, columns, jnp.asarray(gates))
     else:
         assert isinstance(heads.rule, WeightRule)  # for the type checker
         bandwidth, block = heads.bandwidth.astype(x.dtype), settings.query_block
         if settings.sums == "C++":
-            linear, gram = native_rule_sums(heads.rule, at, keys, columns, bandwidth)
+            linear, gram = native_rule_sums(heads.rule, projected, keys, columns, bandwidth)
         else:
-            linear, gram = rule_sums(heads.rule, at, keys, columns, bandwidth, block)
+            linear, gram = rule_sums(heads.rule, projected, keys, columns, bandwidth, block)
     deviation = linear[..., 0] - task.target(queries)[:, None]
     if constant is not None:  # weights may have any sum
         deviation = deviation + constant * (linear[..., -1] - 1)
