@@ -132,7 +132,7 @@ T AnyLevel(const typename Real<T>::V* y, int64_t vectors, double nu, T from, dou
     V slopes = zero, sums = zero;
     for (int64_t i = 0; i < vectors; ++i) {
       const V ratio = y[i] / T(u);
-      const V part = Exp<T>(T(nu - 1) * Log1p<T>(ratio > T(-1) ? ratio : zero));
+      const V part = Exp2<T>(T(kLog2E * (nu - 1)) * Log1p<T>(ratio > T(-1) ? ratio : zero));
       slopes += ratio > T(-1) ? part : zero;
       sums += ratio > T(-1) ? part * (ratio + T(1)) : zero;
     }
@@ -193,7 +193,7 @@ void Weigh(const Options& options, T top, double scale, Scores<T>& scores, Candi
   for (int64_t i = 0; i < vectors; ++i) {
     if (ratios) {
       const V ratio = parts[i] / u, inside = ratio > T(-1) ? ratio : zero;
-      parts[i] = ratio > T(-1) ? Exp<T>(T(nu) * Log1p<T>(inside)) : zero;
+      parts[i] = ratio > T(-1) ? Exp2<T>(T(kLog2E * nu) * Log1p<T>(inside)) : zero;
     } else {
       const V part = parts[i] + u;
       parts[i] = Power(part > zero ? part : zero, entmax ? int(nu) : 1);

@@ -33,7 +33,7 @@ template <> struct Real<float> {
   typedef int32_t I __attribute__((vector_size(kBytes)));
   typedef int32_t Int;
   static constexpr Int kOffset = 127;
-  static constexpr int kMantissa = 23, kDegree = 7;
+  static constexpr int kMantissa = 23;
   static constexpr float kPower[] = {1.0f,          0.693153125f, 0.240153635f,
                                      0.0558263223f, 0.0089893407f, 0.00187757684f};
   static constexpr float kLowest = -87.0f, kMagic = 12582912.0f;  // 1.5·2^23
@@ -46,7 +46,7 @@ template <> struct Real<double> {
   typedef int64_t I __attribute__((vector_size(kBytes)));
   typedef int64_t Int;
   static constexpr Int kOffset = 1023;
-  static constexpr int kMantissa = 52, kDegree = 12;
+  static constexpr int kMantissa = 52;
   static constexpr double kPower[] = {1.0, 0.69314718055989111, 0.24022650696136075,
                                       0.055504108628244793, 0.0096181294091759757,
                                       0.0013333543730938327, 0.00015403957491184246,
@@ -112,34 +112,6 @@ template <typename T> inline void Spread(Mask<T> all, Mask<T> mask, const T* fro
   }
 }
 #endif
-
-// 1/k!: of Taylor's polynomial, on |r| <= log(2)/2 within 5e-9 (degree 7) and 2e-16 (degree 12).
-constexpr double kTaylor[] = {1.0,         1.0,          1.0 / 2,       1.0 / 6,        1.0 / 24,
-                              1.0 / 120,   1.0 / 720,    1.0 / 5040,    1.0 / 40320,    1.0 / 362880,
-                              1.0 / 3628800, 1.0 / 39916800, 1.0 / 479001600};
-
-// exp(x) for x <= kSlack; below kLowest it stays at exp(kLowest), nothing beside the largest, 1.
-template <typename T>
-inline typename Real<T>::V Exp(typename Real<T>::V x) {
-  using R = Real<T>;
-  using V = typename R::V;
-  using I = typename R::I;
-  const V zero = {};
-  const V lowest = zero + R::kLowest;
-  x = x > lowest ? x : lowest;
-  // Adding the magic number leaves the nearest integer to x/log 2 in the lowest bits.
-  const V shifted = x * T(1.4426950408889634) + R::kMagic;
-  const V count = shifted - R::kMagic;
-  const V r = (x - count * R::kLog2High) - count * R::kLog2Low;
-  V poly = zero + T(kTaylor[R::kDegree]);
-  for (int i = R::kDegree - 1; i >= 0; --i) poly = poly * r + T(kTaylor[i]);
-  I bits;
-  std::memcpy(&bits, &shifted, sizeof bits);
-  bits = (bits << R::kMantissa) + (R::kOffset << R::kMantissa);
-  V power;
-  std::memcpy(&power, &bits, sizeof power);
-  return poly * power;
-}
 
 constexpr double kLog2E = 1.4426950408889634;
 
