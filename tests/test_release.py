@@ -43,10 +43,10 @@ def imported(path):
 def test_everything_that_the_package_imports_is_required():
     """Of what is imported when a module loads or a function runs, tests and benchmarks aside.
 
-    ``sims.testing`` is of use under pytest alone.
+    ``sims.testing`` is of use under pytest alone; transformers is asked where it is installed.
     """
     required = {re.match(r"[\w-]+", line)[0].lower() for line in PROJECT["dependencies"]}
     for path in (p for room in ("sims", "experiments") for p in (ROOT / room).rglob("*.py")):
-        own = {"sims", "pytest"} if path.name == "testing.py" else {"sims"}
-        for name in set(imported(path)) - sys.stdlib_module_names - own:
+        free = {"sims", {"testing.py": "pytest", "reader.py": "transformers"}.get(path.name)}
+        for name in set(imported(path)) - sys.stdlib_module_names - free:
             assert BROUGHT_BY.get(name, name.replace("_", "-")) in required, f"{path}: {name}"

@@ -128,6 +128,8 @@ def test_every_question_can_be_answered_both_ways(finished):
 def test_effects_of_planted_results(finished):
     """Each claim is true of a problem and false of another, by the experiment's own statistic."""
     experiment, folder = finished
+    if experiment.name == "trained_models":
+        pytest.skip("its data are planted in test_trained_models.py")
     results, expected = planted(experiment.name, runner.results_of(experiment, folder))
     effects = experiment.module("statistic").effects(results)
     for name, value in expected.items():
