@@ -52,12 +52,8 @@ def _paths(ax: Axes, path: np.ndarray, law: pd.DataFrame, alone: pd.Series) -> N
     }
     inks = zip(figures.PALETTE, figures.MARKERS, kinds.items(), strict=False)
     for ink, marker, (label, chosen) in inks:
-        if not chosen.any():
-            continue  # of few problems, as a smoke run has them
-        low, middle, high = np.quantile(path[chosen], [0.25, 0.5, 0.75], axis=0)
-        at = np.arange(len(middle))
-        ax.fill_between(at, low, high, color=ink, alpha=0.2, lw=0)
-        ax.plot(at, middle, marker=marker, ms=3, color=ink, label=label)
+        layers = np.arange(path.shape[1])
+        figures.quartiles(ax, layers, path[chosen], ink, marker=marker, ms=3, label=label)
     ax.set(
         xlim=(0, len(path[0]) - 1),
         ylim=(LOWEST, 0.2),

@@ -53,7 +53,7 @@ def _outputs(ax: Axes, results: Results) -> None:
 def _balance(ax: Axes, results: Results) -> None:
     law, score = results.predictions["law"], simulated(results, "score").mean(1)
     balance, least = (law[k].values[: len(score)] for k in ("balance", "least"))
-    order = np.array_split(np.argsort(balance), BINS)
+    order = np.array_split(np.argsort(balance), min(BINS, len(balance)))
     middle = [np.exp(np.log(balance[own]).mean()) for own in order]
     for place, name in ((K, "K-SVD"), (EIGEN, "Eigen"), (KQ, "KQ-SVD")):
         over = score[:, place] / least

@@ -37,9 +37,7 @@ def _widths(ax: Axes, results: Results) -> None:
     plane, width = law["dimension"].values == 2, 2 * ITEMS
     groups = {"norm up to 1": law["norm"].values <= 1, "norm above 1": law["norm"].values > 1}
     for ink, (name, own) in zip(figures.PALETTE, groups.items(), strict=False):
-        low, median, high = np.quantile(error[plane & own], [0.25, 0.5, 0.75], axis=0)
-        ax.fill_between(width, low, high, color=ink, alpha=0.2, lw=0)
-        ax.plot(width, median, "o-", ms=4, color=ink, label=name)
+        figures.quartiles(ax, width, error[plane & own], ink, marker="o", ms=4, label=name)
     line = np.linspace(width[0], width[-1])
     figures.theory(ax, line, PRINTED_SIZE * np.exp(-PRINTED * line), label="printed fit")
     steep = 0.1 * 2.0 ** ((width[0] - line) / 2)

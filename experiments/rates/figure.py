@@ -65,9 +65,7 @@ def _way(ax: Axes, results: Results) -> None:
     local -= own["exponent"].values[:, None, None]
     middle = np.sqrt(n[1:] * n[:-1])
     for place, name in enumerate(POOLS):
-        low, median, high = np.quantile(local[:, place], [0.25, 0.5, 0.75], axis=0)
-        ax.fill_between(middle, low, high, color=figures.PALETTE[place], alpha=0.2, lw=0)
-        ax.plot(middle, median, color=figures.PALETTE[place], label=name)
+        figures.quartiles(ax, middle, local[:, place], figures.PALETTE[place], label=name)
     ax.axhline(0, color=figures.GREY, lw=0.8, ls=":")
     figures.log_axes(ax, x=True)
     ax.legend(loc="lower right")

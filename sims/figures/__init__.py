@@ -12,7 +12,7 @@ to start, is imported when something is drawn.
 """
 
 from sims.figures.layout import COLUMN, letters, mosaic, panels
-from sims.figures.marks import note, reference, simulated, theory, words
+from sims.figures.marks import note, quartiles, reference, simulated, theory, words
 from sims.figures.output import save
 from sims.figures.overview import overview
 from sims.figures.plots import curve, scatter
@@ -43,6 +43,7 @@ __all__ = [
     "number",
     "overview",
     "panels",
+    "quartiles",
     "reference",
     "save",
     "scatter",

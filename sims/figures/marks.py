@@ -22,6 +22,17 @@ DASHES = (0, (4, 3))
 """Line style of edges and references."""
 
 
+def quartiles(ax: Axes, x: ArrayLike, values: np.ndarray, ink: str, **line: Any) -> None:
+    """The median over problems (the first axis) as a line in a band, the middle half of them.
+
+    Nothing is drawn of no problems, as a smoke run may have of a group.
+    """
+    if len(values):
+        low, median, high = np.quantile(values, [0.25, 0.5, 0.75], axis=0)
+        ax.fill_between(x, low, high, color=ink, alpha=0.2, lw=0)
+        ax.plot(x, median, color=ink, **line)
+
+
 def note(ax: Axes, text: str) -> None:
     """A remark on the whole figure, below it; said once however many panels say it."""
     # The canvas knows the root figure, of which a panel's figure may be a part.
