@@ -107,9 +107,9 @@ def test_the_table_has_a_papers_confirmatory_answers_in_the_order_of_its_claims(
     others = replace(ANSWER, paper="2601.22766"), replace(ANSWER, status="exploratory")
     lines = listing(papers()[MAIN], [late, *others, ANSWER], lambda one: f"#{one.id}").splitlines()
     assert [line for line in lines if line.startswith("| [")] == [
-        "| [Is &#124;a&#124; at least b?](#gaps) | usually; always: no | "
+        "| [Is &#124;a&#124; at least b?](#gaps) | usually; not always | "
         "90 % of problems (82 to 95 %) |  |",
-        "| [L? (n = 9)](#late) | usually; always: no | 90 % of problems (82 to 95 %) |  |",
+        "| [L? (n = 9)](#late) | usually; not always | 90 % of problems (82 to 95 %) |  |",
     ]
     proved = [line for line in lines if line.startswith("- By algebra true: Single-head softmax")]
     assert proved[0].endswith("(`tests/test_algebra.py`)")
@@ -134,7 +134,7 @@ def test_a_claims_page_answers_first_and_leads_to_what_is_behind():
     text = page(rows, "smoke")
     said = "90 % (95 % interval 82 to 95 %, 100 problems) by simulation"
     assert text.startswith(
-        f"**Usually; always: no.** {said}. Asked of: n = 9.\n\n- narrow: 90% (82–95%)"
+        f"**Usually; not always.** {said}. Asked of: n = 9.\n\n- narrow: 90% (82–95%)"
     )
     assert "- It fails most surely in `sims decompose results/smoke/counterexamples/gaps.y" in text
     assert (

@@ -150,7 +150,7 @@ def _again(fidelity: str, marker: Path) -> None:
     agreeing, count = agreement(ledger.read_run(target), answers)
     small = [replace(answer, problem=None) for answer in answers]
     write_answers(small, target / "again.json", f"answers.json of {fidelity}")
-    text = f"With another salt {agreeing} of {count} answers agree within their intervals.\n"
+    text = f"With fresh draws {agreeing} of all {count} answers agree within their intervals.\n"
     _fill("again", text)
     print(text, end="")
 

@@ -1,7 +1,7 @@
 """House rules: the tolerances, words and counts that are the same for every question."""
 
 LEVEL = 0.95
-"""Confidence of every interval, and of "always: no"."""
+"""Confidence of every interval, and of "not always"."""
 WITHIN = 0.95
 """Share of problems that a tolerance is stated for: T95."""
 CALLED = 3.0

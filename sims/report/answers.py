@@ -2,8 +2,8 @@
 
 from collections.abc import Callable, Iterable, Sequence
 
+from sims.judgement import house
 from sims.judgement.answers import Answer, Change
-from sims.judgement.house import LEVEL
 from sims.judgement.summaries import Share, Summary
 from sims.papers import MAIN, Paper, PaperClaim, papers
 from sims.report.text import percent, significant
@@ -13,13 +13,19 @@ MOST_GROUPS = 4
 """Groups of a parameter that a table shows; of more, the lowest and the highest."""
 MOST_OTHERS = 5
 """Further answers on a claim that its page shows."""
-INTERVAL = f"{100 * LEVEL:.0f} % interval"
+INTERVAL = f"{100 * house.LEVEL:.0f} % interval"
+
+
+ALWAYS = {"no": "; not always", "not refuted": "; no failure confirmed"}
+"""What is said of a claim that says "always", by the answer's ``always``."""
 
 
 def spoken(one: Answer) -> str:
-    """The word, and whether the claim always holds where it says so or does not."""
-    always = f"; always: {one.always}" if one.says or one.always == "no" else ""
-    return f"{one.word or 'estimate'}{always}"
+    """The word, of gaps with their tolerance, and whether the claim always holds if it says so."""
+    gap = one.kind == "gap" and one.tolerance and one.problems >= house.FEWEST
+    near = f" within {percent(one.tolerance)}" if gap and one.word else ""
+    always = ALWAYS.get(one.always, "") if one.says or one.always == "no" else ""
+    return f"{one.word or 'estimate'}{near}{always}"
 
 
 def number(summary: Summary, tolerance: float | None = None) -> str:
@@ -83,9 +89,9 @@ def listing(
     rows.sort(key=lambda one: order.index(one.claim))
     if brief:
         rows = list({one.claim: one for one in reversed(rows)}.values())[::-1]
-    lines = [["question", "answer", "how often, or how near", "where it changes"], ["---"] * 4]
+    lines = [["question", "answer", "share true, or gap", "where it changes"], ["---"] * 4]
     for one in rows:
-        part = f" ({one.restriction})" if one.restriction and not brief else ""
+        part = f" ({one.restriction})" if one.restriction else ""
         question = f"[{one.question}{part}]({link(one)})" if link else one.question + part
         changes = [_moved(change, one.kind != "estimate") for change in one.where[: 2 - brief]]
         numbers = [headline(one), "; ".join(changes)]
@@ -130,7 +136,7 @@ def tables(answers: Sequence[Answer]) -> dict[str, str]:
         if rows and id != MAIN:
             names = [a.experiment for a in rows]
             one = next(a for a in rows if a.experiment == max(names, key=names.count))
-            said = f"**{spoken(one).capitalize()}**: {shortened(headline(one))}"
+            said = f"**{one.word.capitalize()}**: {shortened(headline(one))}"
             neighbours.append(
                 f"- [{paper.title}](https://arxiv.org/abs/{id}): {one.question} {said}."
             )

@@ -115,7 +115,7 @@ def home(folder, monkeypatch):  # noqa: F811
 def test_from_questions_to_the_published_page(home, capsys):
     assert run("run", "small") == 0
     out = capsys.readouterr().out
-    assert "usually; always: no: Does it fall? " in out
+    assert "usually; not always: Does it fall? " in out
     assert "results/standard/small/answers.json\n" in out
     places = [f"<!-- answers {name} -->\nold\n<!-- end -->\n" for name in ("neighbours", "again")]
     Path("README.md").write_text("".join(["# R\n", *places, "more\n"]))
@@ -134,11 +134,11 @@ def test_from_questions_to_the_published_page(home, capsys):
     assert problem["problem"]["sd"] > 1.9
     lines = (published / "answers.md").read_text().splitlines()
     falling, near = [line for line in lines if line.startswith("| ")][2:]
-    assert falling.startswith("| Does it fall? (n = 9) | usually; always: no | ")
-    assert near.startswith("| Is it σ²/n? | nearly always | within ")
+    assert falling.startswith("| Does it fall? (n = 9) | usually; not always | ")
+    assert near.startswith("| Is it σ²/n? | nearly always within 5 % | within ")
     _, _, near, _, _, again, *rest = Path("README.md").read_text().splitlines()
     assert near.startswith("- [P](https://arxiv.org/abs/2601.00001): Is it σ²/n? **Nearly")
-    assert again == "With another salt 3 of 3 answers agree within their intervals."
+    assert again == "With fresh draws 3 of all 3 answers agree within their intervals."
     assert rest == ["<!-- end -->", "more"]
     page = (published / "report.html").read_text()
     assert "<code>sims decompose results/standard/counterexamples/falls.yaml</code>" in page
