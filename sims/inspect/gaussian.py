@@ -115,7 +115,7 @@ def noise_correlation(
     """
     heads, _, width = queries.shape
     expected, logarithm = np.ones((heads, heads)), np.zeros((heads, heads))
-    query_self, key_self = (each.mT @ each for each in (queries, keys))
+    query_self, key_self = (matrices.mT @ matrices for matrices in (queries, keys))
     for h in range(heads - 1):
         query_pairs, key_pairs = queries[h].T @ queries, keys[group[h]].T @ keys
         for g in range(h + 1, heads):

@@ -58,9 +58,9 @@ def random_kernel(d: int, rank: int) -> tuple[float, float]:
 
 def frames_of(matrices: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Orthonormal bases (H, d, d_k) of column spaces, 0 beyond the rank, and ranks (H,)."""
-    left, values, _ = np.linalg.svd(matrices, full_matrices=False)
+    vectors, values, _ = np.linalg.svd(matrices, full_matrices=False)
     nonzero = values > CUTOFF * values[:, :1]
-    return left * nonzero[:, None, :], np.maximum(nonzero.sum(-1), 1)
+    return vectors * nonzero[:, None, :], np.maximum(nonzero.sum(-1), 1)
 
 
 def form_spectrum(

@@ -139,7 +139,7 @@ def _layer(model: Model, module: str, heads: int, depth: int) -> Layer:
     above = module.rpartition(".")[0]
     names = [f"{p}.{n}.weight" for p in (above, above.rpartition(".")[0]) for n in norm.split("|")]
     gains = map(model.read_or_none, names)
-    gain = next((each for each in gains if each is not None), None)
+    gain = next((candidate for candidate in gains if candidate is not None), None)
     passes = model.config.get("num_hidden_layers", depth) if "albert_layers" in module else 1
     query, key, value = (part[..., :d].swapaxes(-1, -2) for part in rows)
     return Layer(
@@ -174,8 +174,10 @@ def _matrices(model: Model, module: str, heads: int) -> tuple[list[np.ndarray], 
         parts = read
     elif arrangement == "groups":
         groups = _key_heads(model, module, len(read[0]), heads, width)
-        each = read[0].reshape(groups, heads // groups + 2, width, d + 1)
-        parts = [part.reshape(-1, d + 1) for part in (each[:, :-2], each[:, -2], each[:, -1])]
+        grouped = read[0].reshape(groups, heads // groups + 2, width, d + 1)
+        parts = [
+            part.reshape(-1, d + 1) for part in (grouped[:, :-2], grouped[:, -2], grouped[:, -1])
+        ]
     else:
         groups = _key_heads(model, module, len(read[0]), heads, width)
         parts = np.split(read[0], [heads * width, (heads + groups) * width])

@@ -78,7 +78,7 @@ def moments_of(sequences: Sequence[np.ndarray]) -> tuple[np.ndarray, np.ndarray]
     """Mean (d) and covariance (d, d) of the tokens of sequences."""
     tokens, d = sum(map(len, sequences)), sequences[0].shape[1]
     mean, second = np.zeros(d), np.zeros((d, d))
-    for x in (each.astype(float) for each in sequences):
+    for x in (sequence.astype(float) for sequence in sequences):
         mean += x.sum(0) / tokens
         second += x.T @ x
     second /= tokens
@@ -143,7 +143,7 @@ def measured(layer: Layer, sequences: Sequence[np.ndarray], rule: Rule, toleranc
             for h in range(len(layer.matrices.key))
         ]
         for part in profiles[0]:
-            stacked = np.stack([each[part][1] for each in profiles])
+            stacked = np.stack([estimate[part][1] for estimate in profiles])
             results[part] = ("key_head", "rank_kept"), stacked
     del batches, means
     return results | _ablated(layer, sequences[1::2], rule, calibration, tolerance)
@@ -199,8 +199,8 @@ def _attention(
         later = weight[..., 1:]
         without_first = later.sum(-1) ** 2 / np.maximum((later**2).sum(-1), tiny)
         parts.append((_outputs(layer, weight, value), 1 / squares.T, without_first))
-    outputs = np.concatenate([each for each, *_ in parts])
-    keys, without_first = (np.concatenate([each[k] for each in parts], axis=1) for k in (1, 2))
+    outputs = np.concatenate([block for block, *_ in parts])
+    keys, without_first = (np.concatenate([part[k] for part in parts], axis=1) for k in (1, 2))
     visible = np.arange(1, tokens + 1) if rule.causal else tokens
     effective = {
         "effective_keys": keys,
@@ -314,7 +314,7 @@ def _ablated(
         outputs = np.concatenate([_outputs(layer, seen, value) for seen in blocks])
         outputs -= calibration.mean
         total = float(((outputs @ flat) ** 2).sum())
-        changes = (each.squares(outputs, counts) for each, counts in removals)
+        changes = (removal.squares(outputs, counts) for removal, counts in removals)
         squares.append([total, *chain.from_iterable(changes)])
     batches = {"squares": np.array(squares)}
     errors = jackknife(batches, lambda m: m["squares"][..., 1:] / m["squares"][..., :1])

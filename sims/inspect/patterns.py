@@ -100,11 +100,11 @@ def projections(layer: Layer, x: np.ndarray, rule: Rule) -> tuple[np.ndarray, ..
     query, key, value = (x @ matrix + bias[:, None, :] for matrix, bias in stacks)
     if layer.norms is not None:
         query, key = (
-            each * gain / np.sqrt((each**2).mean(-1, keepdims=True) + EPSILON)
-            for each, gain in zip((query, key), layer.norms, strict=True)
+            vectors * gain / np.sqrt((vectors**2).mean(-1, keepdims=True) + EPSILON)
+            for vectors, gain in zip((query, key), layer.norms, strict=True)
         )
     if rule.base is not None:
-        query, key = (rotated(each, rule.base, rule.rotated) for each in (query, key))
+        query, key = (rotated(vectors, rule.base, rule.rotated) for vectors in (query, key))
     return query, key, value
 
 

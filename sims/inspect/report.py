@@ -68,10 +68,12 @@ def inspect(
     for layer in layers(opened, heads):
         weights = _labelled(geometry(layer, rule))
         weights = weights.assign(_summary(weights) | {"module": layer.module})
-        for each in range(layer.passes if inputs else 1):
+        for pass_number in range(layer.passes if inputs else 1):
             row = weights
             if inputs is not None and rule is not None:
-                name = inputs.name(layer.module, len(rows), each if layer.passes > 1 else None)
+                name = inputs.name(
+                    layer.module, len(rows), pass_number if layer.passes > 1 else None
+                )
                 if name is not None:
                     readings = _labelled(_on_inputs(layer, inputs, name, rule, tolerance))
                     row = weights.merge(readings.assign(_input_summary(readings, tolerance)))
@@ -171,8 +173,8 @@ def _summary(weights: xr.Dataset) -> dict[str, float]:
         "pairs_above_baseline": int((upper - float(weights.overlap_baseline) > limit).sum()),
     }
     for name in ("index_key_heads", "index_query_heads"):
-        for each in (name, f"{name}_baseline"):
-            numbers[f"{each}_mean"] = float(weights[each].sel(definition="mean"))
+        for label in (name, f"{name}_baseline"):
+            numbers[f"{label}_mean"] = float(weights[label].sel(definition="mean"))
     for name in ("qk_effective_rank", "ov_effective_rank"):
         numbers[f"{name}_median"] = float(weights[name].median())
     numbers["score_correlation_mean"] = float(mean_of_pairs(weights.score_correlation.values))
@@ -212,12 +214,13 @@ def sentence(data: xr.Dataset) -> str:
         return f"{_listed(above)}: key subspaces overlap more than random ones{end}."
     counts, heads = data.redundant_heads.values, data.heads.values
     groups: dict[tuple[int, int], list[int]] = {}
-    for layer, (count, of) in enumerate(zip(counts, heads, strict=True)):
+    for layer, (count, total) in enumerate(zip(counts, heads, strict=True)):
         if count > 0:
-            groups.setdefault((int(count), int(of)), []).append(layer)
+            groups.setdefault((int(count), int(total)), []).append(layer)
     parts = [
-        f"{_listed(rows).lower()}: {count} of {of} heads {'is' if count == 1 else 'are'} redundant"
-        for (count, of), rows in sorted(groups.items(), reverse=True)
+        f"{_listed(rows).lower()}: {count} of {total} heads "
+        f"{'is' if count == 1 else 'are'} redundant"
+        for (count, total), rows in sorted(groups.items(), reverse=True)
     ] or ["no head is redundant"]
     parts[0] += f" at {100 * data.attrs['tolerance']:.3g} % output error"
     not_redundant = [layer for layer, count in enumerate(counts) if count == 0]
@@ -287,7 +290,7 @@ def _plain(values: xr.DataArray) -> Any:
 
 def _finite(value: Any) -> Any:
     if isinstance(value, list):
-        return [_finite(each) for each in value]
+        return [_finite(item) for item in value]
     return None if isinstance(value, float) and not math.isfinite(value) else value
 
 

@@ -20,12 +20,12 @@ ALWAYS = {"no": "; not always", "not refuted": "; no failure confirmed"}
 """What is said of a claim that says "always", by the answer's ``always``."""
 
 
-def spoken(one: Answer) -> str:
+def spoken(answer: Answer) -> str:
     """The word, of gaps with their tolerance, and whether the claim always holds if it says so."""
-    gap = one.kind == "gap" and one.tolerance and one.problems >= house.FEWEST
-    near = f" within {percent(one.tolerance)}" if gap and one.word else ""
-    always = ALWAYS.get(one.always, "") if one.says or one.always == "no" else ""
-    return f"{one.word or 'estimate'}{near}{always}"
+    gap = answer.kind == "gap" and answer.tolerance and answer.problems >= house.FEWEST
+    near = f" within {percent(answer.tolerance)}" if gap and answer.word else ""
+    always = ALWAYS.get(answer.always, "") if answer.says or answer.always == "no" else ""
+    return f"{answer.word or 'estimate'}{near}{always}"
 
 
 def number(summary: Summary, tolerance: float | None = None) -> str:
@@ -85,17 +85,23 @@ def listing(
         brief: the first answer on each claim alone; without links, as in a README, no algebra.
     """
     order = [claim.id for claim in (*paper.claims, *paper.ours)]
-    rows = [one for one in answers if one.paper == paper.arxiv and one.status == "confirmatory"]
-    rows.sort(key=lambda one: order.index(one.claim))
+    rows = [
+        answer
+        for answer in answers
+        if answer.paper == paper.arxiv and answer.status == "confirmatory"
+    ]
+    rows.sort(key=lambda answer: order.index(answer.claim))
     if brief:
-        rows = list({one.claim: one for one in reversed(rows)}.values())[::-1]
+        rows = list({answer.claim: answer for answer in reversed(rows)}.values())[::-1]
     lines = [["question", "answer", "share true, or gap", "where it changes"], ["---"] * 4]
-    for one in rows:
-        part = f" ({one.restriction})" if one.restriction else ""
-        question = f"[{one.question}{part}]({link(one)})" if link else one.question + part
-        changes = [_moved(change, one.kind != "estimate") for change in one.where[: 2 - brief]]
-        numbers = [headline(one), "; ".join(changes)]
-        lines.append([question, spoken(one), *(map(shortened, numbers) if brief else numbers)])
+    for answer in rows:
+        part = f" ({answer.restriction})" if answer.restriction else ""
+        question = f"[{answer.question}{part}]({link(answer)})" if link else answer.question + part
+        changes = [
+            _moved(change, answer.kind != "estimate") for change in answer.where[: 2 - brief]
+        ]
+        numbers = [headline(answer), "; ".join(changes)]
+        lines.append([question, spoken(answer), *(map(shortened, numbers) if brief else numbers)])
     cells = [[cell.replace("|", "&#124;") for cell in line] for line in lines]
     table = [f"|{'|'.join(c)}|" if brief else f"| {' | '.join(c)} |" for c in cells]
     algebraic = [c for c in (*paper.claims, *paper.ours) if c.algebra and (link or not brief)]
@@ -135,10 +141,10 @@ def tables(answers: Sequence[Answer]) -> dict[str, str]:
         rows = [a for a in answers if a.paper == id and a.status == "confirmatory"]
         if rows and id != MAIN:
             names = [a.experiment for a in rows]
-            one = next(a for a in rows if a.experiment == max(names, key=names.count))
-            said = f"**{one.word.capitalize()}**: {shortened(headline(one))}"
+            answer = next(a for a in rows if a.experiment == max(names, key=names.count))
+            verdict = f"**{answer.word.capitalize()}**: {shortened(headline(answer))}"
             neighbours.append(
-                f"- [{paper.title}](https://arxiv.org/abs/{id}): {one.question} {said}."
+                f"- [{paper.title}](https://arxiv.org/abs/{id}): {answer.question} {verdict}."
             )
     main = listing(known[MAIN], answers, brief=True) if MAIN in known else ""
     return {"main": main, "neighbours": "\n".join(neighbours) + "\n"}
@@ -162,33 +168,35 @@ def page(answers: Sequence[Answer], fidelity: str, derivation: str = "") -> str:
         fidelity: whose folder of results has the problems.
         derivation: the section of the documentation, from ``docs/``, where the claim names none.
     """
-    one, *others = answers
-    where = f" Asked of: {one.restriction}." if one.restriction else ""
-    lines = [f"**{spoken(one).capitalize()}.** {number(one, one.tolerance)}.{where}", ""]
-    lines += [f"- {part}: {shortened(headline(of))}" for part, of in one.strata.items()]
-    lines += [f"- by {shortened(_moved(change, one.kind != 'estimate'))}" for change in one.where]
-    if one.problem is not None:
-        by = " (by theory, in a search)" if one.searched else ""
-        lines.append(f"- It fails most surely in {_command(one, fidelity)}{by}.")
-    elif one.searched:
+    first, *others = answers
+    where = f" Asked of: {first.restriction}." if first.restriction else ""
+    lines = [f"**{spoken(first).capitalize()}.** {number(first, first.tolerance)}.{where}", ""]
+    lines += [f"- {part}: {shortened(headline(summary))}" for part, summary in first.strata.items()]
+    lines += [
+        f"- by {shortened(_moved(change, first.kind != 'estimate'))}" for change in first.where
+    ]
+    if first.problem is not None:
+        by = " (by theory, in a search)" if first.searched else ""
+        lines.append(f"- It fails most surely in {_command(first, fidelity)}{by}.")
+    elif first.searched:
         lines.append(
-            f"- No failure was found, nor in a search over {one.searched:,} more problems."
+            f"- No failure was found, nor in a search over {first.searched:,} more problems."
         )
-    paper = papers().get(one.paper)
+    paper = papers().get(first.paper)
     listed = (*paper.claims, *paper.ours) if paper else ()
-    claim = next((claim for claim in listed if claim.id == one.claim), None)
+    claim = next((claim for claim in listed if claim.id == first.claim), None)
     if claim:
-        whose = f"arXiv {one.paper}" if isinstance(claim, PaperClaim) else "ours"
+        whose = f"arXiv {first.paper}" if isinstance(claim, PaperClaim) else "ours"
         lines += ["", f"**The claim** ({whose}). {claim.statement}"]
         derivation = claim.derivation or derivation
     if others:
         lines += ["", f"**Also asked** ({INTERVAL}s in parentheses).", ""]
-    for each in others[:MOST_OTHERS]:
-        word, value = spoken(each).capitalize(), shortened(headline(each))
-        fails = f"; it fails in {_command(each, fidelity)}" if each.problem is not None else ""
-        lines.append(f"- {each.question} **{word}.** {value}{fails}.")
-    if more := len(others[MOST_OTHERS:]):
-        lines.append(f"- {more} more: `sims claims --paper {one.paper}`")
+    for answer in others[:MOST_OTHERS]:
+        word, value = spoken(answer).capitalize(), shortened(headline(answer))
+        fails = f"; it fails in {_command(answer, fidelity)}" if answer.problem is not None else ""
+        lines.append(f"- {answer.question} **{word}.** {value}{fails}.")
+    if rest := len(others[MOST_OTHERS:]):
+        lines.append(f"- {rest} more: `sims claims --paper {first.paper}`")
     if derivation:
         lines += ["", f"**Formula**, derived in [docs/{derivation}](../{derivation})."]
     if claim and claim.formula:
@@ -199,20 +207,20 @@ def page(answers: Sequence[Answer], fidelity: str, derivation: str = "") -> str:
 def by_claim(answers: Iterable[Answer]) -> dict[str, list[Answer]]:
     """The answers on each claim by its id, confirmatory ones first."""
     claims = dict[str, list[Answer]]()
-    for one in answers:
-        claims.setdefault(one.claim, []).append(one)
-    return {claim: sorted(rows, key=lambda one: one.status) for claim, rows in claims.items()}
+    for answer in answers:
+        claims.setdefault(answer.claim, []).append(answer)
+    return {claim: sorted(rows, key=lambda answer: answer.status) for claim, rows in claims.items()}
 
 
-def _command(one: Answer, fidelity: str) -> str:
-    kind = "sweep" if "sweep" in (one.problem or {}) else "decompose"
-    return f"`sims {kind} results/{fidelity}/counterexamples/{one.id}.yaml`"
+def _command(answer: Answer, fidelity: str) -> str:
+    kind = "sweep" if "sweep" in (answer.problem or {}) else "decompose"
+    return f"`sims {kind} results/{fidelity}/counterexamples/{answer.id}.yaml`"
 
 
-def background(spec: ExperimentSpec, one: Answer, fidelity: str) -> str:
+def background(spec: ExperimentSpec, answer: Answer, fidelity: str) -> str:
     """The law of an experiment's problems, and how its answers were computed, as Markdown."""
     return (
         f"**The problems.** {spec.law.get('text', '')}\n\n**How it was computed.** "
-        f"`make reproduce FIDELITY={fidelity} EXPERIMENT={one.experiment}`, with seed {one.seed} "
-        f"and salt {one.salt}.\n"
+        f"`make reproduce FIDELITY={fidelity} EXPERIMENT={answer.experiment}`, with "
+        f"seed {answer.seed} and salt {answer.salt}.\n"
     )

@@ -36,12 +36,14 @@ def write_report(folder: Path, fidelity: str, output: Path) -> None:
     answers, known = read_run(folder, fidelity), papers()
     if not answers:
         raise InputError(str(folder), "nothing to report", "results of a finished run")
-    main = {one.experiment for one in answers if one.paper == MAIN}
-    names = dict.fromkeys(one.experiment for one in answers if not main or one.experiment in main)
+    main = {answer.experiment for answer in answers if answer.paper == MAIN}
+    names = dict.fromkeys(
+        answer.experiment for answer in answers if not main or answer.experiment in main
+    )
     shown = [name for name in names if (folder / name / "caption.md").exists()]
 
-    def address(one: Answer) -> str:
-        return f"#{one.claim}" if one.experiment in shown else ""
+    def address(answer: Answer) -> str:
+        return f"#{answer.claim}" if answer.experiment in shown else ""
 
     def markup(text: str) -> str:
         return html(text, lambda target: target[1:] if target.startswith("#") else None)
@@ -49,14 +51,14 @@ def write_report(folder: Path, fidelity: str, output: Path) -> None:
     lists = [
         (paper, markup(listing(paper, answers, address, brief=True)))
         for paper in known.values()
-        if any(one.paper == paper.arxiv for one in answers)
+        if any(answer.paper == paper.arxiv for answer in answers)
     ]
     articles = []
     for name in shown:
         spec, run = load_experiment(name, allow_code=None).spec, f"{name} at {fidelity}"
         caption = files.read(folder / name / "caption.md", f"caption.md of {run}").decode()
         figure = _figure(folder / name / "figure.png", f"figure.png of {run}")
-        claims = by_claim(one for one in answers if one.experiment == name)
+        claims = by_claim(answer for answer in answers if answer.experiment == name)
         pages = [
             (claim, rows[0].question, markup(page(rows, fidelity, spec.derivation)))
             for claim, rows in claims.items()

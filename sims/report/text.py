@@ -129,7 +129,7 @@ def render_caption(
             environment()
             .from_string(path.read_text(encoding="utf-8"))
             .render(
-                answers={one.id: one for one in answers},
+                answers={answer.id: answer for answer in answers},
                 replicates=results.replicates,
                 fidelity=results.fidelity,
                 settings=results.settings,

@@ -54,11 +54,11 @@ class EnsembleSampler:
             share for each group of queries, and attributes of the result.
         """
         (task, constant), heads, count = centred(self.task), self.heads, len(self.queries)
-        shape = Shape.of(task, heads, self.n, count, self.precision)
-        one = replicate if isinstance(heads.rule, Kernel) else weighed
+        shape = Shape.from_problem(task, heads, self.n, count, self.precision)
+        function = replicate if isinstance(heads.rule, Kernel) else weighed
         if (slots := over_slots(heads, self.n)) is not None:
             heads, gates = slots
-            one = partial(weighed, gates=gates)
+            function = partial(weighed, gates=gates)
         platform = devices[0].platform
         work = float(self.n) * count * heads.count * draws.replicates * batches
         columns = 3 if self.raw_labels else 2
@@ -84,21 +84,21 @@ class EnsembleSampler:
                 known = known._replace(control=control)
             groups.append(known)
         attrs = {"n": self.n, "precision": self.precision, "kernel_sums": sums}
-        return partial(one, settings), plan.at_once, groups, attrs
+        return partial(function, settings), plan.at_once, groups, attrs
 
     def start(self, draws: Draw, devices: Sequence[jax.Device], batches: int) -> Rounds:
         """Set up a run, a program for each group of queries."""
-        one, at_once, groups, attrs = self.prepared(draws, devices, batches)
+        function, at_once, groups, attrs = self.prepared(draws, devices, batches)
         reduce = batch_estimates(self.raw_labels)
         rounds = [
-            Replicates(one, constants=known, reduce=reduce, at_once=at_once).start(
+            Replicates(function, constants=known, reduce=reduce, at_once=at_once).start(
                 draws, devices, batches
             )
             for known in groups
         ]
 
         def begin(first: int) -> Callable[[], Arrays]:
-            waits = [each.begin(first) for each in rounds]
+            waits = [part.begin(first) for part in rounds]
             return lambda: joined([wait() for wait in waits], len(self.queries), self.keep_queries)
 
         return Rounds(begin, rounds[0].width, {**rounds[0].attrs, **attrs})

@@ -52,8 +52,8 @@ def _weights(
     q = jnp.einsum("hdp,d->ph", heads.frames, query)[:, :, None]
     k = jnp.einsum("hdp,nd->phn", heads.of_keys, keys)
     if isinstance(heads.rule, WeightRule):
-        one = jax.vmap(heads.rule, in_axes=(1, 1, 0))
-        return one(q[:, :, 0], k, heads.bandwidth)
+        rule = jax.vmap(heads.rule, in_axes=(1, 1, 0))
+        return rule(q[:, :, 0], k, heads.bandwidth)
     log_k = heads.kernel.log_value(q, k, heads.bandwidth[:, None])
     total = logsumexp(log_k, axis=1, keepdims=True)
     return jnp.exp(log_k - jnp.where(jnp.isfinite(total), total, 0.0))

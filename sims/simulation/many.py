@@ -40,7 +40,7 @@ class EachProblem:
 
     def __call__(self, shared: PyTree, batch: PyTree, keys: Array) -> dict[str, Array]:
         """Outputs (P, …) of one batch of every problem, from random keys (P, R)."""
-        return lax.map(lambda one: self.program(one[0], batch, one[1]), (shared, keys))
+        return lax.map(lambda pair: self.program(pair[0], batch, pair[1]), (shared, keys))
 
 
 @dataclass(frozen=True, eq=False)
@@ -64,10 +64,10 @@ class ProblemsSampler:
             member.prepared(replace(draws, words=of_member), devices, batches)
             for member, of_member in zip(self.members, words, strict=True)
         ]
-        one, at_once, _, attrs = parts[0]
+        function, at_once, _, attrs = parts[0]
         first, mesh = self.members[0], Mesh(np.array(devices), ("batch",))
         fold = batch_estimates(first.raw_labels)
-        program = EachProblem(Program(by_value(one), fold, False, at_once))
+        program = EachProblem(Program(by_value(function), fold, False, at_once))
         groups = [_stacked(known) for known in zip(*(part[2] for part in parts), strict=True)]
 
         def begin(number: int) -> Callable[[], Arrays]:
@@ -171,15 +171,15 @@ def estimate_many(
             task, heads, _, _ = problems[i]
             points = samplers[i].queries
             met.append(examined(values, data.attrs, task, heads, points, shares[i], precision))
-        said = {
-            name: (PROBLEM, ["; ".join(each.get(name, [])) for each in met])
+        notes = {
+            name: (PROBLEM, ["; ".join(entry.get(name, [])) for entry in met])
             for name in ("faults", "cautions")
         }
         numbers = {
-            name: (PROBLEM, [each.get(name, np.nan) for each in met])
+            name: (PROBLEM, [entry.get(name, np.nan) for entry in met])
             for name in ("rounding", "least_n_eff")
         }
-        parts.append(data.assign(said | numbers).assign_coords({PROBLEM: places}))
+        parts.append(data.assign(notes | numbers).assign_coords({PROBLEM: places}))
     return xr.concat(parts, PROBLEM, combine_attrs="override").sortby(PROBLEM)
 
 

@@ -43,7 +43,9 @@ class Shape(NamedTuple):
     """Whether a weight rule needs all keys at once."""
 
     @classmethod
-    def of(cls, task: Task, heads: Heads, n: int, queries: int, precision: str) -> "Shape":
+    def from_problem(
+        cls, task: Task, heads: Heads, n: int, queries: int, precision: str
+    ) -> "Shape":
         """The sizes of a problem."""
         itemsize = np.dtype(precision).itemsize
         sizes = (heads.count, heads.dimension, heads.width, task.target.terms, n, itemsize)
@@ -73,7 +75,7 @@ def working_set(
     reuse more than that. The datasets returned to the caller are not included.
     """
     h, item = shape.heads, shape.itemsize
-    once, each = _of_a_query(shape)
+    once, per_replicate = _of_a_query(shape)
     rows = shape.n if shape.all_keys else min(shape.n, max(key_block, DRAW_BLOCK))
     # XLA keeps up to seven arrays of X's size alive while it draws X in a loop over blocks.
     draws = rows * (8 * shape.dimension + 8) * item
@@ -84,7 +86,7 @@ def working_set(
     elif sums == "CUDA":
         parts = at_once * group * -(-key_block // DRAW_BLOCK) + PARTS
         weights = parts * h * (h + 9) * item // at_once
-    return at_once * (draws + keys + weights + group * each) + group * once
+    return at_once * (draws + keys + weights + group * per_replicate) + group * once
 
 
 def _of_a_query(shape: Shape) -> tuple[int, int]:

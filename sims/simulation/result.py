@@ -165,10 +165,10 @@ def examined(
     if attrs["precision"] != asked:
         cautions.append(f"{attrs['precision']} in place of {asked}, which rounds too far here")
     if rate:
-        said = f"no key in reach in {rate:.2g} of all cases, which count as the estimate 0"
-        cautions.append(said)
+        caution = f"no key in reach in {rate:.2g} of all cases, which count as the estimate 0"
+        cautions.append(caution)
         if not vanishes(heads.rule):
-            faults.append(f"{said}; but this kernel never vanishes: its exponents overflow")
+            faults.append(f"{caution}; but this kernel never vanishes: its exponents overflow")
     noise = values["noise_covariance" if by_query else "integrated_noise_covariance"]
     noise_variance = np.diagonal(noise.mean(0), axis1=-2, axis2=-1)
     seen = (noise_variance > 0) & (rates < 1)

@@ -100,21 +100,21 @@ def rounding(
     (task, constant), rng = centred(task), np.random.default_rng(0)
     outward = queries[np.argsort(np.abs(queries).sum(axis=1))]
     queries = outward[np.linspace(0, len(queries) - 1, min(QUERIES, len(queries))).astype(int)]
-    each = max(heads.count * len(queries), task.target.terms)
-    count = min(n, max(WORK // (DESIGNS * each), 16))
+    evaluations = max(heads.count * len(queries), task.target.terms)
+    count = min(n, max(WORK // (DESIGNS * evaluations), 16))
     x = _keys(task, rng, DESIGNS * count).reshape(DESIGNS, count, -1)
     unit = float(jnp.finfo(precision).eps)
     near = tuple(v * (1 + unit * rng.uniform(-1, 1, v.shape)) for v in (x, queries))
     moments = weighed_twice(task, heads, constant, (x, queries), near, precision)
-    (deviation, noise), (other, other_noise) = jax.tree.map(np.asarray, moments)
+    (deviation, noise), (moved, moved_noise) = jax.tree.map(np.asarray, moments)
     with np.errstate(all="ignore"):
         ratio = count / n
-        error, size = (_mean_square(v, ratio) for v in (other - deviation, deviation))
+        error, size = (_mean_square(v, ratio) for v in (moved - deviation, deviation))
         keys = (np.mean(error + 2 * np.sqrt(error * size)), size.mean())
-        labels = (ratio * np.abs((other_noise - noise).mean(0)).mean(), ratio * noise.mean())
+        labels = (ratio * np.abs((moved_noise - noise).mean(0)).mean(), ratio * noise.mean())
         total = np.add(keys, labels)
         return Shares(
-            *(float(move / of) if move != 0 else 0.0 for move, of in (total, keys, labels))
+            *(float(move / value) if move != 0 else 0.0 for move, value in (total, keys, labels))
         )
 
 
@@ -164,7 +164,7 @@ def weighed_twice(
         )
         settings = Settings(x.shape[1], x.shape[1], len(queries), dtype)
 
-        def one(x: Float[Array, "n d"]) -> tuple[Array, Array]:
+        def of_design(x: Float[Array, "n d"]) -> tuple[Array, Array]:
             none = jnp.zeros(len(x), dtype)
             if isinstance(heads.rule, Kernel):
                 projected = projected_queries(heads, queries, dtype)
@@ -173,6 +173,6 @@ def weighed_twice(
                 moments = over_keys(settings, shared, x, none)
             return moments.deviation, jnp.diagonal(moments.noise, axis1=-2, axis2=-1)
 
-        return jax.vmap(one)(x.astype(dtype))
+        return jax.vmap(of_design)(x.astype(dtype))
 
     return [weighed(*points, task.target, "float64"), weighed(*moved, moved_target, precision)]

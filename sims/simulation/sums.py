@@ -91,8 +91,10 @@ def streamed_sums(
         z = u * (columns[0] - centres[..., None])
         return *sums, jnp.einsum("qhn,qgn->qhg", z, z)
 
-    given = None if centres is None else centres.astype(keys.dtype)
-    parts = jax.tree.map(lambda x: x.reshape(-1, query_block, *x.shape[1:]), (queries, near, given))
+    cast_centres = None if centres is None else centres.astype(keys.dtype)
+    parts = jax.tree.map(
+        lambda x: x.reshape(-1, query_block, *x.shape[1:]), (queries, near, cast_centres)
+    )
     peak, *others = (x.reshape(-1, *x.shape[2:]).astype(jnp.float64) for x in lax.map(block, parts))
     return Sums(peak + offset, *others)
 

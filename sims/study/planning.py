@@ -86,7 +86,7 @@ def cost(spec: ProblemSpec, problem: Problem, simulation: SimulationSpec) -> Cos
     if simulation.control_variate and n < 2:
         raise InputError("simulation.control_variate", True, "false for a single key (n >= 2)")
     queries, cores = len(points), host_devices()
-    shape = Shape.of(task, heads, n, queries, simulation.precision)
+    shape = Shape.from_problem(task, heads, n, queries, simulation.precision)
     plan = make_plan(shape, simulation.replicates_per_batch, cores)
     replicates = simulation.replicates_per_batch * simulation.batches
     operations = queries * heads.count + 5 * heads.dimension + shape.terms

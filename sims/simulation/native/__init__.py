@@ -63,14 +63,14 @@ def _attributes(rule: Kernel | WeightRule) -> dict[str, Any] | None:
     offset, empty = 0.0, ""  # empty: the weights of a row without a positive entry
     match rule.weights:
         case Entmax(nu=power):
-            which = 0
+            number = 0
         case ReluGap(gain=power):
-            which = 1
+            number = 1
         case Relu(gain=power, offset=offset, empty=empty):
-            which = 2
+            number = 2
         case _:
             return None
-    names = {"kind": SCORE_KINDS[rule.scores], "rule": which, "uniform": empty == "uniform"}
+    names = {"kind": SCORE_KINDS[rule.scores], "rule": number, "uniform": empty == "uniform"}
     attributes: dict[str, Any] = {name: np.int64(value) for name, value in names.items()}
     return attributes | {"nu": np.float64(power), "offset": np.float64(offset)}
 

@@ -81,7 +81,7 @@ def _loaded(
     kernel: Kernel, heads: int, width: int, columns: int, precision: str, target: str
 ) -> bool:
     sizes = (heads, width, columns, precision)
-    command, said = _command(kernel, *sizes, target), ""
+    command, reason = _command(kernel, *sizes, target), ""
     path = in_cache("cuda", (SOURCE,), command)
     try:
         build(path, command)
@@ -89,12 +89,12 @@ def _loaded(
         jax.ffi.register_ffi_target(_name(kernel, *sizes), handler, platform="CUDA")
         if (error := largest_error(kernel, *sizes)) <= TOLERANCE[precision]:
             return True
-        said = f"sums are off by {error:.2g}"
+        reason = f"sums are off by {error:.2g}"
     except subprocess.CalledProcessError as error:
-        said = error.stderr.decode(errors="replace").strip()
+        reason = error.stderr.decode(errors="replace").strip()
     except (OSError, InputError, RuntimeError) as error:
-        said = str(error)
-    warnings.warn(f"CUDA sums of {_name(kernel, *sizes)}, left to XLA: {said}", stacklevel=2)
+        reason = str(error)
+    warnings.warn(f"CUDA sums of {_name(kernel, *sizes)}, left to XLA: {reason}", stacklevel=2)
     return False
 
 
@@ -137,8 +137,8 @@ def error_of(
     z = u * (labels[0] - centre[..., None])
     true = (u @ np.swapaxes(u, 1, 2), u @ labels.T, z @ np.swapaxes(z, 1, 2))
     shift = np.exp(np.asarray(sums.peak) - top)[..., None]
-    both = shift * np.swapaxes(shift, 1, 2)
-    ours = (sums.gram * both, sums.linear * shift, sums.centred * both)
+    factor = shift * np.swapaxes(shift, 1, 2)
+    ours = (sums.gram * factor, sums.linear * shift, sums.centred * factor)
     errors = [np.abs(x - y).max() / np.abs(y).max() for x, y in zip(ours, true, strict=True)]
     return float(np.nan_to_num(np.max(errors), nan=np.inf))
 
