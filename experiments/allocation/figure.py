@@ -47,8 +47,8 @@ def _regimes(ax: Axes, results: Results, law: xr.Dataset) -> None:
         error = regime["error"].values / regime["error"].values[splits(budget)[inner] - 1]
         ax.plot(WIDTHS, error, color=ink, ls=":", lw=0.8)
         ax.plot(WIDTHS, np.where(regime["covered"], error, np.nan), color=ink)
-        found = split_errors(results.estimates[name], budget)
-        over = 1 + (found - found[inner]) / found[inner].mean()
+        simulated = split_errors(results.estimates[name], budget)
+        over = 1 + (simulated - simulated[inner]) / simulated[inner].mean()
         ax.errorbar(splits(budget), over.mean(1), 2 * mcse(over.T), color=ink, fmt="o", ms=3, lw=1)
     for ink, decay in zip(INKS, DECAYS, strict=False):
         ax.plot([], [], color=ink, label=f"{decay} relevance")
@@ -68,8 +68,8 @@ def _regimes(ax: Axes, results: Results, law: xr.Dataset) -> None:
 def _inside(ax: Axes, law: xr.Dataset) -> None:
     """Of shared views the share with a best split inside, by n, and what is not known of it."""
     for ink, rule in zip(INKS, RULES, strict=False):
-        own = (law["decay"].values != "even") & (law["temperature"].values == rule)
-        known, inside = law["known"].values[own], law["excess"].values[own] > 0
+        rows = (law["decay"].values != "even") & (law["temperature"].values == rule)
+        known, inside = law["known"].values[rows], law["excess"].values[rows] > 0
         low, sure = (known & inside).mean(0), known.mean(0)
         ax.fill_between(SIZES, 100 * low, 100 * (low + 1 - sure), color=ink, alpha=0.15, lw=0)
         ax.plot(SIZES, 100 * low / sure, color=ink, label=rule)
@@ -106,7 +106,7 @@ def _growth(ax: Axes, law: xr.Dataset) -> None:
 def _exponents(ax: Axes, law: xr.Dataset) -> None:
     """Exponents of H* in D: shared views by decay, even relevance by what stays as D grows."""
     groups = [(decay, decay, 0) for decay in DECAYS[:2]]
-    groups += [(f"even, {given}", "even", place) for place, given in enumerate(GIVEN)]
+    groups += [(f"even, {condition}", "even", place) for place, condition in enumerate(GIVEN)]
     rows = []
     for label, decay, place in groups:
         slopes = exponents(law["by_budget"].values[law["decay"].values == decay, place])

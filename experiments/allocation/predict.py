@@ -18,10 +18,12 @@ def predict(experiment: Experiment) -> dict[str, xr.Dataset]:
     """All regimes in one point, ``law``, with what was drawn for each."""
     law, seed = experiment.spec.law or {}, experiment.simulation.seed
 
-    def one(number: int) -> xr.Dataset:
+    def prediction(number: int) -> xr.Dataset:
         return predicted(draw(law, seed, number))
 
-    return {"law": xr.concat(in_threads(one, range(experiment.settings["problems"])), "number")}
+    return {
+        "law": xr.concat(in_threads(prediction, range(experiment.settings["problems"])), "number")
+    }
 
 
 def predicted(drawn: Drawn) -> xr.Dataset:
@@ -36,8 +38,8 @@ def predicted(drawn: Drawn) -> xr.Dataset:
     by_keys = curve(drawn, SIZES, drawn["budget"])
     excess, known, inner, end = compared(by_keys, splits(drawn["budget"]))
     here, shared = SIZES.tolist().index(drawn["keys"]), drawn["decay"] != "even"
-    given = GIVEN[:1] if shared else GIVEN
-    by_budget = [best(curve(drawn, drawn["keys"], BUDGETS, name)) for name in given]
+    conditions = GIVEN[:1] if shared else GIVEN
+    by_budget = [best(curve(drawn, drawn["keys"], BUDGETS, name)) for name in conditions]
     slow = {name: SLOWER * drawn[name] for name in ("alpha", "power")}
     smooth = {"smoothness": "squared-exponential"}
     rough = {"smoothness": "matern", "roughness": ROUGH}
@@ -58,26 +60,26 @@ def predicted(drawn: Drawn) -> xr.Dataset:
     )
 
 
-def best(of: Curve) -> np.ndarray:
+def best(curves: Curve) -> np.ndarray:
     """d_k* as a real number, NaN where it is censored, (K,)."""
-    return least(WIDTHS, of.error, of.known)[0]
+    return least(WIDTHS, curves.error, curves.known)[0]
 
 
-def moved(drawn: Drawn, one: Drawn, two: Drawn) -> float:
+def moved(drawn: Drawn, first: Drawn, second: Drawn) -> float:
     """The logarithm of d_k* under the second change of a regime over that under the first."""
-    widths = [best(curve({**drawn, **c}, drawn["keys"], drawn["budget"])) for c in (one, two)]
+    widths = [best(curve({**drawn, **c}, drawn["keys"], drawn["budget"])) for c in (first, second)]
     return float(np.log(widths[1] / widths[0])[0])
 
 
-def compared(of: Curve, whole: np.ndarray) -> tuple[np.ndarray, ...]:
+def compared(curves: Curve, widths: np.ndarray) -> tuple[np.ndarray, ...]:
     """The best inner split beside the better of the ends, width 1 and one head, by rows of errors.
 
     Returns:
         How much larger the end's error is, a share; whether the better of the two and its
         neighbours are in theory's range; and the places of the best inner split and of that end.
     """
-    error, known = of.error[:, whole - 1], of.known[:, whole - 1]
-    rows, last = np.arange(len(error)), len(whole) - 1
+    error, known = curves.error[:, widths - 1], curves.known[:, widths - 1]
+    rows, last = np.arange(len(error)), len(widths) - 1
     inner = error[:, 1:-1].argmin(1) + 1
     end = np.where(error[:, 0] < error[:, -1], 0, last)
     share = error[rows, end] / error[rows, inner] - 1

@@ -73,23 +73,23 @@ def relevance(drawn: Drawn) -> np.ndarray:
 
 def sampled(drawn: Drawn, seed: list[int]) -> tuple[TrigonometricSeries, np.ndarray]:
     """A target of the regime's law, as waves from its spectrum, and queries (Q, r or D)."""
-    of, rng = relevance(drawn), np.random.default_rng(seed)
-    waves = rng.normal(size=(drawn["waves"], len(of))) * of**0.5
+    spectrum, rng = relevance(drawn), np.random.default_rng(seed)
+    waves = rng.normal(size=(drawn["waves"], len(spectrum))) * spectrum**0.5
     if drawn["smoothness"] == "matern":
         waves /= rng.gamma(drawn["roughness"], 1 / drawn["roughness"], (len(waves), 1)) ** 0.5
-    queries = drawn["query_scale"] * rng.normal(size=(drawn["query_count"], len(of)))
+    queries = drawn["query_scale"] * rng.normal(size=(drawn["query_count"], len(spectrum)))
     amplitude = np.full(len(waves), (2 / len(waves)) ** 0.5)
     return TrigonometricSeries(amplitude, waves, rng.uniform(0, 2 * np.pi, len(waves))), queries
 
 
-def curve(drawn: Drawn, n: ArrayLike, budget: ArrayLike, given: str = GIVEN[0]) -> Curve:
+def curve(drawn: Drawn, n: ArrayLike, budget: ArrayLike, condition: str = GIVEN[0]) -> Curve:
     """Errors of every width at pairs of n and D, by the regime's rule for the temperature.
 
     Args:
         drawn: the regime.
         n: numbers of keys, broadcast against the budgets.
         budget: D.
-        given: one of :data:`GIVEN`.
+        condition: one of :data:`GIVEN`.
     """
     n, budget = np.broadcast_arrays(np.atleast_1d(n), np.atleast_1d(budget))
     even, rule, grid = drawn["decay"] == "even", drawn["temperature"], GRIDS[drawn["kernel"]]
@@ -100,11 +100,11 @@ def curve(drawn: Drawn, n: ArrayLike, budget: ArrayLike, given: str = GIVEN[0]) 
     error = np.full((len(n), LATENT, bands[rule].shape[1]), np.nan)
     keys = np.zeros(error.shape)
     # Coordinates of the target; those of a shared view, or of one given target, are there anyhow.
-    count = budget if even and given != "one target" else np.full_like(budget, BUDGETS[-1])
+    count = budget if even and condition != "one target" else np.full_like(budget, BUDGETS[-1])
     for size in np.unique(count).tolist():
         if even:
-            of = drawn["budget"] if given == "a coordinate's relevance" else size
-            options |= {"dimension": size, "relevance": drawn["relevance"] / of}
+            divisor = drawn["budget"] if condition == "a coordinate's relevance" else size
+            options |= {"dimension": size, "relevance": drawn["relevance"] / divisor}
             terms: Any = block_terms(np.minimum(WIDTHS, size)[:, None], bands[rule], **options)
         else:
             options |= {"noise": drawn["view_noise"], "relevance": relevance(drawn)}
@@ -159,16 +159,16 @@ def described(drawn: Drawn, seed: list[int]) -> dict[str, Any]:
     With one target and its queries, of that seed.
     """
     target, queries = sampled(drawn, seed)
-    of, widths = curve(drawn, drawn["keys"], drawn["budget"]), splits(drawn["budget"])
-    shared, size, each = drawn["decay"] != "even", target.dimension, []
+    curves, widths = curve(drawn, drawn["keys"], drawn["budget"]), splits(drawn["budget"])
+    shared, size, ensembles = drawn["decay"] != "even", target.dimension, []
     for width in widths.tolist():
-        count, bandwidth = drawn["budget"] // width, float(of.bandwidth[0, width - 1])
+        count, bandwidth = drawn["budget"] // width, float(curves.bandwidth[0, width - 1])
         heads: dict[str, Any] = {"count": count, "width": width, "bandwidth": bandwidth}
         if not shared:
             blocks = np.eye(size)[:, : count * width].reshape(size, count, width).swapaxes(0, 1)
             heads["frames"] = {"kind": "explicit", "frames": blocks.tolist()}
-        each.append(heads)
-    best = each[int(of.error[0, widths - 1].argmin())]
+        ensembles.append(heads)
+    best = ensembles[int(curves.error[0, widths - 1].argmin())]
     views = {"kind": "redundant_views", "noise": drawn["view_noise"]}
     waves = {
         k: np.asarray(getattr(target, k)).tolist() for k in ("amplitude", "frequency", "phase")
@@ -189,7 +189,7 @@ def described(drawn: Drawn, seed: list[int]) -> dict[str, Any]:
                     f"heads.{k}": {"label": f"{heads['count']}", **v} if k == "frames" else v
                     for k, v in heads.items()
                 }
-                for heads in each
+                for heads in ensembles
             ]
         },
     }

@@ -29,7 +29,7 @@ def units(experiment: Experiment) -> dict[str, SampledUnit]:
         "raw_labels": False,
         "keep_queries": False,
     }
-    design, found = GaussianDesign(np.eye(DIMENSION)), dict[str, SampledUnit]()
+    design, samples = GaussianDesign(np.eye(DIMENSION)), dict[str, SampledUnit]()
     for number in range(settings["simulated"]):
         drawn = draw(experiment.spec.law or {}, simulation.seed, number)
         bandwidth = curve(drawn, drawn["keys"], drawn["budget"]).bandwidth[0]
@@ -46,15 +46,15 @@ def units(experiment: Experiment) -> dict[str, SampledUnit]:
             for wide, queries in tasks
         ]
         sampler = ProblemsSampler(members, [(k,) for k in range(len(tasks))] * len(pairs))
-        found[f"{number:04d}"] = SampledUnit(sampler, {"number": number}, stream=(number,))
-    return found
+        samples[f"{number:04d}"] = SampledUnit(sampler, {"number": number}, stream=(number,))
+    return samples
 
 
 def heads(drawn: Drawn, width: int, bandwidth: float) -> Heads:
     """Two heads of that width, or one head twice where it takes the whole budget."""
     frames, place = np.zeros((2, DIMENSION, LATENT)), np.arange(width)
     for head, frame in enumerate(frames):
-        own = place + head * width * (width < drawn["budget"])
-        frame[own if drawn["decay"] == "even" else place, place] = 1
-        frame[LATENT + own, place] += drawn["view_noise"]
+        coordinates = place + head * width * (width < drawn["budget"])
+        frame[coordinates if drawn["decay"] == "even" else place, place] = 1
+        frame[LATENT + coordinates, place] += drawn["view_noise"]
     return Heads(frames, drawn["kernel"], bandwidth)

@@ -23,10 +23,10 @@ def figure(results: Results, answers: Sequence[Answer]) -> Figure:
         height=2.9,
         title="At one effective number of keys sparse heads have the Gaussian angle law",
     )
-    frame, found = parameters(results), effects(results)
+    frame, effect = parameters(results), effects(results)
     frame["gaussian"] = results.predictions["law"]["gaussian"].values
     frame["simulated"] = correlations(results)[..., 0].mean(1)
-    frame["apart"], frame["product"] = (100 * found[k].value for k in ("one curve", "product"))
+    frame["apart"], frame["product"] = (100 * effect[k].value for k in ("one curve", "product"))
     look = {
         "data": frame.rename(columns={"width": "$d_k$"}),
         "hue": "rule",

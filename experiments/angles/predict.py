@@ -20,11 +20,11 @@ ACCURATE = 5e-3
 def predict(experiment: Experiment) -> dict[str, xr.Dataset]:
     """All problems in one point, ``law``: :func:`correlations` and what was drawn."""
 
-    def one(number: int) -> xr.Dataset:
+    def prediction(number: int) -> xr.Dataset:
         problem = draw(experiment.spec.law or {}, experiment.simulation.seed, number)
         return xr.Dataset({**correlations(problem), **problem.drawn})
 
-    every = in_threads(one, range(experiment.settings["simulated"]))
+    every = in_threads(prediction, range(experiment.settings["simulated"]))
     return {"law": xr.concat(every, "number", combine_attrs="drop")}
 
 
@@ -34,8 +34,8 @@ def correlations(problem: Problem) -> dict[str, float | bool]:
     ``correlation`` of their noise; ``gaussian``, that of gaussian heads with as many effective
     keys, ``n_eff``; ``product``, ρ(c_1, c_2) over ρ(c_1, 0)ρ(0, c_2), less 1, NaN at width 1.
     """
-    own, cosines = problem.drawn, problem.cosines[0]
-    width, n, reach = own["width"], own["keys"], own["reach"]
+    fields, cosines = problem.drawn, problem.cosines[0]
+    width, n, reach = fields["width"], fields["keys"], fields["reach"]
     words = {"width": width, "n": n, "degree": DEGREES[width]}
     series = angle_series(problem.rule, problem.bandwidth, reach, **words)
     law, bound = map(float, series.correlation(cosines))

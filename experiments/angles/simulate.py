@@ -17,7 +17,7 @@ from .problems import draw
 
 def units(experiment: Experiment) -> dict[str, SampledUnit]:
     """The problems by number; ``angle`` is as drawn, then half of that."""
-    found: dict[str, SampledUnit] = {}
+    samples: dict[str, SampledUnit] = {}
     for number in range(experiment.settings["simulated"]):
         problem = draw(experiment.spec.law or {}, experiment.simulation.seed, number)
         replicate = partial(
@@ -25,8 +25,8 @@ def units(experiment: Experiment) -> dict[str, SampledUnit]:
         )
         constants = problem.heads, jnp.asarray(problem.drawn["reach"])
         sampler = Replicates(replicate, constants=constants, dims={"pair": ("angle",)})
-        found[f"{number:04d}"] = SampledUnit(sampler, {"number": number}, stream=(number,))
-    return found
+        samples[f"{number:04d}"] = SampledUnit(sampler, {"number": number}, stream=(number,))
+    return samples
 
 
 def shared_noise(
@@ -41,9 +41,9 @@ def shared_noise(
     keys = jax.random.normal(for_keys, (n, heads.dimension), jnp.float64)
     points = reach * jax.random.normal(for_queries, (queries, heads.dimension), jnp.float64)
 
-    def one(query: Array) -> tuple[Array, Array]:
+    def query_noise(query: Array) -> tuple[Array, Array]:
         weights = nw_weights(heads, query, keys)
         return weights[1:] @ weights[0], jnp.mean(jnp.sum(weights**2, axis=1))
 
-    pair, own = jax.lax.map(one, points)
-    return {"pair": pair.mean(0), "own": own.mean()}
+    pair, single = jax.lax.map(query_noise, points)
+    return {"pair": pair.mean(0), "own": single.mean()}

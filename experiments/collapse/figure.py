@@ -43,12 +43,12 @@ def figure(results: Results, answers: Sequence[Answer]) -> Figure:
 def _paths(ax: Axes, path: np.ndarray, law: pd.DataFrame, alone: pd.Series) -> None:
     """log₁₀ ρ by layer: median and middle half of the problems of a kind."""
     free = law["positions"] == NONE
-    whole = law["branches"] == "whole"
+    unscaled = law["branches"] == "whole"
     kinds = {
         "attention alone": alone & free,
         "the same with a mask or bias": alone & ~free,
-        "residual stream": ~alone & whole,
-        r"the same, branches$/\sqrt{L}$": ~alone & ~whole,
+        "residual stream": ~alone & unscaled,
+        r"the same, branches$/\sqrt{L}$": ~alone & ~unscaled,
     }
     inks = zip(figures.PALETTE, figures.MARKERS, kinds.items(), strict=False)
     for ink, marker, (label, chosen) in inks:
@@ -69,11 +69,11 @@ def _powers(ax: Axes, law: pd.DataFrame) -> None:
     look = zip(("whole", "scaled"), figures.PALETTE, figures.MARKERS, strict=False)
     for kind, ink, marker in look:
         for tied, face in ((False, ink), (True, "white")):
-            own = law[(law["branches"] == kind) & (law["tied"] == tied)]
+            rows = law[(law["branches"] == kind) & (law["tied"] == tied)]
             label = f"{kind}, {'tied' if tied else 'new'} weights"
             ax.plot(
-                own["variance"],
-                own["power"],
+                rows["variance"],
+                rows["power"],
                 marker,
                 ms=3.5,
                 ls="",
@@ -97,8 +97,8 @@ def _powers(ax: Axes, law: pd.DataFrame) -> None:
 def _rates(ax: Axes, law: pd.DataFrame) -> None:
     """Fall of log ρ a layer under a mask or bias, simulated against theory."""
     for ink, marker, kind in zip(figures.PALETTE, figures.MARKERS, (BIAS, MASK), strict=False):
-        own = law[law["positions"] == kind]
-        ax.plot(own["rate"], own["fell"], marker, ms=3.5, ls="", color=ink, label=kind)
+        rows = law[law["positions"] == kind]
+        ax.plot(rows["rate"], rows["fell"], marker, ms=3.5, ls="", color=ink, label=kind)
     line = np.array([0, 1.05 * law["fell"].max()])
     figures.theory(ax, line, line)
     ax.legend(loc="upper left")
@@ -113,9 +113,9 @@ def _lost(ax: Axes, law: pd.DataFrame, lost: np.ndarray) -> None:
     """Share of the heads' variance that is lost without gates and with, by theory."""
     for ink, content in zip(figures.PALETTE, ("free", "attended"), strict=False):
         for output, face, marker in (("plain sum", ink, "o"), ("projection", "white", "s")):
-            own = ((law["content"] == content) & (law["output"] == output)).to_numpy()
+            rows = ((law["content"] == content) & (law["output"] == output)).to_numpy()
             label = f"{content}, {output}"
-            ax.plot(*100 * lost[own].T, marker, ms=3.5, ls="", color=ink, mfc=face, label=label)
+            ax.plot(*100 * lost[rows].T, marker, ms=3.5, ls="", color=ink, mfc=face, label=label)
     ax.plot([0, 100], [0, 100], color=figures.GREY, lw=0.8, ls=":")
     ax.legend(title="heads", loc="upper left")
     ax.set(

@@ -20,32 +20,34 @@ def predict(experiment: Experiment) -> dict[str, xr.Dataset]:
     with.
     """
 
-    def one(number: int) -> xr.Dataset:
+    def prediction(number: int) -> xr.Dataset:
         problem = draw(experiment.spec.law or {}, experiment.simulation.seed, number)
-        own, (factors, gates, output) = problem.drawn, problem.layer
-        n, heads, rank = len(gates), own["heads"], min(problem.values, own["dimension"])
-        lost = [lost_share(factors, g, output, own["noise"]) for g in (np.ones_like(gates), gates)]
+        fields, (factors, gates, output) = problem.drawn, problem.layer
+        n, heads, rank = len(gates), fields["heads"], min(problem.values, fields["dimension"])
+        lost = [
+            lost_share(factors, g, output, fields["noise"]) for g in (np.ones_like(gates), gates)
+        ]
         return xr.Dataset(
             {
-                "order": 3.0 if own["positions"] == NONE else 1.0,
+                "order": 3.0 if fields["positions"] == NONE else 1.0,
                 "rate": rate(problem),
                 "claimed": n * (heads - 1) * problem.width,
                 "open": open_directions(n, heads * problem.width, rank),
                 "lost": ("gates", lost),
                 "width": problem.width,
-                **own,
+                **fields,
             }
         )
 
-    every = in_threads(one, range(experiment.settings["simulated"]))
+    every = in_threads(prediction, range(experiment.settings["simulated"]))
     return {"law": xr.concat(every, "number", combine_attrs="drop")}
 
 
 def rate(problem: Problem) -> float:
     """Slope of log ρ under a mask or bias; NaN without, and where a norm meets tied weights."""
-    own, bias = problem.drawn, problem.bias
-    normed = own["placed"] != "nowhere"
-    if bias is None or (normed and own["tied"]):
+    fields, bias = problem.drawn, problem.bias
+    normed = fields["placed"] != "nowhere"
+    if bias is None or (normed and fields["tied"]):
         return np.nan
-    space = own["dimension"] - (own["norm"] == "layer")
+    space = fields["dimension"] - (fields["norm"] == "layer")
     return late_rate(softmax(bias, axis=1)) + normed * norm_rate(problem.values, space)

@@ -24,12 +24,12 @@ DRAWS = 16
 def units(experiment: Experiment) -> dict[str, SampledUnit]:
     """The problems by number."""
     dims = {"path": ("layer",), "ends": ("end",), "lost": ("gates",)}
-    found: dict[str, SampledUnit] = {}
+    samples: dict[str, SampledUnit] = {}
     for number in range(experiment.settings["simulated"]):
         problem = draw(experiment.spec.law or {}, experiment.simulation.seed, number)
         sampler = HostBatches(batch, constants=problem, dims=dims)
-        found[f"{number:04d}"] = SampledUnit(sampler, {"number": number}, stream=(number,))
-    return found
+        samples[f"{number:04d}"] = SampledUnit(sampler, {"number": number}, stream=(number,))
+    return samples
 
 
 def batch(draw: Draw, replicates: int, problem: Problem) -> Mapping[str, Array | float]:
@@ -40,12 +40,12 @@ def batch(draw: Draw, replicates: int, problem: Problem) -> Mapping[str, Array |
         # Of the same tokens and first weights, which takes most of the spread out of the ratio.
         short = stack(draw.rng(), replicates, problem, depth)
     rng = draw.rng()
-    factors, output, each = decoders(problem)
+    factors, output, readouts = decoders(problem)
     channels = output.reshape(-1, output.shape[2])
     return {
         "path": long[: PATH + 1],
         "ends": np.array([short[depth], long[2 * depth]]),
-        "lost": np.array([one.lost(rng, DRAWS * replicates, factors) for one in each]),
+        "lost": np.array([readout.lost(rng, DRAWS * replicates, factors) for readout in readouts]),
         # Without gates every token's heads are mapped to its output by W_O.
         "open": factors.shape[1] * (len(channels) - np.linalg.matrix_rank(channels)),
     }
@@ -57,30 +57,32 @@ def stack(rng: np.random.Generator, replicates: int, problem: Problem, depth: in
     Half as many as replicates are drawn. With a residual stream there are as many with branches of
     the opposite sign, which takes most of the spread out of the mean; alone they would be the same.
     """
-    own = problem.drawn
-    alone = own["block"] == ALONE
+    fields = problem.drawn
+    alone = fields["block"] == ALONE
     signs = np.ones(1) if alone else np.array([1.0, -1.0])
     lead = len(signs), replicates // 2
     tokens = problem.tokens(rng, 1, lead[1])
     stream = split(np.broadcast_to(tokens, (*lead, *tokens.shape[2:])))
-    branch = signs[:, None, None, None] * (depth**-0.5 if own["branches"] == "scaled" else 1.0)
+    branch = signs[:, None, None, None] * (depth**-0.5 if fields["branches"] == "scaled" else 1.0)
     bias, blocks = problem.bias, []
     logs = [mean_log(stream)]
     for layer in range(depth):
-        if layer == 0 or not own["tied"]:
+        if layer == 0 or not fields["tied"]:
             query, key, value, output = problem.matrices(rng, 1, lead[1])
             score = query @ key.swapaxes(-1, -2) / problem.width**0.5
             blocks = [partial(attention, score=score, value=branch * value @ output, bias=bias)]
-            if own["mlps"] and not alone:
-                d = own["dimension"]
+            if fields["mlps"] and not alone:
+                d = fields["dimension"]
                 inner = rng.normal(size=(1, lead[1], d, 4 * d)) / d**0.5
-                outer = rng.normal(size=(1, lead[1], 4 * d, d)) * (own["variance"] / (4 * d)) ** 0.5
+                outer = (
+                    rng.normal(size=(1, lead[1], 4 * d, d)) * (fields["variance"] / (4 * d)) ** 0.5
+                )
                 blocks.append(partial(mlp, inner=inner, outer=branch * outer))
         for block in blocks:
-            after = block(norm(stream, own["norm"]) if own["placed"] == "before" else stream)
+            after = block(norm(stream, fields["norm"]) if fields["placed"] == "before" else stream)
             if not alone:
                 after = total(*map(np.stack, zip(stream[:3], after[:3], strict=True)))
-            stream = norm(after, own["norm"]) if own["placed"] == "after" else after
+            stream = norm(after, fields["norm"]) if fields["placed"] == "after" else after
         logs.append(mean_log(stream))
     return np.array(logs)
 
@@ -94,8 +96,8 @@ def mean_log(stream: Stream) -> float:
 def total(mean: Array, centred: Array, log_scale: Array) -> Stream:
     """The sum of streams along the first dimension of their parts."""
     top = log_scale.max(0)
-    found = split((np.exp(log_scale - top)[..., None, None] * centred).sum(0))
-    return found._replace(mean=mean.sum(0), log_scale=top + found.log_scale)
+    combined = split((np.exp(log_scale - top)[..., None, None] * centred).sum(0))
+    return combined._replace(mean=mean.sum(0), log_scale=top + combined.log_scale)
 
 
 def norm(stream: Stream, kind: str) -> Stream:
@@ -120,14 +122,14 @@ def mlp(stream: Stream, inner: Array, outer: Array) -> Stream:
     """
     scale = np.exp(stream.log_scale)[..., None, None]
     middle, moved = stream.mean[..., None, :] @ inner, stream.centred @ inner
-    at, step = np.tanh(middle), scale * moved
+    level, step = np.tanh(middle), scale * moved
     near = np.abs(step) < 1
     small = np.where(near & (step != 0), step, 1e-9)
     turn = np.tanh(small)
-    close = moved * turn / small * (1 - at**2) / (1 + at * turn)
-    moved = np.where(near, close, (np.tanh(middle + step) - at) / np.maximum(scale, 1e-300))
+    close = moved * turn / small * (1 - level**2) / (1 + level * turn)
+    moved = np.where(near, close, (np.tanh(middle + step) - level) / np.maximum(scale, 1e-300))
     shift = moved.mean(-2, keepdims=True)
-    mean = ((at + scale * shift) @ outer)[..., 0, :]
+    mean = ((level + scale * shift) @ outer)[..., 0, :]
     return stream._replace(mean=mean, centred=(moved - shift) @ outer)
 
 
@@ -136,24 +138,24 @@ class Decoder:
     """What recovers heads from their mixed output.
 
     Attributes:
-        whole: the map of all heads of all tokens to the mixed output, (H r d_k, n d).
+        mixing: the map of all heads of all tokens to the mixed output, (H r d_k, n d).
         inverse: the regression of heads on the mixed output and its noise.
         noise_sd: of the mixed output.
     """
 
-    whole: Array
+    mixing: Array
     inverse: Array
     noise_sd: float
 
     def lost(self, rng: np.random.Generator, replicates: int, factors: Array) -> float:
         """Squared error of recovered heads over the square of the heads."""
-        drawn = rng.normal(size=(replicates, len(self.whole)))
-        mixed = drawn @ self.whole
+        drawn = rng.normal(size=(replicates, len(self.mixing)))
+        mixed = drawn @ self.mixing
         mixed += self.noise_sd * rng.normal(size=mixed.shape)
         heads, _, rank = factors.shape
         wrong, right = (
-            np.sum((factors @ each.reshape(replicates, heads, rank, -1)) ** 2)
-            for each in (drawn - mixed @ self.inverse, drawn)
+            np.sum((factors @ values.reshape(replicates, heads, rank, -1)) ** 2)
+            for values in (drawn - mixed @ self.inverse, drawn)
         )
         return float(wrong / right)
 
@@ -166,16 +168,16 @@ def decoder(factors: Array, gates: Array, output: Array, noise: float) -> Decode
         gates: (n, H).
         noise: over the root mean square of the mixed output.
     """
-    whole = np.einsum("nh,hnr,hkd->hrknd", gates, factors, output, optimize=True)
-    whole = whole.reshape(-1, len(gates) * output.shape[2])
-    noise_sd = noise * float(np.sqrt(np.sum(whole**2) / whole.shape[1]))
-    square = whole @ whole.T + noise_sd**2 * np.eye(len(whole))
-    return Decoder(whole, linalg.solve(square, whole, assume_a="pos").T, noise_sd)
+    mixing = np.einsum("nh,hnr,hkd->hrknd", gates, factors, output, optimize=True)
+    mixing = mixing.reshape(-1, len(gates) * output.shape[2])
+    noise_sd = noise * float(np.sqrt(np.sum(mixing**2) / mixing.shape[1]))
+    square = mixing @ mixing.T + noise_sd**2 * np.eye(len(mixing))
+    return Decoder(mixing, linalg.solve(square, mixing, assume_a="pos").T, noise_sd)
 
 
 @lru_cache(maxsize=1)
 def decoders(problem: Problem) -> tuple[Array, Array, list[Decoder]]:
     """Factors and W_O of a problem's layer, and its decoders without gates and with."""
     factors, gates, output = problem.layer
-    both = np.ones_like(gates), gates
-    return factors, output, [decoder(factors, g, output, problem.drawn["noise"]) for g in both]
+    gate_sets = np.ones_like(gates), gates
+    return factors, output, [decoder(factors, g, output, problem.drawn["noise"]) for g in gate_sets]

@@ -27,9 +27,9 @@ def figure(results: Results, answers: Sequence[Answer]) -> Figure:
         height=6.2,
         title="Memory slows rank collapse; whether it keeps tokens apart hangs on its start",
     )
-    found, drawn = effects(results), parameters(results)
+    effect, drawn = effects(results), parameters(results)
     drawn = drawn.iloc[: len(results.estimates)].assign(
-        spread=found["spread"].value, error=100 * found["error"].value
+        spread=effect["spread"].value, error=100 * effect["error"].value
     )
     second = second_differences(simulated(results, "log_residual")[..., MEMORY]).mean(1)
     _shares(axes["a"], {answer.id: answer for answer in answers})
@@ -58,9 +58,9 @@ def _shares(ax: Axes, answers: Mapping[str, Answer]) -> None:
     names = ["all", *answers["hidden-collapse"].strata]
     for claim, (name, label) in enumerate(CLAIMS.items()):
         parts = {"all": answers[name], **answers[name].strata}
-        shown = {part: own.simulated for part, own in parts.items() if own.simulated}
-        middle = np.array([100 * np.mean(own.bracket) for own in shown.values()])
-        low, high = 100 * np.transpose([own.interval for own in shown.values()])
+        shown = {part: answer.simulated for part, answer in parts.items() if answer.simulated}
+        middle = np.array([100 * np.mean(share.bracket) for share in shown.values()])
+        low, high = 100 * np.transpose([share.interval for share in shown.values()])
         places = [0.22 * (1 - claim) - names.index(part) for part in shown]
         bars = np.stack([middle - low, high - middle])
         ink, marker = figures.PALETTE[claim], figures.MARKERS[claim]
@@ -92,7 +92,7 @@ def _rates(ax: Axes, drawn: pd.DataFrame) -> None:
 def _points(ax: Axes, drawn: pd.DataFrame, x: str, y: str, hue: str, kinds: Sequence[str]) -> None:
     """A point a problem, by kind."""
     for ink, marker, kind in zip(figures.PALETTE, figures.MARKERS, kinds, strict=False):
-        own = drawn[drawn[hue] == kind]
-        ax.plot(own[x], own[y], marker, ms=3, color=ink, label=kind)
+        rows = drawn[drawn[hue] == kind]
+        ax.plot(rows[x], rows[y], marker, ms=3, color=ink, label=kind)
     ax.axhline(0, color=figures.GREY, lw=0.8, ls=":")
     ax.legend(title=hue, loc="upper left", ncols=2)

@@ -21,16 +21,16 @@ def predict(experiment: Experiment) -> dict[str, xr.Dataset]:
     reaches.
     """
 
-    def one(number: int) -> xr.Dataset:
+    def prediction(number: int) -> xr.Dataset:
         problem = draw(experiment.spec.law or {}, experiment.simulation.seed, number)
-        own = problem.drawn
+        fields = problem.drawn
         mse, in_range = heads(problem)
-        rate = hidden.normed_rate(own["d"], own["value_scale"] ** 2, own["skip"])
-        second = hidden.second_difference(own["memory"])
+        rate = hidden.normed_rate(fields["d"], fields["value_scale"] ** 2, fields["skip"])
+        second = hidden.second_difference(fields["memory"])
         law = {"second_difference": second, "rate": rate, "in_range": in_range}
-        return xr.Dataset({"mse": ("arm", mse), **law, **own})
+        return xr.Dataset({"mse": ("arm", mse), **law, **fields})
 
-    every = in_threads(one, range(experiment.settings["problems"]))
+    every = in_threads(prediction, range(experiment.settings["problems"]))
     return {"law": xr.concat(every, "number", combine_attrs="drop")}
 
 
@@ -39,11 +39,11 @@ def heads(problem: Problem) -> tuple[np.ndarray, bool]:
 
     With memory its frame is that of both layers, scaled by the roots of their shares.
     """
-    own = problem.drawn
-    shares = [hidden.shares(1, memory, own["start"]) for memory in (0.0, own["memory"])]
+    fields = problem.drawn
+    shares = [hidden.shares(1, memory, fields["start"]) for memory in (0.0, fields["memory"])]
     frames = np.stack([np.sqrt(w)[:, None] * problem.views for w in shares]).swapaxes(1, 2)
-    task = Task(DESIGNS["isotropic"](2), TrigonometricSeries(*problem.waves), own["noise_sd"])
-    pair = Heads(frames, own["kernel"], problem.bandwidth)
-    terms = terms_of(task, pair, own["keys"], problem.queries)
+    task = Task(DESIGNS["isotropic"](2), TrigonometricSeries(*problem.waves), fields["noise_sd"])
+    pair = Heads(frames, fields["kernel"], problem.bandwidth)
+    terms = terms_of(task, pair, fields["keys"], problem.queries)
     error = sum(np.diag(terms[f"integrated_{name}"]) for name in PAIRS)
     return np.asarray(error), not terms.attrs.keys() & {"cautions", "faults"}

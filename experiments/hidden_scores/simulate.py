@@ -26,20 +26,20 @@ SETS = 4
 def units(experiment: Experiment) -> dict[str, SampledUnit]:
     """The problems by number."""
     dims = {**dict.fromkeys(STACK, ("layer", "arm")), "mse": ("arm",)}
-    found: dict[str, SampledUnit] = {}
+    samples: dict[str, SampledUnit] = {}
     for number in range(experiment.settings["simulated"]):
         problem = draw(experiment.spec.law or {}, experiment.simulation.seed, number)
         sampler = HostBatches(batch, constants=problem, dims=dims)
-        found[f"{number:04d}"] = SampledUnit(sampler, {"number": number}, stream=(number,))
-    return found
+        samples[f"{number:04d}"] = SampledUnit(sampler, {"number": number}, stream=(number,))
+    return samples
 
 
 def batch(draw: Draw, replicates: int, problem: Problem) -> Mapping[str, np.ndarray]:
     """Residuals without skip and norm; log-odds and keys with both; errors of heads."""
     rng = draw.rng()
     residual = stack(rng, replicates, problem, normed=False)["log_residual"]
-    whole = stack(rng, replicates, problem, normed=True)
-    return {**whole, "log_residual": residual, "mse": heads(rng, SETS * replicates, problem)}
+    normed_stack = stack(rng, replicates, problem, normed=True)
+    return {**normed_stack, "log_residual": residual, "mse": heads(rng, SETS * replicates, problem)}
 
 
 def layer_weights(
@@ -50,11 +50,11 @@ def layer_weights(
     Off the diagonal scores of tokens of norm √d have standard deviation β, whether M is Gaussian or
     the positive semidefinite GGᵀ; W has entries N(0, v²/d).
     """
-    own, d = problem.drawn, problem.drawn["d"]
+    fields, d = problem.drawn, problem.drawn["d"]
     form, value = rng.normal(size=(2, draws, 1, d, d))
-    if own["matrix"] == "semidefinite":
+    if fields["matrix"] == "semidefinite":
         form = form @ form.swapaxes(-1, -2) / np.sqrt(2 * d)
-    return own["score_scale"] / d * form, own["value_scale"] / np.sqrt(d) * value
+    return fields["score_scale"] / d * form, fields["value_scale"] / np.sqrt(d) * value
 
 
 def stack(
@@ -70,17 +70,17 @@ def stack(
         problem: of the law.
         normed: whether layers have the skip weight, and an RMS norm after them.
     """
-    own, memory = problem.drawn, np.array([0.0, problem.drawn["memory"]])
-    shape = draws, len(memory), own["n"], own["d"]
+    fields, memory = problem.drawn, np.array([0.0, problem.drawn["memory"]])
+    shape = draws, len(memory), fields["n"], fields["d"]
     stream = hidden.split(np.broadcast_to(rng.normal(size=(draws, 1, *shape[2:])), shape))
-    skip, measures = own["skip"] if normed else 0.0, []
+    skip, measures = fields["skip"] if normed else 0.0, []
     for layer in range(LAYERS):
-        if layer == 0 or own["weights"] == "independent":
+        if layer == 0 or fields["weights"] == "independent":
             form, value = layer_weights(rng, draws, problem)
-        share = 1 - memory if layer else hidden.first_share(memory, own["start"])
+        share = 1 - memory if layer else hidden.first_share(memory, fields["start"])
         stream = hidden.split_layer(stream, form, value, memory, skip, share)
         attention = softmax(stream.common[..., None, :] + stream.rows)
-        keys = 1 / (own["n"] * (attention**2).sum(-1).mean(-1))
+        keys = 1 / (fields["n"] * (attention**2).sum(-1).mean(-1))
         stream = hidden.split_rms_norm(stream) if normed else stream
         residual = np.maximum(stream.log_residual, LEAST)
         odds = np.minimum(stream.log_odds, -2 * LEAST)
@@ -93,21 +93,21 @@ def heads(rng: np.random.Generator, sets: int, problem: Problem) -> np.ndarray:
 
     Tokens do not move: both layers see the same keys N(0, I_2), each through a view of its own.
     """
-    own, (amplitude, frequency, phase) = problem.drawn, problem.waves
+    fields, (amplitude, frequency, phase) = problem.drawn, problem.waves
 
     def target(points: np.ndarray) -> np.ndarray:
         return np.asarray(np.cos(points @ frequency.T + phase) @ amplitude)
 
-    keys = rng.normal(size=(sets, 1, own["keys"], 2))
-    labels = target(keys) + own["noise_sd"] * rng.normal(size=keys.shape[:-1])
+    keys = rng.normal(size=(sets, 1, fields["keys"], 2))
+    labels = target(keys) + fields["noise_sd"] * rng.normal(size=keys.shape[:-1])
     scores = []
     for view in problem.views:
         query, key = (problem.queries @ view)[:, None], keys @ view
-        gaps = query * key if own["kernel"] == "softmax" else -0.5 * (query - key) ** 2
+        gaps = query * key if fields["kernel"] == "softmax" else -0.5 * (query - key) ** 2
         scores.append(gaps / problem.bandwidth**2)
-    found = []
-    for memory in (0.0, own["memory"]):
-        weights = softmax(hidden.accumulate(np.stack(scores), memory, own["start"])[-1])
+    errors = []
+    for memory in (0.0, fields["memory"]):
+        weights = softmax(hidden.accumulate(np.stack(scores), memory, fields["start"])[-1])
         error = (weights * labels).sum(-1) - target(problem.queries)
-        found.append(np.mean(error**2))
-    return np.array(found)
+        errors.append(np.mean(error**2))
+    return np.array(errors)

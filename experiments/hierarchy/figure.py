@@ -37,10 +37,10 @@ def figure(results: Results, answers: Sequence[Answer]) -> Figure:
     return drawing
 
 
-def _levels(ax: Axes, law: xr.Dataset, own: np.ndarray) -> None:
+def _levels(ax: Axes, law: xr.Dataset, sample: np.ndarray) -> None:
     """Root mean squared error over that of one level, up to half of the target's levels."""
     frames = []
-    for error in (law["error"].values, own):
+    for error in (law["error"].values, sample):
         ratio = (error[:, LEVELS] / error[:, LEVELS, :1]) ** 0.5
         number, place = np.nonzero(law["levels"].values[: len(error), None] // 2 >= [*KEPT])
         kinds = law["target"].values[number]
@@ -93,13 +93,15 @@ def _shares(ax: Axes, answers: Mapping[str, Answer]) -> None:
     )
 
 
-def _corrections(ax: Axes, law: xr.Dataset, own: np.ndarray) -> None:
+def _corrections(ax: Axes, law: xr.Dataset, sample: np.ndarray) -> None:
     """Error with cumulants 3 and 4 over that with the Gaussian term, a point a problem."""
-    keys = law["keys"].values[: len(own)]
+    keys = law["keys"].values[: len(sample)]
     for ink, marker, kind in zip(figures.PALETTE, figures.MARKERS, KEYS, strict=False):
         here = keys == kind
-        ratio = own[here, FOURTH] / own[here, GAUSSIAN]
-        ax.plot(law["spread"].values[: len(own)][here], ratio, marker, ms=3, color=ink, label=kind)
+        ratio = sample[here, FOURTH] / sample[here, GAUSSIAN]
+        ax.plot(
+            law["spread"].values[: len(sample)][here], ratio, marker, ms=3, color=ink, label=kind
+        )
     ax.axhline(1, color=figures.GREY, lw=0.8, ls=":")
     figures.log_axes(ax, x=True, y=True)
     figures.ticks(ax.xaxis, (0.1, 0.3, 1, 3))
@@ -111,13 +113,13 @@ def _corrections(ax: Axes, law: xr.Dataset, own: np.ndarray) -> None:
     )
 
 
-def _mixtures(ax: Axes, law: xr.Dataset, own: np.ndarray) -> None:
+def _mixtures(ax: Axes, law: xr.Dataset, sample: np.ndarray) -> None:
     """Error of scales mixed in outputs over that of one bandwidth, a point a problem."""
-    views = law["views"].values[: len(own)]
+    views = law["views"].values[: len(sample)]
     for ink, marker, width in zip(figures.PALETTE, figures.MARKERS, (1, 2, 3), strict=False):
         here = views == width
-        ratio = own[here, OUTPUTS] / own[here, SINGLE]
-        step = law["step"].values[: len(own)][here]
+        ratio = sample[here, OUTPUTS] / sample[here, SINGLE]
+        step = law["step"].values[: len(sample)][here]
         ax.plot(step, ratio, marker, ms=3, color=ink, label=f"{width}")
     ax.axhline(1, color=figures.GREY, lw=0.8, ls=":")
     figures.log_axes(ax, x=True, y=True)

@@ -23,42 +23,42 @@ def predict(experiment: Experiment) -> dict[str, xr.Dataset]:
     semidefinite form; ``mse`` (arm) that of mixtures, ``in_range`` where first order reaches.
     """
 
-    def one(number: int) -> xr.Dataset:
+    def prediction(number: int) -> xr.Dataset:
         problem = draw(experiment.spec.law or {}, experiment.simulation.seed, number)
-        own, size = problem.drawn, problem.singular_values
-        moments = hierarchy.token_moments(problem.taps, own["tokens"], problem.levels)
-        found = [
+        fields, size = problem.drawn, problem.singular_values
+        moments = hierarchy.token_moments(problem.taps, fields["tokens"], problem.levels)
+        errors = [
             hierarchy.level_errors(
-                problem.spectrum, problem.model(kept), size, own["head_width"], moments
+                problem.spectrum, problem.model(count), size, fields["head_width"], moments
             )
-            for kept in KEPT
+            for count in KEPT
         ]
         mse, in_range = mixtures(problem)
         return xr.Dataset(
             {
-                "error": (("part", "kept"), np.transpose(found)),
+                "error": (("part", "kept"), np.transpose(errors)),
                 "levels": problem.levels,
-                "definite": hierarchy.psd_probability(own["width"], own["head_width"]),
+                "definite": hierarchy.psd_probability(fields["width"], fields["head_width"]),
                 "mse": ("arm", mse),
                 "in_range": in_range,
-                **own,
+                **fields,
             }
         )
 
-    every = in_threads(one, range(experiment.settings["problems"]))
+    every = in_threads(prediction, range(experiment.settings["problems"]))
     return {"law": xr.concat(every, "number", combine_attrs="drop")}
 
 
 def mixtures(problem: Problem) -> tuple[np.ndarray, bool]:
     """Errors of the arms to first order in 1/n, and whether it is in its range."""
-    own, (bandwidths, mix) = problem.drawn, problem.arms
-    count, empty = len(bandwidths), WIDEST - own["views"]
-    frame = np.eye(WIDEST) * (np.arange(WIDEST) < own["views"])
+    fields, (bandwidths, mix) = problem.drawn, problem.arms
+    count, empty = len(bandwidths), WIDEST - fields["views"]
+    frame = np.eye(WIDEST) * (np.arange(WIDEST) < fields["views"])
     filled = np.resize(bandwidths, 2 + MOST)
     heads = Heads(np.stack([frame] * len(filled)), "gaussian", filled)
-    target = TrigonometricSeries([1.0], [[own["frequency"], 0, 0]], [own["phase"]])
-    task = Task(DESIGNS["isotropic"](WIDEST), target, own["noise_sd"])
-    terms = terms_of(task, heads, own["n"], np.pad(problem.queries, ((0, 0), (0, empty))))
+    target = TrigonometricSeries([1.0], [[fields["frequency"], 0, 0]], [fields["phase"]])
+    task = Task(DESIGNS["isotropic"](WIDEST), target, fields["noise_sd"])
+    terms = terms_of(task, heads, fields["n"], np.pad(problem.queries, ((0, 0), (0, empty))))
     error = sum(terms[f"integrated_{name}"].values[:count, :count] for name in PAIRS)
     known = not terms.attrs.keys() & {"cautions", "faults"}
     return np.einsum("ai,ij,aj->a", mix, error, mix), known

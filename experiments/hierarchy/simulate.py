@@ -20,12 +20,12 @@ BLOCKS, SETS = 64, 6
 def units(experiment: Experiment) -> dict[str, SampledUnit]:
     """The problems by number."""
     dims = {"error": ("part", "kept"), "remainder": ("order",), "mse": ("arm",)}
-    found: dict[str, SampledUnit] = {}
+    samples: dict[str, SampledUnit] = {}
     for number in range(experiment.settings["simulated"]):
         problem = draw(experiment.spec.law or {}, experiment.simulation.seed, number)
         sampler = HostBatches(batch, constants=problem, dims=dims)
-        found[f"{number:04d}"] = SampledUnit(sampler, {"number": number}, stream=(number,))
-    return found
+        samples[f"{number:04d}"] = SampledUnit(sampler, {"number": number}, stream=(number,))
+    return samples
 
 
 def batch(draw: Draw, replicates: int, problem: Problem) -> Mapping[str, np.ndarray]:
@@ -43,23 +43,27 @@ def errors(rng: np.random.Generator, problem: Problem) -> np.ndarray:
 
     Parts are the truncation of levels, the rank of the heads' forms, and both together.
     """
-    own, levels = problem.drawn, problem.levels
-    x = rng.normal(size=(own["tokens"], own["width"]))
+    fields, levels = problem.drawn, problem.levels
+    x = rng.normal(size=(fields["tokens"], fields["width"]))
     coarse = hierarchy.levels(x, problem.taps, levels)
-    turns = ortho_group.rvs(own["width"], 2 * levels, rng).reshape(2, levels, *[own["width"]] * 2)
+    turns = ortho_group.rvs(fields["width"], 2 * levels, rng).reshape(
+        2, levels, *[fields["width"]] * 2
+    )
     forms = np.zeros((levels, 2, *turns.shape[2:]))  # what a head keeps, and the rest
-    ends = slice(own["head_width"]), slice(own["head_width"], None)
+    ends = slice(fields["head_width"]), slice(fields["head_width"], None)
     for place, some in enumerate(ends):
         forms[:, place] = turns[0][..., some] * problem.singular_values[some] @ turns[1][:, some]
     product = products(coarse, forms)
-    found, target = np.empty((3, len(KEPT))), problem.spectrum
-    for place, kept in enumerate(KEPT):
-        model = problem.model(kept)
-        left = target - model
-        for part, pair in enumerate(((left, left), (0 * left, model), (left, target))):
+    squares, target = np.empty((3, len(KEPT))), problem.spectrum
+    for place, count in enumerate(KEPT):
+        model = problem.model(count)
+        residual = target - model
+        for part, pair in enumerate(
+            ((residual, residual), (0 * residual, model), (residual, target))
+        ):
             share = np.stack(pair, axis=1)
-            found[part, place] = np.einsum("lx,lxmy,my", share, product, share)
-    return found
+            squares[part, place] = np.einsum("lx,lxmy,my", share, product, share)
+    return squares
 
 
 def products(coarse: list[np.ndarray], forms: np.ndarray) -> np.ndarray:
@@ -74,12 +78,12 @@ def products(coarse: list[np.ndarray], forms: np.ndarray) -> np.ndarray:
     """
     levels, width = len(forms), forms.shape[-1]
     gram = np.empty((levels, levels, width, width))
-    for one in range(levels):
-        sums = 2.0**one * coarse[one]
-        for two in range(one, levels):
-            gram[one, two] = sums.T @ coarse[two]
-            gram[two, one] = gram[one, two].T
-            sums = sums[::2] + sums[1::2] if two + 1 < levels else sums
+    for low in range(levels):
+        sums = 2.0**low * coarse[low]
+        for high in range(low, levels):
+            gram[low, high] = sums.T @ coarse[high]
+            gram[high, low] = gram[low, high].T
+            sums = sums[::2] + sums[1::2] if high + 1 < levels else sums
     turned = gram[:, :, None] @ forms @ gram.swapaxes(-1, -2)[:, :, None]
     return np.einsum("lxab,lmyab->lxmy", forms, turned)
 
@@ -111,13 +115,13 @@ def mixtures(rng: np.random.Generator, count: int, problem: Problem) -> np.ndarr
 
     Keys and labels ``cos(ωx_1 + φ)`` with noise are new in every draw.
     """
-    own, queries = problem.drawn, problem.queries
+    fields, queries = problem.drawn, problem.queries
 
     def target(points: np.ndarray) -> np.ndarray:
-        return np.asarray(np.cos(own["frequency"] * points[..., 0] + own["phase"]))
+        return np.asarray(np.cos(fields["frequency"] * points[..., 0] + fields["phase"]))
 
-    keys = rng.normal(size=(count, 1, own["n"], own["views"]))
-    labels = target(keys) + own["noise_sd"] * rng.normal(size=keys.shape[:-1])
+    keys = rng.normal(size=(count, 1, fields["n"], fields["views"]))
+    labels = target(keys) + fields["noise_sd"] * rng.normal(size=keys.shape[:-1])
     gaps = -0.5 * ((queries[:, None] - keys) ** 2).sum(-1)
     levels = [gaps / h**2 for h in problem.bandwidths]
     weights = (
@@ -126,4 +130,4 @@ def mixtures(rng: np.random.Generator, count: int, problem: Problem) -> np.ndarr
         softmax(gaps / (problem.shares @ problem.bandwidths**2)),
     )
     truth = target(queries)
-    return np.array([np.mean(((each * labels).sum(-1) - truth) ** 2) for each in weights])
+    return np.array([np.mean(((weight * labels).sum(-1) - truth) ** 2) for weight in weights])

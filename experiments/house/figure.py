@@ -50,11 +50,11 @@ def figure(results: Results, answers: Sequence[Answer]) -> Figure:
         height=6.2,
         title="Diverse heads keep less variance; the error falls where variance is most of it",
     )
-    found, drawn = effects(results), parameters(results)
-    _curve(axes["a"], found, drawn)
+    effect, drawn = effects(results), parameters(results)
+    _curve(axes["a"], effect, drawn)
     _claims(axes["b"], by_id)
     _within(axes["c"], by_id)
-    _table(axes["d"], found, drawn["in_range"])
+    _table(axes["d"], effect, drawn["in_range"])
     figures.letters(axes[k] for k in "abcd")
     return drawing
 
@@ -62,16 +62,18 @@ def figure(results: Results, answers: Sequence[Answer]) -> Figure:
 def headline(results: Results) -> Figure:
     """The figure of the README: what falls with diversity, over the share of variance."""
     drawing, axes = figures.panels(width=1.35 * figures.COLUMN, height=3.1)
-    ax, found, drawn = axes[0, 0], effects(results), parameters(results)
+    ax, effect, drawn = axes[0, 0], effects(results), parameters(results)
     groups = pd.cut(drawn["share"], BINS)
     for ink, (outcome, (label, height)) in zip(figures.PALETTE, HEADLINE.items(), strict=False):
-        predicted = found[f"subspaces, {outcome}, given target"].predicted
+        predicted = effect[f"subspaces, {outcome}, given target"].predicted
         frame = pd.DataFrame({"group": groups, "falls": 100 * np.asarray(predicted)})
         frame = frame[drawn["in_range"]].dropna()
-        of = frame.groupby("group", observed=True)["falls"].agg(["mean", "sem"])
-        x, width = [100 * group.mid for group in of.index], 1.96 * of["sem"]
-        ax.fill_between(x, of["mean"] - width, of["mean"] + width, color=ink, alpha=0.18, lw=0)
-        ax.plot(x, of["mean"], color=ink, lw=2)
+        summary = frame.groupby("group", observed=True)["falls"].agg(["mean", "sem"])
+        x, width = [100 * group.mid for group in summary.index], 1.96 * summary["sem"]
+        ax.fill_between(
+            x, summary["mean"] - width, summary["mean"] + width, color=ink, alpha=0.18, lw=0
+        )
+        ax.plot(x, summary["mean"], color=ink, lw=2)
         ax.text(x[-1], height, label, color=ink, ha="right")
     ax.axhline(50, color=figures.GREY, lw=0.8, ls=":")
     ax.text(6, 51, "a coin toss", color=figures.GREY, fontsize=figures.SMALL)
@@ -83,20 +85,20 @@ def headline(results: Results) -> Figure:
 
 def numbers(results: Results) -> dict[str, object]:
     """For the caption: shares of pairs in which the error falls, by each spectral summary."""
-    found, drawn = effects(results), parameters(results)
+    effect, drawn = effects(results), parameters(results)
     names = ("hdi-monotone", *INDICES[1:])
-    each = (found[f"{name}-pairs"].predicted for name in names)
-    shares = [float(np.nanmean(np.asarray(e)[drawn["in_range"]])) for e in each]
+    predictions = (effect[f"{name}-pairs"].predicted for name in names)
+    shares = [float(np.nanmean(np.asarray(e)[drawn["in_range"]])) for e in predictions]
     return {"least": min(shares), "most": max(shares)}
 
 
-def _curve(ax: Axes, found: Mapping[str, Effects], drawn: pd.DataFrame) -> None:
+def _curve(ax: Axes, effect: Mapping[str, Effects], drawn: pd.DataFrame) -> None:
     """Mean share of pairs of sets of a problem that fall, ± 95 % over problems."""
     groups = pd.cut(drawn["share"], BINS)
     for marker, (name, label) in zip(figures.MARKERS, LINES.items(), strict=False):
-        of = found[name]
-        assert of.predicted is not None
-        frame = pd.DataFrame({"group": groups, "falls": 100 * of.predicted})
+        pairs = effect[name]
+        assert pairs.predicted is not None
+        frame = pd.DataFrame({"group": groups, "falls": 100 * pairs.predicted})
         frame = frame[drawn["in_range"]].dropna()
         summed = frame.groupby("group", observed=True)["falls"].agg(["mean", "sem"])
         x = [100 * group.mid for group in summed.index]
@@ -115,16 +117,16 @@ def _claims(ax: Axes, answers: dict[str, Answer]) -> None:
     """Shares by theory with their intervals; brackets by simulation below."""
     for place, name in enumerate(CLAIMS):
         answer = answers[name]
-        for road, shift, of in (
+        for road, shift, share in (
             ("theory", 0.14, answer.theory),
             ("simulation", -0.14, answer.simulated),
         ):
-            if of is None:
+            if share is None:
                 continue
             ink = figures.PALETTE[road == "simulation"]
-            low, high = of.interval
+            low, high = share.interval
             ax.plot([100 * low, 100 * high], [-place + shift] * 2, color=ink, lw=1)
-            first, last = (100 * end for end in of.bracket)
+            first, last = (100 * end for end in share.bracket)
             ax.plot([first, last], [-place + shift] * 2, color=ink, lw=4, solid_capstyle="butt")
             ax.plot(
                 (first + last) / 2,
@@ -161,16 +163,19 @@ def _within(ax: Axes, answers: dict[str, Answer]) -> None:
     ax.set(xlabel="T95: gap in 95 % of problems (%)", title="Both roads agree within 5 % (dotted)")
 
 
-def _table(ax: Axes, found: Mapping[str, Effects], in_range: pd.Series) -> None:
+def _table(ax: Axes, effect: Mapping[str, Effects], in_range: pd.Series) -> None:
     """Mean share of pairs that fall, by matrix of the index and outcome; given, averaged target."""
 
     def mean(*parts: str) -> float:
-        predicted = found[", ".join(parts)].predicted
+        predicted = effect[", ".join(parts)].predicted
         assert predicted is not None
         return float(100 * np.nanmean(predicted[in_range]))
 
     shares = np.array(
-        [[[mean(of, outcome, t) for t in TARGETS] for outcome in OUTCOMES] for of in MATRICES]
+        [
+            [[mean(matrix, outcome, t) for t in TARGETS] for outcome in OUTCOMES]
+            for matrix in MATRICES
+        ]
     )
     shown = np.array([[f"{a:.0f} | {b:.0f}" for a, b in row] for row in shares])
     sns.heatmap(

@@ -31,15 +31,15 @@ def predict(experiment: Experiment) -> dict[str, xr.Dataset]:
     """All problems in one point, ``law``, with what was drawn and solved for each."""
     settings, seed = experiment.settings, experiment.simulation.seed
 
-    def one(number: int) -> xr.Dataset:
+    def prediction(number: int) -> xr.Dataset:
         problem = draw(experiment.spec.law or {}, seed, number)
         simulated = number < settings["simulated"]
-        found = predicted(problem, settings["targets"])
-        return found.assign(
+        terms = predicted(problem, settings["targets"])
+        return terms.assign(
             by_angles=by_angles(problem), exact=exact(problem) if simulated else np.nan
         )
 
-    every = in_threads(one, range(settings["problems"]))
+    every = in_threads(prediction, range(settings["problems"]))
     return {"law": xr.concat(every, "number", combine_attrs="drop")}
 
 
@@ -57,31 +57,31 @@ def predicted(problem: Problem, targets: int) -> xr.Dataset:
     # The other targets are one draw: waves are independent, and their amplitudes equal.
     others, parameters = targets - 1, problem.parameters
     wide = parameters | {"features": others * parameters["features"]}
-    many = replace(problem, parameters=wide).target(1).padded(extra)
+    waves = replace(problem, parameters=wide).target(1).padded(extra)
 
-    def joined(one: jax.Array, more: jax.Array) -> np.ndarray:
-        return np.concatenate([one[None], np.reshape(more, (others, *one.shape))])
+    def joined(first: jax.Array, rest: jax.Array) -> np.ndarray:
+        return np.concatenate([first[None], np.reshape(rest, (others, *first.shape))])
 
-    family = jax.tree.map(joined, task.target, many)
+    family = jax.tree.map(joined, task.target, waves)
     amplitude = np.broadcast_to(family.amplitude[:1], family.amplitude.shape)
-    family = eqx.tree_at(lambda each: each.amplitude, family, amplitude)
-    found = _of_sets(task, heads, float(n), queries, family)
-    return labelled(problem, found)
+    family = eqx.tree_at(lambda target: target.amplitude, family, amplitude)
+    matrices = _of_sets(task, heads, float(n), queries, family)
+    return labelled(problem, matrices)
 
 
-def labelled(problem: Problem, found: Mapping[str, ArrayLike]) -> xr.Dataset:
+def labelled(problem: Problem, terms: Mapping[str, ArrayLike]) -> xr.Dataset:
     """Matrices (set, head, head2) and numbers of keys (set) by name, and the parameters."""
     count = problem.parameters["heads"]
     rest = [(0, 0)] + [(0, MOST - count)] * 2
     matrices = {
         name: (
             ("set", "head", "head2"),
-            np.pad(np.asarray(found[name]), rest, constant_values=np.nan),
+            np.pad(np.asarray(terms[name]), rest, constant_values=np.nan),
         )
         for name in ("bias", "signal", "noise", "mean_bias", "mean_signal")
     }
-    keys = {name: ("set", np.asarray(found[name])) for name in ("n_eff", "n_third")}
-    in_range = bool(min(np.min(found["n_eff"]), np.min(found["n_third"])) >= FEW_KEYS)
+    keys = {name: ("set", np.asarray(terms[name])) for name in ("n_eff", "n_third")}
+    in_range = bool(min(np.min(terms["n_eff"]), np.min(terms["n_third"])) >= FEW_KEYS)
     values = list(problem.parameters["index"].values())
     index = {"index": (("summary", "set"), values), "summary": list(INDICES)}
     drawn = {k: v for k, v in problem.parameters.items() if k != "index"}
@@ -95,14 +95,16 @@ def by_angles(problem: Problem) -> float:
     principal angles alone say. NaN where its average over queries is infinite.
     """
     frames = np.asarray(problem.sets[HAAR].frames)
-    one, two = np.triu_indices(len(frames), 1)
-    cosines = np.linalg.svd(np.einsum("pdi,pdj->pij", frames[one], frames[two]), compute_uv=False)
+    first, second = np.triu_indices(len(frames), 1)
+    cosines = np.linalg.svd(
+        np.einsum("pdi,pdj->pij", frames[first], frames[second]), compute_uv=False
+    )
     drawn = problem.parameters
     law = noise_correlation_law(
         np.minimum(cosines, 1.0), drawn["bandwidth"], drawn["reach"], drawn["kernel"]
     )
-    found = float(np.mean(law))
-    return found if np.isfinite(found) else np.nan
+    correlation = float(np.mean(law))
+    return correlation if np.isfinite(correlation) else np.nan
 
 
 def exact(problem: Problem) -> float:
@@ -122,17 +124,17 @@ def _of_sets(task, heads, n, queries, targets) -> dict[str, jax.Array]:  # type:
         return first_order_arrays(eqx.tree_at(lambda t: t.target, task, target), heads, n, queries)
 
     def of_set(heads):  # type: ignore[no-untyped-def]
-        found = jax.vmap(partial(of_target, task, heads))(targets)
-        product = found.bias[..., :, None] * found.bias[..., None, :]
-        bias, signal = product.mean(1), found.signal_covariance.mean(1)
+        terms = jax.vmap(partial(of_target, task, heads))(targets)
+        product = terms.bias[..., :, None] * terms.bias[..., None, :]
+        bias, signal = product.mean(1), terms.signal_covariance.mean(1)
         return {
             "bias": bias[0],
             "signal": signal[0],
-            "noise": found.noise_covariance[0].mean(0),
+            "noise": terms.noise_covariance[0].mean(0),
             "mean_bias": bias.mean(0),
             "mean_signal": signal.mean(0),
-            "n_eff": found.n_eff[0].min(),
-            "n_third": found.n_third[0].min(),
+            "n_eff": terms.n_eff[0].min(),
+            "n_third": terms.n_third[0].min(),
         }
 
     return jax.lax.map(of_set, heads)

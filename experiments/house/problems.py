@@ -115,8 +115,8 @@ def _frames(drawn: Mapping[str, Any], seed: int) -> list[np.ndarray]:
     Where orthogonal frames have no room the last set is Haar.
     """
     heads, dimension, width = (drawn[k] for k in ("heads", "dimension", "width"))
-    many = np.asarray(FRAMES["haar"](dimension, 3 * heads + 1, width, seed))
-    base, first, second, third = many[:1], *np.split(many[1:], 3)
+    draws = np.asarray(FRAMES["haar"](dimension, 3 * heads + 1, width, seed))
+    base, first, second, third = draws[:1], *np.split(draws[1:], 3)
     mixed = [np.linalg.qr((1 - t) ** 0.5 * base + t**0.5 * first)[0] for t in ALIGNED]
     if _fits(drawn):
         rows = np.linalg.qr(third.transpose(1, 0, 2).reshape(dimension, -1))[0]
@@ -214,9 +214,9 @@ def described(problem: Problem) -> dict[str, Any]:
             {
                 "label": f"set {k}, index {problem.parameters['index']['mean'][k]:.2f}",
                 "kind": "explicit",
-                "frames": np.asarray(getattr(each, places)).tolist(),
+                "frames": np.asarray(getattr(ensemble, places)).tolist(),
             }
-            for k, each in enumerate(problem.sets)
+            for k, ensemble in enumerate(problem.sets)
         ]
 
     pairs = zip(frames("frames"), frames("of_keys"), strict=True)

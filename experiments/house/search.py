@@ -20,15 +20,21 @@ def theory(experiment: Experiment, fields: Mapping[str, Any]) -> xr.Dataset | No
     problem = built(dict(fields))
     if problem is None:
         return None
-    each = [predict(problem.task, heads, problem.n, problem.queries) for heads in problem.sets]
-    matrices = {k: np.stack([terms[f"integrated_{v}"] for terms in each]) for k, v in TERMS.items()}
-    matrices |= {k: np.array([terms[k].min() for terms in each]) for k in ("n_eff", "n_third")}
+    predictions = [
+        predict(problem.task, heads, problem.n, problem.queries) for heads in problem.sets
+    ]
+    matrices = {
+        k: np.stack([terms[f"integrated_{v}"] for terms in predictions]) for k, v in TERMS.items()
+    }
+    matrices |= {
+        k: np.array([terms[k].min() for terms in predictions]) for k in ("n_eff", "n_third")
+    }
     matrices |= {"mean_bias": matrices["bias"], "mean_signal": matrices["signal"]}
     return labelled(problem, matrices).assign(rejected=0, by_angles=np.nan, exact=np.nan)
 
 
 def problem(experiment: Experiment, fields: Mapping[str, Any]) -> dict[str, Any]:
     """The same as a file that ``sims sweep`` reads."""
-    made = built(dict(fields))
-    assert made is not None
-    return described(made)
+    instance = built(dict(fields))
+    assert instance is not None
+    return described(instance)

@@ -10,15 +10,15 @@ from .problems import draw, padded
 def units(experiment: Experiment) -> dict[str, SampledUnit]:
     """The problems that are simulated, by number; the dimension ``problem`` is that of the sets."""
     settings, simulation = experiment.settings, experiment.simulation
-    found: dict[str, SampledUnit] = {}
+    samples: dict[str, SampledUnit] = {}
     for number in range(settings["simulated"]):
         problem = draw(experiment.spec.law or {}, simulation.seed, number)
         members = [
-            sampler_of(*each, precision=simulation.precision, raw_labels=False, keep_queries=False)[
+            sampler_of(*case, precision=simulation.precision, raw_labels=False, keep_queries=False)[
                 0
             ]
-            for each in padded(problem)
+            for case in padded(problem)
         ]
         sampler = ProblemsSampler(members, [()] * len(members))
-        found[f"{number:04d}"] = SampledUnit(sampler, {"number": number}, stream=(number,))
-    return found
+        samples[f"{number:04d}"] = SampledUnit(sampler, {"number": number}, stream=(number,))
+    return samples

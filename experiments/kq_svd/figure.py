@@ -54,7 +54,7 @@ def _balance(ax: Axes, results: Results) -> None:
     law, score = results.predictions["law"], simulated(results, "score").mean(1)
     balance, least = (law[k].values[: len(score)] for k in ("balance", "least"))
     order = np.array_split(np.argsort(balance), min(BINS, len(balance)))
-    middle = [np.exp(np.log(balance[own]).mean()) for own in order]
+    middle = [np.exp(np.log(balance[group]).mean()) for group in order]
     for place, name in ((K, "K-SVD"), (EIGEN, "Eigen"), (KQ, "KQ-SVD")):
         over = score[:, place] / least
         low, median, high = np.transpose([np.quantile(over[o], [0.25, 0.5, 0.75]) for o in order])
@@ -88,12 +88,14 @@ def _calibration(ax: Axes, results: Results) -> None:
 
 def _estimator(ax: Axes, results: Results) -> None:
     law = results.predictions["law"]
-    own = law.isel(number=law["in_range"].values.astype(bool))
-    ratio = own["mse"].values[:, 1] / own["mse"].values[:, 0]
+    problems = law.isel(number=law["in_range"].values.astype(bool))
+    ratio = problems["mse"].values[:, 1] / problems["mse"].values[:, 0]
     ax.set_yscale("log")
     for ink, share in zip(figures.PALETTE, (0.125, 0.25, 0.5), strict=False):
-        of = own["rank_share"].values == share
-        ax.plot(own["share"].values[of], ratio[of], ".", ms=4, color=ink, label=f"{share:g}")
+        rows = problems["rank_share"].values == share
+        ax.plot(
+            problems["share"].values[rows], ratio[rows], ".", ms=4, color=ink, label=f"{share:g}"
+        )
     ax.axhline(1, color=figures.GREY, lw=0.8, ls=":")
     figures.ticks(ax.yaxis, (0.8, 1, 1.25, 1.5, 2))
     ax.legend(title="rank / width")

@@ -18,13 +18,13 @@ def predict(experiment: Experiment) -> dict[str, xr.Dataset]:
     as an estimator, ``in_range`` where first-order theory covers it.
     """
 
-    def one(number: int) -> xr.Dataset:
+    def prediction(number: int) -> xr.Dataset:
         problem = draw(experiment.spec.law or {}, experiment.simulation.seed, number)
         keys, queries, n = problem.key_moment, problem.query_moments, problem.calibration
         least = spectra.optimum(spectra.squares(keys, queries.sum(0)), problem.rank)
         cost = spectra.excess_risk(keys, queries, problem.rank, n, n, problem.mean) / least
         terms = [terms_of(*problem.regression(c, problem.noise_sd)) for c in (False, True)]
-        error = [float(each["mse"]) for each in terms]
+        error = [float(dataset["mse"]) for dataset in terms]
         return xr.Dataset(
             {
                 **problem.drawn,
@@ -34,9 +34,9 @@ def predict(experiment: Experiment) -> dict[str, xr.Dataset]:
                 "mse": ("scores", error),
                 "share": float(terms[0]["ensemble_variance"]) / error[0],
                 "noise_sd": problem.noise_sd,
-                "in_range": not any({*each.attrs} & {"cautions", "faults"} for each in terms),
+                "in_range": not any({*dataset.attrs} & {"cautions", "faults"} for dataset in terms),
             }
         )
 
-    every = in_threads(one, range(experiment.settings["problems"]))
+    every = in_threads(prediction, range(experiment.settings["problems"]))
     return {"law": xr.concat(every, "number", combine_attrs="drop")}

@@ -105,9 +105,9 @@ class Problem:
             rows = np.vstack([self.of_keys, self.mean])  # of the second moment of the keys
             maps = kq_svd(rows, stacked(queries), self.rank)
             keys, queries = keys @ maps.key_map, queries @ maps.query_map
-        rest, more = WIDEST - keys.shape[1], WIDEST - keys.shape[2]
+        rest, columns = WIDEST - keys.shape[1], WIDEST - keys.shape[2]
         frames, key_frames = (
-            np.tile(np.pad(part, ((0, 0), (0, rest), (0, more))), (MOST // len(part), 1, 1))
+            np.tile(np.pad(part, ((0, 0), (0, rest), (0, columns))), (MOST // len(part), 1, 1))
             for part in (queries, keys)
         )
         heads = Heads(frames, "softmax", self.temperature**0.5, key_frames=key_frames)

@@ -19,14 +19,14 @@ FRESH = 32
 
 def units(experiment: Experiment) -> dict[str, SampledUnit]:
     """The problems that are simulated, by number."""
-    found: dict[str, SampledUnit] = {}
+    samples: dict[str, SampledUnit] = {}
     dims = {"score": ("method",), "output": ("method",), "mse": ("scores",)}
     coords = {"method": list(METHODS), "scores": ["exact", "KQ-SVD"]}
     for number in range(experiment.settings["simulated"]):
         problem = draw(experiment.spec.law or {}, experiment.simulation.seed, number)
         sampler = HostBatches(compared, constants=problem, dims=dims, coords=coords)
-        found[f"{number:04d}"] = SampledUnit(sampler, {"number": number}, stream=(number,))
-    return found
+        samples[f"{number:04d}"] = SampledUnit(sampler, {"number": number}, stream=(number,))
+    return samples
 
 
 def compared(draw: Draw, replicates: int, problem: Problem) -> Mapping[str, np.ndarray]:
@@ -38,8 +38,8 @@ def compared(draw: Draw, replicates: int, problem: Problem) -> Mapping[str, np.n
     integrated out: with weights w an error is ``(Σ w m(z) − m(x))² + σ² Σ w²``.
     """
     rng = draw.rng()
-    found = [replicate(rng, problem) for _ in range(replicates)]
-    return {name: np.mean([one[name] for one in found], axis=0) for name in found[0]}
+    rows = [replicate(rng, problem) for _ in range(replicates)]
+    return {name: np.mean([row[name] for row in rows], axis=0) for name in rows[0]}
 
 
 def replicate(rng: np.random.Generator, problem: Problem) -> dict[str, np.ndarray]:

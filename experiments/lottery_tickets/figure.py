@@ -36,8 +36,8 @@ def _widths(ax: Axes, results: Results) -> None:
     law, error = results.predictions["law"], simulated(results, "mean_output").mean(1)
     plane, width = law["dimension"].values == 2, 2 * ITEMS
     groups = {"norm up to 1": law["norm"].values <= 1, "norm above 1": law["norm"].values > 1}
-    for ink, (name, own) in zip(figures.PALETTE, groups.items(), strict=False):
-        figures.quartiles(ax, width, error[plane & own], ink, marker="o", ms=4, label=name)
+    for ink, (name, rows) in zip(figures.PALETTE, groups.items(), strict=False):
+        figures.quartiles(ax, width, error[plane & rows], ink, marker="o", ms=4, label=name)
     line = np.linspace(width[0], width[-1])
     figures.theory(ax, line, PRINTED_SIZE * np.exp(-PRINTED * line), label="printed fit")
     steep = 0.1 * 2.0 ** ((width[0] - line) / 2)
@@ -67,8 +67,8 @@ def _items(ax: Axes, results: Results) -> None:
 
 def _constants(ax: Axes, results: Results) -> None:
     law, failed = results.predictions["law"], simulated(results, "failed").mean(1)[:, 1]
-    own = law["norm"].values <= 1
-    ax.plot(law["constant"][own], failed[own] / law["accuracy"][own], ".", ms=4)
+    rows = law["norm"].values <= 1
+    ax.plot(law["constant"][rows], failed[rows] / law["accuracy"][rows], ".", ms=4)
     ax.axhline(1, color=figures.GREY, lw=0.8, ls=":")
     figures.log_axes(ax, x=True)
     figures.ticks(ax.xaxis, (1, 2, 3, 4, 8))

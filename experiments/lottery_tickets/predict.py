@@ -26,7 +26,7 @@ def predict(experiment: Experiment) -> dict[str, xr.Dataset]:
     """
     settings, seed = experiment.settings, experiment.simulation.seed
 
-    def one(number: int) -> xr.Dataset:
+    def prediction(number: int) -> xr.Dataset:
         problem = draw(experiment.spec.law or {}, seed, number)
         rng, draws = np.random.default_rng([seed, number]), settings["theory_draws"]
         pool, entries = sums.products(rng, draws, FAR[-1]), np.resize(problem.target, draws)
@@ -51,5 +51,5 @@ def predict(experiment: Experiment) -> dict[str, xr.Dataset]:
             },
         )
 
-    every = in_threads(one, range(settings["problems"]))
+    every = in_threads(prediction, range(settings["problems"]))
     return {"law": xr.concat(every, "number", combine_attrs="drop")}

@@ -52,14 +52,14 @@ def closest_sum(items: np.ndarray, target: np.ndarray) -> np.ndarray:
     for start in range(0, len(rows), at_once):
         part, wanted = rows[start : start + at_once], goal[start : start + at_once, None]
         right = subset_sums(part[:, half:])
-        both = np.concatenate([right, wanted - subset_sums(part[:, :half])], axis=1)
+        candidates = np.concatenate([right, wanted - subset_sums(part[:, :half])], axis=1)
         # The last bit of a number says whose it is.
-        bits = both.view(np.int64)
+        bits = candidates.view(np.int64)
         bits[:, : right.shape[1]] |= 1
         bits[:, right.shape[1] :] &= ~1
-        both.sort(axis=1)
-        side = both.view(np.int64) & 1
-        gaps = np.diff(both, axis=1)
+        candidates.sort(axis=1)
+        side = candidates.view(np.int64) & 1
+        gaps = np.diff(candidates, axis=1)
         gaps[side[:, 1:] == side[:, :-1]] = np.inf
         # Of a pair the sum is the target less what is left, plus the right half's sum.
         place = gaps.argmin(1)[:, None]

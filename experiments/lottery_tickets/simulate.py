@@ -37,12 +37,12 @@ def units(experiment: Experiment) -> dict[str, SampledUnit]:
     """The problems by number."""
     coords = {"per_entry": ITEMS, "constant": list(CONSTANTS)}
     coords |= {"scale": ["fourth root", "by the entry", "Xavier"], "length": list(LENGTHS)}
-    found: dict[str, SampledUnit] = {}
+    samples: dict[str, SampledUnit] = {}
     for number in range(experiment.settings["problems"]):
         problem = draw(experiment.spec.law or {}, experiment.simulation.seed, number)
         sampler = HostBatches(pruned, constants=problem, dims=DIMS, coords=coords)
-        found[f"{number:04d}"] = SampledUnit(sampler, {"number": number}, stream=(number,))
-    return found
+        samples[f"{number:04d}"] = SampledUnit(sampler, {"number": number}, stream=(number,))
+    return samples
 
 
 def pruned(draw: Draw, sources: int, problem: Problem) -> Mapping[str, np.ndarray]:
@@ -60,17 +60,20 @@ def pruned(draw: Draw, sources: int, problem: Problem) -> Mapping[str, np.ndarra
     head, series = passed(x, goal[:1], False), passed(x, goal, True)
     rows: dict[str, list[float]] = {name: [] for name in list(DIMS)[:4]}
     for items in ITEMS:
-        found = closest_sum(pool[..., :items], goal)
+        tickets = closest_sum(pool[..., :items], goal)
         output, through = (
             np.linalg.norm(moved, axis=-1).max((1, 2))
-            for moved in (passed(x, found[:, :1], False) - head, passed(x, found, True) - series)
+            for moved in (
+                passed(x, tickets[:, :1], False) - head,
+                passed(x, tickets, True) - series,
+            )
         )
-        error = np.abs(found - goal)
+        error = np.abs(tickets - goal)
         entry, ratio = np.log(error[:, 0]).mean(), np.log(through / error.max((1, 2, 3, 4))).mean()
         for name, value in zip(rows, (np.median(output), output.mean(), entry, ratio), strict=True):
             rows[name].append(value)
         if items == ITEMS[FEW]:
-            few = found[:, 0]
+            few = tickets[:, 0]
     return {name: np.array(value) for name, value in rows.items()} | {
         "log_scaled": scaled(pool[:, 0, 0, ..., : ITEMS[FEW]], problem),
         "error_by_length": by_length(rng, few, goal[0]),
@@ -111,12 +114,12 @@ def scaled(pool: np.ndarray, problem: Problem) -> np.ndarray:
     return np.log(errors).mean((1, 2, 3))
 
 
-def by_length(rng: np.random.Generator, found: np.ndarray, goal: np.ndarray) -> np.ndarray:
+def by_length(rng: np.random.Generator, tickets: np.ndarray, goal: np.ndarray) -> np.ndarray:
     """Mean error of one query's output by the number of tokens, of pruned heads (S, 2, d, d)."""
-    every, errors = tokens(rng, (len(found), 1, max(LENGTHS), goal.shape[-1])), []
+    every, errors = tokens(rng, (len(tickets), 1, max(LENGTHS), goal.shape[-1])), []
     for length in LENGTHS:
         x = every[:, :, :length]
-        gap = passed(x, found[:, None], False) - passed(x, goal[None], False)
+        gap = passed(x, tickets[:, None], False) - passed(x, goal[None], False)
         errors.append(np.linalg.norm(gap[:, 0, 0], axis=-1).mean())
     return np.array(errors)
 
@@ -129,19 +132,19 @@ def failed(rng: np.random.Generator, sources: int, problem: Problem, constant: f
     come closer, large ones first, so that the best ticket could only be better.
     """
     goal, accuracy = problem.target[: problem.drawn["heads"]], problem.drawn["accuracy"]
-    heads, d, found = len(goal), goal.shape[-1], np.empty((sources, *goal.shape))
+    heads, d, tickets = len(goal), goal.shape[-1], np.empty((sources, *goal.shape))
     for part, size in enumerate((8 * heads * d**3, 2 * heads * d**2)):
         items = int(np.ceil(constant * np.log(size / accuracy)))
         pool = products(rng, (sources, heads, d, d), items)
         rest = pool[..., EXACT:]
         ranked = np.take_along_axis(rest, np.argsort(-np.abs(rest), axis=-1), -1)
-        left = np.tile(goal[:, part], (sources, 1, 1, 1))
+        residual = np.tile(goal[:, part], (sources, 1, 1, 1))
         for item in np.moveaxis(ranked, -1, 0):
-            left -= np.where(np.abs(left - item) < np.abs(left), item, 0.0)
-        found[:, :, part] = goal[:, part] - left + closest_sum(pool[..., :EXACT], left)
+            residual -= np.where(np.abs(residual - item) < np.abs(residual), item, 0.0)
+        tickets[:, :, part] = goal[:, part] - residual + closest_sum(pool[..., :EXACT], residual)
     x = tokens(rng, (sources, INPUTS, problem.drawn["tokens"], d))
     change = [
-        passed(x, found[:, h : h + 1], False) - passed(x, goal[h : h + 1], False)
+        passed(x, tickets[:, h : h + 1], False) - passed(x, goal[h : h + 1], False)
         for h in range(heads)
     ]
     error = np.linalg.norm(np.sum(change, axis=0), axis=-1).max((1, 2))

@@ -61,9 +61,9 @@ def _shares(ax: Axes, answers: Mapping[str, Answer]) -> None:
     places = ("all", "iid keys", "correlated keys")
     for shift, (name, label) in zip((0.14, -0.14), CLAIMS.items(), strict=True):
         parts = {"all": answers[name], **answers[name].strata}
-        shown = {part: own.simulated for part, own in parts.items() if own.simulated}
-        middle = np.array([100 * np.mean(own.bracket) for own in shown.values()])
-        low, high = 100 * np.transpose([own.interval for own in shown.values()])
+        shown = {part: answer.simulated for part, answer in parts.items() if answer.simulated}
+        middle = np.array([100 * np.mean(share.bracket) for share in shown.values()])
+        low, high = 100 * np.transpose([share.interval for share in shown.values()])
         ax.errorbar(
             middle,
             [shift - places.index(part) for part in shown],

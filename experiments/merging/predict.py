@@ -21,12 +21,12 @@ def predict(experiment: Experiment) -> dict[str, xr.Dataset]:
     ``alike`` is the correlation of neighbouring keys, ``in_range`` whether theory is.
     """
 
-    def one(number: int) -> xr.Dataset:
+    def prediction(number: int) -> xr.Dataset:
         problem = draw(experiment.spec.law or {}, experiment.simulation.seed, number)
         rho = problem.design.autocorrelation(problem.drawn["keys"])
         return xr.Dataset({**merged(problem, rho), "alike": rho[1], **problem.drawn})
 
-    every = in_threads(one, range(experiment.settings["simulated"]))
+    every = in_threads(prediction, range(experiment.settings["simulated"]))
     return {"law": xr.concat(every, "number", combine_attrs="drop")}
 
 
@@ -36,14 +36,14 @@ def merged(problem: Problem, rho: np.ndarray) -> dict[str, float | bool]:
     In its range ``n_eff`` slots, fewer by the memory of the keys, Σ ρ_k, are enough. NaN, too,
     where so many slots are not, even of equal weights.
     """
-    own = problem.drawn
-    memory = max(1.0, float(2 * rho.sum() - 1) / own["stride"])
-    if problem.gates is None or own["keys"] / own["stride"] / memory < FEW_KEYS:
+    fields = problem.drawn
+    memory = max(1.0, float(2 * rho.sum() - 1) / fields["stride"])
+    if problem.gates is None or fields["keys"] / fields["stride"] / memory < FEW_KEYS:
         return {"mse": np.nan, "variance": np.nan, "in_range": False}
-    rule = FACTORIES["merged"](own["stride"], problem.gates, SCORES[own["kernel"]])
+    rule = FACTORIES["merged"](fields["stride"], problem.gates, SCORES[fields["kernel"]])
     heads = Heads(problem.frames, rule, problem.bandwidth)
-    task = Task(problem.design, problem.target, own["noise_sd"])
-    terms = terms_of(task, heads, own["keys"], problem.queries)
+    task = Task(problem.design, problem.target, fields["noise_sd"])
+    terms = terms_of(task, heads, fields["keys"], problem.queries)
     least = min(float(terms[name].min()) for name in ("n_eff", "n_third"))
     values = {"mse": float(terms["mse"]), "variance": float(terms["ensemble_variance"])}
     return values | {"in_range": least / memory >= FEW_KEYS}

@@ -19,12 +19,12 @@ def units(experiment: Experiment) -> dict[str, SampledUnit]:
     """The problems by number: heads over keys and slots, by bandwidth over the drawn one."""
     dims = dict.fromkeys(("mse", "variance"), ("over", "bandwidth"))
     coords = {"over": ["keys", "slots"], "bandwidth": GRID}
-    found: dict[str, SampledUnit] = {}
+    samples: dict[str, SampledUnit] = {}
     for number in range(experiment.settings["simulated"]):
         problem = draw(experiment.spec.law or {}, experiment.simulation.seed, number)
         sampler = HostBatches(errors, constants=problem, dims=dims, coords=coords)
-        found[f"{number:04d}"] = SampledUnit(sampler, {"number": number}, stream=(number,))
-    return found
+        samples[f"{number:04d}"] = SampledUnit(sampler, {"number": number}, stream=(number,))
+    return samples
 
 
 @partial(jax.jit, static_argnames="n")
@@ -35,12 +35,12 @@ def sequences(design: SequenceDesign, keys: jax.Array, n: int) -> jax.Array:
 
 def errors(draw: Draw, replicates: int, problem: Problem) -> Mapping[str, np.ndarray]:
     """Mean squared error and variance of the heads' average, (over, bandwidth)."""
-    own = problem.drawn
+    fields = problem.drawn
     keys = np.asarray(
-        sequences(problem.design, jax.random.split(draw.key, replicates), own["keys"])
+        sequences(problem.design, jax.random.split(draw.key, replicates), fields["keys"])
     )
     values = target(problem, keys)
-    chunks = (replicates, -1, own["stride"])
+    chunks = (replicates, -1, fields["stride"])
     gates = gates_of(problem, keys).reshape(chunks)
     slots = np.einsum("rjs,rjsd->rjd", gates, keys.reshape(*chunks, keys.shape[-1]))
     means = (gates * values.reshape(chunks)).sum(-1)
@@ -61,14 +61,14 @@ def gates_of(problem: Problem, keys: np.ndarray) -> np.ndarray:
     Where they depend on the keys they are sigmoids of a projection: over their chunk's sum if
     ``normalised``, else, as ``printed``, over the mean sum s/2, which a value matrix can undo.
     """
-    own, (replicates, n, _) = problem.drawn, keys.shape
+    fields, (replicates, n, _) = problem.drawn, keys.shape
     if problem.gates is not None:
-        return np.tile(problem.gates, (replicates, n // own["stride"]))
-    raw = 1 / (1 + np.exp(-own["spread"] * keys @ problem.raw_gates))
-    if own["gates"] == "printed":
-        return np.asarray(raw / (own["stride"] / 2))
-    sums = raw.reshape(replicates, -1, own["stride"]).sum(-1)
-    return np.asarray(raw / sums.repeat(own["stride"], axis=1))
+        return np.tile(problem.gates, (replicates, n // fields["stride"]))
+    raw = 1 / (1 + np.exp(-fields["spread"] * keys @ problem.raw_gates))
+    if fields["gates"] == "printed":
+        return np.asarray(raw / (fields["stride"] / 2))
+    sums = raw.reshape(replicates, -1, fields["stride"]).sum(-1)
+    return np.asarray(raw / sums.repeat(fields["stride"], axis=1))
 
 
 def moments(
@@ -89,7 +89,7 @@ def moments(
     if problem.drawn["kernel"] == "gaussian":
         scores -= (tells**2).sum(-1)[:, :, None] / 2
     scores = scores.swapaxes(1, 2) - scores.max(-1).swapaxes(1, 2)[..., None]
-    kernel, found = np.exp(scores / (GRID[-1] * problem.bandwidth) ** 2), []
+    kernel, rows = np.exp(scores / (GRID[-1] * problem.bandwidth) ** 2), []
     columns = np.stack([np.ones(values.shape), values], -1)[:, None]
     truth = target(problem, problem.queries)
     for _ in GRID:
@@ -99,6 +99,6 @@ def moments(
         overlap /= mass[..., None] * mass[..., None, :]
         noise = problem.drawn["noise_sd"] ** 2 * overlap.mean((-1, -2))
         error = ((centre - truth) ** 2 + noise).mean()
-        found.append([error, (centre.var(0, ddof=1) + noise.mean(0)).mean()])
+        rows.append([error, (centre.var(0, ddof=1) + noise.mean(0)).mean()])
         kernel *= kernel  # half the temperature
-    return np.array(found[::-1]).T
+    return np.array(rows[::-1]).T

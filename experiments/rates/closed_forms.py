@@ -77,26 +77,26 @@ def nuisance(bandwidth: np.ndarray) -> np.ndarray:
 
 
 def parts_of_error(
-    of: Moments, n: np.ndarray, heads: float, overlap: np.ndarray
+    terms: Moments, n: np.ndarray, heads: float, overlap: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
     """Squared bias and variance of H averaged heads, by the overlap of nuisance coordinates.
 
     Nuisance coordinates are independent of all else: they multiply the overlap of a head by
     ``overlap``, and that of two heads, whose nuisances are independent, by 1.
     """
-    bias = of.limit_bias + overlap * of.cross_bias / n + overlap**2 * of.ratio_bias / n**2
-    return bias, (overlap / heads + 1 - 1 / heads) * of.variance / n
+    bias = terms.limit_bias + overlap * terms.cross_bias / n + overlap**2 * terms.ratio_bias / n**2
+    return bias, (overlap / heads + 1 - 1 / heads) * terms.variance / n
 
 
 def best(
-    of: Moments, bandwidths: np.ndarray, n: np.ndarray, heads: float, extra: int
+    terms: Moments, bandwidths: np.ndarray, n: np.ndarray, heads: float, extra: int
 ) -> dict[str, np.ndarray]:
     """``error``, ``bandwidth`` and ``n_eff`` where the error is least over bandwidths, each (n,).
 
     Squared bias, variance and overlap are cubic splines of log b, all in logarithms.
 
     Args:
-        of: moments at the bandwidths (B,), ascending.
+        terms: moments at the bandwidths (B,), ascending.
         bandwidths: (B,).
         n: numbers of keys, (n,).
         heads: H averaged heads; ``inf`` is allowed.
@@ -109,8 +109,8 @@ def best(
     def smooth(values: np.ndarray) -> np.ndarray:
         return np.asarray(np.exp(CubicSpline(log_b, np.log(values), axis=-1)(fine)))
 
-    error = sum(map(smooth, parts_of_error(of, n, heads, overlap)))
-    n_eff = n / smooth(overlap * of.overlap)
+    error = sum(map(smooth, parts_of_error(terms, n, heads, overlap)))
+    n_eff = n / smooth(overlap * terms.overlap)
     place = np.where(n_eff >= LEAST_KEYS, error, np.inf).argmin(1)[:, None]
     values = {"error": error, "bandwidth": np.exp(fine) + 0 * n, "n_eff": n_eff}
-    return {name: np.take_along_axis(each, place, 1)[:, 0] for name, each in values.items()}
+    return {name: np.take_along_axis(curve, place, 1)[:, 0] for name, curve in values.items()}

@@ -59,10 +59,10 @@ def _slopes(ax: Axes, results: Results) -> None:
 def _way(ax: Axes, results: Results) -> None:
     """Local slopes less the stated exponent: median and middle half of the problems."""
     law = results.predictions["law"]
-    own = law.isel(number=law["nuisance"].values > 0)
-    n = own["n"].values
-    local = np.diff(np.log(own["error"].values)) / np.diff(np.log(n))
-    local -= own["exponent"].values[:, None, None]
+    problems = law.isel(number=law["nuisance"].values > 0)
+    n = problems["n"].values
+    local = np.diff(np.log(problems["error"].values)) / np.diff(np.log(n))
+    local -= problems["exponent"].values[:, None, None]
     middle = np.sqrt(n[1:] * n[:-1])
     for place, name in enumerate(POOLS):
         figures.quartiles(ax, middle, local[:, place], figures.PALETTE[place], label=name)

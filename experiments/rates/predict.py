@@ -15,15 +15,15 @@ def predict(experiment: Experiment) -> dict[str, xr.Dataset]:
     One head, H averaged heads, and ever more of them, each at its best bandwidth.
     """
 
-    def one(number: int) -> xr.Dataset:
+    def prediction(number: int) -> xr.Dataset:
         problem = draw(experiment.spec.law or {}, experiment.simulation.seed, number)
         curves = [
             xr.Dataset({k: ("n", v) for k, v in problem.best(pool, KEYS).items()}, {"n": KEYS})
             for pool in POOLS
         ]
         law = xr.concat(curves, xr.Variable("pool", list(POOLS))).assign(problem.drawn)
-        own = {"width": problem.width, "exponent": problem.exponent}
-        return law.assign({**own, "in_range": law["n_eff"] >= FEW_KEYS})
+        constants = {"width": problem.width, "exponent": problem.exponent}
+        return law.assign({**constants, "in_range": law["n_eff"] >= FEW_KEYS})
 
-    every = in_threads(one, range(experiment.settings["problems"]))
+    every = in_threads(prediction, range(experiment.settings["problems"]))
     return {"law": xr.concat(every, "number", combine_attrs="drop")}

@@ -12,7 +12,7 @@ def units(experiment: Experiment) -> dict[str, SampledUnit]:
     settings, simulation = experiment.settings, experiment.simulation
     numbers = range(settings["simulated"])
     problems = [draw(experiment.spec.law or {}, simulation.seed, number) for number in numbers]
-    found: dict[str, SampledUnit] = {}
+    samples: dict[str, SampledUnit] = {}
     for n in settings["sizes"]:
         members = [
             sampler_of(
@@ -25,5 +25,5 @@ def units(experiment: Experiment) -> dict[str, SampledUnit]:
             for pool in POOLS[:2]
         ]
         streams = [(n, number) for number in numbers for _ in POOLS[:2]]
-        found[f"n = {n}"] = SampledUnit(ProblemsSampler(members, streams), {"n": n})
-    return found
+        samples[f"n = {n}"] = SampledUnit(ProblemsSampler(members, streams), {"n": n})
+    return samples

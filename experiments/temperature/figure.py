@@ -53,13 +53,13 @@ def _losses(ax: Axes, results: Results, law: xr.Dataset) -> None:
     ratio = (near["kept"] / near["best"]).values
     for ink, (rule, label) in zip(figures.PALETTE, LINES.items(), strict=False):
         style = "--" if rule in ("relu gap", "1.5-entmax") else "-"
-        own = chosen(ratio, rules, rule or matched(beta))
-        own = own[np.isfinite(own).all(1)]
-        low, middle, high = _median(own)
+        losses = chosen(ratio, rules, rule or matched(beta))
+        losses = losses[np.isfinite(losses).all(1)]
+        low, middle, high = _median(losses)
         ax.fill_between(near["ratio"], low, high, color=ink, alpha=0.25, lw=0)
         ax.plot(near["ratio"], middle, color=ink, label=label, ls=style, lw=1.2 if rule else 2.4)
-        found = chosen(sample, rules, rule or matched(beta[: len(sample)]))
-        simulated_ratio = over(found[:, 0], found[:, 1]).mean(1)
+        errors = chosen(sample, rules, rule or matched(beta[: len(sample)]))
+        simulated_ratio = over(errors[:, 0], errors[:, 1]).mean(1)
         low, middle, high = _median(simulated_ratio[np.isfinite(simulated_ratio), None])
         ax.errorbar(SIMULATED, middle, [middle - low, high - middle], fmt="o", ms=3, color=ink)
     figures.log_axes(ax, x=True, y=True)
@@ -125,13 +125,13 @@ def _exponents(ax: Axes, law: xr.Dataset) -> None:
 
 def _gaps(ax: Axes, results: Results) -> None:
     """Terms of two averaged heads over first-order theory, less 1, a point a problem."""
-    found, heads = effects(results), results.predictions["heads"]
+    effect, heads = effects(results), results.predictions["heads"]
     signal = heads["signal"].sel(theory="held") / heads["signal"].sel(theory="adaptive") - 1
-    held = np.where(heads["in_range"].astype(bool), signal, np.nan)
+    fixed_radii = np.where(heads["in_range"].astype(bool), signal, np.nan)
     rows = {
-        "noise variance,\nsimulated": found["noise"].value,
-        "signal variance,\nsimulated": found["signal"].value,
-        "signal variance,\nradii held": held,
+        "noise variance,\nsimulated": effect["noise"].value,
+        "signal variance,\nsimulated": effect["signal"].value,
+        "signal variance,\nradii held": fixed_radii,
     }
     frame = (100 * pd.DataFrame(rows)).melt(var_name="term", value_name="gap").dropna()
     tolerance = 100 * house.TOLERANCES["roads"]

@@ -22,7 +22,7 @@ def predict(experiment: Experiment) -> dict[str, xr.Dataset]:
     ``law`` is as of :func:`~.problems.tuned`, ``heads`` as of :func:`terms`.
     """
     every = drawn_problems(experiment, experiment.settings["problems"])
-    drawn = {k: ("number", [one.drawn[k] for one in every]) for k in every[0].drawn}
+    drawn = {k: ("number", [problem.drawn[k] for problem in every]) for k in every[0].drawn}
     pairs = in_threads(terms, every[: experiment.settings["simulated"]])
     return {"law": tuned(every).assign(drawn), "heads": xr.concat(pairs, "number")}
 
@@ -34,20 +34,20 @@ def terms(problem: Problem) -> xr.Dataset:
     are ``in_range``; ``gap`` (size) is that of one head's signal variance at a fixed radius, and
     ``accurate`` whether exact theory's own error is a tenth of it at most.
     """
-    whole = problem.heads(problem.drawn["keys"])
-    first = theory(*whole)
-    both = [first, adaptive_terms(*whole, hold=True)]
+    case = problem.heads(problem.drawn["keys"])
+    first = theory(*case)
+    theories = [first, adaptive_terms(*case, hold=True)]
     gaps, accurate = [], True
     for size in SIZES.tolist():
         task, head, n, queries = problem.heads(size, count=1)
-        one = theory(task, head, n, queries)
+        leading = theory(task, head, n, queries)
         exact = theory(task, head, n, queries, order="exact", rtol=ACCURATE)
         value = float(exact["signal_variance"])
-        gaps.append(abs(float(one["signal_variance"]) / value - 1))
+        gaps.append(abs(float(leading["signal_variance"]) / value - 1))
         accurate &= bool(10 * float(exact["signal_variance_error"]) < gaps[-1] * value)
     return xr.Dataset(
         {
-            part: ("theory", [float(k[f"integrated_{part}_covariance"].mean()) for k in both])
+            part: ("theory", [float(k[f"integrated_{part}_covariance"].mean()) for k in theories])
             for part in ("signal", "noise")
         }
         | {

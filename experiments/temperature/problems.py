@@ -82,10 +82,10 @@ def drawn_problems(experiment: Experiment, count: int) -> list[Problem]:
     """The first problems of the experiment's law."""
     law = Law(experiment.spec.law)
     every = [law.draw(experiment.simulation.seed, number) for number in range(count)]
-    for one in every:
-        if one["family"] == "analytic":
-            one["smoothness"] = 2.0
-    return [Problem(one) for one in every]
+    for fields in every:
+        if fields["family"] == "analytic":
+            fields["smoothness"] = 2.0
+    return [Problem(fields) for fields in every]
 
 
 def tuned(problems: Sequence[Problem]) -> xr.Dataset:
@@ -97,7 +97,7 @@ def tuned(problems: Sequence[Problem]) -> xr.Dataset:
     """
     names = ("width", "context", "family")
     keys = [(*map(p.drawn.get, names), p.drawn["lengthscale"] < 1) for p in problems]
-    groups = [[i for i, key in enumerate(keys) if key == one] for one in sorted(set(keys))]
+    groups = [[i for i, key in enumerate(keys) if key == kind] for kind in sorted(set(keys))]
     parts = in_threads(lambda group: _tuned([problems[i] for i in group]), groups)
     joined = xr.concat(parts, "number").isel(number=np.argsort(np.concatenate(groups)))
     return joined.transpose("number", "rule", "ratio")
@@ -108,14 +108,14 @@ def _tuned(problems: Sequence[Problem]) -> xr.Dataset:
     width, context = (problems[0].drawn[name] for name in ("width", "context"))
     parts = zip(*(problem.tasks for problem in problems), strict=True)
     joined = Problems(*(np.concatenate(p, int(k == 0)) for k, p in enumerate(parts)))
-    made, sizes = tables(joined, RADII[width]), context * RATIOS
+    by_rule, sizes = tables(joined, RADII[width]), context * RATIOS
     noise = np.repeat([problem.drawn["noise_sd"] for problem in problems], TASKS)[:, None, None]
     rules = []
     for name in NAMES:
         rule = name.removesuffix(LOG)
         grid = COUNTS if rule == "top-k" else TEMPERATURES
         most = 0.7 * sizes if rule == "top-k" else np.inf
-        every = made[rule].errors(
+        every = by_rule[rule].errors(
             sizes, np.where(grid[:, None] > most, np.nan, grid[:, None]), noise
         )
         mse, share, attended = (
@@ -129,13 +129,17 @@ def _tuned(problems: Sequence[Problem]) -> xr.Dataset:
         step = np.log(grid[-1] / grid[0]) / (len(grid) - 1)
         moved = place[:, :1] + np.round(np.log(factor) / step).astype(int)
 
-        def of(values: np.ndarray, places: np.ndarray) -> np.ndarray:
+        def select(values: np.ndarray, places: np.ndarray) -> np.ndarray:
             return np.take_along_axis(values, places[:, None].clip(0), 1)[:, 0]
 
-        data = {"kept": of(mse, moved), "best": of(mse, place), "attended": of(attended, moved)}
+        data = {
+            "kept": select(mse, moved),
+            "best": select(mse, place),
+            "attended": select(attended, moved),
+        }
         data |= {"held": grid[moved.clip(0)], "tuned": grid[place]}
         dims, inside = ("number", "ratio"), known & known[:, :1]
-        one = xr.Dataset({k: (dims, np.where(inside, v, np.nan)) for k, v in data.items()})
-        many = np.maximum(of(share, moved), of(share, place)) <= 1 / FEW_KEYS
-        rules.append(one.assign(known=(dims, many & inside)))
+        dataset = xr.Dataset({k: (dims, np.where(inside, v, np.nan)) for k, v in data.items()})
+        effective = np.maximum(select(share, moved), select(share, place)) <= 1 / FEW_KEYS
+        rules.append(dataset.assign(known=(dims, effective & inside)))
     return xr.concat(rules, xr.Variable("rule", NAMES)).assign_coords(ratio=RATIOS)

@@ -84,49 +84,50 @@ class Population(NamedTuple):
 def units(experiment: Experiment) -> dict[str, SampledUnit]:
     """The tasks of all problems; and the pairs of heads of each power and number of keys."""
     settings, simulation = experiment.settings, experiment.simulation
-    every, found = drawn_problems(experiment, settings["simulated"]), dict[str, SampledUnit]()
+    every, samples = drawn_problems(experiment, settings["simulated"]), dict[str, SampledUnit]()
     sampler: Sampler = Replicates(
-        partial(errors, most=SIMULATED * max(one.drawn["context"] for one in every)),
+        partial(errors, most=SIMULATED * max(problem.drawn["context"] for problem in every)),
         constants=population(every, simulation.seed, settings["learning"]),
         dims={"error": ("problem", "rule", "temperature")},
         coords={"rule": NAMES, "temperature": TEMPERATURES},
     )
-    found["tasks"] = SampledUnit(sampler, {}, settings["replicates"])
+    samples["tasks"] = SampledUnit(sampler, {}, settings["replicates"])
     options: dict[str, Any] = {"precision": simulation.precision, "raw_labels": False}
     for power, keys in sorted({(p.drawn["power"], p.drawn["keys"]) for p in every}):
-        at = {"power": power, "keys": keys}
-        own = [p.heads(keys) for p in every if at.items() <= p.drawn.items()]
+        point = {"power": power, "keys": keys}
+        cases = [p.heads(keys) for p in every if point.items() <= p.drawn.items()]
         members = [
             sampler_of(task, padded(heads), n, queries, keep_queries=False, **options)[0]
-            for task, heads, n, queries in own
+            for task, heads, n, queries in cases
         ]
         streams = [(number,) for number in range(len(members))]
         sampler = ProblemsSampler(members, streams)
-        found[f"power {power:g}, {keys} keys"] = SampledUnit(sampler, at, stream=(keys,))
-    return found
+        samples[f"power {power:g}, {keys} keys"] = SampledUnit(sampler, point, stream=(keys,))
+    return samples
 
 
 def population(problems: list[Problem], seed: int, learning: Mapping[str, Any]) -> Population:
     """The problems in arrays, with parameters that theory finds and those that heads learn."""
-    tasks, widths = [one.tasks for one in problems], [one.drawn["width"] for one in problems]
-    of = tuned(problems).sel(ratio=SIMULATED)
-    parameters = np.full((*of["held"].shape, len(TEMPERATURES)), np.nan)
-    parameters[..., 0], parameters[..., 1] = of["held"], of["tuned"]
-    own = Population(
-        np.stack([one.amplitude[0] for one in tasks]),
-        np.stack([filled(one.frequency) for one in tasks]),
-        np.stack([one.phase for one in tasks]),
-        np.stack([filled(one.queries) for one in tasks]),
+    tasks = [problem.tasks for problem in problems]
+    widths = [problem.drawn["width"] for problem in problems]
+    tuning = tuned(problems).sel(ratio=SIMULATED)
+    parameters = np.full((*tuning["held"].shape, len(TEMPERATURES)), np.nan)
+    parameters[..., 0], parameters[..., 1] = tuning["held"], tuning["tuned"]
+    arrays = Population(
+        np.stack([task.amplitude[0] for task in tasks]),
+        np.stack([filled(task.frequency) for task in tasks]),
+        np.stack([task.phase for task in tasks]),
+        np.stack([filled(task.queries) for task in tasks]),
         (np.arange(PLANE) < np.array(widths)[:, None]).astype(float),
         parameters,
-        *(np.array([one.drawn[k] for one in problems]) for k in ("noise_sd", "context")),
+        *(np.array([problem.drawn[k] for problem in problems]) for k in ("noise_sd", "context")),
     )
-    single = jax.tree.map(lambda leaf: jnp.asarray(leaf, jnp.float32), own)
-    learn = partial(learned, most=int(own.context.max()), **learning)
+    single = jax.tree.map(lambda leaf: jnp.asarray(leaf, jnp.float32), arrays)
+    learn = partial(learned, most=int(arrays.context.max()), **learning)
     keys = jax.random.split(jax.random.key(seed), len(problems))
     places = [NAMES.index(name) for name in LEARNERS]
     parameters[:, places, 2] = jax.jit(partial(jax.lax.map, learn))((keys, single))
-    return own
+    return arrays
 
 
 def filled(values: np.ndarray) -> np.ndarray:
@@ -137,48 +138,50 @@ def filled(values: np.ndarray) -> np.ndarray:
 
 def errors(key: Array, shared: Population, _: None, *, most: int) -> dict[str, Array]:
     """Mean squared errors of one replicate at :data:`~.statistic.SIMULATED` times the context."""
-    own = jax.tree.map(lambda leaf: jnp.asarray(leaf, jnp.float32), shared)
-    one = partial(held_out, most=most)
-    return {"error": jax.lax.map(one, (jax.random.split(key, len(own.seen)), own))}
+    single = jax.tree.map(lambda leaf: jnp.asarray(leaf, jnp.float32), shared)
+    problem_errors = partial(held_out, most=most)
+    return {"error": jax.lax.map(problem_errors, (jax.random.split(key, len(single.seen)), single))}
 
 
-def held_out(of: tuple[Array, Population], most: int) -> Float[Array, "rule temperature"]:
+def held_out(pair: tuple[Array, Population], most: int) -> Float[Array, "rule temperature"]:
     """Errors of one problem, NaN at a parameter that is NaN.
 
     Label noise is integrated out: ``(Σ_i w_i m(X_i) − m(x))² + σ² Σ_i w_i²`` given the keys.
     """
-    key, own = of
-    score, values = own.at_keys(key, SIMULATED, most)
-    gaps, order = values - own.truth, jnp.argsort(-score, axis=1)
-    sums, found = jnp.cumsum(jnp.take_along_axis(gaps, order, 1), 1), []
-    for name, parameters in zip(NAMES, own.parameters, strict=True):
+    key, problem = pair
+    score, values = problem.at_keys(key, SIMULATED, most)
+    gaps, order = values - problem.truth, jnp.argsort(-score, axis=1)
+    sums, parts = jnp.cumsum(jnp.take_along_axis(gaps, order, 1), 1), []
+    for name, parameters in zip(NAMES, problem.parameters, strict=True):
         safe = jnp.nan_to_num(parameters, nan=1.0)
         if name == "top-k":
             k = safe.astype(int)
-            mse = jnp.mean((sums[:, k - 1] / k) ** 2, 0) + own.noise_sd**2 / k
+            mse = jnp.mean((sums[:, k - 1] / k) ** 2, 0) + problem.noise_sd**2 / k
         else:
-            mse = jax.lax.map(partial(error, own, name, score, gaps), safe)
-        found.append(jnp.where(jnp.isnan(parameters), jnp.nan, mse))
-    return jnp.stack(found)
+            mse = jax.lax.map(partial(error, problem, name, score, gaps), safe)
+        parts.append(jnp.where(jnp.isnan(parameters), jnp.nan, mse))
+    return jnp.stack(parts)
 
 
 def error(
-    own: Population, name: str, score: Array, gaps: Array, temperature: Float[Array, ""]
+    problem: Population, name: str, score: Array, gaps: Array, temperature: Float[Array, ""]
 ) -> Float[Array, ""]:
     """The error of one rule at one temperature, a mean over tasks."""
     w = jax.vmap(WEIGHTS[name.removesuffix(LOG)])(score / temperature)
-    return jnp.mean(jnp.sum(w * gaps, 1) ** 2 + own.noise_sd**2 * jnp.sum(w**2, 1))
+    return jnp.mean(jnp.sum(w * gaps, 1) ** 2 + problem.noise_sd**2 * jnp.sum(w**2, 1))
 
 
-def learned(of: tuple[Array, Population], most: int, steps: int, rate: float) -> Float[Array, " L"]:
+def learned(
+    pair: tuple[Array, Population], most: int, steps: int, rate: float
+) -> Float[Array, " L"]:
     """Temperatures of :data:`LEARNERS` by Adam on the error at fresh keys, from N(0, 1) in logs."""
-    key, own = of
+    key, problem = pair
     optimiser = optax.adam(optax.cosine_decay_schedule(rate, steps))
 
     def loss(logs: Array, key: Array) -> Array:
-        score, values = own.at_keys(key, 1, most)
+        score, values = problem.at_keys(key, 1, most)
         parts = [
-            error(own, name, score, values - own.truth, jnp.exp(log))
+            error(problem, name, score, values - problem.truth, jnp.exp(log))
             for name, log in zip(LEARNERS, logs, strict=True)
         ]
         return jnp.sum(jnp.stack(parts))

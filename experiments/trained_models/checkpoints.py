@@ -16,7 +16,7 @@ STORED = {
 }
 ALLOWED: dict[tuple[str, str], Any] = {
     ("collections", "OrderedDict"): OrderedDict,
-    ("torch._utils", "_rebuild_tensor_v2"): lambda *given: given[:4],
+    ("torch._utils", "_rebuild_tensor_v2"): lambda *arguments: arguments[:4],
     **{("torch", name): name for name in STORED},
 }
 """All that a checkpoint may name; what else it names raises, or becomes an empty object."""
@@ -65,4 +65,4 @@ def tensors(path: Path) -> dict[str, np.ndarray]:
         values = storages[stored[2]][offset:]
         steps = [values.itemsize * step for step in strides]
         named[name] = np.ascontiguousarray(np.lib.stride_tricks.as_strided(values, shape, steps))
-    return {name: each for name, each in named.items() if each.dtype.kind == "f"}
+    return {name: array for name, array in named.items() if array.dtype.kind == "f"}

@@ -75,7 +75,7 @@ class Encoder:
         with TemporaryDirectory() as folder:
             save_file(tensors(path), Path(folder, "model.safetensors"))
             model = Model(folder, config if config.is_file() else None)
-            self.layers = [one for one in layers(model, HEADS) for _ in range(one.passes)]
+            self.layers = [layer for layer in layers(model, HEADS) for _ in range(layer.passes)]
             self.read = {n: model.read(n).astype(np.float32) for n in model.shapes}
         self.family = ALBERT if "predictions.decoder.weight" in self.read else ROBERTA
         if self.family is ALBERT:
@@ -85,10 +85,10 @@ class Encoder:
         self.vocabulary = {word: number for number, word in enumerate(words)}
         # (d, 3·H·d_k) and its bias, and W_O (H, d_v, d)
         self.heads = []
-        for one in self.layers:
-            flat = [m.swapaxes(0, 1).reshape(m.shape[1], -1) for m in one.matrices[:3]]
-            parts = np.concatenate(flat, 1), np.concatenate([*map(np.ravel, one.biases)])
-            self.heads.append([p.astype(np.float32) for p in (*parts, one.matrices.output)])
+        for layer in self.layers:
+            flat = [m.swapaxes(0, 1).reshape(m.shape[1], -1) for m in layer.matrices[:3]]
+            parts = np.concatenate(flat, 1), np.concatenate([*map(np.ravel, layer.biases)])
+            self.heads.append([p.astype(np.float32) for p in (*parts, layer.matrices.output)])
 
     def numbers(self, text: str) -> np.ndarray:
         """The tokens of a text between start and end."""

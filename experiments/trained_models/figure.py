@@ -32,7 +32,7 @@ TITLES = {
 
 def numbers(results: Results) -> dict[str, object]:
     """Median correlations with their intervals and shares of tokens returned, for the caption."""
-    medians = {name: median(each.value) for name, each in effects(results).items()}
+    medians = {name: median(effect.value) for name, effect in effects(results).items()}
     recovered = {m: float(d["recovered"].mean()) for m, d in results.estimates.items()}
     return {"median": medians, "recovered": recovered}
 

@@ -32,7 +32,7 @@ def units(experiment: Experiment) -> dict[str, SampledUnit]:
     return models
 
 
-def measured(draw: Draw, replicates: int, given: Mapping[str, Any]) -> dict[str, np.ndarray]:
+def measured(draw: Draw, replicates: int, constants: Mapping[str, Any]) -> dict[str, np.ndarray]:
     """Means over tokens of a batch of sequences.
 
     From the first half ``patterns``, ``E Σ_i w_hi w_gi``, and ``outputs``, the variance of what a
@@ -42,14 +42,14 @@ def measured(draw: Draw, replicates: int, given: Mapping[str, Any]) -> dict[str,
     masked tokens that pruning makes: what it adds to the loss of tokens that the whole model draws.
     ``recovered`` is the share of tokens seen that the model returns.
     """
-    rng, law, name = draw.rng(), given["law"], given["name"]
+    rng, law, name = draw.rng(), constants["law"], constants["name"]
     model = trained(law, name)
     every = [sequence(law, name, model, rng) for _ in range(replicates)]
     first, second = every[: replicates // 2], every[replicates // 2 :]
     outputs, patterns, recovered = observed(model, first)
     held_out, _, _ = observed(model, second)
-    changed = [divergences(model, *of, outputs.mean(1)) for of in second]
-    costs = [removal(*of) for of in zip(outputs, held_out, model.heads, strict=True)]
+    changed = [divergences(model, *case, outputs.mean(1)) for case in second]
+    costs = [removal(*layer) for layer in zip(outputs, held_out, model.heads, strict=True)]
     size, merging, pruning = (np.array(part) for part in zip(*costs, strict=True))
     return {
         "patterns": patterns,
@@ -68,8 +68,8 @@ def observed(
     outputs, shared, recovered = [], [], []
     for tokens, places in sequences:
         inputs, logits = model.passed(hidden(model, tokens, places))
-        kept = np.delete(np.arange(len(tokens)), places)[1:-1]
-        recovered.append((logits.argmax(1) == tokens)[kept].mean())
+        seen = np.delete(np.arange(len(tokens)), places)[1:-1]
+        recovered.append((logits.argmax(1) == tokens)[seen].mean())
         heads = [model.attention(place, x) for place, x in enumerate(inputs)]
         weights = np.stack([w.reshape(len(w), -1) for w, _ in heads])
         shared.append(weights @ weights.swapaxes(1, 2) / len(tokens))
@@ -88,7 +88,7 @@ def removal(
         for off in (seen - mean, new - mean)
     )
     products = written @ written.swapaxes(1, 2)
-    whole = np.einsum("hdi,hgde,gei->", written, fresh, written, optimize=True)
+    total = np.einsum("hdi,hgde,gei->", written, fresh, written, optimize=True)
     heads = range(len(written))
     merging = np.zeros((len(written), len(written)))
     for g in heads:
@@ -97,13 +97,13 @@ def removal(
             # o_h − A o_g
             stand_in = np.linalg.solve(known[g, g] + ridge, known[g, h]).T
             cross = stand_in @ fresh[g, h]
-            left = fresh[h, h] - cross - cross.T + stand_in @ fresh[g, g] @ stand_in.T
-            merging[h, g] = (products[h] * left).sum() / whole
+            residual = fresh[h, h] - cross - cross.T + stand_in @ fresh[g, g] @ stand_in.T
+            merging[h, g] = (products[h] * residual).sum() / total
     size, pruning = (
-        np.array([(products[h] * each[h, h]).sum() for h in heads]) for each in (known, fresh)
+        np.array([(products[h] * moments[h, h]).sum() for h in heads]) for moments in (known, fresh)
     )
     np.fill_diagonal(merging, 0)
-    return size, merging, pruning / whole
+    return size, merging, pruning / total
 
 
 def divergences(
@@ -121,6 +121,8 @@ def divergences(
         joined = np.concatenate([joined, np.broadcast_to(x, pruned.shape)])
         after = model.after(place, joined, np.concatenate([attended, pruned]))
         x, running = after[0], after[1:]
-    whole, others = (log_softmax(model.scores(o[..., places, :]), axis=-1) for o in (x, running))
-    moved = (np.exp(whole) * (whole - others)).sum(-1).mean(-1)
+    reference, others = (
+        log_softmax(model.scores(o[..., places, :]), axis=-1) for o in (x, running)
+    )
+    moved = (np.exp(reference) * (reference - others)).sum(-1).mean(-1)
     return np.asarray(moved.reshape(len(model.heads), -1))

@@ -33,14 +33,14 @@ def figure(results: Results, answers: Sequence[Answer]) -> Figure:
         height=6.4,
         title="Heads part because they are trained together; it lowers bias, and not variance",
     )
-    found, drawn = effects(results), parameters(results)
+    effect, drawn = effects(results), parameters(results)
     averaged = (drawn["maps"] == "averaged").to_numpy()
     layers = measured(results)
     _claims(axes["a"], {answer.id: answer for answer in answers})
     identical = layers["identical"]
     variance = identical["variance"].mean(1) / identical["mse"].mean(1)
-    _covariance(axes["b"], found["covariance over identical"], variance, drawn, averaged)
-    _readings(axes["c"], found, averaged)
+    _covariance(axes["b"], effect["covariance over identical"], variance, drawn, averaged)
+    _readings(axes["c"], effect, averaged)
     separate, joint = (layers[name]["subspaces"].mean(1) for name in ("separate", "joint"))
     _subspaces(axes["d"], separate, joint, averaged)
     figures.letters(axes[k] for k in "abcd")
@@ -71,16 +71,16 @@ def _claims(ax: Axes, answers: Mapping[str, Answer]) -> None:
 
 
 def _covariance(
-    ax: Axes, of: Effects, variance: np.ndarray, drawn: pd.DataFrame, averaged: np.ndarray
+    ax: Axes, share: Effects, variance: np.ndarray, drawn: pd.DataFrame, averaged: np.ndarray
 ) -> None:
     """The covariance's share of the gain over identical heads, a point a problem."""
     for heads, color, marker in zip((2, 4), figures.PALETTE, figures.MARKERS, strict=False):
-        own = averaged & (drawn["heads"] == heads).to_numpy()
+        rows = averaged & (drawn["heads"] == heads).to_numpy()
         figures.simulated(
             ax,
-            100 * variance[own],
-            100 * of.value[own],
-            100 * of.error[own],
+            100 * variance[rows],
+            100 * share.value[rows],
+            100 * share.error[rows],
             color,
             marker,
             label=f"{heads} heads",
@@ -95,12 +95,12 @@ def _covariance(
     ax.legend()
 
 
-def _readings(ax: Axes, found: Mapping[str, Effects], averaged: np.ndarray) -> None:
+def _readings(ax: Axes, effect: Mapping[str, Effects], averaged: np.ndarray) -> None:
     """Mean share by each reading of each gain, with its 95 % interval over problems."""
     for shift, (control, color, marker) in enumerate(
         zip(CONTROLS, figures.PALETTE, figures.MARKERS, strict=False)
     ):
-        values = pd.DataFrame({r: found[f"{r} over {control}"].value[averaged] for r in READINGS})
+        values = pd.DataFrame({r: effect[f"{r} over {control}"].value[averaged] for r in READINGS})
         ax.errorbar(
             values.mean(),
             [-k - 0.2 * (shift - 1) for k in range(len(READINGS))],

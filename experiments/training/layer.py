@@ -28,7 +28,7 @@ class Task(NamedTuple):
         noise_sd: σ of the labels.
         drawn: whether labels are drawn in training, or its loss is expected over their noise.
         rate: first learning rate; it falls to 0 along a cosine.
-        own: share of a head's maps that is its own at the start; the rest all heads have in common.
+        private_share: of a head's maps at the start; the rest all heads have in common.
         free: whether W_V and W_O are trained, or heads are averaged.
     """
 
@@ -36,7 +36,7 @@ class Task(NamedTuple):
     noise_sd: Float[Array, ""]
     drawn: Array
     rate: Float[Array, ""]
-    own: Float[Array, ""]
+    private_share: Float[Array, ""]
     free: Array
 
 
@@ -59,18 +59,23 @@ class Layer(NamedTuple):
 
 
 def start(
-    key: Array, own: Float[Array, ""], heads: int, width: int, dimension: int, outputs: int
+    key: Array,
+    private_share: Float[Array, ""],
+    heads: int,
+    width: int,
+    dimension: int,
+    outputs: int,
 ) -> Layer:
     """Random heads: entries N(0, 1/d) and N(0, 1/p), temperature √d_k.
 
-    Every matrix is ``√(1 − own)`` times one that all heads share and ``√own`` times one of the
-    head's.
+    With a private share a every matrix is ``√(1 − a)`` times one that all heads share and ``√a``
+    times one of the head's.
     """
     shapes = 2 * [(dimension, width)] + 2 * [(outputs, outputs)]
     maps = []
-    for shape, one in zip(shapes, jax.random.split(key, 4), strict=True):
-        drawn = jax.random.normal(one, (heads + 1, *shape), jnp.float32) * shape[0] ** -0.5
-        maps.append(jnp.sqrt(1 - own) * drawn[:1] + jnp.sqrt(own) * drawn[1:])
+    for shape, subkey in zip(shapes, jax.random.split(key, 4), strict=True):
+        drawn = jax.random.normal(subkey, (heads + 1, *shape), jnp.float32) * shape[0] ** -0.5
+        maps.append(jnp.sqrt(1 - private_share) * drawn[:1] + jnp.sqrt(private_share) * drawn[1:])
     return Layer._make([*maps, jnp.full(heads, 0.5 * jnp.log(width), jnp.float32)])
 
 
@@ -172,10 +177,10 @@ def train(
         return x, y + jnp.where(task.drawn, task.noise_sd, 0.0) * noise
 
     def batch_loss(layer: Layer, x: Array, y: Array) -> Array:
-        def one(x: Array, y: Array) -> Array:
+        def task_loss(x: Array, y: Array) -> Array:
             return loss(layer, task, apart, x[n:], y[n:], x[:n], y[:n])
 
-        return jnp.mean(jax.vmap(one)(x, y))
+        return jnp.mean(jax.vmap(task_loss)(x, y))
 
     def step(
         carry: tuple[Layer, optax.OptState], key: Array

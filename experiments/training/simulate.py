@@ -20,7 +20,7 @@ from .problems import drawn
 LAYERS = ("start", "joint", "separate", "identical")
 """Before training; trained on the layer's error; from the same start and on the same tasks on the
 mean of the heads' own errors; and on the layer's error from a start with equal heads."""
-OWN = {"random": 1.0, "aligned": 0.03}
+PRIVATE_SHARES = {"random": 1.0, "aligned": 0.03}
 """Start to the share of a head's maps that is its own: 0.03 are 10 degrees."""
 MEASURED = ("mse", "alone", "variance", "covariance", "subspaces", "outputs")
 
@@ -28,7 +28,7 @@ MEASURED = ("mse", "alone", "variance", "covariance", "subspaces", "outputs")
 def units(experiment: Experiment) -> dict[str, SampledUnit]:
     """A size (H, d_k) each; a batch is a problem, a replicate a seed of training."""
     law, settings = experiment.spec.law or {}, experiment.settings
-    found = {}
+    samples = {}
     for place, (heads, width) in enumerate(law["sizes"]):
         sizes = {"heads": heads, "width": width, "n": law["keys"], "dimension": law["dimension"]}
         sizes |= {"outputs": law["responses"]}
@@ -45,18 +45,18 @@ def units(experiment: Experiment) -> dict[str, SampledUnit]:
             dims=dict.fromkeys(MEASURED, ("layer",)),
             coords={"layer": list(LAYERS)},
         )
-        found[f"{heads} of {width}"] = SampledUnit(
+        samples[f"{heads} of {width}"] = SampledUnit(
             sampler, {"heads": heads, "width": width}, stream=(place,)
         )
-    return found
+    return samples
 
 
 def task_of(draw: Draw, law: Mapping[str, Any], place: int) -> Task:
     """The problem of a batch, among those of the size at that place of the law's sizes."""
     assert isinstance(draw.seed, int)
-    own = drawn(law, draw.seed, len(law["sizes"]) * draw.batch + place)
-    known = {"own": OWN[own["start"]], "free": own["maps"] == "trained"}
-    problem = own | known | {"drawn": own["labels"] == "drawn"}
+    fields = drawn(law, draw.seed, len(law["sizes"]) * draw.batch + place)
+    known = {"private_share": PRIVATE_SHARES[fields["start"]], "free": fields["maps"] == "trained"}
+    problem = fields | known | {"drawn": fields["labels"] == "drawn"}
     return Task._make(np.float32(problem[name]) for name in Task._fields)
 
 
@@ -81,8 +81,10 @@ def of_seed(
         ``subspaces`` of W_K and of the correlations of the heads' ``outputs``.
     """
     for_start, for_training, for_tasks = jax.random.split(with_quick_bits(key), 3)
-    shares = jnp.stack([task.own, task.own, jnp.zeros_like(task.own)])
-    starts = jax.vmap(lambda own: start(for_start, own, heads, width, dimension, outputs))(shares)
+    shares = jnp.stack([task.private_share, task.private_share, jnp.zeros_like(task.private_share)])
+    starts = jax.vmap(lambda share: start(for_start, share, heads, width, dimension, outputs))(
+        shares
+    )
     ends = jax.vmap(lambda s, apart: train(s, task, apart, for_training, n=n, **dict(training)))(
         starts, jnp.array([0, 1, 0], jnp.float32)
     )
@@ -92,14 +94,14 @@ def of_seed(
 
     def measured(layer: Layer) -> dict[str, Array]:
         errors, covariance = moments(layer, task, for_tasks, n=n, **dict(held_out))
-        own, spread = jnp.trace(covariance) / heads**2, jnp.sqrt(jnp.diagonal(covariance))
+        diagonal, spread = jnp.trace(covariance) / heads**2, jnp.sqrt(jnp.diagonal(covariance))
         frames, _ = jnp.linalg.qr(layer.key.astype(jnp.float64))
         cosines = jnp.einsum("hdi,gdj->hgij", frames, frames)
         values = (
             errors.mean(),
             jnp.trace(errors) / heads,
             covariance.mean(),
-            covariance.mean() - own,
+            covariance.mean() - diagonal,
             index(jnp.sum(cosines**2, (2, 3)) / width),
             index(covariance / (spread[:, None] * spread)),
         )

@@ -26,9 +26,9 @@ def figure(results: Results, answers: Sequence[Answer]) -> Figure:
         height=6.2,
         title="Less correlated agents make a better pool, unless each pays too much for it",
     )
-    found, fall = effects(results), parameters(results)
-    fall["decorrelation"] = found["decorrelation"].value
-    fall["ratio"] = 1 - found["fall"].value
+    effect, fall = effects(results), parameters(results)
+    fall["decorrelation"] = effect["decorrelation"].value
+    fall["ratio"] = 1 - effect["fall"].value
     _shares(axes["a"], {answer.id: answer for answer in answers})
     _falls(axes["b"], fall)
     _mechanisms(axes["c"], fall)
@@ -41,8 +41,8 @@ def _shares(ax: Axes, answers: Mapping[str, Answer]) -> None:
     for shift, (name, label) in zip((0.14, -0.14), CLAIMS.items(), strict=True):
         parts = {"all": answers[name], **answers[name].strata}
         shown = {kind: part.simulated for kind, part in parts.items() if part.simulated}
-        middle = np.array([100 * np.mean(of.bracket) for of in shown.values()])
-        low, high = 100 * np.transpose([of.interval for of in shown.values()])
+        middle = np.array([100 * np.mean(share.bracket) for share in shown.values()])
+        low, high = 100 * np.transpose([share.interval for share in shown.values()])
         places = [shift - ("all", *KINDS).index(kind) for kind in shown]
         bars = np.stack([middle - low, high - middle])
         ax.errorbar(middle, places, xerr=bars, fmt="o", ms=4, label=label)
@@ -60,8 +60,8 @@ def _shares(ax: Axes, answers: Mapping[str, Answer]) -> None:
 def _falls(ax: Axes, fall: pd.DataFrame) -> None:
     """Ratio of errors against the fall of the correlation, a point a problem."""
     for ink, kind, marker in zip(figures.PALETTE, KINDS, figures.MARKERS, strict=False):
-        own = fall[fall["kind"] == kind]
-        ax.plot(own["decorrelation"], own["ratio"], marker, ms=3, color=ink, ls="", label=kind)
+        rows = fall[fall["kind"] == kind]
+        ax.plot(rows["decorrelation"], rows["ratio"], marker, ms=3, color=ink, ls="", label=kind)
     ax.axhline(1, color=figures.GREY, lw=0.8, ls=":")
     ax.set_yscale("log")
     figures.ticks(ax.yaxis, (0.25, 0.5, 1, 2))

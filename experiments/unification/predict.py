@@ -16,18 +16,18 @@ def predict(experiment: Experiment) -> dict[str, xr.Dataset]:
     ``predicted``: where theory says something in its range.
     """
 
-    def one(number: int) -> xr.Dataset:
+    def prediction(number: int) -> xr.Dataset:
         problem = draw(experiment.spec.law or {}, experiment.simulation.seed, number)
         error, known = ants(problem), True
         if problem.drawn["kind"] == "heads":
-            terms = [terms_of(*each) for each in problem.heads]
-            error = [float(each["mse"]) for each in terms]
-            known = not any(each.attrs.keys() & {"cautions", "faults"} for each in terms)
-        own = {"mechanism": problem.mechanism, "noise_sd": problem.noise_sd}
-        own["predicted"] = known and np.isfinite(error[0])
-        return xr.Dataset({"error": ("pool", error), **problem.drawn, **own})
+            terms = [terms_of(*case) for case in problem.heads]
+            error = [float(dataset["mse"]) for dataset in terms]
+            known = not any(dataset.attrs.keys() & {"cautions", "faults"} for dataset in terms)
+        constants = {"mechanism": problem.mechanism, "noise_sd": problem.noise_sd}
+        constants["predicted"] = known and np.isfinite(error[0])
+        return xr.Dataset({"error": ("pool", error), **problem.drawn, **constants})
 
-    every = in_threads(one, range(experiment.settings["simulated"]))
+    every = in_threads(prediction, range(experiment.settings["simulated"]))
     return {"law": xr.concat(every, "number", combine_attrs="drop")}
 
 
@@ -37,8 +37,8 @@ def ants(problem: Problem) -> list[float]:
     Two ants are on one of K patches with probability ``c = (1 + τ)/(1 + Kτ)`` if patches begin with
     pheromone τ and nothing evaporates: choices are exchangeable (de Finetti). NaN for others.
     """
-    own = problem.drawn
-    if own["kind"] != "ants" or own["evaporates"]:
+    fields = problem.drawn
+    if fields["kind"] != "ants" or fields["evaporates"]:
         return [np.nan, np.nan]
-    shared = [(1 + start) / (1 + own["patches"] * start) for start, _ in problem.colonies[:2]]
-    return [c + (1 + own["reading_sd"] ** 2 - c) / own["agents"] for c in shared]
+    shared = [(1 + start) / (1 + fields["patches"] * start) for start, _ in problem.colonies[:2]]
+    return [c + (1 + fields["reading_sd"] ** 2 - c) / fields["agents"] for c in shared]

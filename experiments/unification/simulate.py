@@ -20,16 +20,16 @@ NAMES = ("mse", "mean_head_mse", "ensemble_variance", "variance")
 def units(experiment: Experiment) -> dict[str, SampledUnit]:
     """The problems by number; ``problem`` or ``pool`` is the dimension of a problem's pools."""
     settings, simulation = experiment.settings, experiment.simulation
-    found: dict[str, SampledUnit] = {}
+    samples: dict[str, SampledUnit] = {}
     for number in range(settings["simulated"]):
         problem = draw(experiment.spec.law or {}, simulation.seed, number)
         kind = problem.drawn["kind"]
         if kind == "heads":
             members = [
                 sampler_of(
-                    *each, precision=simulation.precision, raw_labels=False, keep_queries=False
+                    *case, precision=simulation.precision, raw_labels=False, keep_queries=False
                 )[0]
-                for each in problem.heads
+                for case in problem.heads
             ]
             sampler: Sampler = ProblemsSampler(members, [()] * len(members))
         else:
@@ -37,10 +37,10 @@ def units(experiment: Experiment) -> dict[str, SampledUnit]:
             dims = dict.fromkeys(NAMES, ("problem",))
             sampler = HostBatches(batch, constants=problem, dims=dims)
         replicates = simulation.replicates_per_batch * settings["times"][kind]
-        found[f"{number:04d}"] = SampledUnit(
+        samples[f"{number:04d}"] = SampledUnit(
             sampler, {"number": number}, replicates, stream=(number,)
         )
-    return found
+    return samples
 
 
 def moments(estimates: np.ndarray, truth: np.ndarray | float) -> Mapping[str, np.ndarray]:
@@ -54,14 +54,14 @@ def moments(estimates: np.ndarray, truth: np.ndarray | float) -> Mapping[str, np
 
 def forests(draw: Draw, replicates: int, problem: Problem) -> Mapping[str, np.ndarray]:
     """Two forests on every training set (Breiman 2001, doi:10.1023/A:1010933404324)."""
-    rng, own = draw.rng(), problem.drawn
+    rng, fields = draw.rng(), problem.drawn
     queries = problem.queries.astype(np.float32)
     truth = values(problem, queries)
-    estimates = np.empty((replicates, len(problem.forests), own["agents"], len(queries)))
+    estimates = np.empty((replicates, len(problem.forests), fields["agents"], len(queries)))
     for pools in estimates:
-        x = rng.normal(size=(own["points"], problem.dimension)).astype(np.float32)
+        x = rng.normal(size=(fields["points"], problem.dimension)).astype(np.float32)
         y = values(problem, x) + problem.noise_sd * rng.normal(size=len(x))
-        seeds = rng.integers(2**31, size=own["agents"])
+        seeds = rng.integers(2**31, size=fields["agents"])
         for pool, options in zip(pools, problem.forests, strict=True):
             pool[:] = [
                 tree(x, y, int(seed), **options).tree_.predict(queries)[:, 0] for seed in seeds
@@ -102,14 +102,14 @@ def readings(
     Each picks a patch with probability linear in its pheromone, reads its deviation, of variance 1,
     with noise of its own, and deposits 1; before, a share of all pheromone evaporates.
     """
-    own = problem.drawn
-    patch = rng.normal(size=(replicates, own["patches"]))
+    fields = problem.drawn
+    patch = rng.normal(size=(replicates, fields["patches"]))
     pheromone, rows = np.full(patch.shape, initial), np.arange(replicates)
-    out = np.empty((replicates, own["agents"]))
-    for ant in range(own["agents"]):
+    out = np.empty((replicates, fields["agents"]))
+    for ant in range(fields["agents"]):
         level = np.cumsum(pheromone, axis=1)
         picked = (rng.random((replicates, 1)) * level[:, -1:] > level).sum(1)
-        out[:, ant] = patch[rows, picked] + own["reading_sd"] * rng.normal(size=replicates)
+        out[:, ant] = patch[rows, picked] + fields["reading_sd"] * rng.normal(size=replicates)
         pheromone *= 1 - evaporation
         pheromone[rows, picked] += 1.0
     return out

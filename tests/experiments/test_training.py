@@ -19,7 +19,14 @@ def a_layer(heads=3):
 
 
 def task_of(**changes):
-    known = {"additive": 0.4, "noise_sd": 0.7, "drawn": 0, "rate": 0.05, "own": 1, "free": 1}
+    known = {
+        "additive": 0.4,
+        "noise_sd": 0.7,
+        "drawn": 0,
+        "rate": 0.05,
+        "private_share": 1,
+        "free": 1,
+    }
     return Task(**{k: jnp.float32(v) for k, v in (known | changes).items()})
 
 
@@ -122,7 +129,7 @@ def test_what_is_measured_of_the_layers():
     """Training on the layer's error and on the heads' own; identical heads have no diversity."""
     sizes, training = {"n": 8, "dimension": 5, "outputs": 2}, {"steps": 6, "tasks": 1, "queries": 4}
     held_out = {"tasks": 2, "queries": 4, "designs": 2}
-    task, key = task_of(own=0.3, free=0), jax.random.key(5)
+    task, key = task_of(private_share=0.3, free=0), jax.random.key(5)
     options = {"training": tuple(training.items()), "held_out": tuple(held_out.items())}
     measure = jax.jit(partial(of_seed, heads=3, width=2, **sizes, **options))
     data = {
@@ -134,7 +141,7 @@ def test_what_is_measured_of_the_layers():
     assert same["covariance"] == pytest.approx(same["variance"] * 2 / 3, rel=1e-5)
     assert [same["subspaces"], same["outputs"]] == pytest.approx([0, 0], abs=1e-5)
     for_start, for_training, for_tasks = jax.random.split(key, 3)
-    first = start(for_start, task.own, 3, 2, 5, 2)
+    first = start(for_start, task.private_share, 3, 2, 5, 2)
 
     @jax.jit
     def trained(apart):
