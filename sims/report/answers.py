@@ -116,12 +116,14 @@ def listing(
 def _moved(change: Change, percent_: bool) -> str:
     """Along what an answer changes, from the lowest to the highest group, or by name."""
     shown = [percent(v) if percent_ else significant(v) for v in change.values]
+    name = change.parameter.replace("_", " ")
     if all(" to " in group for group in change.groups):
-        return f"{change.parameter} ↑: {shown[0]} → {shown[-1]}"
-    pairs = [*zip(change.values, change.groups, shown, strict=True)]
+        return f"{name} ↑: {shown[0]} → {shown[-1]}"
+    groups = [{"True": "yes", "False": "no"}.get(group, group) for group in change.groups]
+    pairs = [*zip(change.values, groups, shown, strict=True)]
     if len(pairs) > MOST_GROUPS:
         pairs = [min(pairs), max(pairs)]
-    return f"{change.parameter} " + ", ".join(f"{group}: {value}" for _, group, value in pairs)
+    return f"{name} " + ", ".join(f"{group}: {value}" for _, group, value in pairs)
 
 
 def shortened(text: str) -> str:
