@@ -137,8 +137,14 @@ def _publish(fidelity: str, report: Path) -> None:
         shutil.copy(source / name / "caption.md", target / f"{name}.md")
     for path in [*files, *source.glob("*/headline.png")]:
         shutil.copy(path, target)
-    for name, text in tables(ledger.read_run(target)).items():
+    for name, text in tables(answers := ledger.read_run(target)).items():
         _fill(name, text)
+    # The numbers of a counterexample stand in its own file; here, its fields are named.
+    brief = [
+        replace(answer, problem=answer.problem and dict.fromkeys(answer.problem))
+        for answer in answers
+    ]
+    write_answers(brief, target / "answers.json", f"answers.json of {fidelity}")
     if (source / "counterexamples").is_dir():
         shutil.copytree(source / "counterexamples", target / "counterexamples")
 

@@ -78,7 +78,8 @@ class Answer(Summary):
         adjusted: the same by Holm over the family.
         family: confirmatory questions of the paper that say always; 0 for others.
         counterexample: index of that problem, if it is confirmed.
-        problem: that problem, as ``sims decompose`` takes it, or the one that a search found.
+        problem: that problem, as ``sims decompose`` takes it, or the one that a search found; as
+            published, its fields without their numbers, which are in ``counterexamples/``.
         searched: problems that theory was asked of beside the simulated ones, in a search.
         least: the least effect that the search saw, negative of a counterexample.
         results: digest of those that it rests on.

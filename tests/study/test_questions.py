@@ -132,6 +132,7 @@ def test_from_questions_to_the_published_page(home, capsys):
     published = Path("results/published")
     problem = yaml.safe_load((published / "counterexamples/falls.yaml").read_text())
     assert problem["problem"]["sd"] > 1.9
+    assert read_answers(published / "answers.json", of)[1].problem == dict.fromkeys(problem)
     lines = (published / "answers.md").read_text().splitlines()
     falling, near = [line for line in lines if line.startswith("| ")][2:]
     assert falling.startswith("| Does it fall? (n = 9) | usually; not always | ")
