@@ -9,7 +9,14 @@ from pathlib import Path
 sys.path.append(sys.path.pop(0))
 
 from sims.places import place
-from sims.study.code import EXPERIMENTS, FIDELITIES, accelerated, digest, searches
+from sims.study.code import (
+    EXPERIMENTS,
+    FIDELITIES,
+    FORMATS,
+    accelerated,
+    digest,
+    searches,
+)
 from sims.study.experiment import choose
 
 
@@ -32,6 +39,7 @@ if workflow.remote_exec:
     EACH = int(os.environ.get("SLURM_CPUS_PER_TASK", EACH))
 FILES = [HOME / name / "experiment.yaml" for name in NAMES]
 PAPERS = sorted(place("papers").glob("*.yaml"))
+FIGURE = [f"figure.{kind}" for kind in FORMATS[FIDELITY]] + ["caption.md"]
 GPU = int(accelerated() and FIDELITY != "smoke")
 # The longest experiments begin first, so that all cores are busy to the end.
 FIRST = "training house allocation unification rates temperature hidden_scores".split()
@@ -70,7 +78,7 @@ wildcard_constraints:
 def everything(w):
     """All results, since a file in the middle is not missed while what was made of it is there."""
     prepare()
-    each = "simulation.nc theory.nc answers.json caption.md figure.pdf figure.png figure.svg".split()
+    each = ["simulation.nc", "theory.nc", "answers.json", *FIGURE]
     return [
         ANSWERS,
         f"{OUT}/report.html",
@@ -209,8 +217,7 @@ rule plot:
         theory=f"{OUT}/{{name}}/theory.nc",
         answers=ANSWERS,
     output:
-        figure=f"{OUT}/{{name}}/figure.pdf",
-        more=multiext(f"{OUT}/{{name}}/", "figure.png", "figure.svg", "caption.md"),
+        multiext(f"{OUT}/{{name}}/", *FIGURE),
     log:
         f"{OUT}/logs/{{name}}/plot.log",
     resources:
@@ -219,7 +226,7 @@ rule plot:
         fidelity=FIDELITY,
         code=code("plot"),
     shell:
-        "SIMS_HOST_DEVICES={threads} sims step plot {wildcards.name} --output {output.figure} "
+        "SIMS_HOST_DEVICES={threads} sims step plot {wildcards.name} --output {output[0]} "
         "--fidelity {params.fidelity} 2> >(note {log:q})"
 
 

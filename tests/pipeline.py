@@ -21,9 +21,8 @@ if os.environ.get("WAIT") == step:
     os.replace("begun.part", "begun")
     while not Path("go").exists():
         time.sleep(0.02)
-more = [output.with_suffix(s) for s in (".png", ".svg")] + [output.with_name("caption.md")]
-more = {{"plot": more, "ledger": [output.with_name("answers.md")]}}
-for path in (output, *more.get(step, ())):
+more = {{"plot": "caption.md", "ledger": "answers.md"}}.get(step, output.name)
+for path in {{output, output.with_name(more)}}:
     if "--part" in sys.argv:
         part = sys.argv[sys.argv.index("--part") + 1].replace("/", "-of-")
         path = path.parent / f"shards/{{part}}.json"

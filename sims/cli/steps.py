@@ -12,7 +12,6 @@ from sims.errors import InputError, one_of
 from sims.files import write, write_json
 from sims.judgement.answers import agreement, write_answers
 from sims.papers import papers
-from sims.report.answers import filled, listing, number, spoken, tables
 from sims.study import ledger, runner
 from sims.study.code import accelerated
 from sims.study.experiment import Experiment, experiments, load_experiment
@@ -27,6 +26,8 @@ PUBLISHED = ("answers.json", "answers.md", "report.html")
 
 def run(name: str, fidelity: str, seed_offset: int, allow_code: bool, dry: bool) -> None:
     """Run one experiment from both roads to its figure."""
+    from sims.report.answers import number, spoken
+
     allowed = None if dry else allow_code
     experiment = load_experiment(name, fidelity, seed_offset, allowed)
     folder = Path("results", fidelity, experiment.name)
@@ -109,6 +110,8 @@ def _search(experiment: Experiment, output: Path) -> None:
 
 
 def _ledger(fidelity: str, output: Path) -> None:
+    from sims.report.answers import listing
+
     answers = ledger.gather(fidelity, output.parent)
     lines = ["# How often is it true?", "", "95 % intervals over problems in parentheses.", ""]
     for paper in papers().values():
@@ -125,6 +128,8 @@ def _report(fidelity: str, output: Path) -> None:
 
 def _publish(fidelity: str, report: Path) -> None:
     """Copy a finished run's answers and figures, with the report; its tables go into README.md."""
+    from sims.report.answers import tables
+
     source, target = report.parent, Path("results", "published")
     figures = [name for name in experiments() if (source / name / "figure.png").exists()]
     files = [path for name in PUBLISHED if (path := source / name).is_file()]
@@ -163,6 +168,8 @@ def _again(fidelity: str, marker: Path) -> None:
 
 def _fill(name: str, text: str) -> None:
     """Put a text into README.md, where it has a place for it."""
+    from sims.report.answers import filled
+
     if (readme := Path("README.md")).is_file():
         readme.write_text(filled(readme.read_text("utf-8"), name, text), encoding="utf-8")
 
@@ -172,7 +179,7 @@ STEPS: dict[str, tuple[str, Callable[[Any, Path], object]]] = {
     "predict": ("theory.nc", runner.predict),
     "judge": ("answers.json", runner.judge),
     "search": ("search.json", _search),
-    "plot": ("figure.pdf", runner.plot),
+    "plot": ("figure.png", runner.plot),
 }
 """Of an experiment: the file that a step writes, and what writes it."""
 RUN_STEPS: dict[str, tuple[str, Callable[[Any, Path], object]]] = {

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 import xarray as xr
-from scipy.stats import norm
+from scipy.special import ndtri
 
 from sims.diversity import DEFINITIONS
 from sims.errors import InputError, one_of
@@ -166,7 +166,7 @@ def _summary(weights: xr.Dataset) -> dict[str, float]:
     """Numbers of a layer that its arrays come to; indices are ``1 − mean correlation``."""
     kernel = weights.projection_kernel.values
     upper = kernel[np.triu_indices(len(kernel), 1)]
-    limit = norm.isf(LEVEL / max(len(upper), 1)) * float(weights.overlap_baseline_sd)
+    limit = -ndtri(LEVEL / max(len(upper), 1)) * float(weights.overlap_baseline_sd)
     numbers: dict[str, float] = {
         "heads": weights.sizes["head"],
         "key_heads": weights.sizes["key_head"],

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 from pydantic import ConfigDict, RootModel
-from scipy import stats
+from scipy.special import chdtrc
 
 from sims.errors import InputError, one_of
 from sims.files import read_json, write_json
@@ -225,12 +225,16 @@ def changes(
             for value, rows in column.groupby(column).indices.items()
             if len(rows) >= house.FEWEST // 4
         }
-        if len(groups) < 2 or np.ptp(np.concatenate([*groups.values()])) == 0:
+        values, sizes = np.concatenate([[], *groups.values()]), [*map(len, groups.values())]
+        if len(groups) < 2 or np.ptp(values) == 0:
             continue
-        if stats.kruskal(*groups.values()).pvalue > (1 - house.LEVEL) / len(parameters.columns):
+        ranks = pd.Series(values).rank()
+        means = ranks.groupby(np.repeat(range(len(sizes)), sizes)).transform("mean")
+        between = (len(ranks) - 1) * means.var() / ranks.var()
+        if chdtrc(len(groups) - 1, between) > (1 - house.LEVEL) / len(parameters.columns):
             continue
-        sizes = [np.quantile(abs(g), house.WITHIN) if gap else g.mean() for g in groups.values()]
-        candidates.append(Change(str(name), [*groups], [*map(float, sizes)]))
+        effect = [np.quantile(abs(g), house.WITHIN) if gap else g.mean() for g in groups.values()]
+        candidates.append(Change(str(name), [*groups], [*map(float, effect)]))
     return sorted(candidates, key=lambda c: -np.ptp(c.values))[:2]
 
 

@@ -4,8 +4,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 import numpy as np
-from scipy import stats
-from scipy.special import betaincinv
+from scipy.special import bdtr, betaincinv, stdtrit
 
 from sims.estimates import mcse
 from sims.judgement import house
@@ -191,7 +190,7 @@ def summary(
         valid = True if effects.valid is None else effects.valid
         value = effects.predicted[selected & valid & np.isfinite(effects.predicted)]
     if effects.kind == "estimate" and len(value) > 1:
-        half = stats.t.ppf((1 + house.LEVEL) / 2, len(value) - 1) * stats.sem(value)
+        half = stdtrit(len(value) - 1, (1 + house.LEVEL) / 2) * mcse(value)
         interval = float(value.mean() - half), float(value.mean() + half)
         fields = {"mean": float(value.mean()), "mean_of": len(value), "mean_interval": interval}
     result = Summary(
@@ -211,7 +210,8 @@ def _within(gap: np.ndarray, error: np.ndarray) -> dict[str, Any]:
     low, high = np.sort(np.maximum(gap - 2 * error, 0)), np.sort(gap + 2 * error)
     count, tail = len(gap), (1 - house.LEVEL) / 2
     # So many of N are below the quantile, but once in 40 fewer than r, and once s or more.
-    r, s = map(int, stats.binom(count, house.WITHIN).ppf([tail, 1 - tail]))
+    below = bdtr(np.arange(count + 1), count, house.WITHIN)
+    r, s = map(int, np.searchsorted(below, [tail, 1 - tail]))
     middle = int(np.ceil(house.WITHIN * count)) - 1
     ends = float(low[r - 1]) if r else 0.0, float(high[s]) if s < count else None
     return {

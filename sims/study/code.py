@@ -28,6 +28,8 @@ PACKAGE = Path(__file__).parents[1]
 EXPERIMENTS = "experiments"
 """The folder of the experiments: see :mod:`sims.places`."""
 FIDELITIES = ("smoke", "standard", "paper")
+FORMATS = dict.fromkeys(FIDELITIES, ("pdf", "png", "svg")) | {"smoke": ("png",)}
+"""Fidelity to the formats of its figures."""
 _PROBLEM = ("problem", "attention", "weights", "study/specification.py")
 _ROOMS = {
     "simulate": (*_PROBLEM, "montecarlo", "simulation"),

@@ -82,7 +82,7 @@ def run(
     simulate(experiment, home / "simulation.nc", progress, processes, predicting=True)
     answers = judge(experiment, home / "answers.json")
     if figure:
-        plot(experiment, home / "figure.pdf")
+        plot(experiment, home / "figure.png")
     return Outcome(experiment, results_of(experiment, home), answers, home)
 
 
@@ -186,8 +186,8 @@ def plot(experiment: Experiment, output: Path) -> None:
     Args:
         experiment: which one; its figure.py has ``figure(results, answers)`` and, for the caption,
             ``numbers(results)``.
-        output: the figure, beside simulation.nc, theory.nc and answers.json. PNG, SVG and
-            caption.md lie there, too.
+        output: the figure, beside simulation.nc, theory.nc and answers.json. Its other formats
+            and caption.md lie there, too.
 
     Raises:
         InputError: there is no figure.py, or a file cannot be read.
@@ -208,11 +208,12 @@ def plot(experiment: Experiment, output: Path) -> None:
     caption = drawn.CAPTION
     if module or template.is_file():
         caption = render_caption(template, results, answers, numbers)
-    save(figure, output, experiment.identity, results.digest)
+    kinds = code.FORMATS[experiment.fidelity]
+    save(figure, output, experiment.identity, results.digest, kinds)
     if hasattr(module, "headline"):
         with style():
             figure = module.headline(results)
-        save(figure, folder / "headline.pdf", experiment.identity, results.digest)
+        save(figure, folder / "headline.png", experiment.identity, results.digest, kinds)
     files.write(caption, folder / "caption.md", f"caption.md of {experiment.identity}")
 
 

@@ -85,7 +85,7 @@ def test_a_tiny_run_is_judged_and_drawn(finished, monkeypatch):
     answers = runner.judge(experiment, folder / "answers.json")
     assert [one.id for one in answers] == [q.id for q in experiment.spec.questions]
     monkeypatch.setattr(figures, "save", lambda figure, *_: figure.draw_without_rendering())
-    runner.plot(experiment, folder / "figure.pdf")
+    runner.plot(experiment, folder / "figure.png")
     assert "{{" not in (folder / "caption.md").read_text(encoding="utf-8")
 
 

@@ -18,6 +18,7 @@ import xarray as xr
 from sims import files, store
 from sims.errors import InputError
 from sims.report.text import html, render_caption
+from sims.study.code import FORMATS
 from sims.study import code, run
 from sims.study.results import Results
 from tests.cli.conftest import folder  # noqa: F401
@@ -99,7 +100,8 @@ def test_killed_and_resumed_equals_unbroken(tmp_path, monkeypatch):
     xr.testing.assert_equal(*roads)
 
 
-def test_a_truncated_altered_or_misplaced_file_is_noticed(folder, capsys):  # noqa: F811
+def test_a_truncated_altered_or_misplaced_file_is_noticed(folder, capsys, monkeypatch):  # noqa: F811
+    monkeypatch.setitem(FORMATS, "smoke", FORMATS["standard"])
     run("small", "smoke")
     home = Path("results/smoke/small")
     assert sims("step", "ledger", "--fidelity", "smoke") == 0

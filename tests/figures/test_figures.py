@@ -141,6 +141,7 @@ def test_files_are_the_same_bytes_for_the_same_data(tmp_path):
         made.append({path.name: path.read_bytes() for path in tmp_path.iterdir()})
     assert set(made[0]) == {"own.pdf", "own.png", "own.svg"}
     assert made[0] == made[1]
+    assert all(b"0a1b" in content for content in made[0].values())
 
 
 def test_starting_costs_neither_jax_nor_matplotlib():

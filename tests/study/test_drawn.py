@@ -8,6 +8,7 @@ import pytest
 import yaml
 
 from sims.study import run
+from sims.study.code import FORMATS
 from sims.study.drawn import effects, problem
 from tests.cli.conftest import folder  # noqa: F401
 from tests.cli.small import run as sims
@@ -38,7 +39,8 @@ def test_effects_are_gaps_of_the_problems_that_decompose_prints(capsys):
     assert printed == pytest.approx(float(results.predictions["0002"]["mse"]))
 
 
-def test_a_new_experiment_runs_as_it_is(capsys):
+def test_a_new_experiment_runs_as_it_is(capsys, monkeypatch):
+    monkeypatch.setitem(FORMATS, "smoke", ("svg",))
     assert sims("new", "my_question") == 0
     assert "sims run my_question --fidelity smoke" in capsys.readouterr().out
     assert sims("run", "my_question", "--fidelity", "smoke") == 0

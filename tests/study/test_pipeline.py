@@ -25,9 +25,7 @@ def test_a_run_makes_all_and_again_what_is_missing(copy):
         "theory.nc",
         "answers.json",
         "caption.md",
-        "figure.pdf",
         "figure.png",
-        "figure.svg",
         "shards/1-of-2.json",
         "shards/2-of-2.json",
     }

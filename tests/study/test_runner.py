@@ -23,9 +23,7 @@ def test_a_run_ends_with_results_answers_and_a_figure():
         "theory.nc",
         "answers.json",
         "caption.md",
-        "figure.pdf",
         "figure.png",
-        "figure.svg",
     }
     assert [a.problems for a in outcome.answers] == [3]
     assert outcome.results.points == ["0000", "0001", "0002"]
@@ -86,7 +84,7 @@ def test_what_was_made_otherwise_is_neither_judged_nor_drawn(capsys):
     assert sims("step", "plot", "small", "--fidelity", "smoke") == 0
     roads = b"".join((HOME / name).read_bytes() for name in ("simulation.nc", "theory.nc"))
     digest = hashlib.sha256(roads).hexdigest()
-    for name in ("figure.pdf", "figure.png", "figure.svg", "../answers.json"):
+    for name in ("figure.png", "../answers.json"):
         assert digest.encode() in (HOME / name).read_bytes(), name
     kept = (HOME / "answers.json").read_bytes()
     write(settings={"problems": 2})

@@ -4,7 +4,6 @@ from functools import lru_cache
 
 import numpy as np
 from scipy.special import gamma, ndtri, roots_gegenbauer
-from scipy.stats import qmc
 
 
 @lru_cache(maxsize=64)
@@ -114,6 +113,8 @@ def sobol_normal(dimension: int, log2_size: int, seed: int) -> np.ndarray:
     Sets with different seeds are independent randomisations; the mean over each is unbiased.
     Source: Owen (1998), doi:10.1006/jcom.1998.0487.
     """
+    from scipy.stats import qmc  # slow to load
+
     uniform = qmc.Sobol(
         dimension, scramble=True, rng=np.random.default_rng([seed, dimension])
     ).random_base2(log2_size)
