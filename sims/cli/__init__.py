@@ -68,6 +68,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
             signal.signal(signal.SIGTERM, previous_handler)
     if message:
         print(one_line(f"{' '.join(['sims', *words[:1]])}: {message}"), file=sys.stderr)
+    if arguments is None:
+        gc.freeze()  # the process ends: a last look for garbage would take a quarter of a second
     return code
 
 
