@@ -16,7 +16,7 @@ from sims.theory import FEW_KEYS, noise_correlation_law
 from sims.theory import predict as exact_theory
 from sims.theory.first_order.closed_forms import first_order_arrays
 
-from .problems import Problem, draw, padded
+from .problems import Problem, draw, stacked
 from .sets import HAAR, INDICES
 
 MOST = 8
@@ -50,10 +50,8 @@ def predicted(problem: Problem, targets: int) -> xr.Dataset:
     ``mean_signal`` means over so many targets of its family; ``n_eff`` and ``n_third`` (set) the
     least of a head at a query.
     """
-    sets = padded(problem)
-    extra = sets[0][0].dimension - problem.task.dimension
-    heads = jax.tree.map(lambda *leaves: np.stack(leaves), *(h for _, h, _, _ in sets))
-    task, _, n, queries = sets[0]
+    task, heads, n, queries = stacked(problem)
+    extra = task.dimension - problem.task.dimension
     # The other targets are one draw: waves are independent, and their amplitudes equal.
     others, parameters = targets - 1, problem.parameters
     wide = parameters | {"features": others * parameters["features"]}
@@ -65,7 +63,7 @@ def predicted(problem: Problem, targets: int) -> xr.Dataset:
     family = jax.tree.map(joined, task.target, waves)
     amplitude = np.broadcast_to(family.amplitude[:1], family.amplitude.shape)
     family = eqx.tree_at(lambda target: target.amplitude, family, amplitude)
-    matrices = _of_sets(task, heads, float(n), queries, family)
+    matrices = _of_sets(task, heads, n, queries, family)
     return labelled(problem, matrices)
 
 

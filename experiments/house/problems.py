@@ -9,6 +9,9 @@ from dataclasses import dataclass, replace
 from itertools import count
 from typing import Any
 
+import equinox as eqx
+import jax
+import jax.numpy as jnp
 import numpy as np
 
 from sims.diversity import DEFINITIONS, geometric_gram
@@ -17,6 +20,7 @@ from sims.problem.design_laws import GaussianDesign
 from sims.problem.law import Law
 from sims.study.experiment import Experiment
 from sims.theory import FEW_KEYS, predict
+from sims.theory.first_order.closed_forms import first_order_arrays
 
 from .sets import HAAR, INDICES
 
@@ -153,15 +157,8 @@ def _tuned(problem: Problem) -> Problem:
 
     A minimum at the end of the grid, or beside a bandwidth out of theory's range, is at the edge.
     """
-    errors = np.full(len(GRID), np.inf)
-    for place, factor in enumerate(GRID):
-        terms = [
-            predict(problem.task, _scaled(heads, factor), problem.n, problem.queries)
-            for heads in problem.sets
-        ]
-        keys = min(float(min(t["n_eff"].min(), t["n_third"].min())) for t in terms)
-        if keys >= FEW_KEYS:
-            errors[place] = np.mean([float(t["mse"]) for t in terms])
+    errors, keys = map(np.asarray, _errors(*stacked(problem)))
+    errors = np.where(keys >= FEW_KEYS, errors, np.inf)
     if not np.isfinite(errors).any():
         return replace(problem, parameters=problem.parameters | {"edge": True})
     best = int(errors.argmin())
@@ -169,12 +166,34 @@ def _tuned(problem: Problem) -> Problem:
     factor = float(GRID[best])
     parameters = problem.parameters
     changed = {"bandwidth": parameters["bandwidth"] * factor, "edge": edge}
-    sets = [_scaled(heads, factor) for heads in problem.sets]
+    sets = [Heads(h.frames, h.rule, h.bandwidth * factor, h.key_frames) for h in problem.sets]
     return replace(problem, parameters=parameters | changed, sets=sets)
 
 
-def _scaled(heads: Heads, factor: float) -> Heads:
-    return Heads(heads.frames, heads.rule, heads.bandwidth * factor, heads.key_frames)
+@jax.jit
+def _errors(task, heads, n, queries):  # type: ignore[no-untyped-def]
+    """Over the sets the mean error and the fewest keys of a head, at each bandwidth of the grid."""
+
+    def of_set(heads):  # type: ignore[no-untyped-def]
+        terms = first_order_arrays(task, heads, n, queries)
+        variance = (terms.signal_covariance + terms.noise_covariance).mean((1, 2))
+        error = (terms.bias.mean(1) ** 2 + variance).mean()
+        return error, jnp.minimum(terms.n_eff.min(), terms.n_third.min())
+
+    def of_grid(factor):  # type: ignore[no-untyped-def]
+        scaled = eqx.tree_at(lambda h: h.bandwidth, heads, heads.bandwidth * factor)
+        error, keys = jax.lax.map(of_set, scaled)
+        return error.mean(), keys.min()
+
+    return jax.lax.map(of_grid, jnp.asarray(GRID))
+
+
+def stacked(problem: Problem) -> tuple[Task, Heads, float, np.ndarray]:
+    """The problem of :func:`padded` with its sets along the first axis of the heads' arrays."""
+    sets = padded(problem)
+    heads = jax.tree.map(lambda *leaves: np.stack(leaves), *(h for _, h, _, _ in sets))
+    task, _, n, queries = sets[0]
+    return task, heads, float(n), queries
 
 
 def padded(problem: Problem) -> list[tuple[Task, Heads, int, np.ndarray]]:

@@ -10,15 +10,12 @@ from .problems import draw, padded
 def units(experiment: Experiment) -> dict[str, SampledUnit]:
     """The problems that are simulated, by number; the dimension ``problem`` is that of the sets."""
     settings, simulation = experiment.settings, experiment.simulation
+    names = ("precision", "control_variate", "raw_labels", "keep_queries")
+    options = {name: getattr(simulation, name) for name in names}
     samples: dict[str, SampledUnit] = {}
     for number in range(settings["simulated"]):
         problem = draw(experiment.spec.law or {}, simulation.seed, number)
-        members = [
-            sampler_of(*case, precision=simulation.precision, raw_labels=False, keep_queries=False)[
-                0
-            ]
-            for case in padded(problem)
-        ]
+        members = [sampler_of(*case, **options)[0] for case in padded(problem)]
         sampler = ProblemsSampler(members, [()] * len(members))
         samples[f"{number:04d}"] = SampledUnit(sampler, {"number": number}, stream=(number,))
     return samples
