@@ -6,6 +6,7 @@ import xarray as xr
 import yaml
 
 from experiments.house import predict, problems, search, sets
+from sims.problem import Heads
 from sims.problem.law import Law
 from sims.study import load_experiment
 from sims.study.experiment import Experiment
@@ -36,14 +37,16 @@ def test_a_tuned_bandwidth_is_a_minimum(drawn):
     inside = [p for p in drawn if p.parameters["tuned"] and not p.parameters["edge"]]
     step = problems.GRID[1] / problems.GRID[0]
     for problem in inside:
-        near = [[problems._scaled(h, f) for h in problem.sets] for f in (1, step, 1 / step)]
-        least, *others = (
-            sum(
-                float(theory(problem.task, each, problem.n, problem.queries)["mse"])
-                for each in every
-            )
-            for every in near
-        )
+
+        def error(factor, problem=problem):
+            """Of the labelled predictions, summed over the sets."""
+            heads = [
+                Heads(h.frames, h.rule, h.bandwidth * factor, h.key_frames) for h in problem.sets
+            ]
+            case = problem.n, problem.queries
+            return sum(float(theory(problem.task, each, *case)["mse"]) for each in heads)
+
+        least, *others = map(error, (1, step, 1 / step))
         assert least <= min(others)
     assert inside
 

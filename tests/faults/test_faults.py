@@ -18,8 +18,8 @@ import xarray as xr
 from sims import files, store
 from sims.errors import InputError
 from sims.report.text import html, render_caption
-from sims.study.code import FORMATS
 from sims.study import code, run
+from sims.study.code import FORMATS
 from sims.study.results import Results
 from tests.cli.conftest import folder  # noqa: F401
 from tests.cli.small import run as sims
