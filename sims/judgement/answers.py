@@ -124,6 +124,7 @@ def answer(
     parameters: pd.DataFrame,
     *,
     smoke: bool = False,
+    labels: Mapping[str, str] | None = None,
     **origin: Any,
 ) -> Answer:
     """The answer to a question by its effects.
@@ -133,6 +134,7 @@ def answer(
         effects: of N problems, by theory of M ≥ N.
         parameters: what the law drew, a row for each of the M problems, the N simulated ones first.
         smoke: whether there are too few problems to say anything.
+        labels: words for columns of ``parameters``, else their names.
         **origin: experiment, law, results, seed, salt and versions.
 
     Raises:
@@ -156,6 +158,7 @@ def answer(
     can_fail = np.isfinite(margins(effects, tolerance)[selected[:simulated]]).any()
     always = verdict(p) if can_fail else ""
     by_theory = effects.predicted is not None and overall.share is overall.theory
+    parameters = parameters.rename(columns=labels or {})
     trends = [] if smoke else changes(effects, selected, parameters, by_theory)
     return Answer(
         **vars(overall) | {"word": overall.word if question.status == "confirmatory" else ""},

@@ -53,7 +53,7 @@ _FILES = {
 _PARTS = {
     "simulate": ("simulation", "settings", "law"),
     "predict": ("settings", "law"),
-    "judge": ("settings", "questions", "law", "paper"),
+    "judge": ("settings", "questions", "law", "paper", "labels"),
     "search": ("settings", "questions", "law"),
     "plot": ("settings", "title"),
 }

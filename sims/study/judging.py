@@ -33,6 +33,7 @@ def answered(experiment: Experiment, results: Results) -> list[Answer]:
             experiment=experiment.name,
             law=str(experiment.spec.law.get("text", "")),
             smoke=experiment.fidelity == "smoke",
+            labels=experiment.spec.labels,
             results=results.digest,
             seed=experiment.simulation.seed,
             salt=salt(),

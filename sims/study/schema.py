@@ -152,6 +152,9 @@ class ExperimentSpec(Strict):
         "trained models (`make models`)"
     )
     questions: list[QuestionSpec] = Field(min_length=1)
+    labels: dict[str, str] = Field(
+        default_factory=dict, description="of parameters, in tables; else their names"
+    )
     simulation: SimulationSpec = SimulationSpec()
     fidelities: dict[Literal["smoke", "standard", "paper"], FidelitySpec]
     settings: dict[str, Any] = Field(

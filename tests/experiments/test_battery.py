@@ -94,6 +94,7 @@ def test_every_question_can_be_answered_both_ways(finished):
     experiment, folder = finished
     results, statistic = runner.results_of(experiment, folder), experiment.module("statistic")
     effects, parameters = statistic.effects(results), statistic.parameters(results)
+    assert set(experiment.spec.labels) <= set(parameters)
     rows = parameters.iloc[np.arange(100) % len(parameters)].reset_index(drop=True)
     spread = np.random.default_rng(0).uniform(0.5, 1, 100)
     for question in experiment.spec.questions:
