@@ -6,6 +6,9 @@ from sims.study.units import SampledUnit
 
 from .problems import draw, padded
 
+FEW = 1024
+"""Keys, of fewer of which a problem gets more replicates: they vary more, and cost less."""
+
 
 def units(experiment: Experiment) -> dict[str, SampledUnit]:
     """The problems that are simulated, by number; the dimension ``problem`` is that of the sets."""
@@ -17,5 +20,8 @@ def units(experiment: Experiment) -> dict[str, SampledUnit]:
         problem = draw(experiment.spec.law or {}, simulation.seed, number)
         members = [sampler_of(*case, **options)[0] for case in padded(problem)]
         sampler = ProblemsSampler(members, [()] * len(members))
-        samples[f"{number:04d}"] = SampledUnit(sampler, {"number": number}, stream=(number,))
+        replicates = simulation.replicates_per_batch * max(1, FEW // problem.n)
+        samples[f"{number:04d}"] = SampledUnit(
+            sampler, {"number": number}, replicates, stream=(number,)
+        )
     return samples
