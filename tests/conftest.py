@@ -1,5 +1,6 @@
 """Shared by all tests: JAX is set up before any test module makes an array."""
 
+import gc
 import os
 import re
 
@@ -35,6 +36,12 @@ def pytest_collection_modifyitems(config, items):
     long = [item for item in items if names & {mark.name for mark in item.iter_markers()}]
     config.hook.pytest_deselected(items=long)
     items[:] = [item for item in items if item not in long]
+
+
+def pytest_collection_finish():
+    """Tracing fills the heap with objects that last: looking for garbage among them is dear."""
+    gc.freeze()
+    gc.set_threshold(50_000, 20, 20)
 
 
 @pytest.fixture

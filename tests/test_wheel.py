@@ -87,9 +87,6 @@ def test_it_lists_experiments_and_claims_with_their_answers(sims, unpacked, monk
 
 def test_experiments_and_workflow_start_from_it(sims):
     """Questions are held against papers, which are there."""
-    assert "results/smoke/rates" in sims(
-        "-m", "sims", "run", "rates", "--fidelity", "smoke", "--dry"
-    )
     said = sims(
         "-c",
         (

@@ -64,7 +64,8 @@ def tiny(name):
     experiment = load_experiment(name, "smoke")
     spec, smoke = experiment.spec, experiment.spec.fidelities["smoke"]
     fewer = {k: v for k, v in (FEW | MORE.get(name, {})).items() if k in spec.settings}
-    draws = smoke.simulation | {"batches": 4, "replicates_per_batch": 2}
+    batches = 2 if name == "trained_models" else 4
+    draws = smoke.simulation | {"batches": batches, "replicates_per_batch": 2}
     few = smoke.model_copy(update={"settings": smoke.settings | fewer, "simulation": draws})
     changes = {"fidelities": {"smoke": few}, "law": spec.law | LAWS.get(name, {})}
     return replace(experiment, spec=spec.model_copy(update=changes))

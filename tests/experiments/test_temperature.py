@@ -63,7 +63,8 @@ def test_held_out_errors_by_loops(drawn, population):
     key = jax.random.key(4)
     held_out = jax.jit(partial(simulate.held_out, most=256))
     result, n = held_out((key, problem)), statistic.SIMULATED * 8
-    score, values = (np.asarray(part, float)[:, :n] for part in problem.at_keys(key, 16, 256))
+    at_keys = jax.jit(lambda: problem.at_keys(key, 16, 256))
+    score, values = (np.asarray(part, float)[:, :n] for part in at_keys())
     tasks, noise = drawn[0].tasks, drawn[0].drawn["noise_sd"]
     angle = np.einsum("pjd,pd->pj", tasks.frequency, tasks.queries) + tasks.phase
     truth = (tasks.amplitude[0] * np.cos(angle)).sum(1)

@@ -92,10 +92,11 @@ def test_errors_and_covariances_by_plain_numpy():
     key, sizes = jax.random.key(3), {"n": n, "tasks": 2, "queries": 3, "designs": 3}
     result = jax.jit(lambda: moments(layer, task, key, **sizes))()
     expected = np.zeros((2, 2, 2))
+    drawn = jax.jit(partial(responses, task.additive), static_argnums=1)
     for index in range(2):
         for_target, for_queries, for_keys = jax.random.split(jax.random.fold_in(key, index), 3)
         queries = np.asarray(jax.random.normal(for_queries, (3, 5)))
-        target = partial(responses, task.additive, for_target, p)
+        target = partial(drawn, for_target, p)
         truth, heads, noise = np.asarray(target(queries)), [], 0
         for number in range(3):
             keys = jax.random.normal(jax.random.fold_in(for_keys, number), (n, 5))

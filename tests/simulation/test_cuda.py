@@ -38,7 +38,7 @@ def emulated(tmp_path_factory):
         path = folder / f"{name}.so"
         command = cuda._command(KERNELS[kernel], heads, width, count, precision, "sm_90")
         macros = [word for word in command if word[:2] in ("-D", "-I")]
-        flags = ["-O1", "-std=c++20", "-shared", "-fPIC", "-pthread", "-w", f"-I{SHIM}"]
+        flags = ["-Og", "-std=c++20", "-shared", "-fPIC", "-pthread", "-w", f"-I{SHIM}"]
         if not path.exists():
             source = [str(SHIM / "emulated.cc"), "-o", str(path)]
             subprocess.run(["g++", *flags, *macros, *source], check=True)

@@ -172,7 +172,7 @@ def test_two_keys_of_compact_heads_against_direct_quadrature():
     task = Task(GaussianDesign(np.eye(2)), target, 0.5)
     heads = Heads(np.eye(2)[:, :, None], "epanechnikov", width)
     data = exact_terms(task, heads, 2, query[None], rtol=1e-6)
-    nodes, share = np.polynomial.legendre.leggauss(16)
+    nodes, share = np.polynomial.legendre.leggauss(10)
     axes, weights = [], []
     for q, b in zip(query, width, strict=True):
         edges = np.array([-7.0, -2.5, q - b, q + b, 2.5, 7.0])

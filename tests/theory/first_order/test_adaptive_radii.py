@@ -35,7 +35,7 @@ def task_of(noise_sd=1.0):
 def root(square, nu, c):
     """λ with Σ (λ − D²)₊^ν = c, of rows of squared distances, by Newton from above."""
     at = square.min(1, keepdims=True) + c ** (1 / nu)
-    for _ in range(40):
+    for _ in range(12):
         gap = np.maximum(at - square, 0)
         slope = nu * np.where(gap > 0, gap, 1) ** (nu - 1) * (gap > 0)
         at = at - ((gap**nu).sum(1, keepdims=True) - c) / slope.sum(1, keepdims=True)
