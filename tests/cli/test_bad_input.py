@@ -157,7 +157,7 @@ def test_the_file_of_a_sweep(folder, capsys, recwarn, design, words):
 
 ASKED = "questions.0."
 SETTINGS = [
-    ("titel", "T", "titel: got 'titel'; allowed: aim, derivation, fidelities, law, "),
+    ("titel", "T", "titel: got 'titel'; allowed: aim, derivation, fidelities, labels, "),
     ("title", 3, "title: got 3; allowed: a valid string"),
     ("claims", [], "claims: got 'claims'; allowed: aim, "),
     ("paper", "2604.23618", "got '2604.23618'; allowed: "),
