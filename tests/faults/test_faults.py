@@ -47,7 +47,7 @@ def traced(key, shared, batch):
 
 
 def drawn(draw):
-    time.sleep(0.15)
+    time.sleep(0.2)
     return draw.rng().normal(size=2)
 
 
