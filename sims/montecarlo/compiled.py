@@ -166,6 +166,7 @@ class Replicates(ReplicateSampler):
             at_once = divisor(draws.replicates, at_once)
         program = Program(by_value(self.replicate), self.reduce, self.rows, at_once)
 
+        @functools.lru_cache(maxsize=1)  # those that are traced are the first that are used
         def arguments(first: int, width: int) -> tuple[Program, PyTree, PyTree, Array]:
             numbers = range(first, first + width)
             host_batches = [self.of_batch(draws.draw(b)) for b in numbers]
