@@ -158,8 +158,10 @@ def answer(
     can_fail = np.isfinite(margins(effects, tolerance)[selected[:simulated]]).any()
     always = verdict(p) if can_fail else ""
     by_theory = effects.predicted is not None and overall.share is overall.theory
-    parameters = parameters.rename(columns=labels or {})
-    trends = [] if smoke else changes(effects, selected, parameters, by_theory)
+    trends = [
+        replace(change, parameter=(labels or {}).get(change.parameter, change.parameter))
+        for change in ([] if smoke else changes(effects, selected, parameters, by_theory))
+    ]
     return Answer(
         **vars(overall) | {"word": overall.word if question.status == "confirmatory" else ""},
         **question.model_dump(include={"paper", "id", "question", "status", "says"}),

@@ -126,10 +126,15 @@ def simulate(
     Raises:
         InputError: a problem cannot be built or simulated; the line names the unit.
     """
+    import jax
     from joblib import Parallel, delayed
 
+    from sims.problem.kernels import GAUSSIAN
+    from sims.simulation.native import LEAST_WORK, usable
     from sims.study.units import Simulation
 
+    if experiment.fidelity != "smoke":  # all units together are worth compiling the sums
+        usable(GAUSSIAN, jax.default_backend(), LEAST_WORK)
     simulation, theory = Simulation(experiment, output, progress), output.with_name("theory.nc")
     units, finished = simulation.units, set[str | None]()
     names = list(units)[part[0] - 1 :: part[1]]

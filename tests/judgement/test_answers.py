@@ -25,7 +25,7 @@ def _same_draws(monkeypatch):
     monkeypatch.setitem(globals(), "RNG", np.random.default_rng(5))
 
 
-def asked(effects, parameters=PARAMETERS, smoke=False, **changes):
+def asked(effects, parameters=PARAMETERS, smoke=False, labels=None, **changes):
     declared = {
         "id": "falls",
         "question": "Does it fall?",
@@ -33,7 +33,8 @@ def asked(effects, parameters=PARAMETERS, smoke=False, **changes):
         "status": "confirmatory",
     }
     question = QuestionSpec.model_validate(declared | changes)
-    return answer(question, effects, parameters, smoke=smoke, experiment="made_up", law="made up")
+    origin = {"experiment": "made_up", "law": "made up"}
+    return answer(question, effects, parameters, smoke=smoke, labels=labels, **origin)
 
 
 def simulated(truth, error=0.1, draws=32, skewed=False, **fields):
@@ -126,6 +127,8 @@ def test_theory_is_asked_of_more_problems_than_simulation():
     assert (change.parameter, len(change.values)) == ("s", 4)
     assert change.values == pytest.approx([0.125, 0.375, 0.625, 0.875], abs=0.1)
     assert made.stops.startswith("s 0 to 0.249: 1")
+    named = asked(effects, labels={"s": "kernel"})
+    assert [change.parameter for change in named.where] == ["kernel"]
     part = {"text": "softmax", "where": {"kernel": "softmax", "s": {"at_least": 0.1}}}
     restricted = asked(effects, restrict=part)
     assert (restricted.theory.total, restricted.problems, restricted.restriction) == (
