@@ -39,7 +39,7 @@ if workflow.remote_exec:
     EACH = int(os.environ.get("SLURM_CPUS_PER_TASK", EACH))
 FILES = [HOME / name / "experiment.yaml" for name in NAMES]
 PAPERS = sorted(place("papers").glob("*.yaml"))
-FIGURE = [f"figure.{kind}" for kind in FORMATS[FIDELITY]] + ["caption.md"]
+FIGURE = [f"figure.{kind}" for kind in FORMATS[FIDELITY]]
 GPU = int(accelerated() and FIDELITY != "smoke")
 # The longest experiments begin first, so that all cores are busy to the end.
 FIRST = "training house allocation unification rates temperature hidden_scores".split()
@@ -78,7 +78,7 @@ wildcard_constraints:
 def everything(w):
     """All results, since a file in the middle is not missed while what was made of it is there."""
     prepare()
-    each = ["simulation.nc", "theory.nc", "answers.json", *FIGURE]
+    each = ["simulation.nc", "theory.nc", "answers.json", "caption.md", *FIGURE]
     return [
         ANSWERS,
         f"{OUT}/report.html",
@@ -217,7 +217,8 @@ rule plot:
         theory=f"{OUT}/{{name}}/theory.nc",
         answers=ANSWERS,
     output:
-        multiext(f"{OUT}/{{name}}/", *FIGURE),
+        caption=f"{OUT}/{{name}}/caption.md",
+        figure=multiext(f"{OUT}/{{name}}/", *FIGURE),
     log:
         f"{OUT}/logs/{{name}}/plot.log",
     resources:
@@ -226,7 +227,7 @@ rule plot:
         fidelity=FIDELITY,
         code=code("plot"),
     shell:
-        "SIMS_HOST_DEVICES={threads} sims step plot {wildcards.name} --output {output[0]} "
+        "SIMS_HOST_DEVICES={threads} sims step plot {wildcards.name} --output {output.figure[0]} "
         "--fidelity {params.fidelity} 2> >(note {log:q})"
 
 
