@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 from pydantic import ConfigDict, RootModel
-from scipy.special import chdtrc
 
 from sims.errors import InputError, one_of
 from sims.files import read_json, write_json
@@ -212,6 +211,8 @@ def changes(
 
     Only those along which it changes at all, by Kruskal and Wallis's test over all parameters.
     """
+    from scipy.stats import kruskal  # slow to load
+
     score = effects.predicted if by_theory and effects.predicted is not None else effects.value
     if effects.kind == "share":
         call = foreseen(effects) if by_theory else calls(effects)
@@ -230,16 +231,12 @@ def changes(
             for value, rows in column.groupby(column).indices.items()
             if len(rows) >= house.FEWEST // 4
         }
-        values, sizes = np.concatenate([[], *groups.values()]), [*map(len, groups.values())]
-        if len(groups) < 2 or np.ptp(values) == 0:
+        if len(groups) < 2 or np.ptp(np.concatenate([*groups.values()])) == 0:
             continue
-        ranks = pd.Series(values).rank()
-        means = ranks.groupby(np.repeat(range(len(sizes)), sizes)).transform("mean")
-        between = (len(ranks) - 1) * means.var() / ranks.var()
-        if chdtrc(len(groups) - 1, between) > (1 - house.LEVEL) / len(parameters.columns):
+        if kruskal(*groups.values()).pvalue > (1 - house.LEVEL) / len(parameters.columns):
             continue
-        effect = [np.quantile(abs(g), house.WITHIN) if gap else g.mean() for g in groups.values()]
-        candidates.append(Change(str(name), [*groups], [*map(float, effect)]))
+        sizes = [np.quantile(abs(g), house.WITHIN) if gap else g.mean() for g in groups.values()]
+        candidates.append(Change(str(name), [*groups], [*map(float, sizes)]))
     return sorted(candidates, key=lambda c: -np.ptp(c.values))[:2]
 
 
