@@ -61,14 +61,14 @@ def sizes(case: tuple) -> tuple:
 
 
 def target() -> str:
-    """The device's architecture, as nvcc names it."""
+    """The device's architecture, as compilers name it."""
     import jax
 
     return "sm_" + jax.devices()[0].compute_capability.replace(".", "")
 
 
 def build() -> None:
-    """All libraries at once: an error of nvcc is shown in full."""
+    """All libraries at once: an error of a compiler is shown in full."""
     from sims.simulation.native import build, cuda, in_cache
 
     query = ["nvidia-smi", "--query-gpu=compute_cap", "--format=csv,noheader"]
@@ -81,11 +81,16 @@ def build() -> None:
     def one(command: tuple[str, ...]) -> None:
         begun, said = time.perf_counter(), "compiled"
         try:
-            build(in_cache("cuda", (cuda.SOURCE,), command), command)
+            path = in_cache("cuda", (cuda.SOURCE,), command)
+            build(path, command)
+            if command[0] != "nvcc":
+                cuda.by_nvrtc(command, chip, path.parent / "nvrtc")
         except subprocess.CalledProcessError as error:
             said = error.stderr.decode(errors="replace")[:3000]
+        except Exception as error:
+            said = str(error)[:3000]
         words = " ".join(word for word in command if word.startswith("-D"))
-        say(library=words, seconds=round(time.perf_counter() - begun, 1), nvcc=said)
+        say(library=words, seconds=round(time.perf_counter() - begun, 1), said=said)
 
     with ThreadPoolExecutor(16) as pool:
         list(pool.map(one, commands))
@@ -93,18 +98,11 @@ def build() -> None:
 
 def load(case: tuple, *macros: str) -> Callable[..., Any]:
     """The CUDA sums of a library, registered under a name of its own."""
-    from ctypes import cdll
-
-    import jax
-
-    from sims.simulation.native import build, cuda, in_cache
+    from sims.simulation.native import cuda, in_cache
 
     command = (*cuda._command(*sizes(case), target()), *macros)
-    path = in_cache("cuda", (cuda.SOURCE,), command)
-    build(path, command)
     name = cuda._name(*sizes(case)) + "".join(macros)
-    handler = jax.ffi.pycapsule(cdll.LoadLibrary(str(path)).sims_sums_cuda)
-    jax.ffi.register_ffi_target(name, handler, platform="CUDA")
+    cuda.load(in_cache("cuda", (cuda.SOURCE,), command), command, name, target())
     return lambda *arrays, **given: cuda.cuda_sums(*arrays, name=name, **given)
 
 

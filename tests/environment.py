@@ -14,6 +14,10 @@ SETTINGS = {
     # by side.
     "XLA_FLAGS": "--xla_cpu_use_fusion_emitters=false " * _OLDER
     + "--xla_cpu_parallel_codegen_split_count=1",
+    # Devices, of which there are several, share one thread: the other cores have tests of their own.
+    "NPROC": "1",
+    # Where in Python an operation came from costs a twentieth of the time to compile it.
+    "JAX_TRACEBACK_IN_LOCATIONS_LIMIT": "0",
     # Threads of OpenBLAS wait by spinning: beside other tests that is a third of all CPU time.
     "OPENBLAS_NUM_THREADS": "1",
     # Programs that were compiled once are kept, for the processes of a run and for later runs.

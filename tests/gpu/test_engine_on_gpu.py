@@ -78,8 +78,8 @@ def test_numbers_are_those_of_a_cpu(name, precision, of_a_cpu):
 @pytest.mark.parametrize("name", ["gaussian", "softmax"])
 def test_numbers_of_cuda_sums_are_those_of_a_cpu(name, precision, of_a_cpu, monkeypatch):
     """Compiled however little there is to do; they are another library than plain XLA."""
-    if shutil.which("nvcc") is None:
-        pytest.skip("no nvcc")
+    if not (shutil.which("nvcc") or cuda.has_nvrtc()):
+        pytest.skip("neither nvcc nor NVRTC")
     plain = engine(name, precision)
     monkeypatch.setattr(cuda, "LEAST_WORK", 0)
     ours = engine(name, precision)

@@ -220,7 +220,7 @@ def _native_threefry() -> Any:
 def library() -> Path:
     """Where this host's library is, or would be once built."""
     sources = (FOLDER / "vectors.h", *SOURCES)
-    return in_cache("sums", sources, (FLAGS, _compiler(), _processor()))
+    return in_cache("sums", sources, (FLAGS, compiler(), _processor()))
 
 
 def in_cache(name: str, sources: tuple[Path, ...], choices: Hashable) -> Path:
@@ -249,12 +249,13 @@ def build(path: Path, command: Sequence[str] = ()) -> None:
     with tempfile.TemporaryDirectory() as folder:
         built = Path(folder) / "sums.so"
         include = f"-I{jax.ffi.include_dir()}"
-        command = command or [_compiler(), *FLAGS, include, *map(str, SOURCES)]
+        command = command or [compiler(), *FLAGS, include, *map(str, SOURCES)]
         subprocess.run([*command, "-o", str(built)], check=True, capture_output=True)
         files.write(built.read_bytes(), path, path.stem)
 
 
-def _compiler() -> str:
+def compiler() -> str:
+    """The C++ compiler: of the environment, or the system's."""
     return os.environ.get("CXX") or shutil.which("c++") or "g++"
 
 

@@ -1,18 +1,20 @@
-"""The sums over keys in CUDA for an NVIDIA GPU, compiled by nvcc for the sizes of a problem.
+"""The sums over keys in CUDA for an NVIDIA GPU, compiled for the sizes of a problem.
 
 XLA's code goes through memory for weights that ``sums.cu`` keeps in registers: a thread has a
 query, its block shares a tile of keys. H, d_k and the number of columns are compiled in: a library
 takes some 10 seconds, once, is kept beside that of the CPU, and is used only if its first sums on
-the device are those of float64 in NumPy. Without nvcc, or with ``SIMS_NATIVE=0``, XLA does the
-work.
+the device are those of float64 in NumPy. nvcc compiles it; without nvcc NVRTC, with a C++ compiler
+for the part that runs on the host. Without either, or with ``SIMS_NATIVE=0``, XLA does the work.
 """
 
+import ctypes
 import functools
+import importlib.util
 import os
 import shutil
 import subprocess
 import warnings
-from ctypes import cdll
+from pathlib import Path
 from typing import Any
 
 import jax
@@ -20,15 +22,17 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
-from sims.errors import InputError
 from sims.problem import Heads, Kernel
 from sims.problem.kernels import GAUSSIAN
 from sims.simulation.heads import UNIT
-from sims.simulation.native import FOLDER, KINDS, LEAST_WORK, build, in_cache
+from sims.simulation.native import FLAGS as HOST_FLAGS
+from sims.simulation.native import FOLDER, KINDS, LEAST_WORK, build, compiler, in_cache
 from sims.simulation.sums import Sums
 
 SOURCE = FOLDER / "sums.cu"
 FLAGS = ("-O3", "-std=c++17", "--expt-relaxed-constexpr", "-shared", "-Xcompiler", "-fPIC", "-w")
+KERNELS = ("weigh", "weigh_again", "weigh_centred", "weigh_centred_again", "finish")
+"""Those of the source, in the order in which it launches them."""
 MOST_HEADS, MOST_WIDTH = 16, 64
 """More take too many registers, or too much of a block's memory."""
 LARGEST = 128.0
@@ -50,7 +54,9 @@ def cuda_usable(
         device: where the work is done.
         evaluations: how many K_h(x, X_i); a library is compiled for work of 2e10 and more.
     """
-    if device.platform != "gpu" or os.environ.get("SIMS_NATIVE") == "0" or not shutil.which("nvcc"):
+    if device.platform != "gpu" or os.environ.get("SIMS_NATIVE") == "0":
+        return False
+    if not (shutil.which("nvcc") or has_nvrtc()):
         return False
     if heads.rule not in KINDS or heads.count > MOST_HEADS or heads.width > MOST_WIDTH:
         return False
@@ -62,6 +68,14 @@ def cuda_usable(
     return _loaded(heads.kernel, *sizes, target)
 
 
+def has_nvrtc() -> bool:
+    """Whether NVRTC is installed: with the extra "cuda" it is."""
+    try:
+        return importlib.util.find_spec("cuda.core") is not None
+    except ModuleNotFoundError:
+        return False
+
+
 def _name(kernel: Kernel, heads: int, width: int, columns: int, precision: str) -> str:
     return f"sims_cuda_{kernel.name}_{heads}_{width}_{columns}_{precision}"
 
@@ -69,11 +83,43 @@ def _name(kernel: Kernel, heads: int, width: int, columns: int, precision: str) 
 def _command(
     kernel: Kernel, heads: int, width: int, columns: int, precision: str, target: str
 ) -> tuple[str, ...]:
+    """Of nvcc; where there is none, of the C++ compiler, for what runs on the host."""
     real = {"float32": "float", "float64": "double"}[precision]
     sizes = {"HEADS": heads, "WIDTH": width, "COLUMNS": columns, "REAL": real}
     macros = {**sizes, "GAUSSIAN": int(kernel is GAUSSIAN)}
     include, defined = f"-I{jax.ffi.include_dir()}", [f"-D{k}={v}" for k, v in macros.items()]
-    return ("nvcc", *FLAGS, f"-arch={target}", include, *defined, str(SOURCE))
+    if shutil.which("nvcc"):
+        return ("nvcc", *FLAGS, f"-arch={target}", include, *defined, str(SOURCE))
+    return (compiler(), *HOST_FLAGS, include, *defined, "-x", "c++", str(SOURCE))
+
+
+def load(path: Path, command: tuple[str, ...], name: str, target: str) -> None:
+    """Compile the library of a command unless it is there, and register it under a name."""
+    build(path, command)
+    if command[0] == "nvcc":
+        library = ctypes.CDLL(str(path))
+    else:
+        ctypes.CDLL("libcuda.so.1", ctypes.RTLD_GLOBAL)
+        library = ctypes.CDLL(str(path))
+        compiled = by_nvrtc(command, target, path.parent / "nvrtc")
+        handles = [int(compiled.get_kernel(kernel).handle) for kernel in KERNELS]
+        library.sims_kernels((ctypes.c_void_p * len(handles))(*handles))
+    handler = jax.ffi.pycapsule(library.sims_sums_cuda)
+    jax.ffi.register_ffi_target(name, handler, platform="CUDA")
+
+
+@functools.cache  # the kernels are there as long as what is returned
+def by_nvrtc(command: tuple[str, ...], target: str, folder: Path) -> Any:
+    """The kernels under the macros of a command; a folder keeps them for later processes."""
+    from cuda.core import Program, ProgramOptions
+    from cuda.core.utils import FileStreamProgramCache
+
+    macros = [tuple(word[2:].split("=")) for word in command if word.startswith("-D")]
+    options = ProgramOptions(
+        arch=target, std="c++17", define_macro=macros, device_as_default_execution_space=True
+    )
+    with FileStreamProgramCache(folder) as kept:
+        return Program(SOURCE.read_text(), "c++", options).compile("cubin", cache=kept)
 
 
 @functools.cache
@@ -84,15 +130,13 @@ def _loaded(
     command, reason = _command(kernel, *sizes, target), ""
     path = in_cache("cuda", (SOURCE,), command)
     try:
-        build(path, command)
-        handler = jax.ffi.pycapsule(cdll.LoadLibrary(str(path)).sims_sums_cuda)
-        jax.ffi.register_ffi_target(_name(kernel, *sizes), handler, platform="CUDA")
+        load(path, command, _name(kernel, *sizes), target)
         if (error := largest_error(kernel, *sizes)) <= TOLERANCE[precision]:
             return True
         reason = f"sums are off by {error:.2g}"
     except subprocess.CalledProcessError as error:
         reason = error.stderr.decode(errors="replace").strip()
-    except (OSError, InputError, RuntimeError) as error:
+    except Exception as error:  # whatever it is, XLA's sums are right
         reason = str(error)
     warnings.warn(f"CUDA sums of {_name(kernel, *sizes)}, left to XLA: {reason}", stacklevel=2)
     return False

@@ -1,22 +1,25 @@
 // Sums over keys for all queries and heads on an NVIDIA GPU: see sims/simulation/native/cuda.py.
 //
-// A library for the sizes of one problem, given as macros: REAL, GAUSSIAN (0 is softmax), HEADS,
-// WIDTH (d_k) and COLUMNS, the last of which is ones. A thread has one query and a part of a split
+// For the sizes of one problem, given as macros: REAL, GAUSSIAN (0 is softmax), HEADS, WIDTH (d_k)
+// and COLUMNS, the last of which is ones. nvcc makes a library of all of it. Without it NVRTC
+// compiles the kernels alone and a C++ compiler the rest, which launches them through the driver.
+//
+// A thread has one query and a part of a split
 // of the keys: its sums stay in registers, and its block reads a tile of keys into shared memory.
 // Exponents are <q, k> - |k|^2/2 (softmax: <q, k>), less a shift that is the largest of a few keys.
 // A block that this serves badly, because rounding or a later key exceeds it by too much, is done
 // again: with scores in double precision, less the largest of all its keys.
 
-#include <cuda_runtime.h>
-
+#ifdef __CUDACC_RTC__
+using int64_t = long long;
+#else
 #include <algorithm>
-#include <cmath>
 #include <cstdint>
-#include <limits>
 #include <optional>
 #include <string>
 
 #include "xla/ffi/api/ffi.h"
+#endif
 
 #ifndef THREADS
 #define THREADS 128  // of a block, at most
@@ -26,8 +29,6 @@
 #endif
 
 #define EACH(i, count) _Pragma("unroll") for (int i = 0; i < (count); ++i)
-
-namespace ffi = xla::ffi;
 
 namespace {
 
@@ -51,6 +52,9 @@ constexpr double kLog2E = 1.4426950408889634, kLog2 = 0.6931471805599453;
 constexpr Real kLimit = kFloat ? Real(5e33) : Real(1e240);  // of a pair sum: no weight overflows
 
 template <typename S>
+constexpr S kLowest = sizeof(S) == 4 ? S(-3.4e38) : S(-1.7e308);  // of all scores
+
+template <typename S>
 constexpr int Tile(int keys = 128) {
   const int bytes = (kRows + HEADS) * int(sizeof(S)) + kOthers * int(sizeof(Real));
   return keys * bytes <= 40960 || keys <= kChunk ? keys : Tile<S>(keys / 2);
@@ -65,13 +69,18 @@ struct Work {
   double *peak, *gram, *linear, *centred;
 };
 
+}  // namespace
+
+#if defined(__CUDACC__) || defined(EMULATED)  // NVRTC defines the first, too
+namespace {
+
 __device__ inline float Exp2(float x) {
 #ifdef __CUDA_ARCH__
   float y;
   asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x));
   return y;
 #else
-  return std::exp2(x);
+  return exp2(x);
 #endif
 }
 
@@ -80,7 +89,7 @@ __device__ inline double Exp2(double x) { return exp2(x); }
 // Neighbours in shared memory, 16 bytes at a time where there are so many.
 template <typename S>
 __device__ inline void Load(const S* from, S (&to)[kChunk]) {
-  constexpr int many = std::min(kChunk, 16 / int(sizeof(S)));
+  constexpr int many = kChunk * sizeof(S) < 16 ? kChunk : 16 / sizeof(S);
   struct alignas(many * sizeof(S)) Piece {
     S value[many];
   };
@@ -93,7 +102,7 @@ __device__ inline void Load(const S* from, S (&to)[kChunk]) {
 // The sums of weights against each other and the columns, or with `centred` those of the weights
 // times (first column - centre) against each other. Of the blocks to be done again, if `careful`.
 template <typename S, bool careful, bool centred>
-__global__ void __launch_bounds__(THREADS, careful ? 256 / THREADS : kBlocks) Weigh(Work w) {
+__device__ inline void Weigh(const Work& w) {
   constexpr int kTile = Tile<S>();
   alignas(16) __shared__ S points[(kRows + HEADS) * kTile];  // the last rows: where scores start
   alignas(16) __shared__ Real columns[kOthers * kTile];
@@ -117,7 +126,7 @@ __global__ void __launch_bounds__(THREADS, careful ? 256 / THREADS : kBlocks) We
   EACH(r, kResident ? kRows : 0) q[r] = S(query[r * w.count]);
   EACH(h, HEADS) {
     if (centred) centre[h] = w.centres[(batch * HEADS + h) * w.count + own];
-    top[h] = S(std::numeric_limits<Real>::lowest());
+    top[h] = S(kLowest<Real>);
   }
 
   // A tile of keys, those beyond the last with weight 0; whether one is out of reach.
@@ -136,7 +145,7 @@ __global__ void __launch_bounds__(THREADS, careful ? 256 / THREADS : kBlocks) We
         square += v * v;
       }
       points[(kRows + h) * kTile + k] =
-          !in ? -std::numeric_limits<S>::infinity() : GAUSSIAN ? square * S(-0.5) : S(0);
+          !in ? kLowest<S> : GAUSSIAN ? square * S(-0.5) : S(0);
       far |= !(square <= S(reach));
     }
     for (int i = thread; i < kOthers * kTile; i += threads) {
@@ -226,8 +235,20 @@ __global__ void __launch_bounds__(THREADS, careful ? 256 / THREADS : kBlocks) We
   EACH(at, kPairs) to[(kGram + at) * w.count] = pairs[at];
 }
 
+}  // namespace
+
+#define WEIGH(name, S, careful, centred)                                                       \
+  extern "C" __global__ void __launch_bounds__(THREADS, careful ? 256 / THREADS : kBlocks)     \
+      name(Work w) {                                                                           \
+    Weigh<S, careful, centred>(w);                                                             \
+  }
+WEIGH(weigh, Real, false, false)
+WEIGH(weigh_again, double, true, false)
+WEIGH(weigh_centred, Real, false, true)
+WEIGH(weigh_centred_again, double, true, true)
+
 // One head's sums over all parts at a query, in double precision under their largest shift.
-__global__ void Finish(Work w) {
+extern "C" __global__ void finish(Work w) {
   const int64_t x = int64_t(blockIdx.x) * blockDim.x + threadIdx.x, batch = blockIdx.z;
   const int h = blockIdx.y;
   if (x >= w.count) return;
@@ -264,9 +285,76 @@ __global__ void Finish(Work w) {
   }
 }
 
+#endif  // the kernels
+
+#ifndef __CUDACC_RTC__
+
+namespace ffi = xla::ffi;
+
+struct Size {
+  unsigned x = 1, y = 1, z = 1;
+};
+
+// CUDA as far as a call needs it: its runtime with nvcc, else its driver. Functions return errors.
+#ifdef __CUDACC__
+const void* kernels[] = {(void*)weigh, (void*)weigh_again, (void*)weigh_centred,
+                         (void*)weigh_centred_again, (void*)finish};
+
+int Launch(int kernel, Size grid, Size block, void* stream, Work w) {
+  void* arguments[] = {&w};
+  return cudaLaunchKernel(kernels[kernel], dim3(grid.x, grid.y, grid.z),
+                          dim3(block.x, block.y, block.z), arguments, 0, cudaStream_t(stream));
+}
+
+int Multiprocessors(int* count) {
+  int device = 0, error = cudaGetDevice(&device);
+  return error ? error : cudaDeviceGetAttribute(count, cudaDevAttrMultiProcessorCount, device);
+}
+
+int BlocksOfEach(int* count) {
+  return cudaOccupancyMaxActiveBlocksPerMultiprocessor(count, kernels[0], THREADS, 0);
+}
+
+const char* Name(int error) { return cudaGetErrorString(cudaError_t(error)); }
+#else
+void* kernels[5];
+
+extern "C" {
+void sims_kernels(void** handles) { std::copy(handles, handles + 5, kernels); }
+
+int cuLaunchKernel(void* kernel, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned,
+                   unsigned shared_bytes, void* stream, void** arguments, void** extra);
+int cuCtxGetDevice(int* device);
+int cuDeviceGetAttribute(int* value, int attribute, int device);
+int cuOccupancyMaxActiveBlocksPerMultiprocessor(int* blocks, void* kernel, int threads, size_t);
+int cuGetErrorString(int error, const char** text);
+}
+
+int Launch(int kernel, Size grid, Size block, void* stream, Work w) {
+  void* arguments[] = {&w};
+  return cuLaunchKernel(kernels[kernel], grid.x, grid.y, grid.z, block.x, block.y, block.z, 0,
+                        stream, arguments, nullptr);
+}
+
+int Multiprocessors(int* count) {
+  int device = 0, error = cuCtxGetDevice(&device);
+  return error ? error : cuDeviceGetAttribute(count, 16, device);
+}
+
+int BlocksOfEach(int* count) {
+  return cuOccupancyMaxActiveBlocksPerMultiprocessor(count, kernels[0], THREADS, 0);
+}
+
+const char* Name(int error) {
+  const char* text = nullptr;
+  cuGetErrorString(error, &text);
+  return text ? text : "an unknown error";
+}
+#endif
+
 // How a call is cut into blocks, and the memory that its parts take.
 struct Cut {
-  dim3 grid, block;
+  Size grid, block;
   int64_t entries, blocks;
   Cut(Work& w, int64_t batches, int64_t resident) {
     const int64_t tile = Tile<Real>(), groups = (w.count + THREADS - 1) / THREADS;
@@ -277,36 +365,30 @@ struct Cut {
     w.split = ((w.n + splits - 1) / splits + tile - 1) / tile * tile;
     splits = (w.n + w.split - 1) / w.split;
     w.slots = int(splits * parts);
-    grid = dim3(unsigned(groups), unsigned(splits), unsigned(batches));
-    block = dim3(unsigned(queries), unsigned(parts), 1);
+    grid = {unsigned(groups), unsigned(splits), unsigned(batches)};
+    block = {unsigned(queries), unsigned(parts), 1};
     entries = batches * w.slots * kEntries * w.count;
     blocks = batches * splits * groups;
   }
 };
 
-cudaError_t Run(Work w, const Cut& cut, void* scratch, cudaStream_t stream) {
+int Run(Work w, const Cut& cut, void* scratch, void* stream) {
   w.parts = static_cast<Real*>(scratch);
   w.centred_parts = w.parts + (w.centred ? cut.entries : 0);
   w.redo = reinterpret_cast<int*>(w.centred_parts + cut.entries);
   w.centred_redo = w.redo + cut.blocks;
-  cudaLaunchConfig_t launch = {};
-  launch.gridDim = cut.grid;
-  launch.blockDim = cut.block;
-  launch.stream = stream;
-  cudaError_t error = cudaLaunchKernelEx(&launch, Weigh<Real, false, false>, w);
-  if (!error) error = cudaLaunchKernelEx(&launch, Weigh<double, true, false>, w);
-  if (!error && w.centred) error = cudaLaunchKernelEx(&launch, Weigh<Real, false, true>, w);
-  if (!error && w.centred) error = cudaLaunchKernelEx(&launch, Weigh<double, true, true>, w);
-  launch.gridDim = dim3(unsigned((w.count + 63) / 64), HEADS, cut.grid.z);
-  launch.blockDim = dim3(64, 1, 1);
-  return error ? error : cudaLaunchKernelEx(&launch, Finish, w);
+  int error = 0;
+  for (int kernel = 0; !error && kernel < (w.centred ? 4 : 2); ++kernel)
+    error = Launch(kernel, cut.grid, cut.block, stream, w);
+  const Size grid = {unsigned((w.count + 63) / 64), HEADS, cut.grid.z};
+  return error ? error : Launch(4, grid, {64, 1, 1}, stream, w);
 }
 
 constexpr auto kType = kFloat ? ffi::F32 : ffi::F64;
 using In = ffi::Buffer<kType>;
 using Out = ffi::ResultBuffer<ffi::F64>;
 
-ffi::Error Sums(cudaStream_t stream, ffi::ScratchAllocator scratch, In queries, In keys, In columns,
+ffi::Error Sums(void* stream, ffi::ScratchAllocator scratch, In queries, In keys, In columns,
                 In centres, In reach, int64_t with, Out peak, Out gram, Out linear, Out centred) {
   Work w = {queries.typed_data(), keys.typed_data(), columns.typed_data(), centres.typed_data(),
             reach.typed_data()};
@@ -316,27 +398,23 @@ ffi::Error Sums(cudaStream_t stream, ffi::ScratchAllocator scratch, In queries, 
   w.gram = gram->typed_data();
   w.linear = linear->typed_data();
   w.centred = with ? centred->typed_data() : nullptr;
-  int device = 0, processors = 0, each = 0;
-  cudaError_t error = cudaGetDevice(&device);
-  if (!error)
-    error = cudaDeviceGetAttribute(&processors, cudaDevAttrMultiProcessorCount, device);
-  if (!error)
-    error = cudaOccupancyMaxActiveBlocksPerMultiprocessor(&each, Weigh<Real, false, false>, THREADS, 0);
-  if (error) return ffi::Error::Internal(cudaGetErrorString(error));
+  int processors = 0, each = 0, error = Multiprocessors(&processors);
+  if (!error) error = BlocksOfEach(&each);
+  if (error) return ffi::Error::Internal(Name(error));
   const Cut cut(w, int64_t(reach.element_count()), int64_t(processors) * each);
   const size_t bytes = cut.entries * (with ? 2 : 1) * sizeof(Real) + 2 * cut.blocks * sizeof(int);
   const std::optional<void*> memory = scratch.Allocate(bytes, 16);
   if (!memory) return ffi::Error::Internal("sums on the GPU: no memory for " + std::to_string(bytes) + " bytes");
   error = Run(w, cut, *memory, stream);
-  return error ? ffi::Error::Internal(std::string("sums on the GPU: ") + cudaGetErrorString(error))
+  return error ? ffi::Error::Internal(std::string("sums on the GPU: ") + Name(error))
                : ffi::Error::Success();
 }
 
-}  // namespace
-
 #define OUT Ret<ffi::Buffer<ffi::F64>>()
 XLA_FFI_DEFINE_HANDLER_SYMBOL(sims_sums_cuda, Sums,
-                              ffi::Ffi::Bind().Ctx<ffi::PlatformStream<cudaStream_t>>()
+                              ffi::Ffi::Bind().Ctx<ffi::PlatformStream<void*>>()
                                   .Ctx<ffi::ScratchAllocator>().Arg<In>().Arg<In>().Arg<In>()
                                   .Arg<In>().Arg<In>().Attr<int64_t>("centred")
                                   .OUT.OUT.OUT.OUT);
+
+#endif
