@@ -22,6 +22,8 @@ BROUGHT_BY = {
     "snakemake_interface_logger_plugins": "snakemake",
 }
 """Name of a module to that of the distribution that brings it, where the two differ."""
+NAMED = {"testing.py": "pytest", "reader.py": "transformers", "cuda.py": "cuda"}
+"""File to what it alone may import besides."""
 
 
 def test_one_version_and_one_date():
@@ -43,10 +45,10 @@ def imported(path):
 def test_everything_that_the_package_imports_is_required():
     """Of what is imported when a module loads or a function runs, tests and benchmarks aside.
 
-    ``sims.testing`` is of use under pytest alone; transformers is asked where it is installed.
+    ``sims.testing`` is of use under pytest alone; transformers and NVRTC where they are installed.
     """
     required = {re.match(r"[\w-]+", line)[0].lower() for line in PROJECT["dependencies"]}
     for path in (p for room in ("sims", "experiments") for p in (ROOT / room).rglob("*.py")):
-        free = {"sims", {"testing.py": "pytest", "reader.py": "transformers"}.get(path.name)}
+        free = {"sims", NAMED.get(path.name)}
         for name in set(imported(path)) - sys.stdlib_module_names - free:
             assert BROUGHT_BY.get(name, name.replace("_", "-")) in required, f"{path}: {name}"
