@@ -1,5 +1,6 @@
 """Shared by all tests: JAX is set up before any test module makes an array."""
 
+import atexit
 import gc
 import os
 import re
@@ -42,6 +43,13 @@ def pytest_collection_finish():
     """Tracing fills the heap with objects that last: looking for garbage among them is dear."""
     gc.freeze()
     gc.set_threshold(50_000, 20, 20)
+
+
+def pytest_sessionfinish():
+    """A process that ends need not free all that it compiled: that takes seconds."""
+    gc.freeze()
+    if "PYTEST_XDIST_WORKER" in os.environ:
+        atexit.register(os._exit, 0)
 
 
 @pytest.fixture

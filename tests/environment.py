@@ -14,7 +14,7 @@ SETTINGS = {
     # by side.
     "XLA_FLAGS": "--xla_cpu_use_fusion_emitters=false " * _OLDER
     + "--xla_cpu_parallel_codegen_split_count=1",
-    # Devices, of which there are several, share one thread: the other cores have tests of their own.
+    # Devices, of which there are several, share a thread: other cores have tests of their own.
     "NPROC": "1",
     # Where in Python an operation came from costs a twentieth of the time to compile it.
     "JAX_TRACEBACK_IN_LOCATIONS_LIMIT": "0",

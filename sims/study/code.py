@@ -104,9 +104,14 @@ def syntax(path: Path) -> str:
     if path.suffix != ".py":
         return text
     try:
-        tree = ast.parse(text)
+        return _syntax(text)
     except SyntaxError as error:
         raise InputError(str(path), f"a mistake at line {error.lineno}", "Python") from None
+
+
+@cache
+def _syntax(text: str) -> str:
+    tree = ast.parse(text)
     for node in ast.walk(tree):
         if isinstance(body := getattr(node, "body", None), list):
             node.body = [x for x in body if not _is_text(x)]  # type: ignore[attr-defined]
