@@ -53,9 +53,9 @@ def python(folder: Path, *arguments: str) -> str:
 def copy(tmp_path_factory):
     """The repository with all that the guide adds to it."""
     folder = tmp_path_factory.mktemp("repository")
-    ignored = shutil.ignore_patterns("__pycache__")
+    unfinished = shutil.ignore_patterns("*.pyc.*")  # what Python has compiled is not compiled again
     for name in ("sims", "tests", "papers"):
-        shutil.copytree(ROOT / name, folder / name, ignore=ignored)
+        shutil.copytree(ROOT / name, folder / name, ignore=unfinished)
     shutil.copy(ROOT / "pyproject.toml", folder)
     for _, info, text in BLOCKS:
         if found := re.match(r"insert=(\S+) (.+)", info):

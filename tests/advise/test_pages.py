@@ -17,19 +17,19 @@ def blocks(page):
 
 
 def test_a_bound_in_a_test_suite(tmp_path):
-    """Twenty problems pass; theory at another number of keys is found out."""
+    """Six of its problems pass; theory at another number of keys is found out."""
     for _, info, text in blocks("testing.md"):
-        name = info.removeprefix("file=")
+        name, text = info.removeprefix("file="), text.replace("(LAW, 20)", "(LAW, 6)")
         (tmp_path / name).write_text(text)
         if name.startswith("test_"):
-            wrong = text.replace("128, query, order", "256, query, order")
+            wrong = text.replace("128, query, order", "1024, query, order")
             (tmp_path / "test_wrong.py").write_text(wrong)
     command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "--strict-markers"]
     surroundings = os.environ | {"PYTHONPATH": str(ROOT)}
     done = subprocess.run(command, cwd=tmp_path, env=surroundings, capture_output=True, text=True)
     failed = re.findall(r"^FAILED (\w+)", done.stdout, re.MULTILINE)
     assert {*failed} == {"test_wrong"}, done.stdout
-    assert f"{40 - len(failed)} passed" in done.stdout
+    assert f"{12 - len(failed)} passed" in done.stdout
     assert "mse: simulated" in done.stdout
 
 
