@@ -5,6 +5,7 @@ through noise of its own), or relevance is even and each head sees coordinates o
 """
 
 from collections.abc import Mapping
+from functools import lru_cache
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -66,7 +67,7 @@ def relevance(drawn: Drawn) -> np.ndarray:
     shares = {
         "exponential": np.exp(-drawn["alpha"] * WIDTHS),
         "polynomial": WIDTHS ** -drawn["power"],
-        "even": np.ones(drawn["budget"]),
+        "even": np.ones(drawn.get("budget", 1)),
     }[drawn["decay"]]
     return np.asarray(drawn["relevance"] * shares / shares.sum())
 
@@ -92,23 +93,15 @@ def curve(drawn: Drawn, n: ArrayLike, budget: ArrayLike, condition: str = GIVEN[
         condition: one of :data:`GIVEN`.
     """
     n, budget = np.broadcast_arrays(np.atleast_1d(n), np.atleast_1d(budget))
-    even, rule, grid = drawn["decay"] == "even", drawn["temperature"], GRIDS[drawn["kernel"]]
-    fixed = drawn["bandwidth"] * np.ones((1, 1))
-    bands = {"fixed": fixed, "Transformer's": fixed * WIDTHS[:, None] ** 0.25, "tuned": grid[None]}
-    options = {"query_scale": drawn["query_scale"], "kernel": drawn["kernel"]}
-    options["nu"] = drawn["roughness"] if drawn["smoothness"] == "matern" else None
-    error = np.full((len(n), LATENT, bands[rule].shape[1]), np.nan)
+    even, band, grid = drawn["decay"] == "even", bandwidths(drawn), GRIDS[drawn["kernel"]]
+    fields = tuple(sorted((k, v) for k, v in drawn.items() if k not in ("keys", "budget")))
+    error = np.full((len(n), LATENT, band.shape[1]), np.nan)
     keys = np.zeros(error.shape)
     # Coordinates of the target; those of a shared view, or of one given target, are there anyhow.
     count = budget if even and condition != "one target" else np.full_like(budget, BUDGETS[-1])
     for size in np.unique(count).tolist():
-        if even:
-            divisor = drawn["budget"] if condition == "a coordinate's relevance" else size
-            options |= {"dimension": size, "relevance": drawn["relevance"] / divisor}
-            terms: Any = block_terms(np.minimum(WIDTHS, size)[:, None], bands[rule], **options)
-        else:
-            options |= {"noise": drawn["view_noise"], "relevance": relevance(drawn)}
-            terms = view_terms(WIDTHS[:, None].astype(int), bands[rule], **options)
+        divisor = drawn["budget"] if condition == "a coordinate's relevance" else size
+        terms = _terms(fields, size, divisor) if even else _terms(fields)
         rows = count == size
         here, heads = n[rows][:, None, None], budget[rows][:, None, None] / WIDTHS[:, None]
         error[rows] = terms.error(here, np.where(heads >= 1, heads, np.nan), drawn["noise_sd"])
@@ -117,8 +110,8 @@ def curve(drawn: Drawn, n: ArrayLike, budget: ArrayLike, condition: str = GIVEN[
             # n_third, which governs the remainder there, is near n_eff²/n.
             keys[rows] = np.minimum(keys[rows], keys[rows] ** 2 / here)
     known, error = (keys >= FEW_KEYS) & np.isfinite(error), np.nan_to_num(error, nan=np.inf)
-    if rule != "tuned":
-        return Curve(error[..., 0], known[..., 0], np.broadcast_to(bands[rule].T, (1, LATENT)))
+    if drawn["temperature"] != "tuned":
+        return Curve(error[..., 0], known[..., 0], np.broadcast_to(band.T, (1, LATENT)))
     place, value = least(np.log(grid), error, known)
     inside = np.isfinite(place)
     return Curve(
@@ -126,6 +119,27 @@ def curve(drawn: Drawn, n: ArrayLike, budget: ArrayLike, condition: str = GIVEN[
         inside,
         np.where(inside, np.exp(place), grid[error.argmin(-1)]),
     )
+
+
+def bandwidths(drawn: Drawn) -> np.ndarray:
+    """Those of every width, (1 or width, bandwidth)."""
+    fixed = drawn["bandwidth"] * np.ones((1, 1))
+    scaled = fixed * WIDTHS[:, None] ** 0.25
+    of_rules = {"fixed": fixed, "Transformer's": scaled, "tuned": GRIDS[drawn["kernel"]][None]}
+    return of_rules[drawn["temperature"]]
+
+
+@lru_cache(maxsize=8)  # the curves of a regime share them
+def _terms(fields: tuple[tuple[str, Any], ...], size: int = 0, divisor: int = 1) -> Any:
+    """Terms of every width and bandwidth; of even relevance those of D = size coordinates."""
+    drawn = dict(fields)
+    options = {"query_scale": drawn["query_scale"], "kernel": drawn["kernel"]}
+    options["nu"] = drawn["roughness"] if drawn["smoothness"] == "matern" else None
+    if size:
+        options |= {"dimension": size, "relevance": drawn["relevance"] / divisor}
+        return block_terms(np.minimum(WIDTHS, size)[:, None], bandwidths(drawn), **options)
+    options |= {"noise": drawn["view_noise"], "relevance": relevance(drawn)}
+    return view_terms(WIDTHS[:, None].astype(int), bandwidths(drawn), **options)
 
 
 def least(x: np.ndarray, values: np.ndarray, known: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

@@ -23,8 +23,9 @@ MOST = 8
 """Heads that matrices are filled up to with NaN."""
 FEWEST_KEYS, EXACT = 64, 8
 """Keys of the problems that exact theory predicts, and the most that H·d_k and d_k² may be."""
-ACCURATE = 1e-3
-"""Bound on exact theory's error, as a share of the error, up to which it counts."""
+ACCURATE, LEVELS = 1e-3, 4
+"""Bound on exact theory's error, as a share of the error, up to which it counts; and how often it
+refines a number at most, for one problem would take longer than all others together."""
 
 
 def predict(experiment: Experiment) -> dict[str, xr.Dataset]:
@@ -111,7 +112,9 @@ def exact(problem: Problem) -> float:
     size = heads.width * max(heads.count, heads.width)
     if problem.n != FEWEST_KEYS or size > EXACT:
         return np.nan
-    terms = exact_theory(problem.task, heads, problem.n, problem.queries, order="exact")
+    terms = exact_theory(
+        problem.task, heads, problem.n, problem.queries, order="exact", max_level=LEVELS
+    )
     mse, bound = float(terms["mse"]), float(terms["mse_error"])
     return mse if bound <= ACCURATE * mse else np.nan
 

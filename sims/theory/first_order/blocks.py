@@ -6,6 +6,7 @@ the same for every coordinate, so heads are exchangeable, and one head and one p
 number of heads. Reconstruction; the derivation stands in ``docs/theory.md``, "Splitting a budget".
 """
 
+from functools import cache
 from typing import Literal, NamedTuple
 
 import numpy as np
@@ -112,8 +113,8 @@ def block_terms(
     if (np.asarray(width) < 1).any() or (np.asarray(width) > dimension).any():
         raise InputError("width", np.asarray(width).tolist(), f"1 to {dimension}")
     scales, weights = matern_mixture(nu)
-    width, b = np.broadcast_arrays(width[..., None], b[..., None])
-    lam = relevance * scales.reshape(-1, *[1] * b.ndim)
+    width, b = width[..., None], b[..., None]
+    lam = relevance * scales.reshape(-1, *[1] * max(width.ndim, b.ndim))
     # Coordinates of head h, of head g, of neither; all of a sort are alike.
     counts = np.concatenate([width, width, dimension - 2 * width], axis=-1)
     unit_h, unit_g, _ = np.eye(3)
@@ -134,15 +135,18 @@ def block_terms(
     }
     spread = remaining_variances(kernel, place)
 
+    @cache
     def mean(powers: tuple[int, int], first: str = "", second: str = "") -> np.ndarray:
         """``E r_hh^p r_gg^k E_m[E_first m · E_second m]``; without tilts ``E r_hh^p r_gg^k``."""
         power = np.array([*powers, 0])
-        if not first:
-            blank = log_means(power * log_c, power * q, query_scale)
-            return np.exp((counts * blank).sum(-1))
-        gap, variances = place[first] - place[second], spread[first] + spread[second]
-        logs = log_means(power * log_c, power * q, query_scale, lam, gap, variances)
-        return np.tensordot(weights, np.exp((counts * logs).sum(-1)), 1)
+        if first > second:
+            return mean(powers, second, first)
+        parts: tuple[Real, ...] = ()
+        if first:
+            parts = lam, place[first] - place[second], spread[first] + spread[second]
+        logs = log_means(power * log_c, power * q, query_scale, *parts)
+        means = np.exp(np.einsum("...j,...j->...", counts, logs))
+        return np.tensordot(weights, means, 1) if first else means
 
     def product(
         powers: tuple[int, int], first_gap: tuple[str, str], second_gap: tuple[str, str]

@@ -145,7 +145,8 @@ def view_terms(
     def product(unseen: np.ndarray, seen: np.ndarray) -> np.ndarray:
         """Product over coordinates, the first d_k of them seen, from logarithms (…, *b, r)."""
         steps = np.broadcast_to(seen - unseen, (*seen.shape[:-1], count))
-        logs = np.concatenate([np.zeros((*steps.shape[:-1], 1)), steps.cumsum(-1)], -1)
+        logs = np.zeros((*steps.shape[:-1], count + 1))
+        steps.cumsum(-1, out=logs[..., 1:])
         last = width.reshape(*[1] * (logs.ndim - 1 - width.ndim), *width.shape, 1)
         unseen = np.broadcast_to(unseen, (*unseen.shape[:-1], count)).sum(-1)
         return np.exp(unseen + np.take_along_axis(logs, last, -1)[..., 0])
@@ -204,10 +205,10 @@ def log_means(
         gap: ``a_s − a_t``, of how far the tilts move the coordinate towards x.
         spread: ``w_s + w_t``, of the variances that they leave.
     """
-    total = 1 + relevance * spread
-    return np.asarray(
-        log_c - 0.5 * np.log(total + query_scale**2 * (q * total + relevance * gap**2))
-    )
+    # The determinant of the integral over x and m, (1 + λw)(1 + κ²q) + κ²λa², as a line in λ.
+    tilted = 1 + query_scale**2 * q
+    slope = spread * tilted + (query_scale * gap) ** 2
+    return np.asarray(log_c - 0.5 * np.log(tilted + relevance * slope))
 
 
 def remaining_variances(kernel: str, place: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
