@@ -3,6 +3,7 @@
 import shutil
 import sys
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -155,14 +156,20 @@ def _publish(fidelity: str, report: Path) -> None:
 
 
 def _again(fidelity: str, marker: Path) -> None:
-    """Publish the answers of a run with another salt, and how many agree with the published."""
-    target = Path("results", "published")
+    """Publish the answers of a run with another salt, and how many agree with the published.
+
+    They are again.json, or FIDELITY.json where that is not the published answers' own.
+    """
+    target, name = Path("results", "published"), fidelity
+    with suppress(InputError):
+        ledger.read_run(target, fidelity)
+        name = "again"
     answers = ledger.read_run(marker.parent, fidelity)
     agreeing, count = agreement(ledger.read_run(target), answers)
     small = [replace(answer, problem=None) for answer in answers]
-    write_answers(small, target / "again.json", f"answers.json of {fidelity}")
+    write_answers(small, target / f"{name}.json", f"answers.json of {fidelity}")
     text = f"With fresh draws {agreeing} of all {count} answers agree within their intervals.\n"
-    _fill("again", text)
+    _fill(name, text)
     print(text, end="")
 
 
