@@ -20,7 +20,9 @@ def mcse(values: np.ndarray) -> np.ndarray:
     """
     if len(values) < 2:
         return np.full(values.shape[1:], np.nan)
-    return np.asarray(values.std(axis=0, ddof=1) / np.sqrt(len(values)))
+    # ``std`` looks at so much first that for small arrays it takes twice as long.
+    gaps, count = values - values.mean(0), len(values)
+    return np.asarray(np.sqrt((gaps * gaps).sum(0) / (count * (count - 1))))
 
 
 def not_finite(values: np.ndarray) -> int:

@@ -168,10 +168,12 @@ def with_mcse(data: xr.Dataset) -> xr.Dataset:
 
     Of a variable that keeps its replicates it is the error of the mean over replicates too.
     """
+    variables = {name: data.variables[name] for name in data.data_vars}
     errors = {}
-    for name, values in data.variables.items():
-        if BATCH in values.dims and name in data.data_vars:
+    for name, values in variables.items():
+        if BATCH in values.dims:
             means = values.mean(REPLICATE) if REPLICATE in values.dims else values
             means = means.transpose(BATCH, ...)
             errors[f"{name}_mcse"] = xr.Variable(means.dims[1:], estimates.mcse(means.values))
-    return data.assign(errors)
+    # Built at once: ``assign`` copies, aligns and merges, which a small problem feels.
+    return xr.Dataset(variables | errors, data.coords, data.attrs)
