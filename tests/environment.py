@@ -20,8 +20,7 @@ SETTINGS = {
     "JAX_TRACEBACK_IN_LOCATIONS_LIMIT": "0",
     # Threads of OpenBLAS wait by spinning: beside other tests that is a third of all CPU time.
     "OPENBLAS_NUM_THREADS": "1",
-    # Programs that were compiled once are kept, for the processes of a run and for later runs; of
-    # those that compile at once there are thousands, and keeping them takes as long.
+    # Programs that were compiled once are kept, for the processes of a run and for later runs.
     "JAX_COMPILATION_CACHE_DIR": str(Path(__file__).parents[1] / ".pytest_cache" / "programs"),
-    "JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS": "0.015",
+    "JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS": "0",
 }
