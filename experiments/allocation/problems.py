@@ -67,7 +67,7 @@ def relevance(drawn: Drawn) -> np.ndarray:
     shares = {
         "exponential": np.exp(-drawn["alpha"] * WIDTHS),
         "polynomial": WIDTHS ** -drawn["power"],
-        "even": np.ones(drawn.get("budget", 1)),
+        "even": np.ones(drawn["budget"]),
     }[drawn["decay"]]
     return np.asarray(drawn["relevance"] * shares / shares.sum())
 
@@ -94,7 +94,7 @@ def curve(drawn: Drawn, n: ArrayLike, budget: ArrayLike, condition: str = GIVEN[
     """
     n, budget = np.broadcast_arrays(np.atleast_1d(n), np.atleast_1d(budget))
     even, band, grid = drawn["decay"] == "even", bandwidths(drawn), GRIDS[drawn["kernel"]]
-    fields = tuple(sorted((k, v) for k, v in drawn.items() if k not in ("keys", "budget")))
+    fields = tuple(drawn.items())
     error = np.full((len(n), LATENT, band.shape[1]), np.nan)
     keys = np.zeros(error.shape)
     # Coordinates of the target; those of a shared view, or of one given target, are there anyhow.

@@ -315,7 +315,7 @@ int BlocksOfEach(int* count) {
   return cudaOccupancyMaxActiveBlocksPerMultiprocessor(count, kernels[0], THREADS, 0);
 }
 
-const char* Name(int error) { return cudaGetErrorString(cudaError_t(error)); }
+const char* ErrorText(int error) { return cudaGetErrorString(cudaError_t(error)); }
 #else
 void* kernels[5];
 
@@ -338,14 +338,15 @@ int Launch(int kernel, Size grid, Size block, void* stream, Work w) {
 
 int Multiprocessors(int* count) {
   int device = 0, error = cuCtxGetDevice(&device);
-  return error ? error : cuDeviceGetAttribute(count, 16, device);
+  const int multiprocessor_count = 16;  // CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT
+  return error ? error : cuDeviceGetAttribute(count, multiprocessor_count, device);
 }
 
 int BlocksOfEach(int* count) {
   return cuOccupancyMaxActiveBlocksPerMultiprocessor(count, kernels[0], THREADS, 0);
 }
 
-const char* Name(int error) {
+const char* ErrorText(int error) {
   const char* text = nullptr;
   cuGetErrorString(error, &text);
   return text ? text : "an unknown error";
@@ -400,13 +401,13 @@ ffi::Error Sums(void* stream, ffi::ScratchAllocator scratch, In queries, In keys
   w.centred = with ? centred->typed_data() : nullptr;
   int processors = 0, each = 0, error = Multiprocessors(&processors);
   if (!error) error = BlocksOfEach(&each);
-  if (error) return ffi::Error::Internal(Name(error));
+  if (error) return ffi::Error::Internal(ErrorText(error));
   const Cut cut(w, int64_t(reach.element_count()), int64_t(processors) * each);
   const size_t bytes = cut.entries * (with ? 2 : 1) * sizeof(Real) + 2 * cut.blocks * sizeof(int);
   const std::optional<void*> memory = scratch.Allocate(bytes, 16);
   if (!memory) return ffi::Error::Internal("sums on the GPU: no memory for " + std::to_string(bytes) + " bytes");
   error = Run(w, cut, *memory, stream);
-  return error ? ffi::Error::Internal(std::string("sums on the GPU: ") + Name(error))
+  return error ? ffi::Error::Internal(std::string("sums on the GPU: ") + ErrorText(error))
                : ffi::Error::Success();
 }
 
