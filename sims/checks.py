@@ -136,16 +136,15 @@ def device_key(field: str, seed: int) -> Array:
 
 
 def evaluated(
-    field: str, function: Callable[..., Any], form: str, shape: tuple[int, ...], *points: ArrayLike
-) -> np.ndarray:
-    """The values of a user's function at a few points, compiled as the engine will.
+    field: str, function: Callable[..., Any], form: str, *calls: tuple[Any, ...]
+) -> list[np.ndarray]:
+    """The values of a user's function at a few points, compiled as the engine will, at once.
 
     Args:
         field: what the function stands for.
         function: of the points, in ``jax.numpy``.
         form: what is allowed.
-        shape: that the values should have.
-        points: arguments of the function.
+        calls: the shape that the values should have, and the function's arguments.
 
     Raises:
         InputError: the function fails or returns another shape.
@@ -153,13 +152,16 @@ def evaluated(
     try:
         # Also where a problem is made inside a traced function.
         with jax.ensure_compile_time_eval():
-            values = np.asarray(jax.jit(function)(*map(jnp.asarray, points)))
+            points = [tuple(map(np.asarray, arguments)) for _, *arguments in calls]
+            program = jax.jit(lambda points: [function(*arguments) for arguments in points])
+            values = [np.asarray(value) for value in program(points)]
     except InputError:
         raise
     except Exception as error:
         raise InputError(field, error_summary(error), form) from error
-    if values.shape != shape:
-        raise InputError(field, f"shape {values.shape} for {shape}", form)
+    for value, (shape, *_) in zip(values, calls, strict=True):
+        if value.shape != shape:
+            raise InputError(field, f"shape {value.shape} for {shape}", form)
     return values
 
 

@@ -2,20 +2,12 @@
 
 from collections.abc import Callable
 
-import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 from numpy.typing import ArrayLike
 
 from sims import threefry
-from sims.checks import (
-    as_floats,
-    check_count,
-    check_covariance,
-    is_concrete,
-    on_device,
-    seeded_key,
-)
+from sims.checks import as_floats, check_count, check_covariance, on_device, seeded_key
 from sims.errors import InputError
 
 
@@ -23,7 +15,7 @@ def principal_angles(
     first: ArrayLike,
     second: ArrayLike,
     covariance: ArrayLike | None = None,
-) -> Float[Array, " r"]:
+) -> Float[np.ndarray, " r"]:
     """Principal angles between two subspaces, ascending, in radians; r = min(p, q).
 
     With ``covariance`` Σ the inner product is ⟨u, v⟩ = uᵀΣv, and the angles' cosines are the
@@ -35,31 +27,28 @@ def principal_angles(
     Raises:
         InputError: shapes disagree, or a frame has dependent columns (in the Σ inner product).
     """
-    first = jnp.atleast_1d(as_floats("principal_angles.first", first))
-    root = jnp.eye(len(first))
+    first = np.atleast_1d(as_floats("principal_angles.first", first))
+    root = np.eye(len(first))
     if covariance is not None:
         sigma = as_floats("principal_angles.covariance", covariance, (len(first), len(first)))
         check_covariance("principal_angles.covariance", sigma)
-        values, vectors = jnp.linalg.eigh(sigma)
-        root = jnp.sqrt(jnp.maximum(values, 0.0))[:, None] * vectors.T
+        values, vectors = np.linalg.eigh(sigma)
+        root = np.sqrt(np.maximum(values, 0.0))[:, None] * vectors.T
     bases = []
     for name, matrix in (("first", first), ("second", second)):
-        frame = as_floats(f"principal_angles.{name}", matrix)
+        frame = np.asarray(as_floats(f"principal_angles.{name}", matrix))
         if frame.ndim != 2 or len(frame) != len(first) or not 1 <= frame.shape[1] <= len(frame):
             allowed = "shape (d, p), 1 <= p <= d, the same d"
             raise InputError(f"principal_angles.{name}", frame.shape, allowed)
-        left, singular, _ = jnp.linalg.svd(root @ frame, full_matrices=False)
-        if is_concrete(singular) and not singular[-1] > 1e-12 * singular[0]:
+        left, singular, _ = np.linalg.svd(root @ frame, full_matrices=False)
+        if not singular[-1] > 1e-12 * singular[0]:
             raise InputError(f"principal_angles.{name}", "dependent columns", "full column rank")
         bases.append(left)
     wide, narrow = sorted(bases, key=lambda b: -b.shape[1])
-    cosines = jnp.linalg.svd(wide.T @ narrow, compute_uv=False)
-    sines = jnp.linalg.svd(narrow - wide @ (wide.T @ narrow), compute_uv=False)[::-1]
-    return jnp.where(
-        cosines**2 < 0.5,
-        jnp.arccos(jnp.clip(cosines, 0.0, 1.0)),
-        jnp.arcsin(jnp.clip(sines, 0.0, 1.0)),
-    )
+    cosines = np.linalg.svd(wide.T @ narrow, compute_uv=False)
+    sines = np.linalg.svd(narrow - wide @ (wide.T @ narrow), compute_uv=False)[::-1]
+    by_cosine, by_sine = np.arccos(np.minimum(cosines, 1.0)), np.arcsin(np.minimum(sines, 1.0))
+    return np.where(cosines**2 < 0.5, by_cosine, by_sine)
 
 
 def gram(dimension: int, count: int, width: int, seed: int | None = 0, *, gram: ArrayLike) -> Array:
@@ -193,10 +182,11 @@ def planar(
         Frames (H, d, d_k) with orthonormal columns.
     """
     _check_sizes(dimension, count, width, 2 * width, "2 * heads.width")
-    turned = as_floats("heads.frames.angles", angles, (count,))
+    turned = np.asarray(as_floats("heads.frames.angles", angles, (count,)))
     plane = _blocks(dimension, 2, width, seed)
-    radians = jnp.deg2rad(turned)
-    return jnp.einsum("ch,dcj->hdj", jnp.stack([jnp.cos(radians), jnp.sin(radians)]), plane)
+    radians = np.deg2rad(turned)
+    turns = np.stack([np.cos(radians), np.sin(radians)])
+    return on_device(np.einsum("ch,dcj->hdj", turns, plane))
 
 
 def explicit(dimension: int, count: int, width: int, seed: int = 0, *, frames: ArrayLike) -> Array:

@@ -33,12 +33,13 @@ def check_kernel(kernel: Kernel, width: int) -> None:
     direction = rng.normal(size=(width, 3, len(RADII)))
     direction /= np.linalg.norm(direction, axis=0)
     shape = direction.shape[1:]
-    for b in (0.5, 1.7):
-        key = query + b * RADII * direction
-        value, scaled = (
-            evaluated(field, kernel.log_value, FORM, shape, *points)
-            for points in ((query, key, b), (query / b, key / b, 1.0))
-        )
+    bandwidths = (0.5, 1.7)
+    keys = [query + b * RADII * direction for b in bandwidths]
+    pairs = zip(bandwidths, keys, strict=True)
+    given = [((query, k, b), (query / b, k / b, 1.0)) for b, k in pairs]
+    calls = [(shape, *points) for pair in given for points in pair]
+    values = evaluated(field, kernel.log_value, FORM, *calls)
+    for b, value, scaled in zip(bandwidths, values[::2], values[1::2], strict=True):
         if not (np.maximum(value, scaled) < np.inf).all():
             allowed = "finite logarithms, or -inf where the kernel vanishes"
             raise InputError(field, "NaN or infinity", allowed)
@@ -54,12 +55,10 @@ def check_kernel(kernel: Kernel, width: int) -> None:
             allowed = "a kernel that is -inf from there on"
             raise InputError(field, f"support {kernel.support:g}", allowed)
     if kernel.log_ratio is not None:
-        anchor = np.roll(key, 1, axis=2)
-        ratio = evaluated(field, kernel.log_ratio, FORM, shape, query, key, anchor)
-        far, near = (
-            evaluated(field, kernel.log_value, FORM, shape, query, point, 1.0)
-            for point in (key, anchor)
-        )
+        key, anchor = keys[1], np.roll(keys[1], 1, axis=2)
+        (ratio,) = evaluated(field, kernel.log_ratio, FORM, (shape, query, key, anchor))
+        calls = [(shape, query, point, 1.0) for point in (key, anchor)]
+        far, near = evaluated(field, kernel.log_value, FORM, *calls)
         finite = np.isfinite(far) & np.isfinite(near)
         if not np.allclose(ratio[finite], (far - near)[finite], rtol=1e-6, atol=1e-9):
             allowed = "log K(q, k) - log K(q, a) at b = 1"

@@ -48,6 +48,10 @@ class Target(eqx.Module):
         """A constant part of m that both roads take off, since weights of sum 1 do not see it."""
         return 0.0
 
+    def values(self, x: ArrayLike) -> Float[np.ndarray, "*batch"]:
+        """m(x) by NumPy, which compiles nothing, where m can be had so."""
+        return np.asarray(jax.tree.map(np.asarray, self)(np.asarray(x)))
+
     def without_constant(self) -> "Target":
         """m less its constant part; the same object where that is 0 throughout."""
         return self
@@ -60,14 +64,14 @@ class Target(eqx.Module):
     def rounding(self, x: Float[np.ndarray, "Q d"]) -> Float[np.ndarray, " Q"]:
         """Rounding error of m(x) in float64: ``4 max |m(x (1 ± ε)) − m(x)| + 2ε |m(x)|``."""
         rng = np.random.default_rng(0)
-        value = np.asarray(self(jnp.asarray(x)))
+        value = self.values(x)
         near = [x * (1 + EPS * rng.choice([-1.0, 1.0], np.shape(x))) for _ in range(4)]
-        distances = [np.abs(np.asarray(self(jnp.asarray(points))) - value) for points in near]
+        distances = [np.abs(self.values(points) - value) for points in near]
         return np.asarray(4 * np.max(distances, axis=0) + 2 * EPS * np.abs(value))
 
     def largest(self, x: Float[np.ndarray, "Q d"]) -> float:
         """Approximate size of the summands of m in the neighbourhood of x."""
-        return float(np.abs(np.asarray(self(jnp.asarray(x)))).max())
+        return float(np.abs(self.values(x)).max())
 
 
 class TrigonometricSeries(Target):
@@ -125,7 +129,8 @@ class TrigonometricSeries(Target):
 
     def __call__(self, x: Float[Array, "*batch d"]) -> Float[Array, "*batch"]:
         angle = x @ self.frequency.T.astype(x.dtype) + self.phase.astype(x.dtype)
-        return jnp.cos(angle) @ self.amplitude.astype(x.dtype)
+        cos = np.cos if isinstance(angle, np.ndarray) else jnp.cos  # NumPy compiles nothing
+        return cos(angle) @ self.amplitude.astype(x.dtype)
 
     def rounding(self, x: Float[np.ndarray, "Q d"]) -> Float[np.ndarray, " Q"]:
         """``ε Σ_j |a_j| (Σ_i |ω_ji x_i| + |c_j| + 2)``.
@@ -169,11 +174,9 @@ class CustomTarget(Target):
             function = functools.partial(function)
         self.size, self.function = int(dimension), function
         rows = np.random.default_rng(0).normal(size=(self.dimension + 3, self.dimension))
-        for dtype in (np.float32, np.float64):
-            together, alone = (
-                evaluated("target", function, FORM, (len(x),), x.astype(dtype))
-                for x in (rows, rows[:2])
-            )
+        parts = [part.astype(t) for t in (np.float32, np.float64) for part in (rows, rows[:2])]
+        values = evaluated("target", function, FORM, *((part.shape[:1], part) for part in parts))
+        for together, alone in (values[:2], values[2:]):
             if together.dtype.kind not in "iuf":
                 raise InputError("target", f"{together.dtype} values", "real numbers")
             # To rounding, a digit of which an unlucky cancellation may leave in float32.
@@ -185,8 +188,7 @@ class CustomTarget(Target):
         return self.size
 
     def __call__(self, x: Float[Array, "*batch d"]) -> Float[Array, "*batch"]:
-        rows = jnp.asarray(x).reshape(-1, self.dimension)
-        return self.function(rows).astype(x.dtype).reshape(x.shape[:-1])
+        return _of_rows(self.function, x)
 
     def check_under(self, design: Design) -> None:
         """Raise InputError where the function is not finite at 64 keys of a design."""
@@ -197,6 +199,12 @@ class CustomTarget(Target):
         if not np.isfinite(values).all():
             got = f"NaN or infinity at {(~np.isfinite(values)).sum()} of 64 keys"
             raise InputError("target", got, "finite numbers wherever keys may be")
+
+
+@functools.partial(jax.jit, static_argnums=0)
+def _of_rows(function: Function, x: Float[Array, "*batch d"]) -> Float[Array, "*batch"]:
+    """A function of rows at points in any arrangement, as one program of a shape."""
+    return function(x.reshape(-1, x.shape[-1])).astype(x.dtype).reshape(x.shape[:-1])
 
 
 def _of_first(function: Function, count: int, x: Array) -> Array:

@@ -9,7 +9,6 @@ from jaxtyping import Float
 from numpy.typing import ArrayLike
 
 from sims import estimates, terms
-from sims.checks import on_device
 from sims.problem import Heads, Kernel, Task
 from sims.simulation.heads import vanishes
 from sims.simulation.rounding import Shares
@@ -147,7 +146,7 @@ def examined(
     compact = isinstance(heads.rule, Kernel) and vanishes(heads.rule)
     if compact and rates.min() == 0:
         # None in N replicates: its probability may be 3/N (at 95 %), its square error m(x)².
-        truth = np.asarray(task.target(on_device(queries)))
+        truth = task.target.values(queries)
         hidden = 3 / attrs["replicates"] * float((truth**2).mean())
         if hidden > values["mean_head_mse"].mean():
             faults.append(

@@ -92,6 +92,7 @@ def check_rule(rule: WeightRule, width: int) -> None:
         ("weights", rule.weights, np.linspace(-1.5, 2.0, n)),
     ):
         field = f"heads.kernel {rule.name!r}, {part}"
-        values = evaluated(field, function, f"{part} in jax.numpy (see WeightRule)", (n,), *points)
+        form = f"{part} in jax.numpy (see WeightRule)"
+        (values,) = evaluated(field, function, form, ((n,), *points))
         if not (values < np.inf).all():
             raise InputError(field, "NaN or infinity", "finite numbers")

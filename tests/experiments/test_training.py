@@ -48,17 +48,17 @@ def test_loss_by_plain_numpy(free):
     """The layer's error and the mean of the heads' own; expected over 10,000 drawn labels."""
     layer, rng = a_layer(), np.random.default_rng(0)
     x, keys, values, labels = (rng.normal(size=s) for s in ((4, 5), (9, 5), (9, 2), (4, 2)))
-    points = [jnp.asarray(a) for a in (x, labels, keys, values)]
+    points = x, labels, keys, values
 
     def errors(f):
         return ((f.mean(-3) - labels) ** 2).mean((-2, -1)), ((f - labels) ** 2).mean((-3, -2, -1))
 
-    noisy = values + np.float32(0.7) * rng.normal(size=(10_000, 9, 2))
+    noisy, ours = values + np.float32(0.7) * rng.normal(size=(10_000, 9, 2)), jax.jit(loss)
     for known, given in ((True, values), (False, noisy)):
         task = task_of(drawn=known, free=free)
         for apart, each in enumerate(errors(by_numpy(layer, x, keys, given, free))):
             error = 0 if known else np.std(each) / len(each) ** 0.5
-            result = float(loss(layer, task, apart, *points))
+            result = float(ours(layer, task, float(apart), *points))
             assert result == pytest.approx(np.mean(each), rel=1e-7, abs=4.5 * error)
 
 

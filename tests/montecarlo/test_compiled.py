@@ -41,12 +41,9 @@ RANK = Replicates(
 def test_rank_of_tokens_after_random_attention_layers():
     """Named draws, MCSE, resumption and stopping, from a function of a dozen lines."""
     data = run(RANK, 7, replicates_per_batch=4, batches=5)
-    root = root_key(7)
+    root, rank = root_key(7), jax.jit(partial(rank_of_tokens, layers=3))
     for batch in range(5):
-        each = [
-            rank_of_tokens(replicate_key(root, batch, r), 1.5, None, layers=3)["rank"]
-            for r in range(4)
-        ]
+        each = [rank(replicate_key(root, batch, r), 1.5, None)["rank"] for r in range(4)]
         np.testing.assert_allclose(data["rank"][batch], np.mean(each, 0), rtol=1e-10)
     np.testing.assert_allclose(
         data["rank_mcse"], data["rank"].values.std(0, ddof=1) / 5**0.5, rtol=1e-12

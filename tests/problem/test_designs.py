@@ -111,7 +111,7 @@ def test_draws_and_points_have_the_moments_of_their_law(name):
     for x, weight in (
         (long, even),
         (np.asarray(single, float), even),
-        (points, np.exp(log_weight)),
+        (np.asarray(points), np.exp(log_weight)),
     ):
         assert x.shape == (n, design.dimension)
         apart = x - mean

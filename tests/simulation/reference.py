@@ -45,13 +45,13 @@ def reference(task, heads, n, queries, seed, batches, replicates, weigh=None):
     out = []
     arrays = (heads.frames, heads.of_keys, heads.bandwidth, queries)
     frames, of_keys, b, x = (np.asarray(a) for a in arrays)
-    at_query = np.asarray(task.target(queries))[:, None]
+    at_query = task.target.values(queries)[:, None]
     sigma = float(task.noise_sd)
     for batch in range(batches):
         g, f, noise, empty = [], [], [], []
         for r in range(replicates):
             keys, unit = draw(task, replicate_key(root_key(seed), batch, r), n)
-            m, labels = np.asarray(task.target(keys)), np.asarray(unit) * sigma
+            m, labels = task.target.values(keys), np.asarray(unit) * sigma
             q = np.einsum("hdp,qd->qhp", frames, x)[:, :, None]
             k = np.einsum("hdp,nd->hnp", of_keys, np.asarray(keys))[None]
             w = weigh(q, k, b[:, None])

@@ -1,5 +1,6 @@
 """Weight rules that see all keys at once, against plain NumPy on the same draws."""
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
@@ -124,6 +125,6 @@ def test_weights_of_the_registry():
     weights = np.asarray(nw_weights(heads, x, keys))
     for h, b in enumerate((0.9, 1.5)):
         frame = np.asarray(heads.frames[h])
-        expected = projection_simplex((keys @ frame) @ (x @ frame) / b**2)
+        expected = jax.jit(projection_simplex)((keys @ frame) @ (x @ frame) / b**2)
         np.testing.assert_allclose(weights[h], expected, atol=1e-12)
     assert (weights == 0).any()

@@ -2,6 +2,7 @@
 
 import subprocess
 import sys
+from functools import partial
 
 import jax
 import jax.numpy as jnp
@@ -35,6 +36,11 @@ def relative(found, linear, gram):
     return max(np.abs(value - expected).max() / np.abs(expected).max() for value, expected in gaps)
 
 
+@partial(jax.jit, static_argnums=(0, 1))
+def _sums(sums, kernel, queries, keys, columns):
+    return sums(KERNELS[kernel], queries, keys, columns, 1.0, len(queries))
+
+
 def check(sums, kernel, precision, size, far):
     """Sums of random keys are those of float64 NumPy; far queries underflow unshifted."""
     count, heads, width, n = size
@@ -47,8 +53,7 @@ def check(sums, kernel, precision, size, far):
     )
     if far > 1 and kernel == "gaussian" and n > 1:
         assert largest.min() < -104, "not a case of underflow"
-    program = jax.jit(lambda *arrays: sums(KERNELS[kernel], *arrays, 1.0, count))
-    found = jax.device_get(program(queries, keys, columns))
+    found = jax.device_get(_sums(sums, kernel, queries, keys, columns))
     assert all(x.dtype == jnp.float64 for x in found[:3])
     total, atol = found.linear[..., -1], 1e-4 if precision == "float32" else 1e-11
     np.testing.assert_allclose(

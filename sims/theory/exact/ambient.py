@@ -75,7 +75,7 @@ def points_of(task: Task, level: int) -> Nodes:
             for seed in range(RANDOMISATIONS)
         ]
         points, log_weight = (np.stack(part) for part in zip(*sets, strict=True))
-    values = np.asarray(task.target(jnp.asarray(points)))
+    values = task.target.values(points)
     if not np.isfinite(values).all():
         allowed = "finite numbers wherever keys may be"
         raise InputError("target", "NaN or infinity at a point of the design", allowed)

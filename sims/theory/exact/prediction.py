@@ -94,7 +94,7 @@ def exact_terms(
     if not isinstance(heads.rule, Kernel) or heads.rule.support is None:
         # Weights of sum 1 do not see it. A compact kernel's, which may all be 0, do.
         task = rounding.without_constant(task)
-    queries, truth = np.asarray(points), np.asarray(task.target(points))
+    queries, truth = np.asarray(points), task.target.values(points)
     law, facts = GaussianLaw.from_task(task), Facts()
     if not isinstance(heads.rule, Kernel):
         solution, facts = solve_adaptive(task, heads, n, queries, truth, rtol, progress)

@@ -343,8 +343,7 @@ def radius_terms(
             [[getattr(head_facts, name) for head_facts in row_singles] for row_singles in singles]
         )
 
-    target = jax.tree.map(np.asarray, task.target)
-    bias = collected("limit") - np.asarray(target(points))[:, None] + collected("bias") / n
+    bias = collected("limit") - task.target.values(points)[:, None] + collected("bias") / n
     square = collected("square")
     facts = {
         "n_eff": n / collected("overlap"),
@@ -356,7 +355,7 @@ def radius_terms(
         "expected_attended": n * collected("mass") + collected("constant"),
     }
     noise = float(task.noise_sd) ** 2 * overlap / n
-    return labelled(target, points, n, bias, signal / n, noise, facts, weights)
+    return labelled(task.target, points, n, bias, signal / n, noise, facts, weights)
 
 
 def covered(task: Task, heads: Heads) -> Entmax | TopK:

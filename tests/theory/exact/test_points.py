@@ -2,6 +2,7 @@
 
 import itertools
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
@@ -35,7 +36,7 @@ def ridge(x):
 
 def brute_force(rows, heads, kernel, target, n):
     """All Nⁿ equally likely samples: bias, signal and noise covariance (σ = 1), P(empty)."""
-    values, frames = np.asarray(target(rows)), np.asarray(heads.frames)
+    values, frames = np.asarray(jax.jit(lambda x: target(x))(rows)), np.asarray(heads.frames)
     b = np.asarray(heads.bandwidth)[:, None]
     estimates, products, empty = [], [], []
     for chosen in itertools.product(range(len(rows)), repeat=n):

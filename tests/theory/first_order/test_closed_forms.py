@@ -159,7 +159,7 @@ def test_gradients_match_finite_differences(kernel):
         ).sum()
 
     jax.test_util.check_grads(
-        total, (heads.frames, heads.bandwidth), order=1, modes=["rev"], rtol=1e-5, eps=1e-5
+        jax.jit(total), (heads.frames, heads.bandwidth), order=1, modes=["rev"], rtol=1e-5, eps=1e-5
     )
 
 
