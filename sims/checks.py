@@ -144,7 +144,7 @@ def evaluated(
         field: what the function stands for.
         function: of the points, in ``jax.numpy``.
         form: what is allowed.
-        calls: the shape that the values should have, and the function's arguments.
+        calls: each the shape that its values should have, and then the function's arguments.
 
     Raises:
         InputError: the function fails or returns another shape.

@@ -22,7 +22,7 @@ def principal_angles(
     canonical correlations of ``UᵀX`` and ``VᵀX`` for X with covariance Σ.
 
     Small angles come from sines and large ones from cosines, so both ends are accurate to
-    rounding (Björck & Golub 1973, doi:10.2307/2005662).
+    rounding (Björck & Golub 1973, doi:10.2307/2005662). NumPy computes them: they cannot be traced.
 
     Raises:
         InputError: shapes disagree, or a frame has dependent columns (in the Σ inner product).
