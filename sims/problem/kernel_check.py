@@ -35,9 +35,11 @@ def check_kernel(kernel: Kernel, width: int) -> None:
     shape = direction.shape[1:]
     bandwidths = (0.5, 1.7)
     keys = [query + b * RADII * direction for b in bandwidths]
-    pairs = zip(bandwidths, keys, strict=True)
-    given = [((query, k, b), (query / b, k / b, 1.0)) for b, k in pairs]
-    calls = [(shape, *points) for pair in given for points in pair]
+    calls = [
+        (shape, *points)
+        for b, key in zip(bandwidths, keys, strict=True)
+        for points in ((query, key, b), (query / b, key / b, 1.0))
+    ]
     values = evaluated(field, kernel.log_value, FORM, *calls)
     for b, value, scaled in zip(bandwidths, values[::2], values[1::2], strict=True):
         if not (np.maximum(value, scaled) < np.inf).all():

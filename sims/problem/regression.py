@@ -49,7 +49,7 @@ class Target(eqx.Module):
         return 0.0
 
     def values(self, x: ArrayLike) -> Float[np.ndarray, "*batch"]:
-        """m(x) by NumPy, which compiles nothing, where m can be had so."""
+        """m(x) in NumPy; of a series computed by NumPy, which compiles nothing."""
         return np.asarray(jax.tree.map(np.asarray, self)(np.asarray(x)))
 
     def without_constant(self) -> "Target":

@@ -150,8 +150,8 @@ def test_top_k_is_nearest_neighbour_regression():
     uniform = Heads(frame, FACTORIES["top_k"](9, "distance"), 0.4)
     ours = [float(nw_weights(uniform, query, keys)[0] @ labels) for query in x]
     np.testing.assert_allclose(ours, near.predict(at), rtol=1e-12)
-    first = jax.jit(TopK(3, "uniform"))(np.zeros(8))
-    np.testing.assert_allclose(first, [1 / 3] * 3 + [0] * 5)
+    of_ties = jax.jit(TopK(3, "uniform"))(np.zeros(8))
+    np.testing.assert_allclose(of_ties, [1 / 3] * 3 + [0] * 5)
     near.set_params(weights=lambda d: np.exp(-(d**2) / (2 * 0.4**2)))
     softmax = Heads(frame, FACTORIES["top_k_softmax"](9, "distance"), 0.4)
     ours = [float(nw_weights(softmax, query, keys)[0] @ labels) for query in x]
