@@ -168,11 +168,7 @@ def answer(
         kind=effects.kind,
         tolerance=tolerance,
         restriction=restriction.text if restriction else "",
-        strata={
-            name: part
-            for name, part in strata.items()
-            if (part.share.total if part.share else part.problems) >= house.FEWEST
-        },
+        strata={name: part for name, part in strata.items() if part.answered >= house.FEWEST},
         where=trends,
         stops="; ".join(change.in_words(effects.kind != "estimate") for change in trends),
         always=always,
@@ -209,35 +205,62 @@ def changes(
 ) -> list[Change]:
     """The parameters along which the answer changes most, two at most: by quarters or values.
 
-    Only those along which it changes at all, by Kruskal and Wallis's test over all parameters.
+    Only those along which it changes at all, by Kruskal and Wallis's test over all parameters. A
+    problem without an answer is in no group: one that is undecided, that the question has no
+    meaning in, or that is outside theory's range where theory is asked; nor is one without a value
+    of the parameter.
     """
     from scipy.stats import kruskal  # slow to load
 
-    score = effects.predicted if by_theory and effects.predicted is not None else effects.value
-    if effects.kind == "share":
-        call = foreseen(effects) if by_theory else calls(effects)
-        score = np.where(call == 0, np.nan, call > 0)
-    usable, candidates = selected[: len(score)] & np.isfinite(score), []
-    score, gap = score[usable], effects.kind == "gap"
+    score = scores(effects, by_theory)
+    usable = selected[: len(score)] & np.isfinite(score)
+    candidates = []
     for name in parameters.columns:
-        column, labels = parameters[name].iloc[: len(usable)][usable], dict[Any, str]()
-        if pd.api.types.is_numeric_dtype(column) and column.nunique() > 4:
-            edges = np.unique(np.quantile(column, np.linspace(0, 1, 5)))
-            ends = itertools.pairwise(edges)
-            labels = dict(enumerate(f"{low:.3g} to {high:.3g}" for low, high in ends))
-            column = pd.Series(np.searchsorted(edges[1:-1], column, "right"))
+        column = parameters[name].iloc[: len(score)]
+        rows = usable & column.notna().to_numpy()
         groups = {
-            labels.get(value, str(value)): score[rows]
-            for value, rows in column.groupby(column).indices.items()
-            if len(rows) >= house.FEWEST // 4
+            label: score[rows][members]
+            for label, members in group_rows(column[rows]).items()
+            if len(members) >= house.SHOWN
         }
         if len(groups) < 2 or np.ptp(np.concatenate([*groups.values()])) == 0:
             continue
         if kruskal(*groups.values()).pvalue > (1 - house.LEVEL) / len(parameters.columns):
             continue
-        sizes = [np.quantile(abs(g), house.WITHIN) if gap else g.mean() for g in groups.values()]
+        if effects.kind == "gap":
+            sizes = [np.quantile(abs(group), house.WITHIN) for group in groups.values()]
+        else:
+            sizes = [group.mean() for group in groups.values()]
         candidates.append(Change(str(name), [*groups], [*map(float, sizes)]))
     return sorted(candidates, key=lambda c: -np.ptp(c.values))[:2]
+
+
+def scores(effects: Effects, by_theory: bool) -> np.ndarray:
+    """What is averaged over a group of problems, (N,) or (M,); NaN of those without an answer.
+
+    Of a share 1 where the claim holds and 0 where it fails, else the effect.
+
+    Args:
+        effects: of N problems, by theory of M.
+        by_theory: whether theory's are meant.
+    """
+    if effects.kind == "share":
+        call = foreseen(effects) if by_theory else calls(effects)
+        return np.select([call > 0, call < 0], [1.0, 0.0], np.nan)
+    if not by_theory or effects.predicted is None:
+        return effects.value
+    inside = True if effects.valid is None else effects.valid
+    return np.where(inside, effects.predicted, np.nan)
+
+
+def group_rows(column: pd.Series) -> dict[str, np.ndarray]:
+    """Places of rows by the quarter that their number lies in, or by value if these are few."""
+    if not pd.api.types.is_numeric_dtype(column) or column.nunique() <= 4:
+        return {str(value): rows for value, rows in column.groupby(column).indices.items()}
+    edges = np.unique(np.quantile(column, np.linspace(0, 1, 5)))
+    quarter = np.searchsorted(edges[1:-1], column, "right")
+    ends = enumerate(itertools.pairwise(edges))
+    return {f"{low:.3g} to {high:.3g}": np.flatnonzero(quarter == k) for k, (low, high) in ends}
 
 
 def adjusted(answers: Sequence[Answer], families: Mapping[str, int]) -> list[Answer]:

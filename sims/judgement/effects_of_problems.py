@@ -67,7 +67,7 @@ def order(
     if predicted is not None:
         falls.append(sign * (predicted[:, left] - predicted[:, right]))
     with np.errstate(invalid="ignore"):
-        shares = [(f > 0).sum(1) / far[: len(f)].sum(1) for f in falls]
+        shares = [(f > 0).sum(1) / np.isfinite(f).sum(1) for f in falls]
     first_falls = [f[rows[: len(f)], first[: len(f)]] for f in falls]
     has_theory = predicted is not None
     return (

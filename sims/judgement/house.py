@@ -8,6 +8,8 @@ CALLED = 3.0
 """Standard errors from zero at which a simulated problem counts as one that holds or fails."""
 FEWEST = 80
 """Problems below which nothing is said, of a whole or of a stratum."""
+SHOWN = 20
+"""Problems below which no share is shown, and no group compared."""
 INDEX_GAP = 0.05
 """Difference of an index of diversity from which two sets of heads are compared."""
 TOLERANCES = {"roads": 0.05, "exact": 0.01, "slope": 0.1}

@@ -117,6 +117,11 @@ class Summary:
         both = [s for s in (self.theory, self.simulated) if s is not None]
         return min(both, key=lambda s: s.interval[1] - s.interval[0], default=None)
 
+    @property
+    def answered(self) -> int:
+        """Number of problems that the number which decides is of."""
+        return self.share.total if self.share else self.mean_of or self.problems
+
 
 def margins(effects: Effects, tolerance: float | None) -> np.ndarray:
     """Margins (N,) by which simulated problems hold, negative if they fail; NaN if none can."""

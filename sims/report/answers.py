@@ -31,9 +31,10 @@ def spoken(answer: Answer) -> str:
 def number(summary: Summary, tolerance: float | None = None) -> str:
     """Share, T95 or mean with its interval and the number of problems."""
     parts = []
-    if summary.within is not None and summary.within_interval is not None:
-        interval = f"{INTERVAL} {_span(*summary.within_interval)}, {summary.problems} problems"
-        parts.append(f"T95 {_span(*summary.within)} ({interval})")
+    if summary.within is not None:
+        interval = _span_of_quantile(summary)
+        numbers = f"{_span(*summary.within)} ({INTERVAL} {interval}, {summary.problems} problems)"
+        parts.append(f"T95 {numbers if interval else _too_few(summary.problems)}")
     inside = f"within {percent(tolerance)} in " if tolerance else ""
     if summary.theory is not None:
         parts.append(f"{_share(summary.theory)} by theory")
@@ -50,10 +51,13 @@ def number(summary: Summary, tolerance: float | None = None) -> str:
 
 def headline(summary: Summary) -> str:
     """The number that decides the word, with its interval: a share, T95 or a mean."""
-    if summary.within is not None and summary.within_interval is not None:
-        interval = _span(*summary.within_interval)
-        return f"within {_span(*summary.within)} in 95 % of problems ({interval})"
+    if summary.within is not None:
+        if interval := _span_of_quantile(summary):
+            return f"within {_span(*summary.within)} in 95 % of problems ({interval})"
+        return _too_few(summary.problems)
     if summary.share is not None:
+        if summary.share.total < house.SHOWN:
+            return _too_few(summary.share.total)
         return f"{_span(*summary.share.bracket)} of problems ({_span(*summary.share.interval)})"
     if summary.mean is not None and summary.mean_interval is not None:
         interval = " to ".join(map(significant, summary.mean_interval))
@@ -62,11 +66,23 @@ def headline(summary: Summary) -> str:
 
 
 def _share(share: Share) -> str:
+    if share.total < house.SHOWN:
+        return _too_few(share.total)
     return f"{_span(*share.bracket)} ({INTERVAL} {_span(*share.interval)}, {share.total} problems)"
 
 
-def _span(low: float, high: float | None) -> str:
-    first, last = percent(low), "∞" if high is None else percent(high)
+def _too_few(problems: int) -> str:
+    return f"too few problems to say ({problems})"
+
+
+def _span_of_quantile(summary: Summary) -> str:
+    """The interval of T95; empty where there are too few problems for its upper end."""
+    low, high = summary.within_interval or (0.0, None)
+    return "" if high is None else _span(low, high)
+
+
+def _span(low: float, high: float) -> str:
+    first, last = percent(low), percent(high)
     return last if first == last else f"{first.removesuffix(' %')} to {last}"
 
 
@@ -93,7 +109,10 @@ def listing(
     rows.sort(key=lambda answer: order.index(answer.claim))
     if brief:
         rows = list({answer.claim: answer for answer in reversed(rows)}.values())[::-1]
-    lines = [["question", "answer", "share true, or gap", "where it changes"], ["---"] * 4]
+    lines = [
+        ["question", "answer", "share true, or gap", "where it changes, of decided problems"],
+        ["---"] * 4,
+    ]
     for answer in rows:
         part = f" ({answer.restriction})" if answer.restriction else ""
         question = f"[{answer.question}{part}]({link(answer)})" if link else answer.question + part
@@ -175,7 +194,8 @@ def page(answers: Sequence[Answer], fidelity: str, derivation: str = "") -> str:
     lines = [f"**{spoken(first).capitalize()}.** {number(first, first.tolerance)}.{where}", ""]
     lines += [f"- {part}: {shortened(headline(summary))}" for part, summary in first.strata.items()]
     lines += [
-        f"- by {shortened(_moved(change, first.kind != 'estimate'))}" for change in first.where
+        f"- of decided problems, by {shortened(_moved(change, first.kind != 'estimate'))}"
+        for change in first.where
     ]
     if first.problem is not None:
         by = " (by theory, in a search)" if first.searched else ""

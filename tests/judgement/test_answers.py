@@ -8,7 +8,7 @@ import pytest
 from scipy.stats import binomtest
 
 from sims.errors import InputError
-from sims.judgement.answers import adjusted, agreement, answer, read_answers, write_answers
+from sims.judgement.answers import adjusted, agreement, answer, changes, read_answers, write_answers
 from sims.judgement.effects_of_problems import extremum, gap, of_batches, order, slope
 from sims.judgement.summaries import Effects, share, summary
 from sims.study.schema import QuestionSpec
@@ -141,6 +141,59 @@ def test_theory_is_asked_of_more_problems_than_simulation():
         asked(effects, strata={"a": {"h": 1.0}})
     with pytest.raises(InputError, match=r"effects of falls: got '200 simulated, 1000 predicted'"):
         asked(effects, PARAMETERS[:500])
+
+
+@pytest.mark.parametrize(
+    ("kind", "by_theory", "left_out"),
+    [
+        *[(k, t, "no meaning") for k in ("share", "estimate") for t in (True, False)],
+        *[(k, t, "no parameter") for k in ("share", "estimate") for t in (True, False)],
+        ("gap", False, "no meaning"),
+        ("gap", False, "no parameter"),
+        ("share", True, "out of range"),
+        ("estimate", True, "out of range"),
+        ("share", False, "undecided"),
+    ],
+)
+def test_groups_and_the_whole_agree(kind, by_theory, left_out):
+    """What has no answer is in no group: a group's number lies where its own problems' effects do.
+
+    Problems of s above ½ hold and have large effects, those below fail and have small ones; every
+    third is left out, with effects that would move each group's number.
+    """
+    s = (np.arange(ROWS) + 0.5) / ROWS
+    silent = np.arange(ROWS) % 3 == 0
+    value = np.where(s < 0.5, -1.0, 2.0) * RNG.uniform(1, 1.1, ROWS)
+    value[silent] = np.where(s < 0.5, 90.0, -90.0)[silent]
+    valid, error = np.ones(ROWS, bool), np.full(ROWS, 1e-3)
+    if left_out == "no meaning":
+        value[silent] = np.nan
+    elif left_out == "no parameter":
+        s[silent] = np.nan
+    elif left_out == "out of range":
+        valid = ~silent
+    else:
+        error[silent] = 1e9
+    effects = Effects(value, error, kind, value if by_theory else None, valid)
+    table = pd.DataFrame({"s": s, "few": np.arange(ROWS) < 19})
+    (change,) = changes(effects, np.ones(ROWS, bool), table, by_theory)
+    assert change.parameter == "s"
+    low, high = {"share": (0, 1), "gap": (1.1, 2.2), "estimate": (-1.05, 2.1)}[kind]
+    assert change.values == pytest.approx([low, low, high, high], rel=0.05, abs=1e-9)
+    if kind == "share" and left_out != "no parameter":
+        both = [summary(effects, half) for half in (s < 0.5, s > 0.5)]
+        parts = [one.theory if by_theory else one.simulated for one in both]
+        assert [(one.holds, one.fails) for one in parts] == [(0, 66), (67, 0)]
+    if kind == "estimate" and left_out != "no parameter":
+        assert summary(effects, s < 0.5).mean == pytest.approx(low, rel=0.01)
+
+
+def test_pairs_without_an_answer_are_in_no_share_of_pairs():
+    """Of three pairs one is not predicted: of the two others one falls."""
+    predicted = np.array([[3.0, 2.0, np.nan, 4.0]])
+    index = np.array([[0.1, 0.3, 0.5, 0.3]])
+    pairs = order(index, np.zeros((1, 4, 4)), predicted)[1]
+    assert pairs.predicted == 0.5
 
 
 def test_gaps_and_their_tolerance(tmp_path):
