@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from typer import Argument, Exit, Option, Typer
+from typer.core import TyperCommand, TyperOption
 
 from sims import __version__
 from sims.errors import InputError, one_of
@@ -17,6 +18,23 @@ if TYPE_CHECKING:
     from pydantic import BaseModel
 
 app = Typer(rich_markup_mode=None, pretty_exceptions_enable=False)
+
+
+class Command(TyperCommand):
+    """A command that refuses several values of an option that takes one."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """What is left of the words, as Typer reads them.
+
+        Raises:
+            InputError: an option of one value is given twice: all but the last would be ignored.
+        """
+        _, _, given = self.make_parser(ctx).parse_args(list(args))
+        for option in given:
+            single = isinstance(option, TyperOption) and not option.multiple and not option.is_flag
+            if single and given.count(option) > 1 and not ctx.resilient_parsing:
+                raise InputError(option.opts[0], f"{given.count(option)} values", "one value")
+        return super().parse_args(ctx, args)
 
 
 def _names() -> list[str]:
@@ -370,3 +388,7 @@ def step(
     from sims.cli import steps
 
     steps.step(name, experiment, fidelity, output, part)
+
+
+for registered in app.registered_commands:
+    registered.cls = Command

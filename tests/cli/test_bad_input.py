@@ -264,6 +264,11 @@ LINES = [
     ("run small --fid smoke", "No such option: --fid"),
     ("run small --fidelity smok", "'smok' is not one of 'smoke', 'standard', 'paper'"),
     ("run small more", "unexpected extra argument"),
+    (
+        "run small --fidelity smoke --fidelity=paper",
+        "--fidelity: got '2 values'; allowed: one value",
+    ),
+    ("sweep spec.yaml --set n=1 --set n=2 --seed 1 --seed 1", "--seed: got '2 values'"),
     ("run smal", "experiment: got 'smal'; allowed: small (did you mean small?)"),
     ("run \0", "experiment: got '\\x00'; allowed: small"),
     ("run small --seed-offset -1", "'--seed-offset': Input should be greater than or equal to 0"),
