@@ -12,16 +12,20 @@ import contextlib
 import errno
 import hashlib
 import json
+import math
 import os
 import stat
 import sys
 import tempfile
+import zipfile
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from sims.errors import InputError
 
+LARGEST_UNPACKED = 2**30
+"""Bytes that the contents of a small file may take."""
 _COMMENTS = {".pdf": b"%%%s"} | dict.fromkeys((".html", ".md", ".svg"), b"<!-- %s -->")
 
 
@@ -84,6 +88,53 @@ def check_target(path: Path) -> None:
         raise InputError(str(path), getattr(error, "strerror", str(error)), "a path") from None
     if occupied:
         raise InputError(str(path), "no regular file", "a regular file, or none yet")
+
+
+def regular_file(field: str, path: str | Path, largest: float = math.inf) -> Path:
+    """The path of a regular file, looked at before it is opened: a pipe or a device may never end.
+
+    Raises:
+        InputError: there is none, or it has more than the ``largest`` number of bytes.
+    """
+    try:
+        status = Path(path).stat()
+    except (OSError, ValueError) as error:  # a ValueError is a NUL in the name
+        reason = getattr(error, "strerror", str(error))
+        raise InputError(field, reason, "a file that can be read") from None
+    if not stat.S_ISREG(status.st_mode):
+        kind = "a folder" if stat.S_ISDIR(status.st_mode) else "a pipe, socket or device"
+        raise InputError(field, kind, "a regular file")
+    if status.st_size > largest:
+        raise InputError(field, f"{status.st_size:,} bytes", f"at most {largest:,}")
+    return Path(path)
+
+
+def check_unpacked(field: str, unpacked: int, packed: int) -> None:
+    """Raise InputError where what is packed would take far more room than the file that holds it.
+
+    Args:
+        field: the file, for the error line.
+        unpacked: bytes that its contents take, by its headers.
+        packed: bytes of the file.
+    """
+    limit = max(LARGEST_UNPACKED, 10 * packed)
+    if unpacked > limit:
+        allowed = f"at most {limit:,}: {LARGEST_UNPACKED:,}, or ten times the file"
+        raise InputError(field, f"{unpacked:,} bytes unpacked", allowed)
+
+
+def regular_archive(field: str, path: str | Path) -> Path:
+    """The path of a regular file, which may be a ZIP archive whose parts are not too large.
+
+    Raises:
+        InputError: as :func:`regular_file` and :func:`check_unpacked`.
+    """
+    path = regular_file(field, path)
+    # What is no archive, or a damaged one, is refused by whoever reads it.
+    with contextlib.suppress(OSError, zipfile.BadZipFile), zipfile.ZipFile(path) as archive:
+        unpacked = sum(part.file_size for part in archive.infolist())
+        check_unpacked(field, unpacked, path.stat().st_size)
+    return path
 
 
 def read(path: str | Path, identity: str | None = None) -> bytes:

@@ -8,6 +8,7 @@ import numpy as np
 import pandas as pd
 
 from sims.errors import InputError, one_of
+from sims.files import regular_archive
 
 FEWEST, FEWEST_GROUPS = 20, 5
 """Rows, and groups where there are some, below which nothing is advised."""
@@ -52,6 +53,7 @@ def read_data(path: str | Path, target: str | None = None, groups: str | None = 
     kinds = {".csv": _csv, ".npz": _npz}
     if path.suffix not in kinds:
         raise InputError("--data", str(path), "a file .csv or .npz")
+    regular_archive(f"--data {path}", path)
     try:
         if not 0 < path.stat().st_size <= LARGEST_FILE:
             got = f"{path.stat().st_size:,} bytes"

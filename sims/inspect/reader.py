@@ -14,6 +14,7 @@ import numpy as np
 from safetensors import SafetensorError, safe_open
 
 from sims.errors import InputError, one_of
+from sims.files import regular_file
 
 FLOATS: dict[str, Any] = {"F64": "<f8", "F32": "<f4", "F16": "<f2", "BF16": ml_dtypes.bfloat16}
 """Stored types that are read, as NumPy's; all become float64."""
@@ -165,7 +166,7 @@ def _parts(path: Path) -> list[Path]:
 
 def _opened(path: Path) -> Any:
     try:
-        return safe_open(path, framework="np")
+        return safe_open(regular_file(str(path), path), framework="np")
     except SafetensorError as error:
         message = str(error).removeprefix("Error while deserializing header: ")
         raise InputError(str(path), message, "a whole .safetensors file") from None
@@ -207,6 +208,7 @@ def _header(path: Path) -> tuple[int, dict[str, Any]]:
 
 
 def _object(path: Path) -> dict[str, Any]:
+    regular_file(str(path), path)
     try:
         data = json.loads(path.read_bytes())
     except (OSError, ValueError, RecursionError) as error:

@@ -12,6 +12,7 @@ from scipy.special import ndtri
 
 from sims.diversity import DEFINITIONS
 from sims.errors import InputError, one_of
+from sims.files import regular_archive
 from sims.inspect.gaussian import covariance_root, on_gaussian_tokens
 from sims.inspect.geometry import DISTANCES, Arrays, geometry, mean_of_pairs
 from sims.inspect.layouts import Layer, layers
@@ -118,7 +119,7 @@ class Inputs:
         if isinstance(source, Mapping):
             self.arrays = source
             return
-        self.source = str(source)
+        self.source = str(regular_archive(str(source), source))
         try:
             opened = np.load(source, allow_pickle=False)
         except (OSError, ValueError, EOFError, zipfile.BadZipFile) as error:
