@@ -1,6 +1,7 @@
 """Keys from data: rows of a table, drawn with replacement."""
 
 import hashlib
+import re
 from pathlib import Path
 
 import jax
@@ -12,6 +13,7 @@ from numpy.typing import ArrayLike
 
 from sims.checks import as_floats
 from sims.errors import InputError
+from sims.files import regular_file
 from sims.problem.design_laws import Design, WeightedPoints
 
 MOST_ROWS = 2**20
@@ -72,36 +74,51 @@ def empirical(dimension: int, file: str, content: str | None = None) -> Empirica
     Raises:
         InputError: the file cannot be read, holds no table of d columns, or has changed.
     """
-    path = Path(file)
+    location = f"design.file {file}"
+    path = regular_file(location, file, LARGEST_FILE)
     try:
-        if path.stat().st_size > LARGEST_FILE:
-            raise InputError(f"design.file {file}", f"{path.stat().st_size:,} bytes", FORMATS)
         data = path.read_bytes()
     except OSError as error:
-        raise InputError(f"design.file {file}", error.strerror, FORMATS) from None
+        raise InputError(location, error.strerror, FORMATS) from None
     if content is not None and hashlib.sha256(data).hexdigest()[:16] != content:
-        raise InputError(f"design.file {file}", "changed", "the file as it was when it was read")
+        raise InputError(location, "changed", "the file as it was when it was read")
     try:
-        rows = (
-            np.load(path, allow_pickle=False)
-            if path.suffix == ".npy"
-            else _table(data.decode("utf-8-sig"))
-        )
-    except ValueError as error:  # of either format, and of the decoding
-        raise InputError(f"design.file {file}", str(error), FORMATS) from None
+        rows = _array(path) if path.suffix == ".npy" else _table(data)
+    except _NoTable as error:
+        raise InputError(location, str(error), FORMATS) from None
     if rows.ndim != 2 or rows.dtype.kind not in "iuf" or rows.shape[1] != dimension:
-        got = f"{rows.dtype} of shape {rows.shape}"
-        raise InputError(f"design.file {file}", got, f"numbers of shape (N, {dimension})")
+        got = f"{rows.dtype.name} of shape {rows.shape}"
+        raise InputError(location, got, f"numbers of shape (N, {dimension})")
     return EmpiricalDesign(rows)
 
 
-def _table(text: str) -> np.ndarray:
+class _NoTable(Exception):
+    """A file holds no table. What it holds is not quoted: it may not be the reader's to see."""
+
+
+def _array(path: Path) -> np.ndarray:
+    """The array of a .npy file, whose header is held against the size of the file.
+
+    Raises:
+        _NoTable: it holds none.
+    """
+    try:
+        with np.errstate(over="raise"):
+            return np.array(np.lib.format.open_memmap(path, mode="r"))
+    except Exception:  # of NumPy, of parsing the header, of the memory map
+        raise _NoTable("no whole array of numbers") from None
+
+
+def _table(data: bytes) -> np.ndarray:
     """The numbers of a text with commas, whose first line may name or count the columns.
 
     Raises:
-        ValueError: it is no such table.
+        _NoTable: it is no such table.
     """
-    lines = text.strip().splitlines() or [""]
+    try:
+        lines = data.decode("utf-8-sig").strip().splitlines() or [""]
+    except UnicodeDecodeError:
+        raise _NoTable("no text in UTF-8") from None
     first = [name.strip() for name in lines[0].split(",")]
     counts = [[str(number) for number in range(k, k + len(first))] for k in (0, 1)]
     try:
@@ -112,8 +129,9 @@ def _table(text: str) -> np.ndarray:
     rows = lines[header:]
     try:
         return np.loadtxt(rows, delimiter=",", ndmin=2) if rows else np.zeros((0, 0))
-    except ValueError:
+    except ValueError as error:
         for mark, name in SEPARATORS.items():
             if mark in rows[-1].replace(", ", ","):
-                raise ValueError(f"{name} between columns") from None
-        raise
+                raise _NoTable(f"{name} between columns") from None
+        place = re.search(r"at row \d+(, column \d+)?", str(error))
+        raise _NoTable(f"no table of numbers {place[0] if place else ''}".strip()) from None
