@@ -36,7 +36,8 @@ wildcard_constraints:
 def parts(w):
     made = WHOLE.parent.glob(f"{WHOLE.name}.shards/*.nc")
     take(f"{WHOLE}.shards", [Path(SWEEP["command"][2]), *made], WHOLE.name)
-    return [f"{WHOLE}.shards/{i}-of-{SHARDS}.nc" for i in range(1, SHARDS + 1)]
+    ending = f"of-{SHARDS}-{SWEEP['made']}.nc"
+    return [f"{WHOLE}.shards/{i}-{ending}" for i in range(1, SHARDS + 1)]
 
 
 def command(w):
@@ -61,7 +62,7 @@ rule shard:
     input:
         SWEEP["command"][2],
     output:
-        WHOLE.parent / "{name}.shards/{shard}-of-{of}.nc",
+        str(WHOLE.parent / "{name}.shards/{shard}-of-{of}-") + SWEEP["made"] + ".nc",
     log:
         WHOLE.parent / "{name}.shards/{shard}-of-{of}.log",
     threads: EACH

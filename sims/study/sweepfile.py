@@ -11,7 +11,7 @@ from pydantic import Field, model_validator
 
 from sims.documents import mapping, read_yaml
 from sims.errors import InputError
-from sims.study.experiment import load_experiment
+from sims.study.experiment import folder_of, load_experiment
 from sims.study.grid import Point, changed, combinations, resolved_point
 from sims.study.referenced_files import resolve_files
 from sims.study.schema import SimulationSpec, TheorySpec
@@ -125,21 +125,36 @@ class Sweep:
     axes: dict[str, list[Scalar]] | None
 
 
-def read_problem(path: str) -> dict[str, Any]:
+def name_and_index(path: str) -> tuple[str, str] | None:
+    """The experiment and the number that ``NAME#17`` names; None for the path of a file."""
+    name, _, index = path.partition("#")
+    return (name, index) if index.isdecimal() and not Path(path).exists() else None
+
+
+def unread_code(path: str) -> list[str]:
+    """The lines of a plan of the problem ``NAME#17`` where code makes it, which is not run."""
+    drawn = name_and_index(path)
+    code = folder_of(drawn[0]) / "problems.py" if drawn else Path()
+    lines = [f"{path}: nothing is run or written", f"problem      made by {code}: not looked at"]
+    return lines if code.is_file() else []
+
+
+def read_problem(path: str, allow_code: bool | None = False) -> dict[str, Any]:
     """The file of a problem or sweep; of ``NAME#17`` problem 17 of the law of that experiment.
 
     Raises:
-        InputError: it cannot be read, or the experiment has no ``problem`` in its problems.py.
+        InputError: it cannot be read, the experiment has no ``problem`` in its problems.py, or
+            there is no consent to run that.
     """
-    name, mark, index = path.partition("#")
-    if not (mark and index.isdecimal()) or Path(path).exists():
+    drawn = name_and_index(path)
+    if drawn is None:
         return read_yaml(path)
-    experiment = load_experiment(name)
+    experiment = load_experiment(drawn[0], allow_code=allow_code)
     module = experiment.module("problems")
     if module is None or not hasattr(module, "problem"):
         raise InputError(path, "an experiment without problems of a law", "such as house#17")
     with experiment.code_errors():
-        problem: dict[str, Any] = module.problem(experiment, int(index))
+        problem: dict[str, Any] = module.problem(experiment, int(drawn[1]))
     return problem
 
 
@@ -150,6 +165,7 @@ def checked(
     rel_mcse: float | None = None,
     seed: int | None = None,
     allow_code: bool | None = False,
+    anywhere: bool = False,
 ) -> Spec:
     """The file with the command line's options in it, so that both are validated alike.
 
@@ -160,6 +176,7 @@ def checked(
         rel_mcse: in place of the file's.
         seed: in place of the file's.
         allow_code: whether the Python files that it names may be imported; None for a plan.
+        anywhere: whether data that it names may lie outside its folder.
 
     Raises:
         InputError: it does not fit the schema, a setting makes no sense without claims, or there is
@@ -171,7 +188,9 @@ def checked(
         simulation_data = simulation_data | {
             key: value for key, value in options.items() if value is not None
         }
-    problem = {k: resolve_files(v, Path(path).parent) for k, v in data.items() if k == "problem"}
+    problem = {}
+    if "problem" in data:
+        problem["problem"] = resolve_files(data["problem"], Path(path).parent, anywhere=anywhere)
     context = {"allow_code": allow_code}
     spec = parse(model, {**data, **problem, "simulation": simulation_data}, path, context=context)
     simulation = spec.simulation
@@ -187,6 +206,7 @@ def read_sweep(
     rel_mcse: float | None = None,
     seed: int | None = None,
     allow_code: bool | None = False,
+    anywhere: bool = False,
 ) -> Sweep:
     """The sweep of a file, with what the command line adds.
 
@@ -197,23 +217,24 @@ def read_sweep(
         rel_mcse: in place of the file's.
         seed: in place of the file's.
         allow_code: as in :func:`checked`.
+        anywhere: as in :func:`checked`.
 
     Raises:
         InputError: it cannot be read, or a point is no problem; the line names the point.
     """
-    data = read_problem(path)
+    data = read_problem(path, allow_code)
     if sets:
         design = data.get("sweep", {"grid": {}})
         if not isinstance(design, dict) or not isinstance(design.get("grid"), dict):
             raise InputError("--set", sets[0], "an axis of a grid: this file has another design")
         data["sweep"] = {**design, "grid": design["grid"] | dict(map(_axis, sets))}
-    spec = checked(SweepSpec, data, path, rel_mcse, seed, allow_code)
+    spec = checked(SweepSpec, data, path, rel_mcse, seed, allow_code, anywhere)
     base = data["problem"]
     changes = list(combinations(_blocks(spec.sweep, base, path)))
     paths = list(dict.fromkeys(p for change in changes for p in change))
-    points = []
+    points, folder = [], Path(path).parent
     for i, change in enumerate(changes):
-        coordinates, problem = resolved_point(changed(base, change), paths, Path(path).parent)
+        coordinates, problem = resolved_point(changed(base, change), paths, folder, anywhere)
         location = ", ".join(f"{key}: {value}" for key, value in coordinates.items())
         location = f"{path}: point {i} ({location or 'the problem alone'})"
         point_spec = parse(ProblemSpec, problem, location, context={"allow_code": allow_code})
@@ -261,8 +282,9 @@ def _blocks(design: DesignSpec, base: Mapping[str, Any], location: str) -> list[
     for path, values in axes.items():
         if isinstance(values, Mapping) and "label" not in values:
             span = parse(Span, values, f"{location}: sweep.grid.{path}")
-            numbers = span.values(np.linspace(0.0, 1.0, span.points), _is_integer(base, path))
-            axes[path] = list(dict.fromkeys(numbers))
+            integer = _is_integer(base, path)
+            numbers = span.values(np.linspace(0.0, 1.0, span.points), integer)
+            axes[path] = list(dict.fromkeys(numbers)) if integer else numbers
     count = math.prod(len(v) if isinstance(v, list) else 1 for v in axes.values())
     if count > MAX_POINTS:
         raise InputError(f"{location}: sweep.grid", f"{count:,} points", f"at most {MAX_POINTS:,}")

@@ -1,4 +1,4 @@
-"""A sweep of one's own: both roads at every point, in one labelled file."""
+"""A sweep of one's own: both methods at every point, in one labelled file."""
 
 import hashlib
 import json
@@ -8,7 +8,7 @@ import warnings
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cached_property, partial
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -66,12 +66,16 @@ class Run:
 
     @property
     def folder(self) -> Path:
-        """Folder of parts until they are gathered, and of groups until their part is done."""
+        """Folder of what is finished until it is gathered.
+
+        Files are named by the digest of code, settings and points: of one digest the place of a
+        point says which problem it is, whatever the number of parts.
+        """
         return self.output.with_suffix(".shards")
 
     def part(self, index: int) -> Path:
         """The file of the i-th part, from 1."""
-        return self.folder / f"{index}-of-{self.shards}.nc"
+        return self.folder / f"{index}-of-{self.shards}-{self.source_digest}.nc"
 
     @cached_property
     def classes(self) -> list[ProblemClass]:
@@ -109,11 +113,11 @@ class Run:
             lines.append(f"             not at {count}: {reason}")
         return lines
 
-    @cached_property
-    def groups(self) -> list[tuple[ProblemClass, list[Point], int]]:
-        """Points of one class that are computed together, with the size that they are filled up to.
+    def groups(self, index: int) -> list[tuple[ProblemClass, list[Point], int]]:
+        """Points of the i-th part that are computed together, with the size they are filled up to.
 
-        Groups of a class have one size, since a program is compiled for each.
+        They are of one class. Groups of a class have one size, since a program is compiled for
+        each; and they stay together, so that a part compiles few programs.
         """
         groups = []
         for problem_class in self.classes:
@@ -130,35 +134,49 @@ class Run:
                 (problem_class, problem_class.points[i : i + size], size)
                 for i in range(0, len(problem_class.points), size)
             ]
-        return groups
+        work = np.array(
+            [len(points) * problem_class.cost.work for problem_class, points, _ in groups]
+        )
+        middle = (np.cumsum(work) - work / 2) / work.sum()
+        part = (middle * self.shards).astype(int) + 1
+        return [group for group, number in zip(groups, part, strict=True) if number == index]
 
     def compute(self, index: int = 1, progress: bool = False) -> xr.Dataset:
-        """The i-th part, kept as a file if there are others: both roads at its points.
+        """The i-th part, kept as a file if there are others: both methods at its points.
+
+        Points that an earlier run finished, in whatever parts, are taken from what it kept.
 
         Raises:
             InputError: a problem cannot be simulated; the line names the point.
         """
-        # Groups of one class stay together, so that a part compiles few programs.
-        work = np.array(
-            [len(points) * problem_class.cost.work for problem_class, points, _ in self.groups]
-        )
-        middle = (np.cumsum(work) - work / 2) / work.sum()
-        indices = np.flatnonzero((middle * self.shards).astype(int) == index - 1)
-        parts, files = [], list[Path]()
-        for k in indices:
-            files.append(self.folder / f"group_{k}-{self.source_digest}.npz")
-            parts.append(
-                store.load_or_compute(
-                    files[-1], partial(self._run_group, *self.groups[k], progress)
-                )
-            )
-        columns = xr.concat(parts, POINT, combine_attrs="override") if parts else xr.Dataset()
+        kept = self._kept_rows()
+        finished = {int(place) for data in kept for place in data[POINT].values}
+        groups = self.groups(index)
+        places = [int(point.name) for _, points, _ in groups for point in points]
+        rows = [data.isel({POINT: np.isin(data[POINT], places)}) for data in kept]
+        for problem_class, points, size in groups:
+            if missing := [point for point in points if int(point.name) not in finished]:
+                group = self._run_group(problem_class, missing, size, progress)
+                store.save(group, self._group_file(missing))
+                rows.append(group)
+        columns = xr.concat(rows, POINT, combine_attrs="override") if rows else xr.Dataset()
         print(f"{self.identity}: part {index}/{self.shards}", file=sys.stderr)
         if self.shards > 1:
             write(columns, self.part(index), self._seal(index))
-        for file in files:
-            file.unlink(missing_ok=True)
         return columns
+
+    def _group_file(self, points: Sequence[Point]) -> Path:
+        places = digest([point.name for point in points])
+        return self.folder / f"group_{places}-{self.source_digest}.npz"
+
+    def _kept_rows(self) -> list[xr.Dataset]:
+        """Rows of the points that are finished, each once."""
+        files = sorted(self.folder.glob(f"group_*-{self.source_digest}.npz"))
+        kept = [data for file in files if (data := store.load(file)) is not None]
+        if not kept:
+            return []
+        together = xr.concat(kept, POINT, combine_attrs="override")
+        return [together.drop_duplicates(POINT)]
 
     def _seal(self, index: int) -> str:
         return f"part {index} of {self.shards} of {self.identity}, made {self.source_digest}"
@@ -167,12 +185,18 @@ class Run:
         """The labelled result, written into the file; of all parts where no columns are given.
 
         Raises:
-            InputError: a part is missing, damaged, or of another sweep or other settings.
+            InputError: a part is missing, damaged, or of another sweep or other settings; or the
+                parts do not hold every point once.
         """
         if columns is None:
             numbers = range(1, self.shards + 1)
             read_parts = [read(self.part(i), self._seal(i)) for i in numbers]
             columns = xr.concat([p for p in read_parts if p.sizes], POINT, combine_attrs="override")
+        places = np.sort(columns[POINT].values)
+        if not np.array_equal(places, np.arange(len(self.sweep.points))):
+            found = f"{len(places)} rows of {len(np.unique(places))} points"
+            allowed = f"each of {len(self.sweep.points)} points once: compute the parts again"
+            raise InputError(str(self.folder), found, allowed)
         data = self._labelled(columns.sortby(POINT))
         data = data.assign_attrs(origin(self.sweep.spec, columns), made=self.source_digest)
         write(data, self.output, f"{self.output.name} of {self.identity}")
@@ -211,7 +235,7 @@ class Run:
         settings = spec.simulation.model_copy(update={"keep_queries": False})
         if size == 1:
             with point_errors(points[0].name, points[0].coordinates):
-                checkpoint = self.folder / f"batches_{points[0].digest}-{self.source_digest}.npz"
+                checkpoint = self.folder / f"batches_{points[0].name}-{self.source_digest}.npz"
                 terms = estimate_terms(problems[0], settings, None, progress, checkpoint)
             checkpoint.unlink(missing_ok=True)
             messages = {k: [terms.attrs.get(k, [])] for k in ("faults", "cautions")}

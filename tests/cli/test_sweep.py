@@ -5,14 +5,19 @@ import signal
 import subprocess
 import sys
 import time
+from contextlib import suppress
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import numpy as np
 import pytest
 import xarray as xr
 import yaml
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 
 from sims.cli import sweep as printing
+from sims.errors import InputError
 from sims.study import sweeping
 from sims.study.sweepfile import read_sweep
 from sims.study.sweeping import columns_of
@@ -85,15 +90,72 @@ def test_parts_give_the_file_of_the_whole(folder, monkeypatch, capsys):
     for index in (3, 1, 2):
         assert run(*part, "--shard", f"{index}/3") == 0
     assert len(done) == 6  # each point once
-    Path("a.shards/1-of-3.nc").rename("1.nc")
+    (first,) = Path("a.shards").glob("1-of-3-*.nc")
+    first.rename("1.nc")
     assert run(*part, "--gather", "3") == 2
-    assert "a.shards/1-of-3.nc: got 'no file'" in capsys.readouterr().err
-    Path("1.nc").rename("a.shards/1-of-3.nc")
+    assert ".nc: got 'no file'" in capsys.readouterr().err
+    second = first.with_name(first.name.replace("1", "2", 1))
+    first.write_bytes(second.read_bytes())
+    assert run(*part, "--gather", "3") == 2
+    assert ".nc: got 'part 2 of 3 of sweep a, made " in capsys.readouterr().err
+    Path("1.nc").rename(first)
     assert run(*part, "--seed", "1", "--gather", "3") == 2
-    assert "a.shards/1-of-3.nc: got 'part 1 of 3 of sweep a, made " in capsys.readouterr().err
+    assert ".nc: got 'no file'" in capsys.readouterr().err
     assert run(*part, "--gather", "3") == 0
     assert not Path("a.shards").exists()
     xr.testing.assert_allclose(opened("a.nc"), whole, rtol=1e-12)
+
+
+@settings(max_examples=30, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck))
+@given(
+    st.lists(st.tuples(st.integers(1, 5), st.integers(1, 5), st.integers(0, 4)), max_size=6),
+    st.integers(1, 5),
+)
+def test_a_sweep_stopped_and_cut_anew_at_random_is_the_undisturbed_one(monkeypatch, stops, last):
+    """Every number stands at its own point, however often the number of parts changed.
+
+    Args:
+        monkeypatch: pytest's.
+        stops: of runs that were killed, the parts, which one ran, and the groups that it finished.
+        last: the parts of the run that finishes.
+    """
+    monkeypatch.setattr(sweeping, "MAX_GROUP", 2)
+    sizes = {"heads.bandwidth": [0.2, 0.6, 1.8], "n": [16, 32, 64, 128]}
+    problem = SPEC | {"sweep": {"grid": sizes}}
+    computed, left = [], [0]
+
+    def group(run, problem_class, points, size, progress):
+        if not left[0]:
+            raise KeyboardInterrupt
+        left[0] -= 1
+        computed.extend(point.name for point in points)
+        values = [point.spec.n * point.spec.heads.bandwidth for point in points]
+        rows = {"mse": ("point", values), "replicates": ("point", [1] * len(points))}
+        return xr.Dataset(rows, {"point": [int(p.name) for p in points]}, {"precision": "float32"})
+
+    monkeypatch.setattr(sweeping.Run, "_run_group", group)
+    with TemporaryDirectory() as home:
+        Path(home, "s.yaml").write_text(yaml.safe_dump(problem))
+        sweep, output = read_sweep(f"{home}/s.yaml"), Path(home, "o.nc")
+        for shards, index, left[0] in stops:
+            run = sweeping.Run(sweep, output, shards)
+            with suppress(KeyboardInterrupt):
+                run.compute((index - 1) % shards + 1)
+        left[0], whole = 99, sweeping.Run(sweep, output, last)
+        parts = [whole.compute(index) for index in range(1, last + 1)]
+        data = whole.gather(parts[0] if last == 1 else None)
+        assert not output.with_suffix(".shards").exists()
+    np.testing.assert_array_equal(data["mse"], data["bandwidth"] * data["n"])
+    assert sorted(computed) == [f"{place:05d}" for place in range(12)]  # each once
+
+
+def test_gathering_refuses_points_that_are_missing_or_there_twice(folder):
+    sweep = read_sweep(written(folder, grid={"n": [16, 32, 64]}))
+    run = sweeping.Run(sweep, folder / "o.nc", 2)
+    names = {"mse": ("point", [1.0, 2.0]), "replicates": ("point", [1, 1])}
+    for places, found in (([0, 1], "2 rows of 2 points"), ([1, 1], "2 rows of 1 points")):
+        with pytest.raises(InputError, match=rf"got '{found}'; allowed: each of 3 points once"):
+            run.gather(xr.Dataset(names, {"point": places}, {"precision": "float32"}))
 
 
 def test_parts_by_snakemake_go_on_where_they_were_stopped(folder, monkeypatch, capfd):
