@@ -7,6 +7,12 @@ from typing import Any, ClassVar
 import yaml
 
 from sims.errors import InputError
+from sims.files import regular_file
+
+LARGEST_FILE = 2**26
+"""Bytes of a file, at most."""
+MOST_VALUES, MOST_LEVELS = 10**6, 64
+"""Of a text, at most; an alias counts as what it repeats."""
 
 
 class _Loader(getattr(yaml, "CSafeLoader", yaml.SafeLoader)):  # type: ignore[misc]
@@ -21,13 +27,20 @@ class _Loader(getattr(yaml, "CSafeLoader", yaml.SafeLoader)):  # type: ignore[mi
         """Merge (``<<``): what is merged gives way to the mapping's own keys."""
         seen = set()
         for key, _ in node.value:
-            if str(key.value) in seen:
-                raise yaml.MarkedYAMLError(
-                    problem=f"the key {key.value} a second time", problem_mark=key.start_mark
-                )
-            seen.add(str(key.value))
+            if not isinstance(key, yaml.ScalarNode):
+                raise _mistake("a list or mapping as a key", key)
+            if key.value in seen:
+                raise _mistake(f"the key {key.value} a second time", key)
+            seen.add(key.value)
         super().flatten_mapping(node)
-        node.value = list({str(key.value): (key, value) for key, value in node.value}.values())
+        node.value = list({key.value: (key, value) for key, value in node.value}.values())
+
+    def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
+        """The mapping of a node, in which ``1`` and ``1.0`` are one key."""
+        data: dict[Any, Any] = super().construct_mapping(node, deep)
+        if len(data) < len(node.value):
+            raise _mistake("a key a second time", node)
+        return data
 
 
 for _tag, _pattern in {
@@ -46,11 +59,11 @@ def read_yaml(path: str | Path) -> dict[str, Any]:
     Raises:
         InputError: the file cannot be read, or :func:`mapping` refuses what it holds.
     """
+    allowed = "a text file in UTF-8"
     try:
-        text = Path(path).read_text("utf-8")
-    except (OSError, ValueError) as error:  # a ValueError is a NUL in the name, or no UTF-8
-        reason = getattr(error, "strerror", None) or str(error)
-        raise InputError(str(path), reason, "a text file in UTF-8") from None
+        text = regular_file(str(path), path, allowed, LARGEST_FILE).read_text("utf-8")
+    except UnicodeDecodeError as error:
+        raise InputError(str(path), error.reason, allowed) from None
     return mapping(text, str(path))
 
 
@@ -58,15 +71,50 @@ def mapping(text: str, name: str) -> dict[str, Any]:
     """The mapping that a text in YAML holds.
 
     Raises:
-        InputError: it is no YAML, holds a key twice, or is no mapping; the line has the ``name``.
+        InputError: it is no YAML, holds a key twice, a tag, an alias of what it stands in, or more
+            than can be read, or is no mapping; the line has the ``name``.
     """
     try:
+        _check_extent(text)
         data = yaml.load(text, _Loader)
-    except (yaml.YAMLError, ValueError, RecursionError) as error:
+    except (yaml.YAMLError, ValueError) as error:
         mark = getattr(error, "problem_mark", None)
         place = f"a mistake at line {mark.line + 1}: " if mark else ""
         problem = getattr(error, "problem", None) or getattr(error, "reason", None) or error
-        raise InputError(name, f"{place}{problem}", "valid YAML") from None
+        allowed = f"valid YAML, no tags, up to {MOST_VALUES:,} values in {MOST_LEVELS} levels"
+        raise InputError(name, f"{place}{problem}", allowed) from None
     if not isinstance(data, dict):
         raise InputError(name, type(data).__name__, "a mapping of keys to values")
     return data
+
+
+def _check_extent(text: str) -> None:
+    """Look at a text before anything is made of it, which may have no end where aliases nest.
+
+    Raises:
+        yaml.YAMLError: it is no YAML, or holds what :func:`mapping` refuses.
+    """
+    extents: dict[str | None, tuple[int, int]] = {}  # values and levels of what ended, by anchor
+    stack: list[tuple[str | None, int, int]] = [(None, 0, 0)]  # anchor and extent of what is open
+    for event in yaml.parse(text, _Loader):
+        if getattr(event, "tag", None) is not None:
+            raise _mistake(f"could not determine a constructor for {event.tag}", event)
+        if isinstance(event, yaml.CollectionStartEvent):
+            stack.append((event.anchor, 1, 1))
+        elif isinstance(event, yaml.NodeEvent | yaml.CollectionEndEvent):
+            anchor, values, levels = getattr(event, "anchor", None), 1, 1
+            if isinstance(event, yaml.CollectionEndEvent):
+                anchor, values, levels = stack.pop()
+            elif isinstance(event, yaml.AliasEvent):
+                if anchor not in extents:
+                    raise _mistake("found undefined alias, or one of what is around it", event)
+                values, levels = extents[anchor]
+            extents[anchor] = values, levels
+            above, sum_of_values, most_levels = stack.pop()
+            stack.append((above, sum_of_values + values, max(most_levels, levels + 1)))
+        if stack[-1][1] > MOST_VALUES or len(stack) + stack[-1][2] > MOST_LEVELS:
+            raise _mistake("too many values or levels, aliases written out", event)
+
+
+def _mistake(problem: str, place: yaml.Node | yaml.Event) -> yaml.MarkedYAMLError:
+    return yaml.MarkedYAMLError(problem=problem, problem_mark=place.start_mark)

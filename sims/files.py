@@ -90,20 +90,28 @@ def check_target(path: Path) -> None:
         raise InputError(str(path), "no regular file", "a regular file, or none yet")
 
 
-def regular_file(field: str, path: str | Path, largest: float = math.inf) -> Path:
+def regular_file(
+    field: str,
+    path: str | Path,
+    allowed: str = "a regular file that can be read",
+    largest: float = math.inf,
+) -> Path:
     """The path of a regular file, looked at before it is opened: a pipe or a device may never end.
 
     Raises:
-        InputError: there is none, or it has more than the ``largest`` number of bytes.
+        InputError: there is none that can be read, or it has more than the ``largest`` number of
+            bytes.
     """
     try:
         status = Path(path).stat()
     except (OSError, ValueError) as error:  # a ValueError is a NUL in the name
-        reason = getattr(error, "strerror", str(error))
-        raise InputError(field, reason, "a file that can be read") from None
+        raise InputError(field, getattr(error, "strerror", str(error)), allowed) from None
+    if stat.S_ISDIR(status.st_mode):
+        raise InputError(field, os.strerror(errno.EISDIR), allowed)
     if not stat.S_ISREG(status.st_mode):
-        kind = "a folder" if stat.S_ISDIR(status.st_mode) else "a pipe, socket or device"
-        raise InputError(field, kind, "a regular file")
+        raise InputError(field, "a pipe, socket or device", allowed)
+    if not os.access(path, os.R_OK):
+        raise InputError(field, os.strerror(errno.EACCES), allowed)
     if status.st_size > largest:
         raise InputError(field, f"{status.st_size:,} bytes", f"at most {largest:,}")
     return Path(path)

@@ -20,9 +20,16 @@ from sims.problem import EmpiricalDesign
 from sims.provenance import machine, versions
 from sims.study.planning import check_covered, cost, described
 from sims.study.python_parts import unread
+from sims.study.referenced_files import resolved_consent
 from sims.study.roads import estimate_terms, predict_terms
 from sims.study.schema import SimulationSpec
-from sims.study.sweepfile import DecomposeSpec, checked, read_problem
+from sims.study.sweepfile import (
+    DecomposeSpec,
+    checked,
+    name_and_index,
+    read_problem,
+    unread_code,
+)
 from sims.terms import HEAD, LABELS, QUERY, SCALARS
 from sims.theory import FEW_KEYS
 
@@ -60,10 +67,15 @@ def decompose(
 ) -> None:
     """Run both roads on the problem of a file and print them."""
     allowed = None if dry else allow_code
-    data = read_problem(file)
-    if "#" in file:
+    if dry and (lines := unread_code(file)):
+        print(*lines, sep="\n")
+        return
+    data = read_problem(file, allowed)
+    drawn = name_and_index(file) is not None
+    if drawn:
         data.pop("sweep", None)  # of other sets of heads: sims sweep
-    spec = checked(DecomposeSpec, data, file, rel_mcse, seed, allowed)
+    anywhere = drawn or bool(resolved_consent(allow_code))
+    spec = checked(DecomposeSpec, data, file, rel_mcse, seed, allowed, anywhere)
     problem = spec.problem.build()
     order, reason = spec.theory.order, None
     try:
@@ -209,10 +221,10 @@ def _print(outcome: dict[str, Any]) -> None:
         effective += f"; n_third: least {_show(third['least'], '{:.1f}')}"
     lines += [f"{effective}.", *(f"{table}." for table in outcome["read"])]
     if exact:
-        if mse := outcome["terms"]["mse"]["theory"]:
-            bound = np.nanmax([row["theory_error"] for row in outcome["terms"].values()]) / mse
-            lines.append(f"Bound on theory's error: up to {_show(bound, '{:.2g}')} of the MSE.")
-        if not theory["reached"]:
+        errors = [row["theory_error"] for row in outcome["terms"].values()]
+        bound = np.nanmax(errors) / (outcome["terms"]["mse"]["theory"] or math.nan)
+        lines.append(f"Bound on theory's error: up to {_show(bound, '{:.2g}')} of the MSE.")
+        if not (theory["reached"] or bound <= theory["rtol"]):
             lines.append(
                 f"theory.rtol = {theory['rtol']:g} was not reached in {theory['entries_missed']} "
                 f"of {theory['entries']} entries (query, head, head): judge gaps by the bound, or "

@@ -75,11 +75,8 @@ def empirical(dimension: int, file: str, content: str | None = None) -> Empirica
         InputError: the file cannot be read, holds no table of d columns, or has changed.
     """
     location = f"design.file {file}"
-    path = regular_file(location, file, LARGEST_FILE)
-    try:
-        data = path.read_bytes()
-    except OSError as error:
-        raise InputError(location, error.strerror, FORMATS) from None
+    path = regular_file(location, file, FORMATS, LARGEST_FILE)
+    data = path.read_bytes()
     if content is not None and hashlib.sha256(data).hexdigest()[:16] != content:
         raise InputError(location, "changed", "the file as it was when it was read")
     try:

@@ -43,7 +43,8 @@ def fields(experiment: "Experiment", index: int) -> dict[str, Any]:
 def problem(experiment: "Experiment", index: int) -> dict[str, Any]:
     """The file of a problem of the law, as ``sims decompose`` takes it here."""
     data = changed(experiment.spec.law["problem"], fields(experiment, index))
-    return {"problem": resolve_files(data, experiment.folder)}
+    consent = bool(experiment.allow_code)
+    return {"problem": resolve_files(data, experiment.folder, anywhere=consent)}
 
 
 def built(experiment: "Experiment") -> "dict[str, Problem]":

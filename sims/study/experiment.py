@@ -163,19 +163,20 @@ def load_experiment(
     folder = folder_of(experiment)
     if not re.fullmatch(r"\w+", name := folder.resolve().name, re.ASCII):
         raise InputError("folder of an experiment", name, "letters, digits and _")
-    path = folder / "experiment.yaml"
+    path, consent = folder / "experiment.yaml", allow_code
+    if allow_code is False:
+        homes = [home.resolve() for home in (place(EXPERIMENTS), CARRIED / EXPERIMENTS)]
+        consent = resolved_consent(folder.parent.resolve() in homes)
     spec = parse(ExperimentSpec, read_yaml(path), str(path))
     try:
         spec.fidelity_changes(fidelity)
         _check(spec)
-        resolve_files(spec.law, folder, "law")
+        resolve_files(spec.law, folder, "law", consent is not False)
     except InputError as error:
         raise InputError(f"{path}: {error.field}", error.value, error.allowed) from None
-    if allow_code is False:
-        homes = [home.resolve() for home in (place(EXPERIMENTS), CARRIED / EXPERIMENTS)]
-        allow_code = resolved_consent(folder.parent.resolve() in homes)
-        check_consent(str(folder), "its code", allow_code)
-    return Experiment(folder, spec, fidelity, seed_offset, allow_code)
+    if consent is not None:
+        check_consent(str(folder), "its code", consent)
+    return Experiment(folder, spec, fidelity, seed_offset, consent)
 
 
 def _check(spec: ExperimentSpec) -> None:

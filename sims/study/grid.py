@@ -69,7 +69,7 @@ def combinations(blocks: list[dict[str, Any]]) -> Iterator[dict[str, Any]]:
 
 
 def resolved_point(
-    labelled: dict[str, Any], paths: list[str], folder: Path
+    labelled: dict[str, Any], paths: list[str], folder: Path, anywhere: bool = True
 ) -> tuple[dict[str, Scalar], dict[str, Any]]:
     """Coordinates of a problem along the paths, and the problem as its schema has it.
 
@@ -77,9 +77,10 @@ def resolved_point(
         labelled: the problem, as the file has it.
         paths: dotted paths that the grid changes.
         folder: of the file, where those lie that the problem names.
+        anywhere: whether data that it names may lie elsewhere.
     """
     coordinates = {path: coordinate(labelled, path) for path in paths}
-    return coordinates, resolve_files(_without_labels(labelled), folder)
+    return coordinates, resolve_files(_without_labels(labelled), folder, anywhere=anywhere)
 
 
 def coordinate(problem: Mapping[str, Any], path: str) -> Scalar:

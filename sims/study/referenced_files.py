@@ -18,51 +18,55 @@ from types import ModuleType
 from typing import Any
 
 from sims.errors import InputError
+from sims.files import regular_file
 
 
-def resolve_files(value: Any, folder: Path, location: str = "problem") -> Any:
+def resolve_files(
+    value: Any, folder: Path, location: str = "problem", anywhere: bool = True
+) -> Any:
     """A problem, or a part of one, with the files that it names found and their content known.
 
     Args:
         value: as the YAML file has it.
         folder: of that file.
         location: of the value, for the error line.
+        anywhere: whether data may lie outside the folder, which takes consent.
 
     Returns:
         A copy in which ``file`` is relative to the working directory where it is inside, and
         ``content`` beside it the digest of the file.
 
     Raises:
-        InputError: there is no such file, or it is Python from elsewhere.
+        InputError: there is no such file, or it lies elsewhere.
     """
     if isinstance(value, list):
-        return [resolve_files(item, folder, f"{location}.{i}") for i, item in enumerate(value)]
+        return [
+            resolve_files(item, folder, f"{location}.{i}", anywhere) for i, item in enumerate(value)
+        ]
     if not isinstance(value, Mapping):
         return value
     resolved = {
-        key: resolve_files(item, folder, f"{location}.{key}") for key, item in value.items()
+        key: resolve_files(item, folder, f"{location}.{key}", anywhere)
+        for key, item in value.items()
     }
     name = value.get("file")
     if value.get("kind") not in ("python", "empirical") or not isinstance(name, str):
         return resolved
-    path = Path(os.path.normpath((folder / name).absolute()))
+    path, field = Path(os.path.normpath((folder / name).absolute())), f"{location}.file"
     try:
-        real = Path(os.path.realpath(path))  # a link may leave the folder
-        inside = real.is_relative_to(os.path.realpath(folder))
-        plain_name = path.suffix == ".py" and {"/", ".."}.isdisjoint(Path(name).parts)
-        if value["kind"] == "python" and not (inside and plain_name):
-            raise InputError(
-                f"{location}.file", name, "a .py file beside the YAML file or below it"
-            )
-        content = digest_of(path)
-    except InputError:
-        raise
-    except (OSError, ValueError) as error:  # the latter also of a NUL in the name
-        reason = getattr(error, "strerror", None) or str(error)
-        allowed = f"a file, its place relative to {folder if folder.name else 'this folder'}"
-        raise InputError(f"{location}.file", f"{name}: {reason}", allowed) from None
+        regular_file(field, path)
+    except InputError as error:
+        raise InputError(field, f"{name}: {error.value}", error.allowed) from None
+    # A link may leave the folder.
+    inside = Path(os.path.realpath(path)).is_relative_to(os.path.realpath(folder))
+    plain_name = path.suffix == ".py" and {"/", ".."}.isdisjoint(Path(name).parts)
+    if value["kind"] == "python" and not (inside and plain_name):
+        raise InputError(field, name, "a .py file beside the YAML file or below it")
+    if not (inside or anywhere):
+        allowed = "a file beside the YAML file or below it; elsewhere with --allow-code"
+        raise InputError(field, name, allowed)
     shown = path.relative_to(Path.cwd()) if path.is_relative_to(Path.cwd()) else path
-    return resolved | {"file": shown.as_posix(), "content": content}
+    return resolved | {"file": shown.as_posix(), "content": digest_of(path)}
 
 
 def checkpoint(file: str) -> Path:
@@ -129,7 +133,7 @@ def load_module(path: Path) -> ModuleType:
     What is loaded once stays until a Python file of the folder is edited.
     """
     folder = path.parent.resolve()
-    texts = [source.read_bytes() for source in sorted(folder.glob("*.py"))]
+    texts = [source.read_bytes() for source in sorted(folder.glob("*.py")) if source.is_file()]
     package = f"own_{hashlib.sha256(repr((str(folder), texts)).encode()).hexdigest()[:16]}"
     if package not in sys.modules:
         sys.modules[package] = parent = ModuleType(package)

@@ -137,7 +137,9 @@ def read(path: str | Path, identity: str | None = None) -> xr.Dataset:
     Raises:
         InputError: the file is not there, is damaged, or has another ``identity``.
     """
-    with xr.open_dataset(io.BytesIO(files.read(path, identity)), engine="h5netcdf") as data:
+    content = files.read(path, identity)
+    with xr.open_dataset(io.BytesIO(content), engine="h5netcdf") as data:
+        files.check_unpacked(str(path), data.nbytes, len(content))
         return data.load()
 
 
