@@ -58,9 +58,6 @@ class Paper(Strict):
 def papers() -> dict[str, Paper]:
     """Papers with a file here by arXiv id, the main one first.
 
-    Returns:
-        Nothing where a folder of experiments has no papers.
-
     Raises:
         InputError: as :func:`paper_of`.
     """

@@ -10,7 +10,10 @@ _PACKAGE = Path(__file__).parent
 CARRIED = _PACKAGE / "share" if (_PACKAGE / "share").is_dir() else _PACKAGE.parent
 """The folder of what came with the package: its own ``share``, or the top level of a checkout."""
 LOCAL_FOLDERS = ("experiments", "papers")
-"""A working directory with one of these folders stands for itself: the two are never mixed."""
+"""A working directory with one of these folders stands for itself.
+
+Of a directory without papers questions are asked of those that came with the package.
+"""
 
 
 def place(name: str | Path) -> Path:
@@ -22,5 +25,6 @@ def place(name: str | Path) -> Path:
     Returns:
         The path, relative where it is of the working directory. Nothing may be there.
     """
-    local = any(Path(folder).is_dir() for folder in LOCAL_FOLDERS)
+    folders = [folder for folder in LOCAL_FOLDERS if Path(folder).is_dir()]
+    local = "papers" in folders if name == "papers" else bool(folders)
     return Path(name) if local else CARRIED / name

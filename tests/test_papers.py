@@ -92,5 +92,8 @@ def test_a_question_of_a_claim_that_its_paper_does_not_list_is_refused(folder):
     with pytest.raises(InputError, match=f"paper: got '2511.20698'; allowed: {OTHER}"):
         load({}, paper="2511.20698")
     shutil.rmtree(PAPERS)
-    Path("experiments").mkdir()  # a folder that stands for itself, without papers
-    assert load({"id": "two"}).questions[0].id == "two"  # nothing to hold it against
+    Path("experiments").mkdir()  # a folder of its own experiments; papers are the package's
+    assert load({"id": "any", "claim": "decomposition"}).paper == MAIN
+    for change, words in (({"claim": "doubling"}, "got 'doubling'"), ({"paper": "1"}, "got '1'")):
+        with pytest.raises(InputError, match=words):
+            load(change)

@@ -251,8 +251,8 @@ def claims(
 ) -> None:
     """List the papers' claims with their latest answers.
 
-    Claims come from papers/*.yaml (of this folder, if it has experiments of its own), the rest from
-    answers.json in results/FIDELITY if there is such a file, otherwise in results/published.
+    Claims come from papers/*.yaml (of this folder, if it has papers), the rest from answers.json in
+    results/FIDELITY if there is such a file, otherwise in results/published.
     """
     from sims.cli.listing import print_table
     from sims.papers import papers

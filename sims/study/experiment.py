@@ -14,7 +14,7 @@ from typing import Any
 
 from sims.documents import read_yaml
 from sims.errors import InputError, one_of
-from sims.papers import PAPERS, paper_of
+from sims.papers import paper_of
 from sims.places import CARRIED, place
 from sims.study.code import EXPERIMENTS, FIDELITIES, seed_of
 from sims.study.referenced_files import (
@@ -157,8 +157,8 @@ def load_experiment(
 
     Raises:
         InputError: there is none, its name is no word, its file does not fit the schema, asks one
-            question twice or of a claim that its paper does not list (where there are papers),
-            names a file that is not there, has no such fidelity, or has no consent.
+            question twice or of a claim that its paper does not list, names a file that is not
+            there, has no such fidelity, or has no consent.
     """
     folder = folder_of(experiment)
     if not re.fullmatch(r"\w+", name := folder.resolve().name, re.ASCII):
@@ -184,7 +184,7 @@ def _check(spec: ExperimentSpec) -> None:
     for id, count in Counter(q.id for q in spec.questions).items():
         if count > 1:
             raise InputError("questions", id, "each id once")
-    for question in spec.questions if place(PAPERS).is_dir() else ():
+    for question in spec.questions:
         paper = paper_of(question.paper)
         listed = [claim.id for claim in (*paper.claims, *paper.ours)]
         if (id := question.claim or question.id) not in listed:

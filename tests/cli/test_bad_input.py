@@ -284,7 +284,7 @@ LINES = [
     ("table small", "No such command 'table'"),
     ("run Small", "experiment: got 'Small'; allowed: small (did you mean small?)"),
     ("decompose small#x", "small#x"),
-    ("claims --paper 2601.22766", "--paper: got '2601.22766'; allowed: a paper"),
+    ("claims --paper 2601.22767", "--paper: got '2601.22767'; allowed: "),
     ("schema decompos", "'decompos' is not one of 'experiment', 'problem', 'decompose'"),
     ("new my-question", "name: got 'my-question'; allowed: lower-case letters"),
     ("new class", "name: got 'class'; allowed: lower-case letters"),
