@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 
 from sims.errors import InputError
-from sims.study.grid import Point
-from sims.study.planning import Cost, check_covered, cost, point_errors
+from sims.study.grid import Point, point_errors
+from sims.study.planning import Cost, check_covered, cost
 from sims.study.schema import SimulationSpec, TheorySpec
 from sims.study.specification import ProblemSpec
 

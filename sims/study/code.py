@@ -1,19 +1,17 @@
-"""Dependencies of each step of the pipeline: rooms of code, and a part of the experiment file.
+"""Dependencies of each step of the pipeline: what it imports, and a part of the experiment file.
 
 Both are parameters of the Snakemake rules: restyling a figure re-runs no simulation, editing the
 engine does, and a comment or docstring changes nothing. Checkpoints and provenance carry the same
-digests. The Snakefile imports this module, so it needs nothing but the standard library and PyYAML.
+digests. The Snakefile imports this module, so it needs no JAX.
 """
 
-import ast
 import fcntl
-import hashlib
 import json
 import os
-import re
+import platform
 import sys
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from functools import cache
 from importlib.util import find_spec
 from pathlib import Path
@@ -22,34 +20,43 @@ from typing import Any
 from sims.documents import read_yaml
 from sims.errors import InputError
 from sims.places import place
-from sims.study.referenced_files import resolve_files, sources
+from sims.study.referenced_files import resolve_files
+from sims.study.sources import (
+    Sources,
+    combined_digest,
+    files_below,
+    own_sources,
+    package_sources,
+    syntax,
+)
 
-PACKAGE = Path(__file__).parents[1]
 EXPERIMENTS = "experiments"
 """The folder of the experiments: see :mod:`sims.places`."""
 FIDELITIES = ("smoke", "standard", "paper")
 FORMATS = dict.fromkeys(FIDELITIES, ("pdf", "png", "svg")) | {"smoke": ("png",)}
 """Fidelity to the formats of its figures."""
-_PROBLEM = ("problem", "attention", "weights", "study/specification.py")
-_ROOMS = {
-    "simulate": (*_PROBLEM, "montecarlo", "simulation"),
-    "predict": (*_PROBLEM, "theory"),
-    "judge": ("judgement", "study/judging.py", "study/results.py", "study/stacking.py"),
-    "search": (*_PROBLEM, "theory", "judgement", "study/searching.py"),
-    "plot": ("figures", "report/text.py", "study/results.py", "study/stacking.py"),
-    "ledger": ("judgement", "study/ledger.py", "report/answers.py", "report/text.py", "papers.py"),
-    "report": ("report",),
+_ENTRIES = {
+    "simulate": ("sims.study.units",),
+    "predict": ("sims.study.results",),
+    "judge": ("sims.study.judging",),
+    "search": ("sims.study.searching",),
+    "plot": ("sims.figures", "sims.report.text", "sims.study.results"),
+    "ledger": ("sims.study.ledger", "sims.report.answers"),
+    "report": ("sims.report",),
+    "sweep": ("sims.study.sweeping",),
 }
-"""Step to the rooms of this package behind it, beside the modules at its top level that compute."""
-STEPS = tuple(_ROOMS)
+"""Step to the modules of this package that it begins with; what they import follows."""
+STEPS = tuple(step for step in _ENTRIES if step != "sweep")
 _FILES = {
     "simulate": ("simulate.py",),
     "predict": ("predict.py",),
     "judge": ("statistic.py",),
     "search": ("search.py", "statistic.py"),
-    "plot": ("figure.py", "caption.md"),
+    "plot": ("figure.py",),
 }
 """Step to the files of an experiment's folder that it runs, beside the modules that they import."""
+_PROSE = ("experiment.yaml", "variables.yaml", "caption.md")
+"""Files of an experiment's folder that are no data of its code."""
 _PARTS = {
     "simulate": ("simulation", "settings", "law"),
     "predict": ("settings", "law"),
@@ -69,58 +76,30 @@ def digest(step: str, experiment: Path | None = None, fidelity: str = "standard"
         fidelity: at which it is run.
     """
     parts = [] if experiment is None else [part(step, experiment, fidelity)]
-    return _hash(code(step, experiment), *parts)
+    return combined_digest(code(step, experiment), *parts)
 
 
 def code(step: str, experiment: Path | None) -> str:
-    """Hash of the code alone that a step runs, of an experiment if it is of one."""
-    paths = [experiment / name for name in _FILES.get(step, ())] if experiment is not None else []
-    return _hash(_rooms(step), *map(syntax, _existing_sources(paths)))
+    """Hash of the code alone that a step runs, of an experiment if it is of one, or of a sweep.
 
-
-@cache
-def _rooms(step: str) -> str:
-    homes = [PACKAGE / room for room in _ROOMS[step]]
-    paths = {path for home in homes for path in (home, *home.rglob("*"))}
-    computing = re.compile(r"^(import|from) (numpy|jax)", re.MULTILINE)
-    paths |= {path for path in PACKAGE.glob("*.py") if computing.search(path.read_text())}
-    return _hash(
-        *(syntax(p) for p in sorted(paths) if p.suffix in (".py", ".cc", ".cu", ".h", ".j2"))
-    )
-
-
-def _existing_sources(paths: list[Path]) -> Iterator[Path]:
-    for path in filter(Path.is_file, paths):
-        yield from sources(path) if path.suffix == ".py" else [path]
-
-
-def syntax(path: Path) -> str:
-    """The text of a file; of Python its syntax, without docstrings, comments and layout.
-
-    Raises:
-        InputError: it is no Python.
+    It is that of the modules that are imported, and of the data files of an experiment's folder.
     """
-    text = path.read_text(encoding="utf-8")
-    if path.suffix != ".py":
-        return text
-    try:
-        return _syntax(text)
-    except SyntaxError as error:
-        raise InputError(str(path), f"a mistake at line {error.lineno}", "Python") from None
+    modules, files = {*_ENTRIES[step]}, list[Path]()
+    if experiment is not None:
+        paths = [experiment / name for name in _FILES.get(step, ())]
+        for path in paths:
+            own = own_sources(path) if path.is_file() else Sources(modules={"sims.study.drawn"})
+            modules |= own.modules
+            files += own.files
+        files += [p for p in files_below(experiment) if p.name not in _PROSE]
+        if step == "plot" and (caption := experiment / "caption.md").is_file():
+            files.append(caption)
+    return combined_digest(_package_digest(frozenset(modules)), *map(syntax, files))
 
 
 @cache
-def _syntax(text: str) -> str:
-    tree = ast.parse(text)
-    for node in ast.walk(tree):
-        if isinstance(body := getattr(node, "body", None), list):
-            node.body = [x for x in body if not _is_text(x)]  # type: ignore[attr-defined]
-    return ast.dump(tree)
-
-
-def _is_text(node: ast.AST) -> bool:
-    constant = isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)
-    return constant and isinstance(node.value.value, str)  # type: ignore[attr-defined]
+def _package_digest(modules: frozenset[str]) -> str:
+    return combined_digest(*map(syntax, package_sources(modules)))
 
 
 def part(step: str, experiment: Path, fidelity: str) -> str:
@@ -157,8 +136,9 @@ def seed_of(experiment: Path) -> int:
         {k: v for k, v in q.items() if k not in ignored} for q in specification["questions"]
     ]
     declared = json.dumps([specification["law"], questions], sort_keys=True)
-    statistic = map(syntax, _existing_sources([experiment / "statistic.py"]))
-    return int(_hash(declared, salt(), *statistic), 16) >> 1
+    statistic = experiment / "statistic.py"
+    files = own_sources(statistic).files if statistic.is_file() else []
+    return int(combined_digest(declared, salt(), *map(syntax, files)), 16) >> 1
 
 
 def searches(experiment: Path) -> bool:
@@ -179,18 +159,21 @@ def lock_results(results: str) -> None:
     """
     locks = Path(".snakemake")
     locks.mkdir(exist_ok=True)
-    handle = os.open(locks / f"{_hash(results)}.hold", os.O_CREAT | os.O_RDWR)
+    handle = os.open(locks / f"{combined_digest(results)}.hold", os.O_CREAT | os.O_RDWR)
     try:
         fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
-        allowed = "one run of the same results at a time in a folder"
-        raise InputError(results, "held by another run", allowed) from None
+        holder = os.read(handle, 200).decode(errors="replace")
+        allowed = "one run of the same results at a time in a folder: wait for it, or end it"
+        raise InputError(results, f"held by another run{holder}", allowed) from None
     except OSError as error:
         line = (
             f"{locks}: no file locks ({error.strerror}): after a killed run, `snakemake --unlock`"
         )
         print(line, file=sys.stderr)
         return
+    os.ftruncate(handle, 0)
+    os.write(handle, f", process {os.getpid()} of {platform.node()}".encode())
     for lock in locks.glob("locks/*.lock"):
         if f"{results}/" in lock.read_text():
             lock.unlink()
@@ -217,10 +200,3 @@ def _file(experiment: Path, fidelity: str) -> tuple[dict[str, Any], dict[str, An
     """The experiment file and the changes of a fidelity."""
     specification = read_yaml(experiment / "experiment.yaml")
     return specification, (specification.get("fidelities") or {}).get(fidelity) or {}
-
-
-def _hash(*parts: str) -> str:
-    combined = hashlib.sha256()
-    for text in parts:
-        combined.update(hashlib.sha256(text.encode()).digest())
-    return combined.hexdigest()[:16]

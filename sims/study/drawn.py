@@ -16,6 +16,7 @@ from sims.judgement.summaries import Effects
 from sims.study.grid import changed
 from sims.study.referenced_files import resolve_files
 from sims.study.results import Results
+from sims.study.stacking import Scalar
 from sims.terms import BATCH, SCALARS
 from sims.validation import parse
 
@@ -70,11 +71,18 @@ def units(experiment: "Experiment") -> "dict[str, SampledUnit]":
     return {
         name: SampledUnit(
             sampler_of(*problem, **options, keep_queries=False)[0],
-            fields(experiment, int(name)),
+            {k: _label(v) for k, v in fields(experiment, int(name)).items()},
             stream=(int(name),),
         )
         for name, problem in built(experiment).items()
     }
+
+
+def _label(value: Any) -> Scalar:
+    """The value, or what stands for one that is no scalar."""
+    if isinstance(value, Mapping):
+        return str(value.get("label", value.get("kind")))
+    return str(value) if isinstance(value, list) else value
 
 
 def predict(experiment: "Experiment") -> dict[str, xr.Dataset]:

@@ -2,6 +2,7 @@
 
 import itertools
 from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from copy import deepcopy
 from dataclasses import dataclass
 from pathlib import Path
@@ -35,6 +36,18 @@ class Point:
     def digest(self) -> str:
         """Hash of the whole problem: two points with the same problem share it."""
         return digest(self.spec.model_dump())
+
+
+@contextmanager
+def point_errors(name: str, coordinates: Mapping[str, object]) -> Iterator[None]:
+    """Context in which errors name the point where they happen."""
+    try:
+        yield
+    except InputError as error:
+        location = ", ".join(f"{path}: {value}" for path, value in coordinates.items())
+        location = location if len(location) <= 120 else location[:117] + "..."
+        field = f"point {name} ({location or 'the base problem'}): {error.field}"
+        raise type(error)(field, error.value, error.allowed) from error
 
 
 def changed(base: Mapping[str, Any], changes: Mapping[str, Any]) -> dict[str, Any]:

@@ -1,9 +1,13 @@
 """Answers of an experiment from its results, by its statistic."""
 
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
+
+import pandas as pd
 
 from sims.errors import InputError, one_of
 from sims.judgement.answers import Answer, answer
+from sims.judgement.summaries import Effects
 from sims.study.code import salt
 from sims.study.experiment import Experiment
 from sims.study.results import Results
@@ -21,11 +25,15 @@ def answered(experiment: Experiment, results: Results) -> list[Answer]:
         raise InputError(str(path), "nothing", "effects(results) and parameters(results)")
     with experiment.code_errors():
         families, parameters = module.effects(results), module.parameters(results)
+    if not isinstance(families, Mapping) or not all(
+        isinstance(effects, Effects) for effects in families.values()
+    ):
+        raise InputError(f"{path}: effects", _kind(families), "a dict of name to Effects")
+    if not isinstance(parameters, pd.DataFrame):
+        raise InputError(f"{path}: parameters", _kind(parameters), "a pandas DataFrame")
+    check_effects(experiment, families)
     answers = []
     for question in experiment.spec.questions:
-        if question.effect not in families:
-            location = f"{experiment.name}: questions, {question.id}, effect"
-            raise InputError(location, question.effect, one_of(families, question.effect))
         result = answer(
             question,
             families[question.effect],
@@ -46,3 +54,19 @@ def answered(experiment: Experiment, results: Results) -> list[Answer]:
             result = replace(result, problem=problem)
         answers.append(result)
     return answers
+
+
+def check_effects(experiment: Experiment, names: Iterable[str]) -> None:
+    """Raise InputError where a question asks for an effect that is none of these."""
+    for question in experiment.spec.questions:
+        if question.effect not in (known := list(names)):
+            location = f"{experiment.name}: questions, {question.id}, effect"
+            raise InputError(location, question.effect, one_of(known, question.effect))
+
+
+def _kind(value: object) -> str:
+    """What a function returned, in words."""
+    if isinstance(value, Mapping) and value:
+        kinds = sorted({type(item).__name__ for item in value.values()})
+        return f"a dict of {', '.join(kinds)}"
+    return f"an empty {type(value).__name__}" if value == {} else type(value).__name__

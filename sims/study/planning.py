@@ -1,7 +1,6 @@
 """Cost of a run, and refusal of impossible problems, before any work is done."""
 
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -135,18 +134,6 @@ def described(
         f"time         about {_time(fixed + seconds)}{longest} on {cores} cores",
         f"memory       about {gibibytes(worst)} of {gibibytes(memory())}",
     ]
-
-
-@contextmanager
-def point_errors(name: str, coordinates: Mapping[str, object]) -> Iterator[None]:
-    """Context in which errors name the point where they happen."""
-    try:
-        yield
-    except InputError as error:
-        location = ", ".join(f"{path}: {value}" for path, value in coordinates.items())
-        location = location if len(location) <= 120 else location[:117] + "..."
-        field = f"point {name} ({location or 'the base problem'}): {error.field}"
-        raise type(error)(field, error.value, error.allowed) from error
 
 
 def check_fits(size: int) -> None:

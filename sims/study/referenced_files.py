@@ -7,18 +7,18 @@ fingerprints then belong to the content, and an edited file is another problem. 
 only from beside the YAML file or below, and only by consent.
 """
 
-import ast
 import hashlib
 import importlib
 import os
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from types import ModuleType
 from typing import Any
 
 from sims.errors import InputError
 from sims.files import regular_file
+from sims.study.sources import combined_digest, own_sources
 
 
 def resolve_files(
@@ -65,8 +65,9 @@ def resolve_files(
     if not (inside or anywhere):
         allowed = "a file beside the YAML file or below it; elsewhere with --allow-code"
         raise InputError(field, name, allowed)
+    texts = {item for item in value.values() if isinstance(item, str)}
     shown = path.relative_to(Path.cwd()) if path.is_relative_to(Path.cwd()) else path
-    return resolved | {"file": shown.as_posix(), "content": digest_of(path)}
+    return resolved | {"file": shown.as_posix(), "content": digest_of(path, texts)}
 
 
 def checkpoint(file: str) -> Path:
@@ -95,46 +96,34 @@ def resolved_consent(allow_code: bool | None) -> bool | None:
     return os.environ.get("SIMS_ALLOW_CODE") == "1" if allow_code is False else allow_code
 
 
-def digest_of(path: Path) -> str:
-    """Sixteen hexadecimal digits of a file's bytes; of Python, also of what it imports beside it.
+def digest_of(path: Path, texts: Iterable[str] = ()) -> str:
+    """Sixteen hexadecimal digits of a file's bytes; of Python, also of what it imports and reads.
+
+    That is known from its source (:mod:`sims.study.sources`).
+
+    Args:
+        path: the file.
+        texts: such as options, which may name the data files that it reads.
 
     Raises:
         OSError: it cannot be read.
     """
-    if path.suffix != ".py":
-        return hashlib.sha256(path.read_bytes()).hexdigest()[:16]
-    digests = b"".join(hashlib.sha256(source.read_bytes()).digest() for source in sources(path))
-    return hashlib.sha256(digests).hexdigest()[:16]
-
-
-def sources(path: Path) -> list[Path]:
-    """A Python file, and the modules beside it that it imports relatively, and these in turn."""
-    files, remaining = [], [path]
-    while remaining:
-        file = remaining.pop()
-        files.append(file)
-        try:
-            nodes = ast.walk(ast.parse(file.read_bytes()))
-        except SyntaxError:  # said when it is imported
-            continue
-        siblings = {
-            path.parent / f"{(node.module or alias.name).split('.')[0]}.py"
-            for node in nodes
-            if isinstance(node, ast.ImportFrom) and node.level == 1
-            for alias in node.names
-        }
-        remaining += [p for p in sorted(siblings) if p.is_file() and p not in (*files, *remaining)]
-    return files
+    files = [path]
+    if path.suffix == ".py":
+        own = own_sources(path)
+        files = [*own.files, *own.data_files(path.parent, texts)]
+    return combined_digest(*(hashlib.sha256(file.read_bytes()).hexdigest() for file in files))
 
 
 def load_module(path: Path) -> ModuleType:
     """A Python file as a module of a package of its folder (``from .beside import …``).
 
-    What is loaded once stays until a Python file of the folder is edited.
+    What is loaded once stays until a Python file of the folder, or what one of them imports or
+    names, is edited.
     """
     folder = path.parent.resolve()
-    texts = [source.read_bytes() for source in sorted(folder.glob("*.py")) if source.is_file()]
-    package = f"own_{hashlib.sha256(repr((str(folder), texts)).encode()).hexdigest()[:16]}"
+    digests = [digest_of(file) for file in sorted(folder.glob("*.py")) if file.is_file()]
+    package = f"own_{combined_digest(str(folder), *digests)}"
     if package not in sys.modules:
         sys.modules[package] = parent = ModuleType(package)
         parent.__path__ = [str(folder)]

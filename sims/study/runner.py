@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from contextlib import closing, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import xarray as xr
 
@@ -22,10 +22,14 @@ from sims.judgement.answers import Answer, read_answers, write_answers
 from sims.study import code, drawn
 from sims.study.describing import read_variables
 from sims.study.experiment import Experiment, load_experiment
-from sims.study.judging import answered
+from sims.study.judging import answered, check_effects
 from sims.study.ledger import read_run
 from sims.study.referenced_files import resolve_files
-from sims.study.results import Coordinates, Results, assembled, write
+from sims.study.results import Results, assembled, write
+from sims.terms import SCALARS
+
+if TYPE_CHECKING:
+    from sims.study.units import SampledUnit
 
 ONE_CORE = {"NPROC": "1", "SIMS_HOST_DEVICES": "1"}
 """Environment of a process that keeps one core busy: threads and devices that JAX starts there."""
@@ -99,8 +103,7 @@ def predict(experiment: Experiment, output: Path) -> None:
         raise InputError(str(path), "nothing", "a module with predict(experiment)")
     with experiment.code_errors():
         predictions = module.predict(experiment)
-    coordinates = {name: unit.coordinates for name, unit in units_of(experiment).items()}
-    _write_road(experiment, "theory", predictions, coordinates, output)
+    _write_road(experiment, "theory", predictions, units_of(experiment), output)
 
 
 def simulate(
@@ -139,6 +142,8 @@ def simulate(
     units, finished = simulation.units, set[str | None]()
     names = list(units)[part[0] - 1 :: part[1]]
     unfinished = [name for name in names if not simulation.path(name).exists()]
+    if unfinished and "problem" in experiment.spec.law:
+        rehearse(experiment)
     host_units = [name for name in unfinished if units[name].on_one_core] if processes > 1 else []
     tasks: list[tuple[Any, ...]] = [(replace(experiment), output, name) for name in host_units]
     if predicting and processes > 1 and unfinished:
@@ -157,8 +162,35 @@ def simulate(
         predict(experiment, theory)
     if part != (1, 1):
         return
-    coordinates = {name: dict(unit.coordinates) for name, unit in units.items()}
-    _write_road(experiment, "simulation", estimates, coordinates, output)
+    _write_road(experiment, "simulation", estimates, units, output)
+
+
+def rehearse(experiment: Experiment) -> None:
+    """Ask the questions of an experiment of the first two problems that its law draws.
+
+    Without a statistic of its own it is enough to look at the names of their effects.
+
+    Raises:
+        InputError: its own code cannot be used, or a question names no effect.
+    """
+    from sims.study.units import units_of
+
+    if not (experiment.folder / "statistic.py").is_file():
+        check_effects(experiment, SCALARS)
+        return
+    small = replace(experiment)
+    small.settings.update(experiment.settings, problems=2)
+    settings = experiment.simulation.model_copy(update={"batches": 4, "rel_mcse": None})
+    units = units_of(small)
+    with experiment.code_errors():
+        predictions = small.module("predict").predict(small)
+    estimates = {name: unit.estimate(settings) for name, unit in units.items()}
+    coordinates = {name: unit.coordinates for name, unit in units.items()}
+    origin = {"simulation": {"versions": {}}}
+    answered(
+        small,
+        Results(small.name, "smoke", estimates, predictions, small.settings, coordinates, origin),
+    )
 
 
 def _worker(
@@ -274,10 +306,10 @@ def _write_road(
     experiment: Experiment,
     road: str,
     data: Mapping[str, xr.Dataset],
-    coordinates: Coordinates,
+    units: "Mapping[str, SampledUnit]",
     output: Path,
 ) -> None:
-    """Write a road's results."""
+    """Write a road's results, with the digest of every problem."""
     step = "simulate" if road == "simulation" else "predict"
     settings = _settings(experiment, road)
     origin = {
@@ -289,10 +321,12 @@ def _write_road(
         **provenance.machine(),
         "specification": experiment.spec.model_dump(mode="json"),
         "problem": settings["problem"],
+        "problems": {name: unit.problem_digest for name, unit in units.items()},
         "settings": settings,
         "seed": experiment.simulation.seed,
         **provenance.replicates(data.values()),
     }
+    coordinates = {name: dict(unit.coordinates) for name, unit in units.items()}
     labelled = assembled(data, coordinates, origin, read_variables(experiment.folder))
     write(labelled, output, f"{road}.nc of {experiment.identity}")
 

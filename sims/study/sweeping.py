@@ -23,8 +23,8 @@ from sims.simulation.many import estimate_many
 from sims.study import code
 from sims.study.classes import ProblemClass, classify
 from sims.study.describing import KEYS, VARIABLES, Words, attributes, described
-from sims.study.grid import Point
-from sims.study.planning import RATE, point_errors
+from sims.study.grid import Point, point_errors
+from sims.study.planning import RATE
 from sims.study.planning import described as plan_lines
 from sims.study.results import read, write
 from sims.study.roads import estimate_terms, predict_terms
@@ -92,11 +92,9 @@ class Run:
         problems = hashlib.sha256()
         for point in self.sweep.points:
             problems.update(point.spec.model_dump_json().encode())
-        steps = (code.code(step, None) for step in ("simulate", "predict"))
         spec = self.sweep.spec
-        return digest(
-            *steps, spec.simulation.model_dump(), spec.theory.model_dump(), problems.hexdigest()
-        )
+        settings = spec.simulation.model_dump(), spec.theory.model_dump()
+        return digest(code.code("sweep", None), *settings, problems.hexdigest())
 
     def plan(self) -> list[str]:
         """Lines for people: sizes and cost, and what theory does not cover."""
@@ -294,7 +292,7 @@ def origin(spec: SweepSpec, columns: xr.Dataset) -> dict[str, str]:
         "road": "sweep: both roads",
         "versions": provenance.versions(),
         **provenance.machine(),
-        "fingerprint": digest(*(code.code(s, None) for s in ("simulate", "predict")), settings),
+        "fingerprint": digest(code.code("sweep", None), settings),
         "seed": spec.simulation.seed,
         "precision": columns.attrs["precision"],
         "replicates_total": int(columns["replicates"].sum()),

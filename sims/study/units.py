@@ -13,11 +13,11 @@ import xarray as xr
 
 from sims import store
 from sims.errors import InputError
-from sims.identity import digest
+from sims.identity import digest, rounded_digest
 from sims.montecarlo import HostBatches, HostReplicates, Sampler, run
 from sims.study.code import code
 from sims.study.experiment import Experiment
-from sims.study.planning import point_errors
+from sims.study.grid import point_errors
 from sims.study.schema import SimulationSpec
 from sims.study.stacking import Scalar
 
@@ -43,6 +43,11 @@ class SampledUnit:
     def identity(self) -> str:
         """Digest of sampler, replicates and stream."""
         return digest(self.sampler.identity(), self.replicates, self.stream)
+
+    @property
+    def problem_digest(self) -> str:
+        """Digest of the problem, to rounding: of what both methods must have in common."""
+        return rounded_digest(self.sampler.identity(), self.stream)
 
     @property
     def on_one_core(self) -> bool:

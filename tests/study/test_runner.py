@@ -7,10 +7,11 @@ import numpy as np
 import pytest
 import xarray as xr
 
-from sims.study import code, load_experiment, run, runner
+from sims.study import code, load_experiment, run, runner, sources
 from tests.cli.conftest import folder  # noqa: F401
 from tests.cli.small import EXPERIMENT, HOST, OWN, PREDICT, changed, write
 from tests.cli.small import run as sims
+from tests.pipeline import ROOT
 
 pytestmark = pytest.mark.usefixtures("folder")
 HOME = Path("results/smoke/small")
@@ -95,47 +96,80 @@ def test_what_was_made_otherwise_is_neither_judged_nor_drawn(capsys):
     refused("plot", "answers.json: got 'answers on other results")
 
 
-SOURCE = '"""A module."""\nimport numpy as np\n\nX = 1.0\n'
-
-
-@pytest.fixture
-def package(tmp_path, monkeypatch):
-    """A package of a file a room."""
-    rooms = {room for rooms in code._ROOMS.values() for room in rooms}
-    paths = [room if room.endswith(".py") else f"{room}/a.py" for room in rooms]
-    for path in (*paths, "estimates.py", "simulation/sums.cc"):
-        (tmp_path / path).parent.mkdir(parents=True, exist_ok=True)
-        (tmp_path / path).write_text(SOURCE)
-    (tmp_path / "errors.py").write_text("X = 1.0\n")
-    monkeypatch.setattr(code, "PACKAGE", tmp_path)
-    return tmp_path
+@pytest.mark.parametrize(
+    ("old", "new", "same"),
+    [
+        ('"""A module."""\n', "# Of ours.\n", True),
+        ("X = 1.0", "X =  (1.0)", True),
+        ("X = 1.0", "X = 2.0", False),
+    ],
+)
+def test_comments_and_layout_are_no_part_of_code(old, new, same):
+    text = '"""A module."""\nimport numpy as np\n\nX = 1.0\n'
+    Path("a.py").write_text(text)
+    Path("b.py").write_text(text.replace(old, new))
+    assert (sources.syntax(Path("a.py")) == sources.syntax(Path("b.py"))) == same
 
 
 @pytest.mark.parametrize(
-    ("path", "old", "new", "changed"),
+    ("step", "name", "file", "inside"),
     [
-        ("simulation/a.py", "1.0", "2.0", {"simulate"}),
-        ("simulation/a.py", '"""A module."""\n', "# Of ours.\n", set()),
-        ("simulation/a.py", "X = 1.0", "X =  (1.0)", set()),
-        ("simulation/sums.cc", "1.0", "2.0", {"simulate"}),
-        ("theory/a.py", "1.0", "2.0", {"predict", "search"}),
-        ("problem/a.py", "1.0", "2.0", {"simulate", "predict", "search"}),
-        ("judgement/a.py", "1.0", "2.0", {"judge", "search", "ledger"}),
-        ("figures/a.py", "1.0", "2.0", {"plot"}),
-        ("estimates.py", "1.0", "2.0", set(code.STEPS)),
-        ("errors.py", "1.0", "2.0", set()),
+        ("simulate", "house", "theory/first_order/closed_forms.py", True),  # solves label noise
+        ("simulate", "temperature", "theory/first_order/adaptive.py", True),
+        ("simulate", "hierarchy", "theory/first_order/closed_forms.py", False),
+        ("simulate", "house", "simulation/native/sums.cc", True),
+        ("simulate", "house", "figures/theme.py", False),
+        ("predict", "house", "simulation/replicate.py", False),
+        ("predict", "collapse", "theory/neighbours/collapse.py", True),
+        ("judge", "house", "judgement/house.py", True),
+        ("judge", "house", "simulation/replicate.py", False),
+        ("plot", "house", "figures/theme.py", True),
     ],
 )
-def test_code_behind_a_step_is_that_of_its_rooms(package, path, old, new, changed):
-    def digests():
-        code._rooms.cache_clear()
-        return {step: code.code(step, None) for step in code.STEPS}
+def test_a_step_depends_on_what_it_imports(monkeypatch, step, name, file, inside):
+    """Directly or not: a line of that file changes the digest of the step, or does not."""
+    experiment, changed_file = ROOT / "experiments" / name, sources.PACKAGE / file
+    before = code.code(step, experiment)
+    code._package_digest.cache_clear()
+    syntax = sources.syntax
+    monkeypatch.setattr(code, "syntax", lambda path: syntax(path) + "x" * (path == changed_file))
+    assert (code.code(step, experiment) != before) == inside
+    code._package_digest.cache_clear()
 
-    before = digests()
-    text = (package / path).read_text()
-    (package / path).write_text(text.replace(old, new))
-    after = digests()
-    assert {step for step in before if before[step] != after[step]} == changed
+
+READS = """
+import numpy as np
+from pathlib import Path
+
+FACTOR = float((Path(__file__).parent / "{name}").read_text())
+"""
+FILES = {
+    "statistic.py": OWN["statistic.py"] + "\nfrom .tools import near\nimport a_library.inner\n",
+    "tools/__init__.py": "from .deep.far import FAR as near\n",
+    "tools/deep/__init__.py": "",
+    "tools/deep/far.py": READS.format(name="shift.txt") + "from ... import beside\nFAR = 1.0\n",
+    "tools/deep/shift.txt": "1.0",
+    "beside.py": READS.format(name="factor.csv"),
+    "factor.csv": "1.0",
+    "table/of.npy": "1.0",
+    "library/a_library/__init__.py": "",
+    "library/a_library/inner.py": "X = 1.0",
+}
+
+
+@pytest.mark.parametrize("file", [name for name in FILES if name != "statistic.py"])
+def test_own_code_is_all_that_it_imports_and_reads(file, monkeypatch):
+    """Packages, modules levels down, data files, a library on the path: each edit is seen."""
+    home = write(OWN)
+    for name, text in FILES.items():
+        (home / name).parent.mkdir(parents=True, exist_ok=True)
+        (home / name).write_text(text)
+    monkeypatch.syspath_prepend(home / "library")
+    sources.home_of.cache_clear()
+    before = code.digest("judge", home, "smoke")
+    (home / file).write_text(FILES[file] + "\nX = 2\n")
+    assert code.digest("judge", home, "smoke") != before
+    sources.home_of.cache_clear()
 
 
 SEEDED = {"simulate", "predict", "judge"}

@@ -1,0 +1,187 @@
+"""Sources that a result depends on, found by what code imports and names. No JAX.
+
+Of this package they are the modules that a step imports, directly or not. Of a user's own code they
+are the Python files that it imports, from beside it, from packages below, or from elsewhere outside
+the installed packages; and the data files below its folder that it names: by name, by suffix, by a
+pattern, or by the folder that they lie in.
+"""
+
+import ast
+import hashlib
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from fnmatch import fnmatch
+from functools import cache
+from importlib.machinery import PathFinder
+from pathlib import Path
+
+from sims.errors import InputError
+from sims.identity import known_by_name
+
+PACKAGE = Path(__file__).parents[1]
+_COMPILED = (".cc", ".cu", ".h", ".j2")
+"""Suffixes of files of this package that modules beside them compile or fill in."""
+
+
+@dataclass
+class Sources:
+    """What the user's own code consists of.
+
+    Attributes:
+        files: Python files, in the order in which they are met.
+        texts: string constants in them, which may name data files.
+        modules: names that they import from this package.
+    """
+
+    files: list[Path] = field(default_factory=list)
+    texts: set[str] = field(default_factory=set)
+    modules: set[str] = field(default_factory=set)
+
+    def data_files(self, folder: Path, texts: Iterable[str] = ()) -> list[Path]:
+        """Data files below a folder that the code, or one of the texts, names."""
+        names = {text for text in {*self.texts, *texts} if text.strip("./ ")}
+        return [path for path in files_below(folder) if _is_named(path, folder, names)]
+
+
+def own_sources(path: Path) -> Sources:
+    """A Python file, and what it imports of the user's own, in turn. Nothing is imported."""
+    sources, remaining = Sources(), [path]
+    while remaining:
+        file = remaining.pop()
+        sources.files.append(file)
+        try:
+            tree = ast.parse(file.read_bytes())
+        except SyntaxError:  # said when it is imported
+            continue
+        found = set[Path]()
+        for node in ast.walk(tree):
+            if isinstance(node, ast.Constant) and isinstance(node.value, str):
+                sources.texts.add(node.value)
+            for name, level in _imports(node):
+                if level == 0 and name.split(".")[0] == PACKAGE.name:
+                    sources.modules.add(name)
+                else:
+                    found |= _files_of(name, level, file)
+        found -= {*sources.files, *remaining}
+        remaining += sorted(found)
+    return sources
+
+
+def _imports(node: ast.AST) -> Iterator[tuple[str, int]]:
+    """Names of modules that a statement may import, with the number of leading dots."""
+    if isinstance(node, ast.Import):
+        for alias in node.names:
+            yield alias.name, 0
+    elif isinstance(node, ast.ImportFrom):
+        for alias in node.names:
+            yield f"{node.module}.{alias.name}" if node.module else alias.name, node.level
+
+
+def _files_of(name: str, level: int, file: Path) -> set[Path]:
+    """Python files of the user's own that importing a module runs: its packages' and its own."""
+    top, *_ = name.split(".")
+    home = file.parent if level else home_of(top)
+    if home is None:
+        return set()
+    for _ in range(level - 1):
+        home = home.parent
+    files = set()
+    for part in name.split("."):
+        home /= part
+        files |= {home.with_suffix(".py"), home / "__init__.py"}
+    return {path for path in files if path.is_file()}
+
+
+@cache
+def home_of(top: str) -> Path | None:
+    """The folder of a top-level module of the user's own; None of a built-in or installed one."""
+    spec = PathFinder.find_spec(top)
+    if spec is None:
+        return None
+    places = list(spec.submodule_search_locations or ())
+    if known_by_name(spec.origin or (places[0] if places else None)):
+        return None
+    return Path(places[0]).parent if places else Path(str(spec.origin)).parent
+
+
+def files_below(folder: Path) -> list[Path]:
+    """Files below a folder, other than Python's and hidden ones."""
+    found = []
+    for path in sorted(folder.iterdir()):
+        if path.name.startswith((".", "__pycache__")):
+            continue
+        if path.is_dir() and not path.is_symlink() and not (path / "pyvenv.cfg").exists():
+            found += files_below(path)
+        elif path.is_file() and path.suffix != ".py":
+            found.append(path)
+    return found
+
+
+def _is_named(path: Path, folder: Path, names: set[str]) -> bool:
+    place = path.relative_to(folder)
+    parts = {*place.parts, *map(str, place.parents), str(place), path.suffix}
+    patterns = (name for name in names if "*" in name)
+    return not names.isdisjoint(parts) or any(fnmatch(str(place), f"*{p}") for p in patterns)
+
+
+def package_sources(modules: Iterable[str]) -> list[Path]:
+    """Files of this package that importing modules of it needs, directly or not."""
+    graph, remaining, found = _graph(), [*modules], set[str]()
+    while remaining:
+        name = remaining.pop()
+        while name not in graph.modules:  # a function's name behind its module's
+            name = name.rpartition(".")[0]
+        upstream = {name, *graph.find_upstream_modules(name)}
+        parents = {m.rpartition(".")[0] for m in upstream} - {""}
+        remaining += sorted(parents - upstream - found)
+        found |= upstream
+    paths = set[Path]()
+    for name in found:
+        place = PACKAGE.joinpath(*name.split(".")[1:])
+        paths.add(place / "__init__.py" if place.is_dir() else place.with_suffix(".py"))
+    folders = {path.parent for path in paths}
+    beside = {p for folder in folders for p in folder.iterdir() if p.suffix in _COMPILED}
+    return sorted(paths | beside)
+
+
+@cache
+def _graph():  # type: ignore[no-untyped-def]
+    import grimp
+
+    return grimp.build_graph(PACKAGE.name, exclude_type_checking_imports=True, cache_dir=None)
+
+
+def syntax(path: Path) -> str:
+    """The text of a file; of Python its syntax, without docstrings, comments and layout.
+
+    Raises:
+        InputError: it is no Python.
+    """
+    if path.suffix != ".py":
+        return hashlib.sha256(path.read_bytes()).hexdigest()
+    try:
+        return _syntax(path.read_text(encoding="utf-8"))
+    except SyntaxError as error:
+        raise InputError(str(path), f"a mistake at line {error.lineno}", "Python") from None
+
+
+@cache
+def _syntax(text: str) -> str:
+    tree = ast.parse(text)
+    for node in ast.walk(tree):
+        if isinstance(body := getattr(node, "body", None), list):
+            node.body = [x for x in body if not _is_text(x)]  # type: ignore[attr-defined]
+    return ast.dump(tree)
+
+
+def _is_text(node: ast.AST) -> bool:
+    constant = isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)
+    return constant and isinstance(node.value.value, str)  # type: ignore[attr-defined]
+
+
+def combined_digest(*parts: str) -> str:
+    """Sixteen hexadecimal digits of texts in their order."""
+    combined = hashlib.sha256()
+    for text in parts:
+        combined.update(hashlib.sha256(text.encode()).digest())
+    return combined.hexdigest()[:16]
