@@ -166,7 +166,7 @@ def _again(fidelity: str, marker: Path) -> None:
         name = "again"
     answers = ledger.read_run(marker.parent, fidelity)
     agreeing, count = agreement(ledger.read_run(target), answers)
-    small = [replace(answer, problem=None) for answer in answers]
+    small = [replace(answer, problem=None, where=[], stops="") for answer in answers]
     write_answers(small, target / f"{name}.json", f"answers.json of {fidelity}")
     text = f"With fresh draws {agreeing} of all {count} answers agree within their intervals.\n"
     _fill(name, text)

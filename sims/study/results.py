@@ -79,8 +79,8 @@ class Results:
         if origin["problem"] != source["problem"]:
             allowed = f"the problem of {simulation}: predict or simulate again"
             raise InputError(str(theory), f"problem {source['problem']}", allowed)
-        for name, made in origin["problems"].items():
-            if (other := source["problems"].get(name)) != made:
+        for name, made in origin.get("problems", {"": "without digest"}).items():
+            if (other := source.get("problems", {}).get(name)) != made:
                 allowed = f"the problem of {simulation}, {made}: simulate and predict again"
                 raise InputError(str(theory), f"problem {name}, {other}", allowed)
         return cls(

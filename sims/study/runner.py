@@ -186,7 +186,7 @@ def rehearse(experiment: Experiment) -> None:
         predictions = small.module("predict").predict(small)
     estimates = {name: unit.estimate(settings) for name, unit in units.items()}
     coordinates = {name: unit.coordinates for name, unit in units.items()}
-    origin = {"simulation": {"versions": {}}}
+    origin: dict[str, dict[str, Any]] = {"simulation": {"versions": {}}}
     answered(
         small,
         Results(small.name, "smoke", estimates, predictions, small.settings, coordinates, origin),
