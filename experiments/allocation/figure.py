@@ -69,10 +69,13 @@ def _inside(ax: Axes, law: xr.Dataset) -> None:
     """Of shared views the share with a best split inside, by n, and what is not known of it."""
     for ink, rule in zip(INKS, RULES, strict=False):
         rows = (law["decay"].values != "even") & (law["temperature"].values == rule)
+        if not rows.any():
+            continue
         known, inside = law["known"].values[rows], law["excess"].values[rows] > 0
         low, sure = (known & inside).mean(0), known.mean(0)
+        share = np.divide(low, sure, out=np.full(len(low), np.nan), where=sure > 0)
         ax.fill_between(SIZES, 100 * low, 100 * (low + 1 - sure), color=ink, alpha=0.15, lw=0)
-        ax.plot(SIZES, 100 * low / sure, color=ink, label=rule)
+        ax.plot(SIZES, 100 * share, color=ink, label=rule)
     figures.log_axes(ax, x=True)
     ax.set(
         ylim=(0, 103),

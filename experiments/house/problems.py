@@ -143,10 +143,11 @@ def _noise(problem: Problem, share: float) -> float | None:
     order: ``σ² = (β s/(1 − s) − S)/v``. None where that is no noise within :data:`NOISE`.
     """
     terms = predict(problem.task, problem.sets[HAAR], problem.n, problem.queries)
-    bias, signal, noise = (
-        float(terms[f"integrated_{k}"].mean())
-        for k in ("bias_product", "signal_covariance", "noise_covariance")
-    )
+    with np.errstate(invalid="ignore"):  # far out of its range theory has infinities of both signs
+        bias, signal, noise = (
+            float(terms[f"integrated_{k}"].mean())
+            for k in ("bias_product", "signal_covariance", "noise_covariance")
+        )
     square = (bias * share / (1 - share) - signal) / noise
     within = NOISE[0] ** 2 < square < NOISE[1] ** 2  # False of a NaN, too
     return float(square**0.5) if within else None
