@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from numpy.polynomial.hermite_e import hermegauss
 
-from sims.errors import Uncovered
+from sims.errors import InputError, Uncovered
 from sims.problem import DESIGNS, TARGETS, Heads, Task
 from sims.simulation import estimate
 from sims.theory import noise_covariance_law, predict
@@ -95,9 +95,11 @@ def test_order_auto_beyond_first_order(monte_carlo):
 def test_order_auto_where_no_theory_is_trustworthy():
     """Too narrow for exact theory, too wide for a minute of it, refused, or within first order."""
     task, heads, queries = problem("gaussian", 1e-3)
-    narrow = predict(task, heads, 6, queries, order="auto")
+    narrow = predict(task, heads, 1500, queries, order="auto")
     assert narrow.attrs["order"] == "first"
     assert narrow.attrs["cautions"][1].startswith("no theory is trustworthy here: exact theory ")
+    with pytest.raises(InputError, match="at query 0, head 0"):  # below one effective key
+        predict(task, heads, 6, queries, order="auto")
     wide = Heads(np.stack([np.eye(3)] * 2), "gaussian", 0.7)
     assert "of width 3 with 6" in predict(task, wide, 6, queries, order="auto").attrs["cautions"][1]
     laplace = Heads(heads.frames, "laplace", 0.7)

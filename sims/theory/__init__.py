@@ -7,7 +7,7 @@ import numpy as np
 import xarray as xr
 from numpy.typing import ArrayLike
 
-from sims.errors import InputError, one_of
+from sims.errors import InputError, Uncovered, one_of
 from sims.problem import Heads, Kernel, SequenceDesign, Task
 from sims.theory.coverage import FEW_KEYS, check_affordable, check_exact, examined
 from sims.theory.first_order.blocks import BlockTerms, block_terms
@@ -73,6 +73,9 @@ def _auto_terms(
         refused = error
     if first is not None and not first.attrs.keys() & {"cautions", "faults"}:
         return first
+    # Below one effective key the noise variance is above σ², which no weights of sum 1 give.
+    if first is not None and ("faults" in first.attrs or first["n_eff"].min() < 1):
+        first = None
     best = first
     try:
         check_affordable(task, heads, queries)
@@ -83,10 +86,11 @@ def _auto_terms(
         best = exact if first is None else first
         why = f"exact theory says {mse:.3g} with an error of up to {bound:.2g} for the MSE"
     except InputError as error:
+        if first is None:
+            told = refused if refused and isinstance(error, Uncovered) else error
+            raise told from None
         why = f"exact theory does not cover {error.field} {error.value} (covered: {error.allowed})"
-    if best is None:
-        assert refused  # for the type checker
-        raise refused
+    assert best  # for the type checker
     none = f"no theory is trustworthy here: {why}"
     return best.assign_attrs(cautions=[*best.attrs.get("cautions", []), none])
 
@@ -122,7 +126,8 @@ def predict(
         order: ``first``: closed forms, to first order in 1/n; ``exact``: quadrature at any n;
             ``auto``: exact where first order is out of its range or does not cover the problem,
             if exact theory takes a minute at most and bounds its error by 5 % of the MSE; otherwise
-            first, with a caution that says why none is trustworthy.
+            first, with a caution that says why none is trustworthy, or refused where first order
+            is impossible: fewer than one effective key, numbers beyond float64.
         options: of that order: ``weights`` for all; ``rtol``, ``progress`` and the other options
             of :func:`sims.theory.exact.exact_terms` for ``exact`` and ``auto``.
 

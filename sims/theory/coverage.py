@@ -1,11 +1,14 @@
 """Coverage of theories: checks before anything is computed, and cautions afterwards."""
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+
 import jax.numpy as jnp
 import numpy as np
 import xarray as xr
 from numpy.typing import ArrayLike
 
-from sims.errors import Uncovered
+from sims.errors import InputError, Uncovered
 from sims.problem import GaussianDesign, Heads, Kernel, Task, TrigonometricSeries
 from sims.terms import PAIRS
 
@@ -74,6 +77,27 @@ def check_affordable(task: Task, heads: Heads, queries: ArrayLike) -> None:
         got = f"of width {heads.width} with {entries:,} entries (query, head, head)"
         allowed = f"width <= {WIDEST}, <= {limit:,} entries here by order auto; order exact: any"
         raise Uncovered("heads", got, allowed)
+
+
+def without_value(heads: Heads, n: int, query: int, head: int) -> InputError:
+    """The error for a head at a query that theory has no number for, since its integrals do not."""
+    bandwidth = float(heads.bandwidth[head])
+    place = f"n = {n}, bandwidth {bandwidth:g} at query {query}, head {head}"
+    allowed = (
+        "more keys, queries near them, a bandwidth near their spread: theory has no value here"
+    )
+    return InputError("n, heads.bandwidth", place, allowed)
+
+
+@contextmanager
+def computing(heads: Heads, n: int, query: int, head: int) -> Iterator[None]:
+    """Computing of a head's numbers at a query; beyond float64, :func:`without_value`."""
+    try:
+        yield
+    except InputError:
+        raise
+    except (ArithmeticError, ValueError) as error:  # the latter of roots between NaN
+        raise without_value(heads, n, query, head) from error
 
 
 def examined(data: xr.Dataset) -> xr.Dataset:

@@ -46,6 +46,8 @@ TAIL = 1e-7
 """Share of any integral left outside the range of log s."""
 STEP = 0.4
 """In log s; its error is 1e-8."""
+UNSEEN = 3
+"""P(K > 0) may be this over the number of points, none of which is in a kernel's reach."""
 FINER = 0.25
 """The step that it is compared with where points have no error of their own."""
 
@@ -148,7 +150,8 @@ def solve_ambient(
             items, size, solution.effective_keys[q] = head_arrays(
                 heads, n, x, truth[q], nodes, step
             )
-            if size > MAX_POINTS:
+            unseen = not rows and UNSEEN * n > rtol * len(nodes.points) * int(nodes.used)
+            if size > MAX_POINTS or (unseen and not solution.effective_keys[q].all()):
                 continue
             setting = Setting(heads.kernel, size, np.asarray(step), np.asarray(float(n)))
             singles = list(computed([Job(ambient_single, setting, nodes, [(h,) for h in items])]))

@@ -216,6 +216,9 @@ class GaussianLaw:
                 reach = np.sqrt(max(square - distance, 1e-30 * square))
             size, axes = np.linalg.eigh(form)
             shape = reach * (axes / np.sqrt(size)) @ axes.T
+            dense = float(np.linalg.norm(centre)) + DENSITY_REACH
+            if kernel.support is not None and reach > dense * np.sqrt(size[-1]):
+                shape = dense * np.eye(len(root))  # the support holds all of the design
         loading = self.spread @ functional
         return Projection(functional, matrix, query, centre, shape, loading, bandwidth)
 

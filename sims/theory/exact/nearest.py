@@ -16,11 +16,13 @@ from sims.errors import InputError
 from sims.problem import Heads, Task
 from sims.theory import rounding
 from sims.theory.exact.root import HeadExpectations
-from sims.theory.first_order.adaptive import Single, ball_rule, shell
+from sims.theory.first_order.adaptive import Single, ball_rule, facts_by_query, shell
 from sims.theory.first_order.nearest import Near, head_facts, placed
 
 TAIL = 1e-16
 """Probability left out at either end of the radius's law, and of t."""
+LONGEST = 1e4
+"""Longest range of log t."""
 
 
 class Fineness(NamedTuple):
@@ -54,7 +56,9 @@ def nearest(task: Task, heads: Heads, n: int, queries: np.ndarray) -> list[list[
     if heads.count > 1:
         allowed = "1 (order exact, top-k); order: first for more"
         raise InputError("heads.count", heads.count, allowed)
-    return [[Nearest(head, head_facts(head), round(n * head.share), n)] for (head,) in rows]
+    return facts_by_query(
+        heads, n, rows, lambda head: Nearest(head, head_facts(head), round(n * head.share), n)
+    )
 
 
 def averaged(nearest_keys: Nearest, level: Fineness) -> HeadExpectations:
@@ -94,6 +98,8 @@ def within(
     # t from where tΣe is TAIL to where it is −log TAIL, however small e is.
     low = np.log(TAIL / k)
     high = np.log(-np.log(TAIL) / k) + 0.5 * head.sharpness * square
+    if high - low > LONGEST:
+        raise OverflowError  # one key decides
     t = np.exp(np.linspace(low, high, int(np.ceil((high - low) / level.step)) + 1))
     dt = t * float(np.log(t[1] / t[0]))
     decay = np.exp(-np.multiply.outer(t, share))

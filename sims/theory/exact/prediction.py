@@ -16,20 +16,23 @@ from sims import terms
 from sims.errors import InputError
 from sims.problem import Heads, Kernel, Task, check_compatible
 from sims.theory import rounding
-from sims.theory.coverage import check_exact
+from sims.theory.coverage import check_exact, without_value
 from sims.theory.exact.adaptive import solve_adaptive
 from sims.theory.exact.ambient import one_key, solve_ambient
 from sims.theory.exact.conditioning import GaussianLaw
 from sims.theory.exact.refinement import solve
-from sims.theory.exact.solution import Facts, Progress, no_progress
+from sims.theory.exact.solution import Facts, Progress, Solution, no_progress
 
 RTOL_GAUSSIAN, RTOL_OTHERS = 1e-4, 1e-3
 """Relative accuracy where none is given: for Gaussian designs and series, and for the others, whose
 error falls like that of quasi-Monte Carlo."""
+LOST, LEAST_SQUARES = 0.5, 0.99
+"""Defect above which, and ``E Σ_i w_i²`` over 1/n below which, an integral has lost its mass."""
 LEAST_RTOL, MOST_RTOL = 1e-9, 0.1
 """Accuracy that can be asked for: rounding ends the one, usefulness the other."""
 
 
+@np.errstate(all="ignore")  # what is not finite is refused
 def exact_terms(
     task: Task,
     heads: Heads,
@@ -105,10 +108,7 @@ def exact_terms(
         solution = solve(law, heads, n, queries, truth, rtol, max_level, progress)
     else:
         solution = solve_ambient(task, heads, n, queries, truth, rtol, max_level, progress)
-    if np.isnan(solution.noise).all():
-        narrow = f"n = {n}, bandwidth {float(np.min(np.asarray(heads.bandwidth))):g}"
-        allowed = "more keys or a wider kernel: here exact theory has a value at no query"
-        raise InputError("n, heads.bandwidth", narrow, allowed)
+    check_values(solution, heads, n)
     noise = float(task.noise_sd) ** 2
     bias = solution.mean - truth[:, None]
     signal, weight = (
@@ -159,6 +159,21 @@ def exact_terms(
             stacklevel=2,
         )
     return data
+
+
+def check_values(solution: Solution, heads: Heads, n: int) -> None:
+    """Raise InputError where a head, or a pair of heads, has no number that weights can have.
+
+    Weights of sum 1 have ``Σ_i w_i² ≥ 1/n``.
+    """
+    sums = solution.mean[:, :, None] + solution.signal + solution.noise
+    lost = ~np.isfinite(sums) | ~(solution.defect <= LOST)
+    squares = np.diagonal(solution.noise + solution.noise_error, axis1=1, axis2=2)
+    lost |= (squares < LEAST_SQUARES * (1 - solution.empty) / n)[:, :, None]
+    single = np.diagonal(lost, axis1=1, axis2=2)
+    if lost.any():
+        query, head, *_ = map(int, np.argwhere(single if single.any() else lost)[0])
+        raise without_value(heads, n, query, head)
 
 
 def _errors(

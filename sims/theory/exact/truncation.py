@@ -13,7 +13,7 @@ from sims.errors import Uncovered
 from sims.problem.kernels import Kernel
 from sims.theory.exact.conditioning import DENSITY_REACH, Projection
 from sims.theory.exact.laplace import SATURATED
-from sims.theory.exact.quadrature import graded_radii, sphere_points
+from sims.theory.exact.quadrature import graded_radii, sobol_normal, sphere_points
 
 LOWER_TAIL = 12.0
 """The grid in log s starts where the integrands are e^{−12} of their scale: the leading tail is
@@ -23,9 +23,10 @@ GRADING = 4
 SHARPEST = 3e-9
 """Least share left outside the range of a compact kernel, whose integrands fall slowly."""
 LONGEST = 1000.0
-"""Longest range of log s looked at; beyond it (few keys, tiny bandwidth) one key decides."""
-LEAST_LOG_MEAN = -600.0
-"""log E K below which, in double precision, no key ever responds."""
+"""Longest range of log s looked at; beyond it (few keys, tiny bandwidth) one key decides, and no
+grid is so long."""
+LEAST_LOG_SHARE = -600.0
+"""log P(K > 0) below which no key is ever within a compact kernel's reach."""
 ROUGH_POINTS = 2**14
 """Points of a random law that its range is taken from, which needs no more."""
 
@@ -86,8 +87,14 @@ def pilot(kernel: Kernel, head: Projection, n: int, tail: float) -> Extent:
     else:
         log_weight -= logsumexp(log_weight)
     low, effective_keys, log_mean, log_square = _lower(log_weight, log_kernel, n)
-    if compact and not log_mean > LEAST_LOG_MEAN:
-        return Extent(0.0, LOWER_TAIL, 1.0, 0.0, np.eye(k), np.zeros(k))
+    if compact:
+        distance = np.linalg.norm(sobol_normal(k, 10, 0) @ head.map.T - head.query, axis=1)
+        share = np.mean(distance < kernel.support * head.bandwidth)
+        log_share = log_reach(log_weight, log_kernel)
+        missed = np.exp(log_share) < share / 2 - 0.01  # nodes of this shape miss the design
+        if missed or not log_share > LEAST_LOG_SHARE:
+            high = 2 * LONGEST if missed else LOWER_TAIL
+            return Extent(0.0, high, 1.0, 0.0, np.eye(k), np.zeros(k))
     flat = log_weight.ravel(), log_kernel.ravel()
     if compact:
         high, needed = _upper_compact(*flat, n, low, max(tail, SHARPEST)) + 1.0, 1.0
@@ -114,6 +121,11 @@ def check_never_zero(kernel: Kernel, log_kernel: Float[np.ndarray, "*N"]) -> Non
     if kernel.support is None and np.isneginf(log_kernel).any():
         allowed = "Kernel(…, support=radius) for exact theory"
         raise Uncovered("heads.kernel", f"{kernel.name}, which vanishes somewhere", allowed)
+
+
+def log_reach(log_weight: Float[np.ndarray, "*N"], log_kernel: Float[np.ndarray, "*N"]) -> float:
+    """log P(K > 0)."""
+    return float(logsumexp(np.where(log_kernel > -np.inf, log_weight, -np.inf)))
 
 
 @cache
@@ -148,8 +160,8 @@ def log_range(
     compact: bool,
 ) -> tuple[float, float, float]:
     """Range of log s, and effective keys, of a law of points with log weights of sum 1."""
-    low, effective_keys, log_mean, _ = _lower(log_weight, log_kernel, n)
-    if not log_mean > LEAST_LOG_MEAN:
+    low, effective_keys, *_ = _lower(log_weight, log_kernel, n)
+    if compact and not log_reach(log_weight, log_kernel) > LEAST_LOG_SHARE:
         return 0.0, LOWER_TAIL, 0.0
     some = slice(None, None, max(1, len(log_weight) // ROUGH_POINTS))
     part = log_weight[some] - logsumexp(log_weight[some])

@@ -62,13 +62,6 @@ def simplex_log_sizes(
     return np.array(sizes)
 
 
-def simplex_sizes(
-    tokens: Simplex, layers: int, memory: float = 0.0, start: Start = "zero", skip: float = 0.0
-) -> Float[np.ndarray, " layers"]:
-    """|a| of :func:`simplex_log_sizes`; 0 where it is below any number."""
-    return np.exp(simplex_log_sizes(tokens, layers, memory, start, skip))
-
-
 def second_difference(memory: float) -> float:
     """log α′, to which second differences of log ρ_l tend without skip, 0 < α′ < 1.
 

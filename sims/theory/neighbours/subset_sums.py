@@ -69,13 +69,6 @@ def failure_probability(items: np.ndarray, entry: np.ndarray, tolerance: ArrayLi
     return np.asarray(miss_probability(items, entry, tolerance).mean(-1))
 
 
-def median_error(items: np.ndarray, entry: np.ndarray) -> float:
-    """ε at which an entry is missed half of the time, over drawn items (draws, n')."""
-    log = np.linspace(-40.0, 5.0, 601)
-    miss = failure_probability(items, entry, np.exp(log))
-    return float(np.exp(np.interp(-0.5, -miss, log)))
-
-
 def log_error(items: np.ndarray, entry: np.ndarray, entries: ArrayLike) -> np.ndarray:
     """E log of the largest error of N independent entries, over drawn items (draws, n').
 
@@ -87,21 +80,3 @@ def log_error(items: np.ndarray, entry: np.ndarray, entries: ArrayLike) -> np.nd
     count = np.asarray(entries, float)[..., None]
     above = -np.expm1(count * np.log1p(-np.minimum(miss, 1 - 1e-16)))
     return np.asarray(log[0] + np.trapezoid(above, log, axis=-1))
-
-
-def decay_rate(dimension: int) -> float:
-    """δ of errors ∝ e^{−δ n_K}: ln 2 an item, and an item takes d units of width."""
-    return float(np.log(2) / dimension)
-
-
-def best_item_scale(entry: float, count: int) -> float:
-    """The factor of the items with the least typical error, ``6|w|/√n'``.
-
-    The error is ∝ c·exp(w²/2c²s²), s² = n'/36.
-    """
-    return float(6 * abs(entry) / np.sqrt(count))
-
-
-def best_weight_scale(entry: float, dimension: int) -> float:
-    """The same as a bound of the entries of W_Q and W_K, ``√(6|w|√d)``: free of the width."""
-    return float(np.sqrt(6 * abs(entry) * np.sqrt(dimension)))

@@ -5,11 +5,19 @@ import pytest
 from exact_problems import brute_force, flat, random_problem
 
 from sims.errors import InputError
-from sims.problem import Heads, Task, TrigonometricSeries, redundant_views
+from sims.problem import (
+    CubeDesign,
+    EmpiricalDesign,
+    GaussianDesign,
+    Heads,
+    Task,
+    TrigonometricSeries,
+    redundant_views,
+)
 from sims.problem.designs import isotropic
 from sims.problem.frames import equiangular
 from sims.problem.kernels import KERNELS, Kernel
-from sims.theory import first_order_terms
+from sims.theory import first_order_terms, predict
 from sims.theory.exact import exact_terms, rules
 
 pytestmark = pytest.mark.theory
@@ -218,17 +226,43 @@ def test_kernels_that_vanish_without_saying_where_are_refused():
         exact_terms(task, Heads(np.ones((2, 2, 1)), edge, 0.5), 10, np.zeros((1, 2)))
 
 
-def test_a_kernel_too_narrow_for_few_keys_is_refused():
-    """Where no query has a value, one line says so; where one has, its numbers stand."""
-    task = Task(isotropic(1), series(1), 1.0)
-    heads = Heads(np.ones((1, 1, 1)), "gaussian", 0.05)
-    with pytest.raises(
-        InputError, match=r"n, heads\.bandwidth: got 'n = 4, bandwidth 0\.05"
-    ) as error:
-        exact_terms(task, heads, 4, np.zeros((2, 1)))
+GOOD, ROWS = np.array([[0.3, -0.2], [0.1, 0.4]]), np.random.default_rng(0).normal(size=(50, 2))
+
+
+@pytest.mark.parametrize("order", ["exact", "auto"])
+@pytest.mark.parametrize(
+    ("design", "kernel", "bandwidth", "queries", "place"),
+    [
+        (isotropic(2), "gaussian", 1e-3, GOOD, "bandwidth 0.001 at query 0, head 0"),
+        (isotropic(2), "softmax", 1e-6, GOOD, "bandwidth 1e-06 at query 0, head 0"),
+        (isotropic(2), "softmax", 0.2, GOOD + 1, "bandwidth 0.2 at query 0, head 0"),
+        (isotropic(2), "gaussian", 0.5, GOOD * [[1], [900]], "bandwidth 0.5 at query 1, head 0"),
+        (isotropic(2), "softmax", [0.9, 1e-6], GOOD, "bandwidth 1e-06 at query 0, head 1"),
+        (EmpiricalDesign(1e6 * ROWS), "gaussian", 0.3, 1e6 * GOOD, "bandwidth 0.3 at query 0"),
+        (EmpiricalDesign(1e6 * ROWS), "laplace", 0.3, 1e6 * GOOD, "bandwidth 0.3 at query 0"),
+        (CubeDesign(2), "epanechnikov", 1e-9, GOOD, "bandwidth 1e-09 at query 0, head 0"),
+    ],
+)
+def test_no_number_without_mass(design, kernel, bandwidth, queries, place, order):
+    """Where a kernel has no mass at one query and head, one line says where; by order auto, too."""
+    heads = Heads(FRAMES, kernel, bandwidth)
+    with pytest.raises(InputError, match=place) as error:
+        predict(Task(design, series(2), 1.0), heads, 640, queries, order=order)
     assert "\n" not in str(error.value)
-    wider = Heads(np.ones((2, 1, 1)), "gaussian", np.array([0.05, 0.5]))
-    with pytest.warns(UserWarning, match="have no value"):
-        data = exact_terms(task, wider, 4, np.zeros((1, 1)))
-    known = np.isfinite(data["noise_covariance"].values[0])
-    assert known.tolist() == [[False, False], [False, True]]
+
+
+def test_far_queries_and_wide_kernels_keep_their_mass():
+    """Beyond all keys the Laplace kernel's weights do not depend on the query."""
+    task = Task(EmpiricalDesign(ROWS), series(2), 1.0)
+    near, far = (
+        exact_terms(task, Heads(FRAMES, "laplace", 0.5), 20, np.full((1, 2), x)) for x in (9, 1e6)
+    )
+    for name in ("signal_covariance", "noise_covariance"):
+        np.testing.assert_allclose(far[name], near[name], rtol=1e-6)
+    # A support that holds all of the design; and one of which points of the ball miss it.
+    task = Task(isotropic(2), series(2), 1.0)
+    wide = exact_terms(task, Heads(FRAMES, "epanechnikov", 1e9), 20, GOOD)
+    np.testing.assert_allclose(wide["noise_covariance"], 1 / 20, rtol=1e-6)
+    flat_keys = Task(GaussianDesign([[1.0, 0.0], [0.0, 1e-11]]), series(2), 1.0)
+    with pytest.raises(InputError, match="at query 0, head 0"):
+        exact_terms(flat_keys, Heads(np.eye(2)[None], "epanechnikov", 1.0), 20, 0.0 * GOOD)

@@ -72,13 +72,13 @@ def test_failures_by_the_exact_solver():
 
 
 def test_median_error_halves_with_an_item():
-    entry = np.full(2000, 0.3)
-    medians = [laws.median_error(items_of(2000, n), entry) for n in (12, 16, 20)]
+    entry, log = np.full(2000, 0.3), np.linspace(-40, 5, 601)
+    misses = [laws.failure_probability(items_of(2000, n), entry, np.exp(log)) for n in (12, 16, 20)]
+    medians = [np.exp(np.interp(-0.5, -miss, log)) for miss in misses]
     steps = -np.diff(np.log(medians)) / 4
     assert np.all(abs(steps / np.log(2) - 1) < 0.1)
     found = np.median(errors_of(items_of(2000, 12, seed=7), 0.3))
     assert found == pytest.approx(medians[0], rel=0.2)
-    assert laws.decay_rate(2) == pytest.approx(np.log(2) / 2)
 
 
 def test_largest_of_many_entries():
@@ -94,12 +94,12 @@ def test_largest_of_many_entries():
 def test_best_scale_by_the_exact_solver():
     """Typical error (geometric mean) at theory's scale, and at half and twice of it."""
     for entry in (0.2, 0.8):
-        best = laws.best_item_scale(entry, 14)
+        best = 6 * entry / np.sqrt(14)
         typical = []
         for factor in (0.5, 1, 2):
             items = best * factor * items_of(1500, 14, seed=8)
             typical.append(np.log(errors_of(items, entry)).mean())
         assert typical[1] == min(typical)
         # As a bound s of weights: the items' factor is s²/√n_K with n_K = 14 d.
-        scale = laws.best_weight_scale(entry, 2)
+        scale = np.sqrt(6 * entry * np.sqrt(2))
         assert scale**2 / np.sqrt(28) == pytest.approx(best)
