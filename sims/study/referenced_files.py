@@ -108,10 +108,10 @@ def digest_of(path: Path, texts: Iterable[str] = ()) -> str:
     Raises:
         OSError: it cannot be read.
     """
-    files = [path]
-    if path.suffix == ".py":
-        own = own_sources(path)
-        files = [*own.files, *own.data_files(path.parent, texts)]
+    if path.suffix != ".py":
+        return hashlib.sha256(path.read_bytes()).hexdigest()[:16]
+    own = own_sources(path)
+    files = [*own.files, *own.data_files(path.parent, texts)]
     return combined_digest(*(hashlib.sha256(file.read_bytes()).hexdigest() for file in files))
 
 
