@@ -109,6 +109,8 @@ def run(
     rival = None if compare is None else _rival_report(compare, inputs[1], data, rules)
     if output is not None:
         _write(reports, output)
+    if not as_text:
+        _print_notes([*reports.values()] + ([] if rival is None else [rival]))
     if as_text:
         content = [as_json(report) for report in reports.values()]
         print(json.dumps(content if len(content) > 1 else content[0], indent=1, allow_nan=False))
@@ -138,8 +140,9 @@ def _rival_report(
     """The report to compare with: of a file that ``--output`` wrote, or of another model."""
     written = path.endswith(".nc")
     rival = read(path, FILE) if written else inspect(path, None, activations, **rules)
-    if rival.sizes.get("layer") != data.sizes["layer"] or "checkpoint" in rival.dims:
-        raise InputError("--compare", path, f"a model of {data.sizes['layer']} layers")
+    numbers = data.layer.values.tolist()
+    if "checkpoint" in rival.dims or rival.layer.values.tolist() != numbers:
+        raise InputError("--compare", path, f"a model of {len(numbers)} layers of the same numbers")
     return rival
 
 
@@ -155,13 +158,20 @@ def _write(reports: dict[str, xr.Dataset], output: Path) -> None:
     save(figure(data), output, f"sims inspect {data.attrs['model']}", digest(output))
 
 
+def _print_notes(reports: Sequence[xr.Dataset]) -> None:
+    """Print what a reader has to know of each report."""
+    for report in reports:
+        for note in report.attrs.get("notes", "").splitlines():
+            print(f"{report.attrs['model']}: {note}")
+
+
 def _print(data: xr.Dataset) -> None:
     known = scalars(data) | ({"alike": data.alike.values} if "alike" in data else {})
     for title, columns in TABLES:
         if columns.keys() <= known.keys():
-            rows = [
-                [f"{k}", *(_cell(known, name, k) for name in columns)] for k in data.layer.values
-            ]
+            rows = []
+            for place, number in enumerate(data.layer.values):
+                rows.append([str(number), *(_cell(known, name, place) for name in columns)])
             if title:
                 print(title)
             print_table(("layer", *columns.values()), rows, numbers=True)
@@ -189,7 +199,7 @@ def _compare(data: xr.Dataset, rival: xr.Dataset) -> None:
     values, rival_values = scalars(data), scalars(rival)
     shown = [name for name in COMPARED if name in values and name in rival_values]
     rows = []
-    for layer in range(data.sizes["layer"]):
+    for layer, number in enumerate(data.layer.values):
         cells = []
         for name in shown:
             errors = [
@@ -199,7 +209,7 @@ def _compare(data: xr.Dataset, rival: xr.Dataset) -> None:
             cells.append(
                 _with_error(rival_values[name][layer] - values[name][layer], np.hypot(*errors), "+")
             )
-        rows.append((str(layer), *cells))
+        rows.append((str(number), *cells))
     print(f"{rival.attrs['model']} less {data.attrs['model']}:")
     titles = WEIGHTS | MEASURED
     print_table(("layer", *(titles[name] for name in shown)), rows, numbers=True)

@@ -40,7 +40,7 @@ def figure(data: xr.Dataset) -> Figure:
     heat_maps = [name for name in CORRELATIONS if name in data][:2]
     means = data[heat_maps[0]].mean(("head", "head2")).fillna(-1).values
     layer = int(np.argmax(means))
-    heads = int(data.heads.values[layer])
+    heads, number = int(data.heads.values[layer]), data.layer.values[layer]
     names = "ab"[: len(heat_maps)]
     layout = names, "c" * len(heat_maps)
     drawing, axes = mosaic(layout, height=5.0, heights=(1.2, 1), title=data.attrs["sentence"])
@@ -57,7 +57,7 @@ def figure(data: xr.Dataset) -> Figure:
                 ax=ax,
                 cbar_kws={"label": "correlation"},
             )
-            ax.set(title=f"{CORRELATIONS[name]}, layer {layer}", xlabel="head", ylabel="head")
+            ax.set(title=f"{CORRELATIONS[name]}, layer {number}", xlabel="head", ylabel="head")
         depth = data.layer.values
         for (key, label), color in zip(INDICES.items(), PALETTE, strict=False):
             if key in data:

@@ -16,12 +16,11 @@ from sims.inspect.geometry import (
     Arrays,
     form_correlation,
     form_spectrum,
-    frames_of,
     mean_of_pairs,
-    overlaps,
-    projection_kernel,
+    subspaces,
 )
 from sims.inspect.layouts import Layer
+from sims.inspect.patterns import Rule
 from sims.inspect.profiles import k_profile, kq_profile
 
 ROUNDING = 1e-12
@@ -48,7 +47,7 @@ def covariance_root(name: str, covariance: np.ndarray, d: int) -> np.ndarray:
         raise InputError(name, "a matrix with a negative eigenvalue", allowed) from None
 
 
-def on_gaussian_tokens(layer: Layer, mean: np.ndarray, root: np.ndarray) -> Arrays:
+def on_gaussian_tokens(layer: Layer, mean: np.ndarray, root: np.ndarray, rule: Rule) -> Arrays:
     """Angles, score forms, noise correlations and cache errors on Gaussian tokens, by name.
 
     Heads that normalise keys and queries have the angles alone: their scores are not bilinear.
@@ -57,23 +56,26 @@ def on_gaussian_tokens(layer: Layer, mean: np.ndarray, root: np.ndarray) -> Arra
         layer: the heads.
         mean: μ of the tokens, (d).
         root: R of their covariance RᵀR, (d, d).
+        rule: what scores are multiplied by.
     """
     group, width = layer.key_head, layer.matrices.key.shape[-1]
-    keys = root @ layer.matrices.key
-    cosines, kernel = _overlap(keys)
-    baseline = mean_of_pairs(_overlap(np.random.default_rng(0).normal(size=keys.shape), root)[1])
+    keys = root @ layer.normed.key
+    cosines, kernel, _ = subspaces(keys)
+    random = root @ np.random.default_rng(0).normal(size=keys.shape)
+    baseline = mean_of_pairs(subspaces(random)[1])
     angles: Arrays = {
         "input_principal_angle": (("key_head", "key_head2", "angle"), np.arccos(cosines)),
         "input_projection_kernel": (("key_head", "key_head2"), kernel),
         "input_overlap_baseline": ((), baseline),
         "input_overlap_excess": ((), mean_of_pairs(kernel) - baseline),
     }
-    if layer.norms is not None:
+    if layer.norms:
         return angles
+    scale = rule.factor(width)
     queries, still = root @ layer.matrices.query, np.eye(width)[None]
-    spectrum = form_spectrum(queries, keys[group]) / np.sqrt(width)
+    spectrum = form_spectrum(queries, keys[group]) * scale
     centre = mean @ layer.matrices.query + layer.biases[0]
-    expected, logarithm = noise_correlation(queries, keys, centre, group)
+    expected, logarithm = noise_correlation(queries, keys, centre, group, scale)
     centres = (queries, centre), (keys, mean @ layer.matrices.key + layer.biases[1])
     of_queries, of_keys = (w.mT @ w + c[:, :, None] * c[:, None] for w, c in centres)
     moments = {
@@ -92,19 +94,12 @@ def on_gaussian_tokens(layer: Layer, mean: np.ndarray, root: np.ndarray) -> Arra
     }
 
 
-def _overlap(matrices: np.ndarray, root: np.ndarray | None = None) -> tuple[np.ndarray, np.ndarray]:
-    """Cosines of principal angles and projection kernel of the spans of matrices (H, d, d_k)."""
-    frames, ranks = frames_of(matrices if root is None else root @ matrices)
-    cosines = overlaps(frames)
-    return cosines, projection_kernel(cosines, ranks)
-
-
 def noise_correlation(
-    queries: np.ndarray, keys: np.ndarray, centre: np.ndarray, group: np.ndarray
+    queries: np.ndarray, keys: np.ndarray, centre: np.ndarray, group: np.ndarray, scale: float
 ) -> tuple[np.ndarray, np.ndarray]:
     """``E ρ_hg`` and ``E log ρ_hg`` over Gaussian queries, (H, H) each.
 
-    With stacked queries ``(q_h, −q_g) ~ N(m, S)`` and keys of covariance C, and ``A = C/d_k``,
+    With stacked queries ``(q_h, −q_g) ~ N(m, S)`` and keys of covariance C, and ``A = s²C``,
     they are ``|I + AS|^{−1/2} exp(−½ mᵀ(I + AS)⁻¹Am)`` and ``−½(tr AS + mᵀAm)``.
 
     Args:
@@ -112,6 +107,7 @@ def noise_correlation(
         keys: RW_K, (H_kv, d, d_k).
         centre: mean of the queries, (H, d_k).
         group: key head of each query head, (H,).
+        scale: s, factor of scores, usually 1/√d_k.
     """
     heads, _, width = queries.shape
     expected, logarithm = np.ones((heads, heads)), np.zeros((heads, heads))
@@ -122,7 +118,7 @@ def noise_correlation(
             i, j = group[h], group[g]
             s = [[query_self[h], -query_pairs[g]], [-query_pairs[g].T, query_self[g]]]
             c = [[key_self[i], key_pairs[j]], [key_pairs[j].T, key_self[j]]]
-            m, a = np.concatenate([centre[h], -centre[g]]), np.block(c) / width
+            m, a = np.concatenate([centre[h], -centre[g]]), np.block(c) * scale**2
             product = a @ np.block(s)
             inside = np.eye(2 * width) + product
             exponent = slogdet(inside)[1] + m @ solve(inside, a @ m)

@@ -10,13 +10,11 @@ from collections.abc import Mapping
 import numpy as np
 
 from sims.diversity import DEFINITIONS
-from sims.inspect.layouts import Layer
+from sims.inspect.layouts import CUTOFF, Layer
 from sims.inspect.patterns import Rule, rotated
 
 DISTANCES = (0, 1, 4, 16, 64, 256, 1024)
 """Distances Δ between a query and a key at which rotary score forms are compared."""
-CUTOFF = 1e-10
-"""Singular values below this share of the largest one count as 0."""
 ENERGY = 0.9
 
 Arrays = Mapping[str, tuple[tuple[str, ...], np.ndarray]]
@@ -40,12 +38,13 @@ def overlaps(frames: np.ndarray) -> np.ndarray:
 
 
 def projection_kernel(cosines: np.ndarray, ranks: np.ndarray) -> np.ndarray:
-    """``‖U_hᵀU_g‖_F²/√(r_h r_g)``, (H, H): 1 for equal subspaces, 0 for orthogonal ones.
+    """``‖U_hᵀU_g‖_F²/√(r_h r_g)``, (H, H): 1 for equal subspaces, 0 for orthogonal, NaN of none.
 
     With equal ranks it is the geometric Gram matrix of :mod:`sims.diversity`. Name and
     normalisation are those of TransformerLens (arXiv 2601.10266).
     """
-    return np.asarray((cosines**2).sum(-1) / np.sqrt(ranks[:, None] * ranks))
+    scale = np.sqrt(ranks[:, None] * ranks)
+    return np.asarray((cosines**2).sum(-1) / np.where(scale > 0, scale, np.nan))
 
 
 def random_kernel(d: int, rank: int) -> tuple[float, float]:
@@ -60,7 +59,19 @@ def frames_of(matrices: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Orthonormal bases (H, d, d_k) of column spaces, 0 beyond the rank, and ranks (H,)."""
     vectors, values, _ = np.linalg.svd(matrices, full_matrices=False)
     nonzero = values > CUTOFF * values[:, :1]
-    return vectors * nonzero[:, None, :], np.maximum(nonzero.sum(-1), 1)
+    return vectors * nonzero[:, None, :], nonzero.sum(-1)
+
+
+def subspaces(matrices: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Cosines of principal angles, projection kernel, ranks of the column spaces of (H, d, d_k).
+
+    The first two are NaN beside a matrix that is 0.
+    """
+    frames, ranks = frames_of(matrices)
+    cosines = overlaps(frames)
+    cosines[ranks == 0] = np.nan
+    cosines[:, ranks == 0] = np.nan
+    return cosines, projection_kernel(cosines, ranks), ranks
 
 
 def form_spectrum(
@@ -86,6 +97,12 @@ def effective_rank(values: np.ndarray) -> np.ndarray:
     return np.where(total[..., 0] > 0, np.exp(entropy), 0.0)
 
 
+def median_rank(ranks: np.ndarray) -> np.ndarray:
+    """Median over heads of effective ranks (…, H), without heads whose rank is 0; NaN of none."""
+    kept = (ranks > 0).reshape(-1, ranks.shape[-1]).all(0)
+    return np.asarray(np.median(ranks[..., kept], -1) if kept.any() else ranks.sum(-1) * np.nan)
+
+
 def energy_rank(values: np.ndarray, share: float = ENERGY) -> np.ndarray:
     """The fewest singular values whose squares sum to a share of all squares' sum."""
     sums = np.cumsum(values**2, axis=-1)
@@ -95,7 +112,7 @@ def energy_rank(values: np.ndarray, share: float = ENERGY) -> np.ndarray:
 def form_correlation(first: np.ndarray, second: np.ndarray, rotations: np.ndarray) -> np.ndarray:
     """``tr(M_hM_gᵀ)/(‖M_h‖_F ‖M_g‖_F)`` of forms ``M_h = A_hRB_hᵀ``, (n, H, H).
 
-    It is 0 beside a head without a form. Arguments are those of :func:`form_spectrum`.
+    It is NaN beside a head without a form. Arguments are those of :func:`form_spectrum`.
     """
     heads = len(first)
     products = np.empty((len(rotations), heads, heads))
@@ -105,29 +122,40 @@ def form_correlation(first: np.ndarray, second: np.ndarray, rotations: np.ndarra
             terms = (rotation.T @ left @ rotation) * right
             products[turn, h, h:] = products[turn, h:, h] = terms.sum((-2, -1))
     scale = np.sqrt(np.maximum(np.diagonal(products, axis1=-2, axis2=-1), 0.0))
-    scale = np.where(scale > 0, scale, np.inf)
+    scale = np.where(scale > 0, scale, np.nan)
     return np.asarray(products / scale[..., None] / scale[:, None])
 
 
 def mean_of_pairs(matrix: np.ndarray) -> np.ndarray:
-    """Mean of the entries off the diagonal of matrices (…, H, H); NaN of a single head."""
-    heads = matrix.shape[-1]
-    total = matrix.sum((-2, -1)) - np.trace(matrix, axis1=-2, axis2=-1)
-    return np.asarray(total / (heads * (heads - 1) or np.nan))
+    """Mean of the entries off the diagonal of matrices (…, H, H) that are not NaN; NaN of none."""
+    pairs = np.isfinite(matrix) & ~np.eye(matrix.shape[-1], dtype=bool)
+    count = pairs.sum((-2, -1))
+    total = np.where(pairs, matrix, 0.0).sum((-2, -1))
+    return np.asarray(total / np.where(count > 0, count, np.nan))
 
 
 def index(r: np.ndarray) -> np.ndarray:
-    """Every definition of the diversity index of a correlation matrix; NaN of a single head."""
-    if len(r) < 2:
+    """Every definition of the diversity index of a correlation matrix; NaN of a single head.
+
+    Heads whose entries are NaN are left out.
+    """
+    kept = np.isfinite(np.diag(r))
+    if kept.sum() < 2:
         return np.full(len(DEFINITIONS), np.nan)
-    with np.errstate(divide="ignore", invalid="ignore"):  # of heads whose keys are all 0
-        return np.array([float(definition(r)) for definition in DEFINITIONS.values()])
+    return np.array([float(definition(r[kept][:, kept])) for definition in DEFINITIONS.values()])
+
+
+def zero_maps(layer: Layer) -> dict[str, list[int]]:
+    """Which heads' maps are 0, by the name of the map; key and value maps by key heads."""
+    maps = layer.folded._asdict()
+    return {name: np.flatnonzero(~m.any((1, 2))).tolist() for name, m in maps.items()}
 
 
 def geometry(layer: Layer, rule: Rule | None = None) -> Arrays:
     """Everything that the weights of a layer say, by name.
 
-    Overlaps are of key subspaces; those of query heads repeat a key head's for its group. The
+    Overlaps are of key subspaces; those of query heads repeat a key head's for its group. Heads
+    whose map of keys or queries is 0 are left out: their numbers are NaN. The
     baseline of an index is the index of the matrix of expected overlaps of Haar subspaces. Rotary
     positions change score forms to ``W_Q,h R(Δ) W_K,hᵀ/√d_k``, and not the key subspaces.
 
@@ -137,16 +165,16 @@ def geometry(layer: Layer, rule: Rule | None = None) -> Arrays:
     """
     query, key, value, output = layer.folded
     d, d_k = key.shape[1:]
-    frames, ranks = frames_of(key)
-    cosines = overlaps(frames)
-    kernel = projection_kernel(cosines, ranks)
+    cosines, kernel, ranks = subspaces(key)
     group = layer.key_head
-    spread = np.ix_(group, group)
-    mean, deviation = random_kernel(d, int(ranks.mean().round()))
-    expected = np.where(np.eye(len(key), dtype=bool), 1.0, mean)
-    pairs = ~np.eye(len(key), dtype=bool)
+    mean, deviation = random_kernel(d, int(ranks[ranks > 0].mean().round()) if ranks.any() else 0)
+    same = np.eye(len(key), dtype=bool)
+    expected = np.where(np.isfinite(kernel), np.where(same, 1.0, mean), np.nan)
+    by_query, expected_by_query = (r[group][:, group] for r in (kernel, expected))
+    by_query[~query.any((1, 2))] = np.nan
     excess = mean_of_pairs(kernel) - mean
-    most = kernel[pairs].max() - mean if pairs.any() else np.nan
+    pairs = kernel[np.isfinite(kernel) & ~same]
+    most = pairs.max() - mean if len(pairs) else np.nan
     written, score_key, read = output.swapaxes(-1, -2), key[group], value[group]
     still = np.eye(value.shape[-1])[None]
     values = form_spectrum(read, written)
@@ -171,9 +199,12 @@ def geometry(layer: Layer, rule: Rule | None = None) -> Arrays:
         "overlap_excess": ((), np.array(excess)),
         "largest_overlap_excess": ((), np.array(most)),
         "index_key_heads": (("definition",), index(kernel)),
-        "index_query_heads": (("definition",), index(kernel[spread])),
+        "index_query_heads": (("definition",), index(by_query)),
         "index_key_heads_baseline": (("definition",), index(expected)),
-        "index_query_heads_baseline": (("definition",), index(expected[spread])),
+        "index_query_heads_baseline": (
+            ("definition",),
+            index(np.where(np.isfinite(by_query), expected_by_query, np.nan)),
+        ),
         "qk_singular_value": (("head", "rank"), scores[0] / np.sqrt(d_k)),
         "qk_effective_rank": (heads, effective_rank(scores[0])),
         "qk_energy_rank": (heads, energy_rank(scores[0])),

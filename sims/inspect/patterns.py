@@ -4,6 +4,7 @@ Only rules that a config documents are applied; a model with another rule is ref
 approximated.
 """
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -12,23 +13,10 @@ import numpy as np
 
 from sims.attention.attention import causal_mask, distance_bias, softmax
 from sims.errors import InputError, one_of
+from sims.inspect.families import FAMILIES, Family, check_keys, read_number
 from sims.inspect.layouts import Layer
 
-FULL = ("albert", "bert", "deit", "distilbert", "electra", "roberta", "vit")
-ROTARY = ("falcon", "gemma", "gpt_neox", "llama", "mistral", "phi", "phi3", "qwen2", "qwen3")
-CAUSAL = ("bloom", "gpt2", "opt", *ROTARY)
-PARTIAL = {"gpt_neox": 0.25, "phi": 0.5}
-"""Share of a head that turns where the config does not say it."""
 KINDS = ("causal", "full")
-REFUSED = (
-    "alibi", "attn_logit_softcapping", "attention_chunk_size", "is_decoder", "qk_layernorm",
-    "rope_scaling",
-    "scale_attn_by_inverse_layer_idx",
-)  # fmt: skip
-"""Keys of a config that change scores in a way that is not computed here."""
-
-EPSILON = 1e-6
-"""Added to the mean square of a query or key before it divides (Qwen3)."""
 
 
 @dataclass(frozen=True)
@@ -41,13 +29,19 @@ class Rule:
         rotated: share of a head's coordinates that turn.
         linear: whether scores fall linearly with distance (ALiBi).
         window: the most tokens a sequence may have.
+        scale: what products of queries and keys are multiplied by; None for 1/√d_k.
     """
 
     causal: bool
     base: float | None = None
     rotated: float = 1.0
     linear: bool = False
-    window: int | None = None
+    window: float = math.inf
+    scale: float | None = None
+
+    def factor(self, width: int) -> float:
+        """What products of queries and keys of width d_k are multiplied by."""
+        return width**-0.5 if self.scale is None else self.scale
 
 
 def rule_of(config: Mapping[str, Any], kind: str | None = None) -> Rule:
@@ -59,36 +53,49 @@ def rule_of(config: Mapping[str, Any], kind: str | None = None) -> Rule:
     if kind is not None and kind not in KINDS:
         raise InputError("--attention", kind, one_of(KINDS, kind))
     name = config.get("model_type")
-    if name not in CAUSAL + FULL:
-        if kind is None:
-            allowed = f"{', '.join(sorted(CAUSAL + FULL))}; or --attention causal or full"
-            raise InputError("config.model_type", name, allowed)
-        return Rule(kind == "causal")
-    if kind is not None and (kind == "causal") != (name in CAUSAL):
+    family = FAMILIES.get(str(name))
+    if kind is None and (family is None or family.partial):
+        known = sorted(name for name in FAMILIES if not FAMILIES[name].partial)
+        allowed = f"{', '.join(known)}; or --attention causal or full"
+        raise InputError("config.model_type", name, allowed)
+    family = family or Family(causal=kind == "causal")
+    if kind is not None and (kind == "causal") != family.causal:
         raise InputError("--attention", kind, f"as config.model_type {name} has it")
-    rotary = config.get("rope_parameters") or {}
-    scaling = config.get("rope_scaling") or rotary
-    refused = {key: config.get(key) for key in REFUSED if config.get(key)}
-    if scaling.get("rope_type", scaling.get("type", "default")) == "default":
-        refused.pop("rope_scaling", None)
-    else:
-        refused["rope_scaling"] = scaling
-    if config.get("position_embedding_type", "absolute") != "absolute":
-        refused["position_embedding_type"] = config["position_embedding_type"]
-    for key, value in refused.items():
-        raise InputError(f"config.{key}", value, "none: weights under it are not computed here")
-    settings = {**config, **rotary}
-    base = settings.get("rope_theta", settings.get("rotary_emb_base", 1e4))
-    usual = settings.get("rotary_pct", PARTIAL.get(name, 1.0))
-    share = settings.get("partial_rotary_factor", usual)
-    windowed = config.get("use_sliding_window", True)
-    return Rule(
-        name in CAUSAL,
-        float(base) if name in ROTARY else None,
-        float(share),
-        name == "bloom",
-        config.get("sliding_window") if windowed else None,
-    )
+    check_keys(config, family)
+    base, rotated = _rotation(config, family, kind)
+    scale = 1.0 if config.get("scale_attn_weights") is False else None
+    if "query_pre_attn_scalar" in family.keys:
+        scale = read_number(config, "query_pre_attn_scalar") ** -0.5
+    window = math.inf
+    if config.get("use_sliding_window", True):
+        window = read_number(config, "sliding_window", math.inf)
+    return Rule(family.causal, base, rotated, family.linear, window, scale)
+
+
+def _rotation(
+    config: Mapping[str, Any], family: Family, kind: str | None
+) -> tuple[float | None, float]:
+    """Base of the rotary wavelengths, None without, and the share of a head that turns."""
+    if family.rotated is None:
+        return None, 1.0
+    settings = dict(config)
+    for key in ("rope_parameters", "rope_scaling"):
+        part = config.get(key) or {}
+        plain = {"rope_theta", "partial_rotary_factor"}
+        if not isinstance(part, dict) or any(
+            name not in plain and value not in (None, "default") for name, value in part.items()
+        ):
+            raise InputError(f"config.{key}", part, "rotary positions that are not scaled")
+        settings |= part
+    default = read_number(settings, "rotary_emb_base", family.base or math.nan)
+    base = read_number(settings, "rope_theta", default)
+    if math.isnan(base):
+        if kind is None:
+            allowed = "a number; or --attention, for plain softmax without positions"
+            raise InputError("config.rope_theta", None, allowed)
+        return None, 1.0
+    share = read_number(settings, "rotary_pct", family.rotated)
+    return base, read_number(settings, "partial_rotary_factor", share)
 
 
 def projections(layer: Layer, x: np.ndarray, rule: Rule) -> tuple[np.ndarray, ...]:
@@ -98,11 +105,8 @@ def projections(layer: Layer, x: np.ndarray, rule: Rule) -> tuple[np.ndarray, ..
     """
     stacks = zip(layer.matrices[:3], layer.biases, strict=True)
     query, key, value = (x @ matrix + bias[:, None, :] for matrix, bias in stacks)
-    if layer.norms is not None:
-        query, key = (
-            vectors * gain / np.sqrt((vectors**2).mean(-1, keepdims=True) + EPSILON)
-            for vectors, gain in zip((query, key), layer.norms, strict=True)
-        )
+    if layer.norms:
+        query, key = (norm(part) for norm, part in zip(layer.norms, (query, key), strict=True))
     if rule.base is not None:
         query, key = (rotated(vectors, rule.base, rule.rotated) for vectors in (query, key))
     return query, key, value
@@ -115,8 +119,13 @@ def rotated(
 
     The first ``r = share·d_k`` coordinates turn; pairs are those of transformers' files. Positions
     t are 0 … T − 1, or an array that broadcasts to (…, T).
+
+    Raises:
+        InputError: r is odd, or above d_k.
     """
     turned = int(share * x.shape[-1])
+    if turned % 2 or turned > x.shape[-1]:
+        raise InputError("rotary coordinates", turned, f"an even number up to {x.shape[-1]}")
     half = turned // 2
     place = np.arange(x.shape[-2]) if positions is None else positions
     angle = place[..., None] / base ** (np.arange(half) * 2 / turned)
@@ -143,7 +152,7 @@ def weights(
     """Attention weights (H, rows, T) of queries (H, T, d_k) and keys (H_kv, T, d_k)."""
     tokens = query.shape[-2]
     scores = query[:, rows] @ key[layer.key_head].swapaxes(-1, -2)
-    scores /= np.sqrt(query.shape[-1])
+    scores *= rule.factor(query.shape[-1])
     if rule.linear:
         scores += distance_bias(tokens, 1.0)[rows] * slopes(len(query))[:, None, None]
     return softmax(scores, causal_mask(tokens)[rows] if rule.causal else None)

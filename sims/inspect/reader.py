@@ -5,7 +5,9 @@ memory a layer at a time.
 """
 
 import json
-from collections.abc import Mapping
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -18,9 +20,15 @@ from sims.files import regular_file
 
 FLOATS: dict[str, Any] = {"F64": "<f8", "F32": "<f4", "F16": "<f2", "BF16": ml_dtypes.bfloat16}
 """Stored types that are read, as NumPy's; all become float64."""
-HEADS = ("num_attention_heads", "n_head", "num_heads", "n_heads", "encoder_attention_heads")
+HEADS = ("num_attention_heads", "n_head", "num_heads", "n_heads")
 """Keys of config.json that may hold the number of heads."""
+SIDES = ("encoder", "decoder")
+"""Of models that may have ``encoder_attention_heads`` and ``decoder_attention_heads``."""
 INDEX = ".index.json"
+WRAPPERS = re.compile(
+    r"(?:(?<=\.)|^)(?:module|_orig_mod|_forward_module|_(?:fsdp|checkpoint)_wrapped_module)\."
+)
+"""What training wraps around modules, and their names."""
 
 
 class Model:
@@ -28,8 +36,10 @@ class Model:
 
     Attributes:
         name: of the file and its folder, for reports.
+        part: which part of a model the file is, ``2 of 3``; empty for a whole one.
         config: of config.json; empty without one.
-        shapes: of every tensor, by name.
+        shapes: of every tensor, by name, without the names of wrappers.
+        used: names of the tensors that were read.
     """
 
     def __init__(self, path: str | Path, config: str | Path | None = None) -> None:
@@ -40,92 +50,113 @@ class Model:
         """
         path = _model_file(Path(path))
         self.name = f"{path.absolute().parent.name}/{path.name}"
-        self._stored: dict[str, tuple[Path, str]] = {}
+        part = re.search(r"-0*(\d+)-of-0*(\d+)\.", path.name)
+        self.part = f"{part[1]} of {part[2]}" if part and part[2] != "1" else ""
+        self._stored: dict[str, tuple[Path, str, str]] = {}
         self.shapes: dict[str, tuple[int, ...]] = {}
-        for part in _parts(path):
-            for name, (kind, shape) in _entries(part).items():
-                self._stored[name] = part, kind
+        self.used: set[str] = set()
+        for file in _parts(path):
+            for stored, (kind, shape) in _entries(file).items():
+                name = WRAPPERS.sub("", stored)
+                if name in self.shapes:
+                    raise InputError(f"{self.name}: {stored}", "a second tensor of it", "one")
+                self._stored[name] = file, stored, kind
                 self.shapes[name] = shape
         beside = path.parent / "config.json"
         settings = config if config is not None else beside if beside.is_file() else None
-        self.config = {} if settings is None else _with_defaults(_object(Path(settings)))
+        self.config = {} if settings is None else _settings(_object(Path(settings)))
 
     def read(self, name: str, shape: tuple[int, ...] | None = None) -> np.ndarray:
         """A tensor as float64.
 
         Raises:
-            InputError: it is missing, has another shape, is quantised, or holds NaN or infinity.
+            InputError: it is missing, has another shape, is empty or quantised, or holds NaN or
+                infinity.
         """
         if name not in self.shapes:
             raise InputError(f"{self.name}: {name}", "no tensor", one_of(self.shapes, name))
+        if 0 in self.shapes[name]:
+            allowed = "numbers; ZeRO-3 saves placeholders: gather the parameters, then save"
+            raise InputError(f"{self.name}: {name}", "an empty tensor", allowed)
         if shape is not None and self.shapes[name] != shape:
             raise InputError(f"{self.name}: {name}", self.shapes[name], f"shape {shape}")
-        path, kind = self._stored[name]
+        path, stored, kind = self._stored[name]
         if kind not in FLOATS:
             allowed = f"{', '.join(FLOATS)} (quantised models: dequantise first)"
             raise InputError(f"{self.name}: {name}", kind, allowed)
         with np.errstate(invalid="ignore"):  # NaN is refused below
-            values = np.asarray(_tensor(path, name), np.float64)
+            values = np.asarray(_tensor(path, stored), np.float64)
         if not np.isfinite(values).all():
             raise InputError(f"{self.name}: {name}", "NaN or infinity", "finite numbers")
+        self.used.add(name)
         return values
 
-    def read_or_none(self, name: str) -> np.ndarray | None:
-        """A tensor as float64, or None where the model has none of this name."""
-        return self.read(name) if name in self.shapes else None
+    def heads(self, module: str, d: int, requested: int | None = None) -> tuple[int, int | None]:
+        """The number of query heads of a module, and d_k where the config says it.
 
-    def heads(self, requested: int | None = None) -> int:
-        """The number of query heads, as given or of config.json; no tensor says it.
+        The number is as given or of config.json, less heads that it says were pruned: no tensor
+        says it.
 
         Raises:
             InputError: neither says it, or they disagree.
         """
-        documented = count(self.config, HEADS)
-        decoder = self.config.get("decoder_attention_heads", documented)
-        if requested is None and documented is not None and decoder != documented:
-            got = f"{documented} and {decoder} heads"
-            raise InputError("config", got, "one number, by --heads")
-        if requested is not None and documented is not None and requested != documented:
-            raise InputError(
-                "--heads", requested, f"{documented}, as config.json says, or no config"
-            )
+        sides = re.findall(r"(?:^|\.)(encoder|decoder)\.", module)[:1] or SIDES
+        of_sides = [f"{side}_attention_heads" for side in sides]
+        documented = count(self.config, of_sides) or count(self.config, HEADS)
         heads = requested if requested is not None else documented
         if heads is None:
             allowed = f"config.json with {' or '.join(HEADS)}, or --heads N: no tensor says it"
             raise InputError("number of heads", None, allowed)
+        if documented not in (None, heads):
+            allowed = f"{documented}, as config.json says of {module}, or no config"
+            raise InputError("--heads", heads, allowed)
         if heads < 1:
             raise InputError("number of heads", heads, "an integer >= 1")
-        return heads
+        width = count(self.config, ("head_dim", "d_kv"))
+        if width is None and documented is not None and d % documented == 0:
+            width = d // documented
+        pruned = self.config.get("pruned_heads") or {}
+        gone = pruned.get(str(layer_number(module)), []) if isinstance(pruned, dict) else None
+        if not isinstance(gone, list) or len(gone) >= heads:
+            raise InputError("config.pruned_heads", pruned, "some heads of a layer, by its number")
+        return heads - len(gone), width
 
 
-def count(config: Mapping[str, Any], keys: tuple[str, ...]) -> int | None:
+def layer_number(module: str) -> int | None:
+    """The number of the layer that a module is named after; None where its name has not one."""
+    numbers = re.findall(r"(?:^|\.)(?:layers?|h|blocks?)\.(\d{1,9})(?!\d)", module)
+    return int(numbers[0]) if len(numbers) == 1 else None
+
+
+def count(config: Mapping[str, Any], keys: Sequence[str]) -> int | None:
     """The first of these keys' integers; None without one.
-
-    A config of several models (``text_config``, ``vision_config``) counts if only one has the key.
 
     Raises:
         InputError: a value is no integer.
     """
-    parts: list[Mapping[str, Any]] = [
-        value for key, value in config.items() if isinstance(value, dict) and "config" in key
-    ]
-    for scope in ([config], parts):
-        documented = [
-            (key, part[key]) for part in scope for key in keys if part.get(key) is not None
-        ]
-        if len({repr(value) for _, value in documented}) > 1:
-            raise InputError(
-                "config", documented, "one number; give a config of the attention alone"
-            )
-        for key, value in documented:
-            if isinstance(value, bool) or not isinstance(value, int):
-                raise InputError(f"config.{key}", value, "an integer")
-            return value
+    documented = [(key, config[key]) for key in keys if config.get(key) is not None]
+    if len({repr(value) for _, value in documented}) > 1:
+        raise InputError("config", documented, "one number; give a config of the attention alone")
+    for key, value in documented:
+        if isinstance(value, bool) or not isinstance(value, int):
+            raise InputError(f"config.{key}", value, "an integer")
+        return value
     return None
 
 
-def _with_defaults(config: dict[str, Any]) -> dict[str, Any]:
-    """A config with the defaults of its class in transformers, where that is installed."""
+def _settings(config: dict[str, Any]) -> dict[str, Any]:
+    """A config, with that of its one model (``text_config``) and defaults of transformers.
+
+    Raises:
+        InputError: several models in it have heads.
+    """
+    keys = {*HEADS, *(f"{side}_attention_heads" for side in SIDES)}
+    parts = {k: v for k, v in config.items() if isinstance(v, dict) and keys & v.keys()}
+    if parts and not keys & config.keys():
+        if len(parts) > 1:
+            allowed = "one number of heads: the tensors of one model, and its config"
+            raise InputError("config", sorted(parts), allowed)
+        config = config | parts.popitem()[1]
     try:
         from transformers import CONFIG_MAPPING  # type: ignore[import-not-found]
 
@@ -141,11 +172,15 @@ def _model_file(path: Path) -> Path:
         for name in ("model.safetensors", f"model.safetensors{INDEX}"):
             if (path / name).is_file():
                 return path / name
-        raise InputError(str(path), "a folder", f"one with model.safetensors or its {INDEX}")
+        others = sorted(path.glob("*.safetensors"))
+        if len(others) != 1:
+            got = ", ".join(sorted(entry.name for entry in path.iterdir())) or "an empty folder"
+            raise InputError(str(path), got, f"one with model.safetensors or its {INDEX}")
+        path = others[0]
     if not path.is_file():
         raise InputError(str(path), "no file", "a .safetensors file, its index, or a folder")
-    if path.suffix in (".bin", ".pt", ".pth", ".ckpt", ".pkl"):
-        allowed = "a .safetensors file: pickles run code and are not opened"
+    if path.suffix not in ("", ".safetensors") and not path.name.endswith(INDEX):
+        allowed = "a .safetensors file: pickles run code and other formats are not read"
         raise InputError(str(path), path.suffix, allowed)
     return path
 
@@ -169,7 +204,8 @@ def _opened(path: Path) -> Any:
         return safe_open(regular_file(str(path), path), framework="np")
     except SafetensorError as error:
         message = str(error).removeprefix("Error while deserializing header: ")
-        raise InputError(str(path), message, "a whole .safetensors file") from None
+        allowed = "a whole .safetensors file: no pickle, GGUF, ONNX, HDF5 or Git LFS pointer"
+        raise InputError(str(path), message, allowed) from None
     except OSError as error:
         raise InputError(str(path), str(error), "a .safetensors file that can be read") from None
 
@@ -181,7 +217,11 @@ def _entries(path: Path) -> dict[str, tuple[str, tuple[int, ...]]]:
             slices = {name: file.get_slice(name) for name in file.keys()}  # noqa: SIM118  no mapping
             return {k: (s.get_dtype(), tuple(s.get_shape())) for k, s in slices.items()}
     except MemoryError:  # the address space is limited: safetensors maps files as they are
-        return {k: (e["dtype"], tuple(e["shape"])) for k, e in _header(path)[1].items()}
+        with _whole(path):
+            entries = _header(path)[1]
+            return {
+                name: (entry["dtype"], tuple(entry["shape"])) for name, entry in entries.items()
+            }
 
 
 def _tensor(path: Path, name: str) -> np.ndarray:
@@ -190,21 +230,32 @@ def _tensor(path: Path, name: str) -> np.ndarray:
         with _opened(path) as file:
             return np.asarray(file.get_tensor(name))
     except MemoryError:
-        start, entries = _header(path)
-        kind, shape, (first, last) = (entries[name][k] for k in ("dtype", "shape", "data_offsets"))
-        values = np.fromfile(path, np.uint8, last - first, offset=start + first)
-        if values.nbytes != last - first:
-            raise InputError(str(path), "truncated", "a whole .safetensors file") from None
-        return values.view(FLOATS[kind]).reshape(shape)
+        with _whole(path):
+            start, entries = _header(path)
+            kind, shape, (first, last) = (
+                entries[name][key] for key in ("dtype", "shape", "data_offsets")
+            )
+            size = min(last, path.stat().st_size) - first
+            values = np.fromfile(path, np.uint8, size, offset=start + first)
+            return values.view(FLOATS[kind]).reshape(shape)
 
 
 def _header(path: Path) -> tuple[int, dict[str, Any]]:
     """Where the data of a file begin, and what its header says of tensors."""
     with path.open("rb") as file:
         size = int.from_bytes(file.read(8), "little")
-        header = json.loads(file.read(size))
+        header = json.loads(file.read(min(size, path.stat().st_size)))
     header.pop("__metadata__", None)
     return 8 + size, header
+
+
+@contextmanager
+def _whole(path: Path) -> Iterator[None]:
+    """Turn what a damaged file raises into one line."""
+    try:
+        yield
+    except (ArithmeticError, AttributeError, LookupError, RecursionError, TypeError, ValueError):
+        raise InputError(str(path), "damaged or truncated", "a whole .safetensors file") from None
 
 
 def _object(path: Path) -> dict[str, Any]:

@@ -13,12 +13,20 @@ from scipy.special import ndtri
 from sims.diversity import DEFINITIONS
 from sims.errors import InputError, one_of
 from sims.files import regular_archive
+from sims.inspect.families import FAMILIES
 from sims.inspect.gaussian import covariance_root, on_gaussian_tokens
-from sims.inspect.geometry import DISTANCES, Arrays, geometry, mean_of_pairs
-from sims.inspect.layouts import Layer, layers
+from sims.inspect.geometry import (
+    DISTANCES,
+    Arrays,
+    geometry,
+    mean_of_pairs,
+    median_rank,
+    zero_maps,
+)
+from sims.inspect.layouts import Layer, layers, modules
 from sims.inspect.measured import QUANTILES, measured, moments_of, sequences_of
 from sims.inspect.patterns import Rule, rule_of
-from sims.inspect.reader import Model
+from sims.inspect.reader import Model, layer_number
 
 TOLERANCE = 0.01
 """Output error, as a share of variance, up to which removed heads count as redundant."""
@@ -28,6 +36,7 @@ LEVEL = 0.05
 """Chance, within a layer, that some pair of random subspaces counts as above the baseline."""
 MASK = "attention_mask"
 """Name of the array that is 0 at padding."""
+HEAD_DIMS = ("head", "head2", "key_head", "key_head2")
 CROSS = ("cross", "encoder_attn", "EncDecAttention")
 """In the names of modules whose keys come from other tokens than their queries."""
 
@@ -66,26 +75,37 @@ def inspect(
         if inputs is not None:
             raise
         rule = None
-    for layer in layers(opened, heads):
+    notes = [f"The file is part {opened.part} of its model."] if opened.part else []
+    family = FAMILIES.get(str(opened.config.get("model_type")))
+    if inputs and rule and family and (family.partial or family.rotated) and rule.base is None:
+        notes.append("Positions are left out, as --attention asks.")
+    names = modules(opened)
+    numbers = [number for name in names if (number := layer_number(name)) is not None]
+    numbered = len(set(numbers)) == len(names)
+    for place, layer in enumerate(layers(opened, heads)):
+        number = numbers[place] if numbered else len(rows)
+        if not numbered and len(names) > 1:
+            notes.append(f"Layer {number} is {layer.module}.")
         weights = _labelled(geometry(layer, rule))
         weights = weights.assign(_summary(weights) | {"module": layer.module})
-        for pass_number in range(layer.passes if inputs else 1):
-            row = weights
-            if inputs is not None and rule is not None:
-                name = inputs.name(
-                    layer.module, len(rows), pass_number if layer.passes > 1 else None
-                )
-                if name is not None:
-                    readings = _labelled(_on_inputs(layer, inputs, name, rule, tolerance))
-                    row = weights.merge(readings.assign(_input_summary(readings, tolerance)))
+        for kind, zeros in zero_maps(layer).items():
+            if zeros:
+                listed = ", ".join(map(str, zeros))
+                notes.append(f"Layer {number}: {kind} maps of heads {listed} are 0 and left out.")
+        for time in range(layer.passes if inputs else 1):
+            row = weights.assign_coords(layer=number + time)
+            module = layer.module if layer.passes == 1 else f"{layer.module}#{time}"
+            name = None if inputs is None else inputs.name(module, number + time)
+            if inputs is not None and rule is not None and name is not None:
+                readings = _labelled(_on_inputs(layer, inputs, name, rule, tolerance))
+                row = row.merge(readings.assign(_input_summary(readings, tolerance)))
             rows.append(row)
-    if inputs is not None:
-        inputs.check_used(opened.name)
     data = xr.concat(
         rows, "layer", data_vars="all", coords="minimal", compat="override", join="outer"
     )
-    data = data.assign_coords(layer=np.arange(len(rows)))
-    data.attrs = {"model": opened.name, "tolerance": tolerance}
+    if inputs is not None:
+        inputs.check_used(f"{_listed(data.layer.values).lower()} of {opened.name}, or its modules")
+    data.attrs = {"model": opened.name, "tolerance": tolerance, "notes": "\n".join(notes)}
     data.attrs["sentence"] = sentence(data)
     return data
 
@@ -93,14 +113,16 @@ def inspect(
 def _on_inputs(layer: Layer, inputs: "Inputs", name: str, rule: Rule, tolerance: float) -> Arrays:
     if any(word in layer.module for word in CROSS):
         raise InputError(name, "cross-attention", "self-attention, whose inputs are the tokens")
+    if layer.left:
+        raise InputError(layer.left[0], "attention sinks", "layers without, or no activations")
     values, d = inputs.read(name), layer.matrices.key.shape[1]
     if values.ndim == 2:
-        return on_gaussian_tokens(layer, np.zeros(d), covariance_root(name, values, d))
+        return on_gaussian_tokens(layer, np.zeros(d), covariance_root(name, values, d), rule)
     mask = inputs.read(MASK) if MASK in inputs.arrays else None
     sequences = sequences_of(name, values, mask, layer)
     readings = measured(layer, sequences, rule, tolerance)
     mean, covariance = moments_of(sequences)
-    predicted = on_gaussian_tokens(layer, mean, covariance_root(name, covariance, d))
+    predicted = on_gaussian_tokens(layer, mean, covariance_root(name, covariance, d), rule)
     return {**predicted, **readings, "sequences": ((), np.array(len(sequences)))}
 
 
@@ -128,10 +150,9 @@ class Inputs:
             raise InputError(self.source, "one array", "an npz file: layer name to inputs")
         self.arrays = opened
 
-    def name(self, module: str, row: int, time: int | None) -> str | None:
-        """Which array is of a row: its number, its module, or ``module#i`` of the i-th pass."""
-        by_module = module if time is None else f"{module}#{time}"
-        for name in (str(row), by_module):
+    def name(self, module: str, number: int) -> str | None:
+        """Which array is of a layer: that of its number, or of its module's name."""
+        for name in (str(number), module):
             if name in self.arrays:
                 self._used.add(name)
                 return name
@@ -148,11 +169,11 @@ class Inputs:
         except (ValueError, EOFError, OSError, zipfile.BadZipFile, zipfile.error) as error:
             raise InputError(f"{self.source}: {name}", str(error)[:60], "an array") from None
 
-    def check_used(self, model: str) -> None:
-        """Raise InputError where an array is of no layer."""
+    def check_used(self, known: str) -> None:
+        """Raise InputError where an array is of no layer of those that are known."""
         for name in self.arrays:
             if name not in self._used:
-                raise InputError(f"{self.source}: {name}", "of no layer", f"modules of {model}")
+                raise InputError(f"{self.source}: {name}", "of no layer", known)
 
 
 def _labelled(arrays: Any) -> xr.Dataset:
@@ -167,6 +188,7 @@ def _summary(weights: xr.Dataset) -> dict[str, float]:
     """Numbers of a layer that its arrays come to; indices are ``1 − mean correlation``."""
     kernel = weights.projection_kernel.values
     upper = kernel[np.triu_indices(len(kernel), 1)]
+    upper = upper[np.isfinite(upper)]
     limit = -ndtri(LEVEL / max(len(upper), 1)) * float(weights.overlap_baseline_sd)
     numbers: dict[str, float] = {
         "heads": weights.sizes["head"],
@@ -177,10 +199,10 @@ def _summary(weights: xr.Dataset) -> dict[str, float]:
         for label in (name, f"{name}_baseline"):
             numbers[f"{label}_mean"] = float(weights[label].sel(definition="mean"))
     for name in ("qk_effective_rank", "ov_effective_rank"):
-        numbers[f"{name}_median"] = float(weights[name].median())
+        numbers[f"{name}_median"] = float(median_rank(weights[name].values))
     numbers["score_correlation_mean"] = float(mean_of_pairs(weights.score_correlation.values))
     if "distance" in weights.dims:
-        ranks = weights.qk_effective_rank_by_distance.median("head")
+        ranks = median_rank(weights.qk_effective_rank_by_distance.values)
         means = mean_of_pairs(weights.score_correlation_by_distance.values)
         for name, values in (("qk_effective_rank", ranks), ("score_correlation", means)):
             numbers |= {f"{name}_least": values.min(), f"{name}_most": values.max()}
@@ -209,13 +231,15 @@ def sentence(data: xr.Dataset) -> str:
     """What the report comes to: redundant heads by layers, and overlaps beside the baseline."""
     above = [int(k) for k in data.layer[data.pairs_above_baseline.values > 0]]
     if "redundant_heads" not in data:
+        if data.overlap_excess.isnull().all():
+            return "No two key subspaces to compare."
         if not above:
             return "No key subspaces overlap more than random ones."
         end = "; the rest is within the baseline" * (len(above) < data.sizes["layer"])
         return f"{_listed(above)}: key subspaces overlap more than random ones{end}."
     counts, heads = data.redundant_heads.values, data.heads.values
     groups: dict[tuple[int, int], list[int]] = {}
-    for layer, (count, total) in enumerate(zip(counts, heads, strict=True)):
+    for layer, count, total in zip(data.layer.values, counts, heads, strict=True):
         if count > 0:
             groups.setdefault((int(count), int(total)), []).append(layer)
     parts = [
@@ -224,13 +248,13 @@ def sentence(data: xr.Dataset) -> str:
         for (count, total), rows in sorted(groups.items(), reverse=True)
     ] or ["no head is redundant"]
     parts[0] += f" at {100 * data.attrs['tolerance']:.3g} % output error"
-    not_redundant = [layer for layer, count in enumerate(counts) if count == 0]
+    not_redundant = data.layer.values[counts == 0].tolist()
     beyond = [layer for layer in not_redundant if layer in above]
     if beyond:
         parts.append(f"key subspaces of {_listed(beyond).lower()} overlap more than random ones")
     if len(beyond) < len(not_redundant):
         parts.append("the rest is within the baseline")
-    unseen = [layer for layer, count in enumerate(counts) if math.isnan(count)]
+    unseen = data.layer.values[np.isnan(counts)].tolist()
     if unseen:
         parts.append(f"{_listed(unseen).lower()} without activations")
     text = "; ".join(parts)
@@ -268,8 +292,9 @@ def exceeded(data: xr.Dataset, limits: Mapping[str, float]) -> list[str]:
     for name, limit in limits.items():
         if name not in numbers:
             raise InputError("--fail-above", name, one_of(numbers, name))
-        for layer in np.flatnonzero(numbers[name] > limit):
-            lines.append(f"layer {layer}: {name} {numbers[name][layer]:.4g} is above {limit:g}")
+        for layer, value in zip(data.layer.values, numbers[name], strict=True):
+            if value > limit:
+                lines.append(f"layer {layer}: {name} {value:.4g} is above {limit:g}")
     return lines
 
 
@@ -278,15 +303,21 @@ def as_json(data: xr.Dataset) -> dict[str, Any]:
     rows = []
     for layer in data.layer.values:
         row = data.sel(layer=layer).drop_vars(["principal_angle", "layer"])
-        rows.append({"layer": int(layer)} | {str(k): _plain(v) for k, v in row.data_vars.items()})
+        sizes = {dim: int(row[f"{dim.rstrip('2')}s"]) for dim in HEAD_DIMS}
+        rows.append(
+            {"layer": int(layer)} | {str(k): _plain(v, sizes) for k, v in row.data_vars.items()}
+        )
     return {**data.attrs, "layers": rows}
 
 
-def _plain(values: xr.DataArray) -> Any:
-    for dim in values.dims:
-        values = values.dropna(dim, how="all") if values.dtype.kind == "f" else values
-    content = values.values.tolist()
-    return _finite(content)
+def _plain(values: xr.DataArray, sizes: Mapping[str, int]) -> Any:
+    """Values without the padding of layers that have fewer heads, or dimensions, than others."""
+    for dim in map(str, values.dims):
+        if dim in sizes:
+            values = values.isel({dim: slice(sizes[dim])})
+        elif values.dtype.kind == "f":
+            values = values.dropna(dim, how="all")
+    return _finite(values.values.tolist())
 
 
 def _finite(value: Any) -> Any:
@@ -301,8 +332,8 @@ def stack(reports: Mapping[Any, xr.Dataset], name: str = "step") -> xr.Dataset:
     Raises:
         InputError: they are of different layers.
     """
-    if len({data.sizes["layer"] for data in reports.values()}) > 1:
-        raise InputError(name, "models of different depth", "checkpoints of one model")
+    if len({tuple(data.layer.values) for data in reports.values()}) > 1:
+        raise InputError(name, "models of different layers", "checkpoints of one model")
     plain = [data.drop_attrs(deep=False) for data in reports.values()]
     data = xr.concat(plain, name, data_vars="all", coords="minimal", join="outer")
     return data.assign_coords({name: list(reports)})

@@ -1,0 +1,171 @@
+"""What each model family says of attention: its config's keys, norms and positions, a record each.
+
+The reader keeps account: a key whose name is about attention is used, is listed here as one that
+weights of attention do not depend on, or is refused. It is never ignored.
+"""
+
+import re
+from collections.abc import Mapping
+from typing import Any
+
+from pydantic import BaseModel
+
+from sims.documents import mapping
+from sims.errors import InputError
+
+
+class Norm(BaseModel, frozen=True):
+    """How a family normalises queries and keys before scores.
+
+    Attributes:
+        names: of the modules.
+        centred: whether the mean is removed first (LayerNorm).
+        joint: whether all heads are normalised together.
+        epsilon: the key of a config that holds ε, which is added to the mean square.
+        default: ε where the config does not say it.
+    """
+
+    names: tuple[str, str] = ("q_norm", "k_norm")
+    centred: bool = False
+    joint: bool = False
+    epsilon: str = "rms_norm_eps"
+    default: float = 1e-6
+
+
+class Family(BaseModel, frozen=True):
+    """How the models of one ``model_type`` attend.
+
+    Attributes:
+        causal: whether a token sees earlier tokens alone.
+        rotated: share of a head's coordinates that turn; None without rotary positions.
+        base: of the rotary wavelengths, where the config does not say it.
+        linear: whether scores fall linearly with distance (ALiBi).
+        gain: modules that may hold the normalisation before attention.
+        centred: whether that normalisation removes the mean.
+        offset: what is added to stored gains.
+        norm: of queries and keys.
+        keys: further keys of the config that are used.
+        partial: whether it has positions that are not computed here.
+    """
+
+    causal: bool = True
+    rotated: float | None = None
+    base: float | None = None
+    linear: bool = False
+    gain: tuple[str, ...] = ()
+    centred: bool = False
+    offset: float = 0.0
+    norm: Norm | None = None
+    keys: tuple[str, ...] = ()
+    partial: bool = False
+
+
+RECORDS = """
+albert bert distilbert electra roberta: {causal: false}
+deit vit: {causal: false, gain: [layernorm_before], centred: true}
+llama mistral phi3 qwen2: {rotated: 1, base: 10000, gain: [input_layernorm]}
+qwen3: {rotated: 1, base: 10000, gain: [input_layernorm], norm: {}}
+gemma: {rotated: 1, base: 10000, gain: [input_layernorm], offset: 1}
+falcon: {rotated: 1, base: 10000, gain: [input_layernorm, ln_attn], centred: true}
+gpt_neox: {rotated: 0.25, base: 10000, gain: [input_layernorm], centred: true}
+bloom: {linear: true, gain: [input_layernorm], centred: true}
+opt: {}
+gpt2: {gain: [ln_1], centred: true, keys: [scale_attn_weights]}
+phi:
+  rotated: 0.5
+  base: 10000
+  norm: {names: [q_layernorm, k_layernorm], centred: true, epsilon: layer_norm_eps, default: 1.0e-5}
+  keys: [qk_layernorm]
+stablelm:
+  rotated: 0.25
+  gain: [input_layernorm]
+  centred: true
+  norm: {names: [q_layernorm, k_layernorm], centred: true, epsilon: layer_norm_eps, default: 1.0e-5}
+  keys: [qk_layernorm]
+gemma3_text:
+  partial: true
+  gain: [input_layernorm]
+  offset: 1
+  norm: {}
+  keys: [query_pre_attn_scalar]
+olmo2: {rotated: 1, norm: {joint: true, default: 1.0e-5}}
+chameleon: {rotated: 1, norm: {centred: true, epsilon: fixed, default: 1.0e-5}, keys: [swin_norm]}
+jamba: {gain: [input_layernorm], keys: [attn_layer_offset, attn_layer_period]}
+"""
+FAMILIES = {
+    name: Family.model_validate(record)
+    for names, record in mapping(RECORDS, "families").items()
+    for name in names.split()
+}
+"""By ``model_type``."""
+
+ABOUT_ATTENTION = re.compile(
+    r"att|head|rope|rotary|softcap|window|scal|norm|(?:^|_)eps|alibi|bias|clip|sink|position|qk|kv"
+    r"|causal|is_decoder|chunk|relative|multiplier|layer_types|query|sparse|lambda|pos_emb|ntk|nope"
+    r"|softmax|differential|gate"
+)
+SWITCHES = re.compile(r"(?<!m)rope|rotary|causal|scale(?!\w*inverse)")
+"""Keys of what ``false`` turns off."""
+ROTARY = "rope_theta rope_parameters rope_scaling rotary_emb_base rotary_pct partial_rotary_factor"
+WINDOWS = "sliding_window use_sliding_window layer_types max_window_layers"
+"""A window counts in every layer."""
+USED = (
+    "num_attention_heads n_head num_heads n_heads num_key_value_heads head_dim pruned_heads"
+    " is_causal is_decoder encoder_attention_heads decoder_attention_heads"
+)
+UNRELATED = (
+    "attention_dropout attention_probs_dropout_prob attn_dropout attn_pdrop"
+    " attention_softmax_in_fp32 attn_implementation _attn_implementation"
+    " _attn_implementation_autoset _flash_attn_2_enabled"
+    " use_flash_attn output_attentions add_cross_attention reorder_and_upcast_attn"
+    " attention_bias bias qkv_bias mlp_bias use_bias use_qkv_bias enable_bias lm_head_bias row_bias"
+    " bias_dropout_fusion skip_bias_add skip_bias_add_qkv masked_softmax_fusion"
+    " max_position_embeddings n_positions original_max_position_embeddings"
+    " layer_norm_eps layer_norm_epsilon rms_norm_eps norm_eps norm_epsilon"
+    " layer_norm_elementwise_affine do_layer_norm_before _remove_final_layer_norm"
+    " apply_residual_connection_post_layernorm num_ln_in_parallel_attn parallel_attn"
+    " initializer_norm norm_topk_prob final_logit_softcapping logit_scale logits_scaling"
+    " scale_embedding embedding_multiplier residual_multiplier down_scale_factor"
+    " chunk_size_feed_forward num_kv_heads n_head_kv multi_query"
+    " keys_to_ignore_at_inference mamba_conv_bias mamba_proj_bias"
+    " mamba_inner_layernorms sinusoidal_pos_embds offset_alibi normalize_before normalize_embedding"
+    " static_position_embeddings extra_pos_embeddings"
+)
+"""Keys that the tensors repeat, or that have no part in the weights of attention."""
+
+
+def check_keys(config: Mapping[str, Any], family: Family) -> None:
+    """Go through the keys of a config.
+
+    Raises:
+        InputError: one is about attention, and is not understood.
+    """
+    known = {*USED.split(), *UNRELATED.split(), *family.keys}
+    known |= {*WINDOWS.split()} if family.causal else set()
+    known |= set() if family.rotated is None else {*ROTARY.split()}
+    for key, value in config.items():
+        if key in known or not ABOUT_ATTENTION.search(key):
+            continue
+        off = value is None or (not value and not SWITCHES.search(key))
+        if not off and (key, value) != ("position_embedding_type", "absolute"):
+            raise InputError(f"config.{key}", value, "none: weights under it are not computed here")
+    neutral = {"is_causal": (None, family.causal), "is_decoder": (None, False, family.causal)}
+    for key, values in neutral.items():
+        if config.get(key) not in values:
+            raise InputError(
+                f"config.{key}", config[key], f"{family.causal}, or another model_type"
+            )
+
+
+def read_number(config: Mapping[str, Any], key: str, default: float | None = None) -> float:
+    """A positive number of a config, or the default.
+
+    Raises:
+        InputError: it is none, or is missing and has no default.
+    """
+    value = config.get(key)
+    if value is None and default is not None:
+        return default
+    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 < value < 1e300:
+        raise InputError(f"config.{key}", value, "a number above 0")
+    return float(value)
