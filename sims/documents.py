@@ -11,8 +11,8 @@ from sims.files import regular_file
 
 LARGEST_FILE = 2**26
 """Bytes of a file, at most."""
-MOST_VALUES, MOST_LEVELS = 10**6, 64
-"""Of a text, at most; an alias counts as what it repeats."""
+MOST_VALUES, MOST_LEVELS = 10**6, 32
+"""Of a text, at most; an alias counts as ten times what it repeats."""
 
 
 class _Loader(getattr(yaml, "CSafeLoader", yaml.SafeLoader)):  # type: ignore[misc]
@@ -27,19 +27,17 @@ class _Loader(getattr(yaml, "CSafeLoader", yaml.SafeLoader)):  # type: ignore[mi
         """Merge (``<<``): what is merged gives way to the mapping's own keys."""
         seen = set()
         for key, _ in node.value:
-            if not isinstance(key, yaml.ScalarNode):
-                raise _mistake("a list or mapping as a key", key)
-            if key.value in seen:
-                raise _mistake(f"the key {key.value} a second time", key)
-            seen.add(key.value)
+            if str(key.value) in seen:
+                raise _mistake(f"the key {key.value} a second time", key.start_mark)
+            seen.add(str(key.value))
         super().flatten_mapping(node)
-        node.value = list({key.value: (key, value) for key, value in node.value}.values())
+        node.value = list({str(key.value): (key, value) for key, value in node.value}.values())
 
     def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
         """The mapping of a node, in which ``1`` and ``1.0`` are one key."""
         data: dict[Any, Any] = super().construct_mapping(node, deep)
         if len(data) < len(node.value):
-            raise _mistake("a key a second time", node)
+            raise _mistake("a key a second time", node.start_mark)
         return data
 
 
@@ -94,27 +92,28 @@ def _check_extent(text: str) -> None:
     Raises:
         yaml.YAMLError: it is no YAML, or holds what :func:`mapping` refuses.
     """
-    extents: dict[str | None, tuple[int, int]] = {}  # values and levels of what ended, by anchor
-    stack: list[tuple[str | None, int, int]] = [(None, 0, 0)]  # anchor and extent of what is open
+    values: dict[str | None, int] = {}  # in what has ended, by its anchor
+    anchors: list[str | None] = []  # of what is open
+    counts = [0]
     for event in yaml.parse(text, _Loader):
-        if getattr(event, "tag", None) is not None:
-            raise _mistake(f"could not determine a constructor for {event.tag}", event)
+        mark, anchor, count = event.start_mark, getattr(event, "anchor", None), 1
+        if len(counts) > MOST_LEVELS or counts[-1] > MOST_VALUES:
+            raise _mistake("too many values or levels, aliases written out", mark)
+        if tag := getattr(event, "tag", None):
+            raise _mistake(f"could not determine a constructor for {tag}", mark)
         if isinstance(event, yaml.CollectionStartEvent):
-            stack.append((event.anchor, 1, 1))
-        elif isinstance(event, yaml.NodeEvent | yaml.CollectionEndEvent):
-            anchor, values, levels = getattr(event, "anchor", None), 1, 1
-            if isinstance(event, yaml.CollectionEndEvent):
-                anchor, values, levels = stack.pop()
-            elif isinstance(event, yaml.AliasEvent):
-                if anchor not in extents:
-                    raise _mistake("found undefined alias, or one of what is around it", event)
-                values, levels = extents[anchor]
-            extents[anchor] = values, levels
-            above, sum_of_values, most_levels = stack.pop()
-            stack.append((above, sum_of_values + values, max(most_levels, levels + 1)))
-        if stack[-1][1] > MOST_VALUES or len(stack) + stack[-1][2] > MOST_LEVELS:
-            raise _mistake("too many values or levels, aliases written out", event)
+            anchors.append(anchor)
+            counts.append(0)
+            continue
+        if isinstance(event, yaml.CollectionEndEvent):
+            anchor, count = anchors.pop(), counts.pop() + 1
+        elif isinstance(event, yaml.AliasEvent):
+            if anchor not in values:
+                raise _mistake("found undefined alias, or one of what is around it", mark)
+            count = 10 * values[anchor]  # so that few nest in one another
+        values[anchor] = count
+        counts[-1] += count
 
 
-def _mistake(problem: str, place: yaml.Node | yaml.Event) -> yaml.MarkedYAMLError:
-    return yaml.MarkedYAMLError(problem=problem, problem_mark=place.start_mark)
+def _mistake(problem: str, mark: Any) -> yaml.MarkedYAMLError:
+    return yaml.MarkedYAMLError(problem=problem, problem_mark=mark)

@@ -8,12 +8,14 @@ comments: there every row, or the one object, has a key ``seal``.
 A seal is no signature: it finds damage and mistakes, and nobody who means to deceive.
 """
 
+import atexit
 import contextlib
 import errno
 import hashlib
 import json
 import math
 import os
+import shutil
 import stat
 import sys
 import tempfile
@@ -81,13 +83,12 @@ def replace(data: bytes, path: str | Path) -> None:
 def check_target(path: Path) -> None:
     """Raise InputError where something other than a regular file would be read or replaced."""
     try:
-        occupied = bool(path.lstat()) and not path.is_file()
+        path.lstat()
     except FileNotFoundError:
         return
-    except (OSError, ValueError) as error:  # too long, beside a file, with NUL in it
-        raise InputError(str(path), getattr(error, "strerror", str(error)), "a path") from None
-    if occupied:
-        raise InputError(str(path), "no regular file", "a regular file, or none yet")
+    except (OSError, ValueError):  # too long, beside a file, with NUL in it
+        pass
+    regular_file(str(path), path, "a regular file, or none yet")
 
 
 def regular_file(
@@ -109,7 +110,7 @@ def regular_file(
     if stat.S_ISDIR(status.st_mode):
         raise InputError(field, os.strerror(errno.EISDIR), allowed)
     if not stat.S_ISREG(status.st_mode):
-        raise InputError(field, "a pipe, socket or device", allowed)
+        raise InputError(field, "no regular file", allowed)
     if not os.access(path, os.R_OK):
         raise InputError(field, os.strerror(errno.EACCES), allowed)
     if status.st_size > largest:
@@ -202,15 +203,22 @@ def private_folder(folder: Path) -> Path:
     """A folder for code that is run later, made if it is missing: this user's alone.
 
     Returns:
-        The folder; or, with a line on stderr, a fresh one, where others own it or may write into
-        it, or where it cannot be made.
+        The folder; or, with a line on stderr, a fresh one that goes when this process ends, where
+        others own it or may write into it, or where it cannot be made.
     """
     with contextlib.suppress(OSError):
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     if is_private(folder) and folder.is_dir():
         return folder
     print(f"{folder}: not this user's alone; a fresh folder is used", file=sys.stderr)
-    return Path(tempfile.mkdtemp(prefix="sims-"))
+    fresh = tempfile.mkdtemp(prefix="sims-")
+    atexit.register(_remove, fresh, os.getpid())
+    return Path(fresh)
+
+
+def _remove(folder: str, process: int) -> None:
+    if os.getpid() == process:  # a fork ends before the process that uses it
+        shutil.rmtree(folder, ignore_errors=True)
 
 
 def is_private(path: Path) -> bool:

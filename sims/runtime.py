@@ -90,7 +90,7 @@ def configure() -> None:
     - Without preallocation several jobs can share one GPU.
 
     Raises:
-        InputError: ``JAX_PLATFORMS`` asks for devices that are not there.
+        InputError: ``JAX_PLATFORMS`` or ``JAX_PLATFORM_NAME`` asks for devices that are not there.
     """
     os.environ.setdefault("XLA_PYTHON_CLIENT_PREALLOCATE", "false")
     os.environ.setdefault("NPROC", str(host_devices()))
@@ -100,13 +100,14 @@ def configure() -> None:
     # A host program may have started JAX already; the engine then uses the devices it finds.
     with contextlib.suppress(RuntimeError):
         jax.config.update("jax_num_cpu_devices", host_devices())
-    platforms = os.environ.get("JAX_PLATFORMS", "")
-    if platforms not in ("", "cpu"):
+    for name in ("JAX_PLATFORMS", "JAX_PLATFORM_NAME"):
+        platform = os.environ.get(name, "")
+        if platform in ("", "cpu"):
+            continue
         try:
             jax.devices()
         except (RuntimeError, AssertionError):  # the latter where a plug-in is missing
-            allowed = "cpu, or devices of this machine"
-            raise InputError("JAX_PLATFORMS", platforms, allowed) from None
+            raise InputError(name, platform, "cpu, or devices of this machine") from None
 
 
 def lost_digits(platform: str) -> list[str]:

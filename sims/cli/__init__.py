@@ -1,8 +1,10 @@
 """The ``sims`` command. Heavy imports stand inside the commands, so that ``--help`` is instant."""
 
 import gc
+import io
 import os
 import platform
+import re
 import signal
 import sys
 from collections.abc import Sequence
@@ -21,6 +23,19 @@ TEMPORARY_FAILURE = 75
 """Exit code of a command that was asked to stop: EX_TEMPFAIL, the same command goes on."""
 
 
+class _Notes(io.TextIOWrapper):
+    """Standard error that loses what nobody takes: no work ends for want of a reader."""
+
+    def write(self, text: str) -> int:
+        with suppress(OSError):
+            super().write(text)
+        return len(text)
+
+    def flush(self) -> None:
+        with suppress(OSError):
+            super().flush()
+
+
 class Stopped(BaseException):
     """The process was asked to end; raised wherever it is, so that what runs saves its work."""
 
@@ -34,7 +49,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     words = list(sys.argv[1:] if arguments is None else arguments)
     if arguments is None:  # a process of its own; no file of this folder stands for a module
         os.environ["PYTHONSAFEPATH"] = "1"
-    _set_compilation_cache()
+        _open_streams()
+    _set_caches()
     # Matrices here are small: a second thread costs what it gains, and moves the last digit.
     os.environ.setdefault("OMP_NUM_THREADS", "1")
     # Importing and tracing make hardly any garbage; looking for it takes a tenth of a start.
@@ -50,6 +66,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
         code, message = 2, error.format_message().replace("Value error, ", "")
     except InputError as error:
         code, message = 2, str(error)
+    except ValueError as error:
+        if not re.search("JAX flag|for environment", str(error)):
+            raise
+        code, message = 2, f"environment: got {str(error)!r}; allowed: a value that JAX takes"
     except MemoryError as error:
         code, message = 2, f"memory: got {str(error)!r}; allowed: a problem that fits"
     except OSError as error:
@@ -78,11 +98,27 @@ def _stop(number: int, frame: FrameType | None) -> NoReturn:
     raise Stopped
 
 
-def _set_compilation_cache() -> None:
+def _open_streams() -> None:
+    """Put the null device in place of standard streams that are closed.
+
+    Otherwise the next file that is opened would take a stream's number, and what libraries print.
+    """
+    for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
+        if getattr(sys, name) is None:
+            handle = os.open(os.devnull, os.O_RDWR)
+            os.set_inheritable(handle, True)
+            setattr(sys, name, os.fdopen(handle, mode, encoding="utf-8"))
+    sys.stdout.reconfigure(errors="backslashreplace")  # type: ignore[union-attr]
+    notes = os.fdopen(2, "wb", closefd=False)
+    sys.stderr = _Notes(notes, sys.stderr.encoding, "backslashreplace", line_buffering=True)
+
+
+def _set_caches() -> None:
     """Let the steps of a run, and later runs, share what XLA compiled (JAX's own settings win).
 
     The folder is of one host: compiled code fits the processor it was made for. It is this user's
-    alone: JAX runs what it finds there.
+    alone: JAX runs what it finds there. Where no cache can be kept, that of this run serves all
+    programs that it starts.
     """
     try:
         cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
@@ -91,4 +127,6 @@ def _set_compilation_cache() -> None:
     if "JAX_COMPILATION_CACHE_DIR" not in os.environ:
         folder = private_folder(cache / "sims" / platform.node())
         os.environ["JAX_COMPILATION_CACHE_DIR"] = str(folder)
+        if not os.access(f"{cache}/", os.W_OK):
+            os.environ |= {"XDG_CACHE_HOME": str(folder), "MPLCONFIGDIR": str(folder)}
     os.environ.setdefault("JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS", "0")

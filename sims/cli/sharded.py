@@ -9,6 +9,8 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
+from typer import Exit
+
 from sims.errors import InputError
 from sims.places import CARRIED
 from sims.runtime import host_devices
@@ -28,10 +30,15 @@ def run_sharded(
             this machine's cores.
 
     Raises:
-        InputError: Snakemake cannot name the output, or a part failed, which said why.
+        InputError: Snakemake cannot name a path, or a part failed.
+        typer.Exit: it was refused, with a line.
     """
     if not re.fullmatch(r"[\w ./+-]+", str(output)):
         raise InputError("--output", str(output), "letters, digits, spaces and ./+-_")
+    for path in (sweep[0], str(Path.cwd())):
+        if not {"{", "}"}.isdisjoint(path):
+            allowed = "paths without { and }, which are wildcards of snakemake"
+            raise InputError("--shards", path, allowed)
     part = ["sims", "sweep", *sweep, "--output", str(output)]
     configuration = json.dumps({"command": part, "shards": shards, "made": source_digest})
     local_options = [
@@ -58,5 +65,10 @@ def run_sharded(
         run.wait()
         raise
     if code:
-        allowed = "a run of which nothing fails: see above; the same command goes on"
+        if code == 2:  # it has said why
+            raise Exit(2)
+        allowed = (
+            "a run of which nothing fails; the same command goes on, with `-- --cores 1` "
+            "snakemake says more"
+        )
         raise InputError("--shards", f"exit code {code} of snakemake", allowed)

@@ -163,9 +163,9 @@ def lock_results(results: str) -> None:
     try:
         fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
-        holder = os.read(handle, 200).decode(errors="replace")
-        allowed = "one run of the same results at a time in a folder: wait for it, or end it"
-        raise InputError(results, f"held by another run{holder}", allowed) from None
+        holder = os.read(handle, 200).decode(errors="replace") or "it"
+        allowed = f"one run of the same results at a time: wait for {holder}, or end it"
+        raise InputError(results, "held by another run", allowed) from None
     except OSError as error:
         line = (
             f"{locks}: no file locks ({error.strerror}): after a killed run, `snakemake --unlock`"
@@ -173,7 +173,7 @@ def lock_results(results: str) -> None:
         print(line, file=sys.stderr)
         return
     os.ftruncate(handle, 0)
-    os.write(handle, f", process {os.getpid()} of {platform.node()}".encode())
+    os.write(handle, f"process {os.getpid()} of {platform.node()}".encode())
     for lock in locks.glob("locks/*.lock"):
         if f"{results}/" in lock.read_text():
             lock.unlink()
