@@ -110,7 +110,8 @@ def _check_extent(text: str) -> None:
         elif isinstance(event, yaml.AliasEvent):
             if anchor not in values:
                 raise _mistake("found undefined alias, or one of what is around it", mark)
-            count = 10 * values[anchor]  # so that few nest in one another
+            counts[-1] += 10 * values[anchor]  # so that few nest in one another
+            continue
         values[anchor] = count
         counts[-1] += count
 
