@@ -165,13 +165,13 @@ def geometry(layer: Layer, rule: Rule | None = None) -> Arrays:
     """
     query, key, value, output = layer.folded
     d, d_k = key.shape[1:]
-    cosines, kernel, ranks = subspaces(key)
-    group = layer.key_head
+    group, queried = layer.key_head, query.any((1, 2))
+    cosines, kernel, ranks = subspaces(key * (np.bincount(group, queried) > 0)[:, None, None])
     mean, deviation = random_kernel(d, int(ranks[ranks > 0].mean().round()) if ranks.any() else 0)
     same = np.eye(len(key), dtype=bool)
     expected = np.where(np.isfinite(kernel), np.where(same, 1.0, mean), np.nan)
     by_query, expected_by_query = (r[group][:, group] for r in (kernel, expected))
-    by_query[~query.any((1, 2))] = np.nan
+    by_query[~queried] = np.nan
     excess = mean_of_pairs(kernel) - mean
     pairs = kernel[np.isfinite(kernel) & ~same]
     most = pairs.max() - mean if len(pairs) else np.nan

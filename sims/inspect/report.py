@@ -90,8 +90,8 @@ def inspect(
         weights = weights.assign(_summary(weights) | {"module": layer.module})
         for kind, zeros in zero_maps(layer).items():
             if zeros:
-                listed = ", ".join(map(str, zeros))
-                notes.append(f"Layer {number}: {kind} maps of heads {listed} are 0 and left out.")
+                heads_named = f"head{'s' * (len(zeros) > 1)} {', '.join(map(str, zeros))}"
+                notes.append(f"Layer {number}: the {kind} map is 0 in {heads_named}, left out.")
         for time in range(layer.passes if inputs else 1):
             row = weights.assign_coords(layer=number + time)
             module = layer.module if layer.passes == 1 else f"{layer.module}#{time}"
@@ -230,12 +230,13 @@ def _input_summary(readings: xr.Dataset, tolerance: float) -> dict[str, float]:
 def sentence(data: xr.Dataset) -> str:
     """What the report comes to: redundant heads by layers, and overlaps beside the baseline."""
     above = [int(k) for k in data.layer[data.pairs_above_baseline.values > 0]]
+    compared = data.overlap_excess.notnull().values
     if "redundant_heads" not in data:
-        if data.overlap_excess.isnull().all():
+        if not compared.any():
             return "No two key subspaces to compare."
         if not above:
             return "No key subspaces overlap more than random ones."
-        end = "; the rest is within the baseline" * (len(above) < data.sizes["layer"])
+        end = "; the rest is within the baseline" * bool(len(above) < compared.sum())
         return f"{_listed(above)}: key subspaces overlap more than random ones{end}."
     counts, heads = data.redundant_heads.values, data.heads.values
     groups: dict[tuple[int, int], list[int]] = {}
@@ -248,7 +249,7 @@ def sentence(data: xr.Dataset) -> str:
         for (count, total), rows in sorted(groups.items(), reverse=True)
     ] or ["no head is redundant"]
     parts[0] += f" at {100 * data.attrs['tolerance']:.3g} % output error"
-    not_redundant = data.layer.values[counts == 0].tolist()
+    not_redundant = data.layer.values[compared & (counts == 0)].tolist()
     beyond = [layer for layer in not_redundant if layer in above]
     if beyond:
         parts.append(f"key subspaces of {_listed(beyond).lower()} overlap more than random ones")

@@ -9,7 +9,8 @@ import pytest
 import xarray as xr
 from safetensors.numpy import save_file
 
-from sims.inspect import Model, inspect, layers, reader
+from sims.errors import InputError
+from sims.inspect import Model, as_json, exceeded, inspect, layers, reader
 from tests.inspect.models import GROUPED, LAYOUTS, LLAMA, WIDTH, D, H, inputs, matrices, write
 
 CONFIG = {"num_attention_heads": H}
@@ -91,10 +92,93 @@ def test_shared_layers_have_a_row_a_pass(tmp_path):
     assert len(set(data.noise_kept.values)) == 3
 
 
-def test_layers_come_in_the_order_of_their_numbers(tmp_path):
+def test_layers_have_the_numbers_that_the_model_gives_them(tmp_path):
+    """A part of a model says so."""
     tensors = {}
-    for number in (10, 2, 0):
+    for number in (12, 4):
         own = LAYOUTS["llama"](*matrices(seed=number))
         tensors |= {n.replace(".0.", f".{number}."): t for n, t in own.items()}
-    data = inspect(write(tmp_path / "deep", tensors), heads=H)
-    assert list(data.module.values) == [LLAMA.replace(".0.", f".{n}.") for n in (0, 2, 10)]
+    folder = write(tmp_path / "deep", tensors)
+    data = inspect(folder, heads=H, attention="full", activations={"12": inputs()})
+    assert list(data.layer.values) == [4, 12]
+    assert list(data.module.values) == [LLAMA.replace(".0.", f".{n}.") for n in (4, 12)]
+    assert np.isnan(data.noise_kept.sel(layer=4))
+    assert "layer 4 without activations" in data.attrs["sentence"]
+    assert [row["layer"] for row in as_json(data)["layers"]] == [4, 12]
+    assert exceeded(data, {"heads": 3})[1].startswith("layer 12: heads 4")
+    with pytest.raises(InputError, match="layers 4 and 12"):
+        inspect(folder, heads=H, attention="full", activations={"0": inputs()})
+    part = (folder / "model.safetensors").rename(folder / "model-00002-of-00003.safetensors")
+    for path in (folder, part):
+        assert inspect(path, heads=H).attrs["notes"] == "The file is part 2 of 3 of its model."
+
+
+@pytest.mark.parametrize(
+    ("layout", "place", "wrapped"),
+    [
+        ("llama", "model.", "module._orig_mod.model."),
+        ("llama", "self_attn.", "_fsdp_wrapped_module.self_attn._checkpoint_wrapped_module."),
+        ("gpt2", "transformer.", "_orig_mod.module.model.transformer."),
+        ("bloom", "h.", "_orig_mod.module._orig_mod.h."),
+    ],
+)
+def test_wrappers_around_modules_change_nothing(tmp_path, layout, place, wrapped):
+    tensors = LAYOUTS[layout](*matrices())
+    names = {name: name.replace(place, wrapped, 1) for name in tensors}
+    assert set(names.values()).isdisjoint(tensors)
+    plain = write(tmp_path / "plain", tensors, CONFIG)
+    other = write(tmp_path / "wrapped", {names[n]: t for n, t in tensors.items()}, CONFIG)
+    xr.testing.assert_equal(report(other), report(plain))
+
+
+def test_heads_are_counted_by_module(tmp_path):
+    """Of an encoder–decoder each side's; of a pruned layer those that are left."""
+    own = LAYOUTS["llama"](*matrices())
+    sides = {f"{side}.{n}": t for side in ("encoder", "decoder") for n, t in own.items()}
+    config = {"encoder_attention_heads": 4, "decoder_attention_heads": 2}
+    folder = write(tmp_path / "sides", sides, config)
+    data = inspect(folder)
+    assert list(data.heads.values) == [2, 4]
+    assert list(data.width.values) == [12, 6]
+    assert data.attrs["notes"].splitlines()[1] == f"Layer 1 is encoder.{LLAMA}."
+    with pytest.raises(InputError, match="allowed: 2, as config"):
+        inspect(folder, heads=4)
+    pruned = CONFIG | {"pruned_heads": {"0": [2]}}
+    given = LAYOUTS["bert"](*matrices(3, heads=3))
+    data = inspect(write(tmp_path / "pruned", given, pruned))
+    assert (data.heads.item(), data.width.item()) == (3, WIDTH)
+    with pytest.raises(InputError, match="18 rows of queries"):
+        inspect(write(tmp_path / "pruned", given, {"num_attention_heads": 3}))
+
+
+CUT = range(WIDTH, 2 * WIDTH)
+ZERO = {
+    "query": (0, ["overlap_excess", "index_query_heads_mean", "qk_effective_rank_median"]),
+    "key": (1, ["overlap_excess", "index_query_heads_mean", "qk_effective_rank_median"]),
+    "value": (2, ["ov_effective_rank_median"]),
+}
+"""Place of a map, and the numbers that its head is left out of."""
+
+
+@pytest.mark.parametrize("kind", ZERO)
+@pytest.mark.filterwarnings("error")
+def test_heads_that_are_zero_are_named_and_left_out(tmp_path, kind):
+    """As if the model had not had them, in one layer of two; and where no head is left."""
+    place, numbers = ZERO[kind]
+    parts = matrices()
+    write(
+        tmp_path / "less",
+        LAYOUTS["llama"](*(np.delete(p, 1, 0) for p in parts[:3]), np.delete(parts[3], CUT, 1)),
+    )
+    parts[place][1] *= 1e-13 if kind == "key" else 0
+    second = {n.replace(".0.", ".1."): t for n, t in LAYOUTS["llama"](*matrices()).items()}
+    data = inspect(write(tmp_path / "zero", LAYOUTS["llama"](*parts) | second), heads=H)
+    assert data.attrs["notes"] == f"Layer 0: the {kind} map is 0 in head 1, left out."
+    less = inspect(tmp_path / "less", heads=H - 1)
+    for number in numbers:
+        assert data[number][0].item() == pytest.approx(less[number].item())
+    assert np.shape(as_json(data)["layers"][0]["projection_kernel"]) == (H, H)
+    parts[place][:] = 0
+    data = inspect(write(tmp_path / "none", LAYOUTS["llama"](*parts)), heads=H)
+    assert np.isnan([data[number].item() for number in numbers]).all()
+    assert (data.attrs["sentence"] == "No two key subspaces to compare.") == (kind != "value")
