@@ -107,12 +107,10 @@ def regular_file(
         status = Path(path).stat()
     except (OSError, ValueError) as error:  # a ValueError is a NUL in the name
         raise InputError(field, getattr(error, "strerror", str(error)), allowed) from None
-    if stat.S_ISDIR(status.st_mode):
-        raise InputError(field, os.strerror(errno.EISDIR), allowed)
     if not stat.S_ISREG(status.st_mode):
-        raise InputError(field, "no regular file", allowed)
-    if not os.access(path, os.R_OK):
-        raise InputError(field, os.strerror(errno.EACCES), allowed)
+        folder = os.strerror(errno.EISDIR)
+        kind = folder if stat.S_ISDIR(status.st_mode) else "no regular file"
+        raise InputError(field, kind, allowed)
     if status.st_size > largest:
         raise InputError(field, f"{status.st_size:,} bytes", f"at most {largest:,}")
     return Path(path)

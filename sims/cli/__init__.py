@@ -103,11 +103,11 @@ def _open_streams() -> None:
 
     Otherwise the next file that is opened would take a stream's number, and what libraries print.
     """
-    for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
+    for name in ("stdin", "stdout", "stderr"):
         if getattr(sys, name) is None:
             handle = os.open(os.devnull, os.O_RDWR)
             os.set_inheritable(handle, True)
-            setattr(sys, name, os.fdopen(handle, mode, encoding="utf-8"))
+            setattr(sys, name, os.fdopen(handle, "w"))
     sys.stdout.reconfigure(errors="backslashreplace")  # type: ignore[union-attr]
     notes = os.fdopen(2, "wb", closefd=False)
     sys.stderr = _Notes(notes, sys.stderr.encoding, "backslashreplace", line_buffering=True)

@@ -23,13 +23,7 @@ from sims.study.python_parts import unread
 from sims.study.referenced_files import resolved_consent
 from sims.study.roads import estimate_terms, predict_terms
 from sims.study.schema import SimulationSpec
-from sims.study.sweepfile import (
-    DecomposeSpec,
-    checked,
-    name_and_index,
-    read_problem,
-    unread_code,
-)
+from sims.study.sweepfile import DecomposeSpec, checked, read_problem, unread_code
 from sims.terms import HEAD, LABELS, QUERY, SCALARS
 from sims.theory import FEW_KEYS
 
@@ -71,10 +65,9 @@ def decompose(
         print(*lines, sep="\n")
         return
     data = read_problem(file, allowed)
-    drawn = name_and_index(file) is not None
-    if drawn:
+    if "#" in file:
         data.pop("sweep", None)  # of other sets of heads: sims sweep
-    anywhere = drawn or bool(resolved_consent(allow_code))
+    anywhere = bool(resolved_consent(allow_code))
     spec = checked(DecomposeSpec, data, file, rel_mcse, seed, allowed, anywhere)
     problem = spec.problem.build()
     order, reason = spec.theory.order, None

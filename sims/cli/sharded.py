@@ -36,20 +36,15 @@ def run_sharded(
     if not re.fullmatch(r"[\w ./+-]+", str(output)):
         raise InputError("--output", str(output), "letters, digits, spaces and ./+-_")
     for path in (sweep[0], str(Path.cwd())):
-        if not {"{", "}"}.isdisjoint(path):
+        if re.search("[{}]", path):
             allowed = "paths without { and }, which are wildcards of snakemake"
             raise InputError("--shards", path, allowed)
     part = ["sims", "sweep", *sweep, "--output", str(output)]
     configuration = json.dumps({"command": part, "shards": shards, "made": source_digest})
-    local_options = [
-        "--workflow-profile",
-        "none",
-        "--cores",
-        str(host_devices()),
-        "--resources",
-        "gpu=1",
-    ]
-    local_options += ["--keep-going", "--quiet", "host", "rules", "progress"]
+    local_options = (
+        f"--workflow-profile none --cores {host_devices()} --resources gpu=1 --keep-going "
+        "--quiet host rules progress"
+    ).split()
     # A file of other numbers may be there, which Snakemake would take for this one: gather.
     command = [sys.executable, "-P", "-m", "snakemake", "--snakefile", str(CARRIED / "sweep.smk")]
     command += ["--forcerun", "gather", "--rerun-incomplete", *(options or local_options)]

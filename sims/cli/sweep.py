@@ -11,7 +11,7 @@ from sims.errors import InputError
 from sims.files import digest
 from sims.study.python_parts import unread
 from sims.study.referenced_files import resolved_consent
-from sims.study.sweepfile import name_and_index, read_sweep, unread_code
+from sims.study.sweepfile import read_sweep, unread_code
 from sims.study.sweeping import Run
 from sims.theory import FEW_KEYS
 
@@ -56,7 +56,7 @@ def sweep(
     if dry and (lines := unread_code(spec)):
         print(*lines, sep="\n")
         return
-    anywhere = name_and_index(spec) is not None or bool(resolved_consent(allow_code))
+    anywhere = bool(resolved_consent(allow_code))
     run = Run(read_sweep(spec, sets, rel_mcse, seed, allowed, anywhere), output, count)
     plan, interactive = run.plan(), sys.stderr.isatty()
     if dry:

@@ -125,18 +125,15 @@ class Sweep:
     axes: dict[str, list[Scalar]] | None
 
 
-def name_and_index(path: str) -> tuple[str, str] | None:
-    """The experiment and the number that ``NAME#17`` names; None for the path of a file."""
-    name, _, index = path.partition("#")
-    return (name, index) if index.isdecimal() and not Path(path).exists() else None
-
-
 def unread_code(path: str) -> list[str]:
     """The lines of a plan of the problem ``NAME#17`` where code makes it, which is not run."""
-    drawn = name_and_index(path)
-    code = folder_of(drawn[0]) / "problems.py" if drawn else Path()
+    name, _, index = path.partition("#")
+    if not index.isdecimal() or Path(path).exists():
+        return []
+    files = [folder_of(name) / file for file in ("study.py", "problems.py")]
+    code = next(filter(Path.is_file, files), None)
     lines = [f"{path}: nothing is run or written", f"problem      made by {code}: not looked at"]
-    return lines if code.is_file() else []
+    return lines if code else []
 
 
 def read_problem(path: str, allow_code: bool | None = False) -> dict[str, Any]:
@@ -146,15 +143,15 @@ def read_problem(path: str, allow_code: bool | None = False) -> dict[str, Any]:
         InputError: it cannot be read, the experiment has no ``problem`` in its problems.py, or
             there is no consent to run that.
     """
-    drawn = name_and_index(path)
-    if drawn is None:
+    name, mark, index = path.partition("#")
+    if not (mark and index.isdecimal()) or Path(path).exists():
         return read_yaml(path)
-    experiment = load_experiment(drawn[0], allow_code=allow_code)
+    experiment = load_experiment(name, allow_code=allow_code)
     module = experiment.module("problems")
     if module is None or not hasattr(module, "problem"):
         raise InputError(path, "an experiment without problems of a law", "such as house#17")
     with experiment.code_errors():
-        problem: dict[str, Any] = module.problem(experiment, int(drawn[1]))
+        problem: dict[str, Any] = module.problem(experiment, int(index))
     return problem
 
 
@@ -188,9 +185,11 @@ def checked(
         simulation_data = simulation_data | {
             key: value for key, value in options.items() if value is not None
         }
-    problem = {}
-    if "problem" in data:
-        problem["problem"] = resolve_files(data["problem"], Path(path).parent, anywhere=anywhere)
+    problem = {
+        key: resolve_files(value, Path(path).parent, anywhere=anywhere)
+        for key, value in data.items()
+        if key == "problem"
+    }
     context = {"allow_code": allow_code}
     spec = parse(model, {**data, **problem, "simulation": simulation_data}, path, context=context)
     simulation = spec.simulation
