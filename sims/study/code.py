@@ -55,6 +55,22 @@ _FILES = {
     "plot": ("figure.py",),
 }
 """Step to the files of an experiment's folder that it runs, beside the modules that they import."""
+_METHODS = {
+    "sampler": ("simulate",),
+    "replicates": ("simulate",),
+    "units": ("simulate",),
+    "theory": ("predict", "search"),
+    "predictions": ("predict",),
+    "predicted_coordinates": ("predict",),
+    "search_row": ("search",),
+    "effects": ("judge", "search", "plot"),
+    "parameters": ("judge", "search", "plot"),
+    "as_file": ("judge", "search"),
+    "figure": ("plot",),
+    "headline": ("plot",),
+    "numbers": ("plot",),
+}
+"""Method of a study to the steps that call it; the others are called by all."""
 _PROSE = ("experiment.yaml", "variables.yaml", "caption.md")
 """Files of an experiment's folder that are no data of its code."""
 _PARTS = {
@@ -84,17 +100,24 @@ def code(step: str, experiment: Path | None) -> str:
 
     It is that of the modules that are imported, and of the data files of an experiment's folder.
     """
-    modules, files = {*_ENTRIES[step]}, list[Path]()
+    modules, files, without = {*_ENTRIES[step]}, list[Path](), frozenset[str]()
     if experiment is not None:
-        paths = [experiment / name for name in _FILES.get(step, ())]
-        for path in paths:
-            own = own_sources(path) if path.is_file() else Sources(modules={"sims.study.drawn"})
+        study = experiment / "study.py"
+        without = frozenset(name for name, steps in _METHODS.items() if step not in steps)
+        names = ("study.py",) if study.is_file() else _FILES.get(step, ())
+        for path in (experiment / name for name in names):
+            if path.is_file():
+                own = own_sources(path, without)
+            else:
+                own = Sources(modules={"sims.study.drawn"})
             modules |= own.modules
             files += own.files
         files += [p for p in files_below(experiment) if p.name not in _PROSE]
         if step == "plot" and (caption := experiment / "caption.md").is_file():
             files.append(caption)
-    return combined_digest(_package_digest(frozenset(modules)), *map(syntax, files))
+    return combined_digest(
+        _package_digest(frozenset(modules)), *(syntax(file, without) for file in files)
+    )
 
 
 @cache

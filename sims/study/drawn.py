@@ -1,11 +1,11 @@
-"""An experiment that needs no code: problems of ``sims decompose`` whose fields a law draws.
+"""A law of problems of ``sims decompose`` whose fields are drawn: an experiment without code.
 
 In its file ``law.problem`` is a problem, and every other key of ``law`` but ``text`` a dotted path
-in it with how it is drawn. The functions below stand for those of the modules that its folder
-lacks: ``simulate``, ``predict``, ``problems``, ``statistic`` and ``figure``.
+in it with how it is drawn.
 """
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import pandas as pd
@@ -17,65 +17,103 @@ from sims.study.grid import changed
 from sims.study.referenced_files import resolve_files
 from sims.study.results import Results
 from sims.study.stacking import Scalar
+from sims.study.study import Fields, Study
 from sims.terms import BATCH, SCALARS
 from sims.validation import parse
 
 if TYPE_CHECKING:
-    from matplotlib.figure import Figure
-
-    from sims.study.experiment import Experiment
+    from sims.montecarlo import Sampler
     from sims.study.specification import Problem
-    from sims.study.units import SampledUnit
 
 CAPTION = "Points: a problem each, with bars of two Monte Carlo standard errors.\n"
-"""Caption of :func:`figure`."""
+"""Caption of the default figure."""
 PROBLEMS = 100
 """Problems where the experiment's settings have no ``problems``."""
 
 
-def fields(experiment: "Experiment", index: int) -> dict[str, Any]:
-    """Dotted paths of a problem of the law, to the values drawn."""
-    from sims.problem.law import Law  # imported late: it loads JAX, which judging does without
+@dataclass(frozen=True)
+class DrawnProblem:
+    """A problem of the law.
 
-    law = {k: v for k, v in experiment.spec.law.items() if k not in ("text", "problem")}
-    return Law(law).draw(experiment.simulation.seed, index)
+    Attributes:
+        fields: dotted paths to the values drawn.
+        data: the problem as a file has it.
+        built: its arrays.
+    """
 
-
-def problem(experiment: "Experiment", index: int) -> dict[str, Any]:
-    """The file of a problem of the law, as ``sims decompose`` takes it here."""
-    data = changed(experiment.spec.law["problem"], fields(experiment, index))
-    consent = bool(experiment.allow_code)
-    return {"problem": resolve_files(data, experiment.folder, anywhere=consent)}
-
-
-def built(experiment: "Experiment") -> "dict[str, Problem]":
-    """Problems of the fidelity by name."""
-    from sims.study.specification import ProblemSpec
-
-    problems = {}
-    for index in range(experiment.settings.get("problems", PROBLEMS)):
-        data = problem(experiment, index)["problem"]
-        location = f"{experiment.name}: problem {index} of the law"
-        context = {"allow_code": experiment.allow_code}
-        problems[f"{index:04d}"] = parse(ProblemSpec, data, location, context=context).build()
-    return problems
+    fields: Mapping[str, Any]
+    data: dict[str, Any]
+    built: "Problem"
 
 
-def units(experiment: "Experiment") -> "dict[str, SampledUnit]":
-    """One unit per problem; the drawn fields are its coordinates."""
-    from sims.simulation.engine import sampler_of
-    from sims.study.units import SampledUnit
+class DrawnStudy(Study[DrawnProblem]):
+    """Both methods' terms of drawn problems; effects are gaps between them, by term."""
 
-    names = ("precision", "control_variate", "raw_labels")
-    options = {name: getattr(experiment.simulation, name) for name in names}
-    return {
-        name: SampledUnit(
-            sampler_of(*problem, **options, keep_queries=False)[0],
-            {k: _label(v) for k, v in fields(experiment, int(name)).items()},
-            stream=(int(name),),
+    def problem(self, fields: Fields) -> DrawnProblem:
+        from sims.study.specification import ProblemSpec
+
+        data = self._data(fields)
+        location = f"{self.experiment.name}: problem {fields.number} of the law"
+        context = {"allow_code": self.experiment.allow_code}
+        built = parse(ProblemSpec, data, location, context=context).build()
+        return DrawnProblem(dict(fields), data, built)
+
+    def _data(self, fields: Mapping[str, Any]) -> dict[str, Any]:
+        data = changed(self.experiment.spec.law["problem"], fields)
+        resolved: dict[str, Any] = resolve_files(data, self.experiment.folder)
+        return resolved
+
+    def sampler(self, problem: DrawnProblem) -> "Sampler":
+        from sims.simulation.engine import sampler_of
+
+        names = ("precision", "control_variate", "raw_labels")
+        options = {name: getattr(self.experiment.simulation, name) for name in names}
+        return sampler_of(*problem.built, **options, keep_queries=False)[0]
+
+    def theory(self, problem: DrawnProblem) -> xr.Dataset:
+        """Theory's terms, of the settings' ``order`` (first, exact or auto)."""
+        from sims.theory import predict
+
+        return predict(*problem.built, order=self.experiment.settings.get("order", "first"))
+
+    def effects(self, results: Results) -> Mapping[str, Effects]:
+        """Relative gap of the two methods for every scalar term, simulated / predicted − 1."""
+        simulated, predicted = (
+            xr.concat([terms[[*SCALARS]] for terms in method.values()], "problem", coords="minimal")
+            for method in (results.estimates, results.predictions)
         )
-        for name, problem in built(experiment).items()
-    }
+        return {
+            term: gap(simulated[term].transpose("problem", BATCH).values, predicted[term].values)
+            for term in SCALARS
+        }
+
+    def parameters(self, results: Results) -> pd.DataFrame:
+        """Drawn parameters, one row per problem, without seeds."""
+        frame = pd.DataFrame(list(results.coordinates.values()))
+        return frame[[name for name in frame if frame[name].astype(str).str.len().max() < 19]]
+
+    def as_file(self, problem: DrawnProblem) -> dict[str, Any]:
+        return {"problem": problem.data}
+
+    @property
+    def simulated(self) -> int:
+        return int(self.experiment.settings.get("problems", PROBLEMS))
+
+    def coordinates(self, number: int, problem: DrawnProblem) -> Mapping[str, Scalar]:
+        """The drawn fields; of what is no scalar a label."""
+        return {path: _label(value) for path, value in problem.fields.items()}
+
+    def predictions(self) -> dict[str, xr.Dataset]:
+        """Theory's terms of every problem, whose sizes may differ, in a point of its own."""
+        from sims.runtime import in_threads
+
+        problems = [self.draw(number) for number in range(self.simulated)]
+        terms = in_threads(self.theory, problems)
+        return {f"{number:04d}": row for number, row in enumerate(terms)}
+
+    def predicted_coordinates(self) -> Mapping[str, Mapping[str, Scalar]]:
+        numbers = range(self.simulated)
+        return {f"{k:04d}": self.coordinates(k, self.draw(k)) for k in numbers}
 
 
 def _label(value: Any) -> Scalar:
@@ -83,42 +121,3 @@ def _label(value: Any) -> Scalar:
     if isinstance(value, Mapping):
         return str(value.get("label", value.get("kind")))
     return str(value) if isinstance(value, list) else value
-
-
-def predict(experiment: "Experiment") -> dict[str, xr.Dataset]:
-    """Theory's terms of every problem, of the settings' ``order`` (first, exact or auto)."""
-    from sims.runtime import in_threads
-    from sims.theory import predict
-
-    problems = built(experiment)
-    order = experiment.settings.get("order", "first")
-    terms = in_threads(lambda problem: predict(*problem, order=order), [*problems.values()])
-    return dict(zip(problems, terms, strict=True))
-
-
-def effects(results: Results) -> Mapping[str, Effects]:
-    """Relative gap of the two roads for every scalar term, simulated / predicted − 1."""
-    simulated, predicted = (
-        xr.concat([terms[[*SCALARS]] for terms in road.values()], "problem", coords="minimal")
-        for road in (results.estimates, results.predictions)
-    )
-    return {
-        term: gap(simulated[term].transpose("problem", BATCH).values, predicted[term].values)
-        for term in SCALARS
-    }
-
-
-def parameters(results: Results) -> pd.DataFrame:
-    """Drawn parameters, one row per problem, without seeds."""
-    frame = pd.DataFrame(list(results.coordinates.values()))
-    return frame[[name for name in frame if frame[name].astype(str).str.len().max() < 19]]
-
-
-def figure(experiment: "Experiment", results: Results) -> "Figure":
-    """The effects of the first question against the parameters, four at most."""
-    from sims import figures
-
-    statistic, question = experiment.module("statistic"), experiment.spec.questions[0]
-    columns = statistic.parameters(results).select_dtypes("number")
-    effect = statistic.effects(results)[question.effect]
-    return figures.scatter(columns.iloc[:, :4], effect.value, effect.error, question.question)

@@ -8,7 +8,6 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import cached_property
-from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -74,9 +73,7 @@ class Experiment:
         return self.spec.simulation_settings(self.fidelity).model_copy(update={"seed": seed})
 
     def module(self, name: str) -> Any:
-        """A module of the experiment's folder (simulate, predict, statistic, figure), or None.
-
-        Of a law with a ``problem``, :mod:`sims.study.drawn` stands for one that is not.
+        """A module of the experiment's folder, or None.
 
         It is imported as part of a package of that folder, whose modules may import one another
         (``from .statistic import …``).
@@ -86,12 +83,7 @@ class Experiment:
         """
         path = self.folder / f"{name}.py"
         if not path.is_file():
-            replaceable = name in ("simulate", "predict", "problems", "statistic")
-            return (
-                import_module("sims.study.drawn")
-                if replaceable and "problem" in self.spec.law
-                else None
-            )
+            return None
         check_consent(str(path), "code", self.allow_code)
         return load_module(path)
 

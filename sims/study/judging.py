@@ -10,6 +10,7 @@ from sims.judgement.answers import Answer, answer
 from sims.judgement.summaries import Effects
 from sims.study.code import salt
 from sims.study.experiment import Experiment
+from sims.study.loading import load_study
 from sims.study.results import Results
 
 
@@ -17,14 +18,12 @@ def answered(experiment: Experiment, results: Results) -> list[Answer]:
     """Answers to the questions of the file, in order.
 
     Raises:
-        InputError: there is no ``statistic.py`` with ``effects(results)`` and
-            ``parameters(results)``, or a question names an effect that it does not return.
+        InputError: effects or parameters are not what they should be, or a question names an effect
+            that there is not.
     """
-    module, path = experiment.module("statistic"), experiment.folder / "statistic.py"
-    if module is None or not (hasattr(module, "effects") and hasattr(module, "parameters")):
-        raise InputError(str(path), "nothing", "effects(results) and parameters(results)")
+    study, path = load_study(experiment), experiment.folder
     with experiment.code_errors():
-        families, parameters = module.effects(results), module.parameters(results)
+        families, parameters = study.effects(results), study.parameters(results)
     if not isinstance(families, Mapping) or not all(
         isinstance(effects, Effects) for effects in families.values()
     ):
@@ -47,11 +46,9 @@ def answered(experiment: Experiment, results: Results) -> list[Answer]:
             salt=salt(),
             versions=results.provenance["simulation"]["versions"],
         )
-        drawing = experiment.module("problems")
-        if result.counterexample is not None and drawing and hasattr(drawing, "problem"):
+        if result.counterexample is not None:
             with experiment.code_errors():
-                problem = drawing.problem(experiment, result.counterexample)
-            result = replace(result, problem=problem)
+                result = replace(result, problem=study.file_of(result.counterexample))
         answers.append(result)
     return answers
 

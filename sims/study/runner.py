@@ -24,11 +24,15 @@ from sims.study.describing import read_variables
 from sims.study.experiment import Experiment, load_experiment
 from sims.study.judging import answered, check_effects
 from sims.study.ledger import read_run
+from sims.study.loading import load_study
 from sims.study.referenced_files import resolve_files
-from sims.study.results import Results, assembled, write
+from sims.study.results import Coordinates, Results, assembled, write
+from sims.study.study import Study
 from sims.terms import SCALARS
 
 if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
     from sims.study.units import SampledUnit
 
 ONE_CORE = {"NPROC": "1", "SIMS_HOST_DEVICES": "1"}
@@ -91,19 +95,12 @@ def run(
 
 
 def predict(experiment: Experiment, output: Path) -> None:
-    """Predict the problems of an experiment, and write theory's terms into one file.
-
-    Raises:
-        InputError: it has no ``predict.py`` with ``predict(experiment)``.
-    """
-    from sims.study.units import units_of
-
-    module, path = experiment.module("predict"), experiment.folder / "predict.py"
-    if module is None or not hasattr(module, "predict"):
-        raise InputError(str(path), "nothing", "a module with predict(experiment)")
+    """Predict the problems of an experiment, and write theory's terms into one file."""
+    study = load_study(experiment)
     with experiment.code_errors():
-        predictions = module.predict(experiment)
-    _write_road(experiment, "theory", predictions, units_of(experiment), output)
+        predictions, digests = study.predictions(), study.problem_digests()
+    coordinates = study.predicted_coordinates()
+    _write_road(experiment, "theory", predictions, coordinates, digests, output)
 
 
 def simulate(
@@ -138,11 +135,12 @@ def simulate(
 
     if experiment.fidelity != "smoke":  # all units together are worth compiling the sums
         usable(GAUSSIAN, jax.default_backend(), LEAST_WORK)
-    simulation, theory = Simulation(experiment, output, progress), output.with_name("theory.nc")
+    study, theory = load_study(experiment), output.with_name("theory.nc")
+    simulation = Simulation(experiment, units_of(study), output, progress)
     units, finished = simulation.units, set[str | None]()
     names = list(units)[part[0] - 1 :: part[1]]
     unfinished = [name for name in names if not simulation.path(name).exists()]
-    if unfinished and "problem" in experiment.spec.law:
+    if unfinished and isinstance(study, drawn.DrawnStudy):
         rehearse(experiment)
     host_units = [name for name in unfinished if units[name].on_one_core] if processes > 1 else []
     tasks: list[tuple[Any, ...]] = [(replace(experiment), output, name) for name in host_units]
@@ -162,35 +160,46 @@ def simulate(
         predict(experiment, theory)
     if part != (1, 1):
         return
-    _write_road(experiment, "simulation", estimates, units, output)
+    coordinates = {name: unit.coordinates for name, unit in units.items()}
+    _write_road(experiment, "simulation", estimates, coordinates, study.problem_digests(), output)
 
 
 def rehearse(experiment: Experiment) -> None:
     """Ask the questions of an experiment of the first two problems that its law draws.
 
-    Without a statistic of its own it is enough to look at the names of their effects.
+    Without effects of its own it is enough to look at their names.
 
     Raises:
         InputError: its own code cannot be used, or a question names no effect.
     """
-    from sims.study.units import units_of
-
-    if not (experiment.folder / "statistic.py").is_file():
+    if type(load_study(experiment)) is drawn.DrawnStudy:
         check_effects(experiment, SCALARS)
         return
     small = replace(experiment)
     small.settings.update(experiment.settings, problems=2)
     settings = experiment.simulation.model_copy(update={"batches": 4, "rel_mcse": None})
-    units = units_of(small)
-    with experiment.code_errors():
-        predictions = small.module("predict").predict(small)
+    study = load_study(small)
+    units = units_of(study)
     estimates = {name: unit.estimate(settings) for name, unit in units.items()}
     coordinates = {name: unit.coordinates for name, unit in units.items()}
     origin: dict[str, dict[str, Any]] = {"simulation": {"versions": {}}}
-    answered(
-        small,
-        Results(small.name, "smoke", estimates, predictions, small.settings, coordinates, origin),
-    )
+    with experiment.code_errors():
+        predictions = study.predictions()
+    few = Results(small.name, "smoke", estimates, predictions, small.settings, coordinates, origin)
+    answered(small, few)
+
+
+def units_of(study: Study[Any]) -> "dict[str, SampledUnit]":
+    """Units of a study by name.
+
+    Raises:
+        InputError: there are none.
+    """
+    with study.experiment.code_errors():
+        units = study.units()
+    if not units:
+        raise InputError(str(study.experiment.folder), "no units", "one or more")
+    return units
 
 
 def _worker(
@@ -206,7 +215,7 @@ def _worker(
         if name is None:
             predict(experiment, output)
         else:
-            Simulation(experiment, output).batches_of(name)
+            Simulation(experiment, units_of(load_study(experiment)), output).batches_of(name)
     return name
 
 
@@ -221,37 +230,40 @@ def plot(experiment: Experiment, output: Path) -> None:
     """Draw the experiment's figure and fill in its caption.
 
     Args:
-        experiment: which one; its figure.py has ``figure(results, answers)`` and, for the caption,
-            ``numbers(results)``.
+        experiment: which one.
         output: the figure, beside simulation.nc, theory.nc and answers.json. Its other formats
             and caption.md lie there, too.
 
     Raises:
-        InputError: there is no figure.py, or a file cannot be read.
+        InputError: a file cannot be read.
     """
     from sims.figures import save, style
     from sims.report.text import render_caption
 
-    folder, module = output.parent, experiment.module("figure")
-    if module is None and "problem" not in experiment.spec.law:
-        path = experiment.folder / "figure.py"
-        raise InputError(str(path), "nothing", "a module with figure(results, answers)")
+    folder, study = output.parent, load_study(experiment)
     results = results_of(experiment, folder)
     answers = _final(experiment, results, folder)
-    numbers = module.numbers(results) if hasattr(module, "numbers") else {}
-    with style():
-        figure = module.figure(results, answers) if module else drawn.figure(experiment, results)
-    template = experiment.folder / "caption.md"
+    template, kinds = experiment.folder / "caption.md", code.FORMATS[experiment.fidelity]
     caption = drawn.CAPTION
-    if module or template.is_file():
-        caption = render_caption(template, results, answers, numbers)
-    kinds = code.FORMATS[experiment.fidelity]
+    if template.is_file():
+        caption = render_caption(template, results, answers, study.numbers(results))
+    with style():
+        figure = study.figure(results, answers) or _default_figure(study, results)
+        headline = study.headline(results)
     save(figure, output, experiment.identity, results.digest, kinds)
-    if hasattr(module, "headline"):
-        with style():
-            figure = module.headline(results)
-        save(figure, folder / "headline.png", experiment.identity, results.digest, kinds)
+    if headline is not None:
+        save(headline, folder / "headline.png", experiment.identity, results.digest, kinds)
     files.write(caption, folder / "caption.md", f"caption.md of {experiment.identity}")
+
+
+def _default_figure(study: Study[Any], results: Results) -> "Figure":
+    """The effects of the first question against the parameters, four at most."""
+    from sims.figures import scatter
+
+    question = study.experiment.spec.questions[0]
+    columns = study.parameters(results).select_dtypes("number")
+    effect = study.effects(results)[question.effect]
+    return scatter(columns.iloc[:, :4], effect.value, effect.error, question.question)
 
 
 def results_of(experiment: Experiment, folder: Path) -> Results:
@@ -306,7 +318,8 @@ def _write_road(
     experiment: Experiment,
     road: str,
     data: Mapping[str, xr.Dataset],
-    units: "Mapping[str, SampledUnit]",
+    coordinates: Coordinates,
+    digests: Mapping[str, str],
     output: Path,
 ) -> None:
     """Write a road's results, with the digest of every problem."""
@@ -321,12 +334,11 @@ def _write_road(
         **provenance.machine(),
         "specification": experiment.spec.model_dump(mode="json"),
         "problem": settings["problem"],
-        "problems": {name: unit.problem_digest for name, unit in units.items()},
+        "problems": dict(digests),
         "settings": settings,
         "seed": experiment.simulation.seed,
         **provenance.replicates(data.values()),
     }
-    coordinates = {name: dict(unit.coordinates) for name, unit in units.items()}
     labelled = assembled(data, coordinates, origin, read_variables(experiment.folder))
     write(labelled, output, f"{road}.nc of {experiment.identity}")
 

@@ -2,7 +2,6 @@
 
 from dataclasses import replace
 from pathlib import Path
-from types import ModuleType
 from typing import Any
 
 import numpy as np
@@ -15,9 +14,11 @@ from sims.judgement.summaries import foreseen
 from sims.problem.law import Law
 from sims.runtime import in_threads
 from sims.study.experiment import Experiment
+from sims.study.loading import load_study
 from sims.study.results import Results
 from sims.study.runner import results_of
 from sims.study.schema import QuestionSpec
+from sims.study.study import Fields, Study
 
 STARTS = 12
 """Drawn problems, those whose effect is least by theory, that a search starts from."""
@@ -30,10 +31,8 @@ def search(experiment: Experiment, output: Path) -> list[Answer]:
     """The answers of an experiment, with what its searches found, also written as JSON.
 
     Args:
-        experiment: with ``search.py``. There ``theory(experiment, fields)`` returns what predict.py
-            has of a problem of these fields, None if the law rejects it, and ``problem(experiment,
-            fields)`` the same as a file. Theory has one point, ``law``, along ``number``, the
-            simulated problems first, each of which is a point of the simulation.
+        experiment: of which theory has one point, ``law``, along ``number``, the simulated problems
+            first, each of which is a point of the simulation.
         output: beside answers.json.
 
     Raises:
@@ -62,13 +61,12 @@ def searched(
     (Storn & Price 1997) goes on from the worst: it moves what the law draws from a list or a span,
     in the unit cube of its quantiles, and takes the seeds from one of them.
     """
-    search_module = _module(experiment, "search", ("theory", "problem"))
-    statistic = _module(experiment, "statistic", ("effects", "parameters"))
+    study = load_study(experiment)
     predictions, numbers = results.predictions["law"], len(results.estimates)
     with experiment.code_errors():
-        effects = effects_by_theory(statistic, results, question)
+        effects = effects_by_theory(study, results, question)
     order = [int(k) for k in effects.argsort() if np.isfinite(effects[k])][:STARTS]
-    law = Law(experiment.spec.law)
+    law = Law(study.law)
     starts = [_fields(law, predictions.isel(number=k), answer.seed, k) for k in order]
     count = int(np.isfinite(effects[numbers:]).sum())
     if not starts:
@@ -79,16 +77,18 @@ def searched(
         small = replace(results, estimates={first: results.estimates[first]})
         sample, tried = predictions.isel(number=[0]), list[float]()
 
-        def moved_fields(place: np.ndarray) -> dict[str, Any]:
-            return law.moved(starts[min(int(place[0] * STARTS), STARTS - 1)], place[1:])
+        def moved_fields(place: np.ndarray) -> Fields:
+            start = starts[min(int(place[0] * STARTS), STARTS - 1)]
+            return Fields(law.moved(start, place[1:]), answer.seed)
 
         def effect(place: np.ndarray) -> float:
-            theory = search_module.theory(experiment, moved_fields(place))
+            problem = study.problem(moved_fields(place))
+            theory = None if problem is None else study.search_row(problem)
             if theory is None:
                 return np.inf
             pair = xr.concat([sample, theory.expand_dims("number")], "number")
             pair_results = replace(small, predictions={"law": pair})
-            tried.append(float(effects_by_theory(statistic, pair_results, question)[-1]))
+            tried.append(float(effects_by_theory(study, pair_results, question)[-1]))
             return tried[-1]
 
         places = [np.r_[(k + 0.5) / STARTS, law.quantiles(s)] for k, s in enumerate(starts)]
@@ -112,30 +112,20 @@ def searched(
     if best > 0:
         return result
     with experiment.code_errors():
-        return replace(result, problem=search_module.problem(experiment, fields))
+        return replace(result, problem=study.as_file(study.problem(fields)))
 
 
-def effects_by_theory(
-    statistic: ModuleType, results: Results, question: QuestionSpec
-) -> np.ndarray:
+def effects_by_theory(study: Study[Any], results: Results, question: QuestionSpec) -> np.ndarray:
     """Theory's effects, inf where it is out of its range or the question is not asked, (M,)."""
-    effects = statistic.effects(results)[question.effect]
+    effects = study.effects(results)[question.effect]
     conditions = question.restrict.where if question.restrict else {}
-    mask, calls = condition_mask(statistic.parameters(results), conditions), foreseen(effects)
-    if not len(calls):
+    mask, calls = condition_mask(study.parameters(results), conditions), foreseen(effects)
+    if effects.predicted is None or not len(calls):
         allowed = "0, of effects that are no shares or that theory does not predict"
         raise InputError(f"questions, {question.id}, search", question.search, allowed)
     return np.where(mask & np.isin(calls, (-1, 1)), effects.predicted, np.inf)
 
 
-def _fields(law: Law, prediction: xr.Dataset, seed: int, number: int) -> dict[str, Any]:
+def _fields(law: Law, prediction: xr.Dataset, seed: int, number: int) -> Fields:
     """Fields that the law drew for a problem, before any was solved for."""
-    return law.draw(seed, number, int(prediction.get("rejected", 0)))
-
-
-def _module(experiment: Experiment, name: str, functions: tuple[str, ...]) -> ModuleType:
-    module = experiment.module(name)
-    if module is None or not all(hasattr(module, function) for function in functions):
-        path = experiment.folder / f"{name}.py"
-        raise InputError(str(path), "nothing", f"a module with {' and '.join(functions)}")
-    return module
+    return Fields(law.draw(seed, number, int(prediction.get("rejected", 0))), seed)

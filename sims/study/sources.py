@@ -8,7 +8,7 @@ pattern, or by the folder that they lie in.
 
 import ast
 import hashlib
-from collections.abc import Iterable, Iterator
+from collections.abc import Container, Iterable, Iterator
 from dataclasses import dataclass, field
 from fnmatch import fnmatch
 from functools import cache
@@ -43,14 +43,19 @@ class Sources:
         return [path for path in files_below(folder) if _is_named(path, folder, names)]
 
 
-def own_sources(path: Path) -> Sources:
-    """A Python file, and what it imports of the user's own, in turn. Nothing is imported."""
+def own_sources(path: Path, without: Container[str] = ()) -> Sources:
+    """A Python file, and what it imports of the user's own, in turn. Nothing is imported.
+
+    Args:
+        path: the file.
+        without: methods of its classes that do not count.
+    """
     sources, remaining = Sources(), [path]
     while remaining:
         file = remaining.pop()
         sources.files.append(file)
         try:
-            tree = ast.parse(file.read_bytes())
+            tree = _parse(file.read_bytes(), without if file == path else ())
         except SyntaxError:  # said when it is imported
             continue
         found = set[Path]()
@@ -65,6 +70,15 @@ def own_sources(path: Path) -> Sources:
         found -= {*sources.files, *remaining}
         remaining += sorted(found)
     return sources
+
+
+def _parse(text: bytes | str, without: Container[str]) -> ast.Module:
+    """The syntax of a file, but for some methods of its classes."""
+    tree = ast.parse(text)
+    for node in tree.body:
+        if isinstance(node, ast.ClassDef):
+            node.body = [item for item in node.body if getattr(item, "name", "") not in without]
+    return tree
 
 
 def _imports(node: ast.AST) -> Iterator[tuple[str, int]]:
@@ -148,11 +162,18 @@ def package_sources(modules: Iterable[str]) -> list[Path]:
 def _graph():  # type: ignore[no-untyped-def]
     import grimp
 
-    return grimp.build_graph(PACKAGE.name, exclude_type_checking_imports=True, cache_dir=None)
+    graph = grimp.build_graph(PACKAGE.name, exclude_type_checking_imports=True, cache_dir=None)
+    # The study of an experiment without code: of the others none.
+    graph.remove_import(importer="sims.study.loading", imported="sims.study.drawn")
+    return graph
 
 
-def syntax(path: Path) -> str:
+def syntax(path: Path, without: frozenset[str] = frozenset()) -> str:
     """The text of a file; of Python its syntax, without docstrings, comments and layout.
+
+    Args:
+        path: the file.
+        without: methods of its classes that do not count.
 
     Raises:
         InputError: it is no Python.
@@ -160,14 +181,14 @@ def syntax(path: Path) -> str:
     if path.suffix != ".py":
         return hashlib.sha256(path.read_bytes()).hexdigest()
     try:
-        return _syntax(path.read_text(encoding="utf-8"))
+        return _syntax(path.read_text(encoding="utf-8"), without)
     except SyntaxError as error:
         raise InputError(str(path), f"a mistake at line {error.lineno}", "Python") from None
 
 
 @cache
-def _syntax(text: str) -> str:
-    tree = ast.parse(text)
+def _syntax(text: str, without: frozenset[str]) -> str:
+    tree = _parse(text, without)
     for node in ast.walk(tree):
         if isinstance(body := getattr(node, "body", None), list):
             node.body = [x for x in body if not _is_text(x)]  # type: ignore[attr-defined]

@@ -13,6 +13,7 @@ from sims.documents import mapping, read_yaml
 from sims.errors import InputError
 from sims.study.experiment import folder_of, load_experiment
 from sims.study.grid import Point, changed, combinations, resolved_point
+from sims.study.loading import load_study
 from sims.study.referenced_files import resolve_files
 from sims.study.schema import SimulationSpec, TheorySpec
 from sims.study.specification import ProblemSpec
@@ -140,18 +141,17 @@ def read_problem(path: str, allow_code: bool | None = False) -> dict[str, Any]:
     """The file of a problem or sweep; of ``NAME#17`` problem 17 of the law of that experiment.
 
     Raises:
-        InputError: it cannot be read, the experiment has no ``problem`` in its problems.py, or
-            there is no consent to run that.
+        InputError: it cannot be read, the experiment's problems are no files, or there is no
+            consent to run its code.
     """
     name, mark, index = path.partition("#")
     if not (mark and index.isdecimal()) or Path(path).exists():
         return read_yaml(path)
     experiment = load_experiment(name, allow_code=allow_code)
-    module = experiment.module("problems")
-    if module is None or not hasattr(module, "problem"):
-        raise InputError(path, "an experiment without problems of a law", "such as house#17")
     with experiment.code_errors():
-        problem: dict[str, Any] = module.problem(experiment, int(index))
+        problem = load_study(experiment).file_of(int(index))
+    if problem is None:
+        raise InputError(path, "an experiment whose problems are no files", "such as house#17")
     return problem
 
 

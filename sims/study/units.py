@@ -1,7 +1,7 @@
 """Units of a simulation: what an experiment estimates, by name.
 
-An experiment's ``simulate.py`` names them as samplers for the driver, which gives them keys,
-batches, devices, checkpoints, resumption and stopping.
+A study names them as samplers for the driver, which gives them keys, batches, devices, checkpoints,
+resumption and stopping.
 """
 
 from collections.abc import Mapping
@@ -12,8 +12,7 @@ from pathlib import Path
 import xarray as xr
 
 from sims import store
-from sims.errors import InputError
-from sims.identity import digest, rounded_digest
+from sims.identity import digest
 from sims.montecarlo import HostBatches, HostReplicates, Sampler, run
 from sims.study.code import code
 from sims.study.experiment import Experiment
@@ -45,11 +44,6 @@ class SampledUnit:
         return digest(self.sampler.identity(), self.replicates, self.stream)
 
     @property
-    def problem_digest(self) -> str:
-        """Digest of the problem, to rounding: of what both methods must have in common."""
-        return rounded_digest(self.sampler.identity(), self.stream)
-
-    @property
     def on_one_core(self) -> bool:
         """True for a sampler of plain Python."""
         return isinstance(self.sampler, (HostBatches, HostReplicates))
@@ -73,40 +67,21 @@ class SampledUnit:
         )
 
 
-def units_of(experiment: Experiment) -> dict[str, SampledUnit]:
-    """Units of an experiment by name.
-
-    Raises:
-        InputError: it has no ``simulate.py`` with ``units(experiment)``, or that names none.
-    """
-    module, path = experiment.module("simulate"), experiment.folder / "simulate.py"
-    if module is None or not hasattr(module, "units"):
-        raise InputError(str(path), "nothing", "a module with units(experiment)")
-    with experiment.code_errors():
-        units: dict[str, SampledUnit] = module.units(experiment)
-    if not units:
-        raise InputError(str(path), "no units", "one or more")
-    return units
-
-
 @dataclass(frozen=True)
 class Simulation:
     """The units of an experiment, and the files that keep them while it is simulated.
 
     Attributes:
         experiment: which one.
+        units: by the names of their points.
         output: the file that all are written to at the end.
         progress: whether to show progress on stderr.
     """
 
     experiment: Experiment
+    units: Mapping[str, SampledUnit]
     output: Path
     progress: bool = False
-
-    @cached_property
-    def units(self) -> Mapping[str, SampledUnit]:
-        """The experiment's units by the names of their points."""
-        return units_of(self.experiment)
 
     @cached_property
     def source_digest(self) -> str:

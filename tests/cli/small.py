@@ -46,26 +46,32 @@ EXPERIMENT = {
     ],
 }
 OWN = {
-    "statistic.py": """
-from sims.study.drawn import effects, parameters
-""",
-    "figure.py": """
+    "study.py": """
 from sims import figures
+from sims.study.drawn import DrawnStudy
 
-def figure(results, answers):
-    drawing, axes = figures.panels(1, 1, width=figures.COLUMN, title=answers[0].id)
-    figures.log_axes(axes[0, 0], x=True, y=True)
-    return drawing
 
-def numbers(results):
-    return {"least": min(float(one["mse"].mean()) for one in results.estimates.values())}
+class Small(DrawnStudy):
+    def figure(self, results, answers):
+        drawing, axes = figures.panels(1, 1, width=figures.COLUMN, title=answers[0].id)
+        figures.log_axes(axes[0, 0], x=True, y=True)
+        return drawing
+
+    def effects(self, results):
+        return super().effects(results)
+
+    def numbers(self, results):
+        return {"least": min(float(one["mse"].mean()) for one in results.estimates.values())}
 """,
     "caption.md": """**Seen** {{ least | significant }} of {{ replicates }}
 {{ answers.gaps.tolerance | percent }}""",
 }
-"""Files of a variant with its own statistic, figure and caption."""
+"""Files of a variant with its own effects, figure and caption."""
 HOST = """
+import xarray as xr
+
 from sims.montecarlo import HostReplicates
+from sims.study.study import Study
 from sims.study.units import SampledUnit
 
 
@@ -73,15 +79,15 @@ def draw(draw, scale, batch):
     return {"mse": scale * draw.rng().uniform()}
 
 
-def units(experiment):
-    return {f"{k}": SampledUnit(HostReplicates(draw, constants=k), {"k": k}) for k in (1, 2, 3)}
-"""
-PREDICT = """
-import xarray as xr
+class Host(Study):
+    def units(self):
+        return {f"{k}": SampledUnit(HostReplicates(draw, constants=k), {"k": k}) for k in (1, 2, 3)}
 
+    def predictions(self):
+        return {f"{k}": xr.Dataset({"mse": k / 2}) for k in (1, 2, 3)}
 
-def predict(experiment):
-    return {f"{k}": xr.Dataset({"mse": k / 2}) for k in (1, 2, 3)}
+    def problem_digests(self):
+        return {}
 """
 
 

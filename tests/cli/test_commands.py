@@ -114,7 +114,7 @@ def test_finished_problems_are_reused(folder, monkeypatch, capsys):
 
 def test_modules_planted_in_the_folder_are_not_imported(folder):
     """Neither by the processes of a run, nor by ``python -m sims`` but for a sims.py."""
-    write({"simulate.py": HOST})
+    write({"study.py": HOST})
     for name in ("json", "random", "sims"):
         Path(f"{name}.py").write_text("open('PWNED', 'w'); raise SystemExit\n")
     command = [Path(sys.executable).with_name("sims"), "step", "simulate", "small"]

@@ -9,7 +9,7 @@ import yaml
 
 from sims.study import run
 from sims.study.code import FORMATS
-from sims.study.drawn import effects, problem
+from sims.study.loading import load_study
 from tests.cli.conftest import folder  # noqa: F401
 from tests.cli.small import run as sims
 
@@ -20,20 +20,21 @@ def test_effects_are_gaps_of_the_problems_that_decompose_prints(capsys):
     """By hand from both roads; a problem is a file of its own, and NAME#i."""
     outcome = run("small", "smoke", figure=False)
     experiment, results = outcome.experiment, outcome.results
-    found = effects(results)["mse"]
+    study = load_study(experiment)
+    found = study.effects(results)["mse"]
     assert [a.problems for a in outcome.answers] == [3]
     for i, name in enumerate(results.points):
-        bandwidth = problem(experiment, i)["problem"]["heads"]["bandwidth"]
+        bandwidth = study.file_of(i)["problem"]["heads"]["bandwidth"]
         assert results.coordinates[name] == {"heads.bandwidth": bandwidth}
         assert 0.7 <= bandwidth <= 0.9
         gaps = results.estimates[name]["mse"].values / float(results.predictions[name]["mse"]) - 1
         assert found.value[i] == pytest.approx(gaps.mean())
         assert found.error[i] == pytest.approx(gaps.std(ddof=1) / 2)
-        Path("one.yaml").write_text(yaml.safe_dump(problem(experiment, i)))
+        Path("one.yaml").write_text(yaml.safe_dump(study.file_of(i)))
     assert len(set(found.value)) == len(results.points) == 3
     assert sims("decompose", "small#0", "--json") == 0
     drawn = json.loads(capsys.readouterr().out)["settings"]["problem"]
-    assert drawn["heads"]["bandwidth"] == problem(experiment, 0)["problem"]["heads"]["bandwidth"]
+    assert drawn["heads"]["bandwidth"] == study.file_of(0)["problem"]["heads"]["bandwidth"]
     assert sims("decompose", "one.yaml", "--json") == 0
     printed = json.loads(capsys.readouterr().out)["terms"]["mse"]["theory"]
     assert printed == pytest.approx(float(results.predictions["0002"]["mse"]))

@@ -18,7 +18,7 @@ from sims.study.referenced_files import resolve_files
 from sims.study.specification import ProblemSpec
 from sims.validation import parse
 from sims.weights import WeightRule
-from tests.cli.small import EXPERIMENT, PREDICT, SPEC, run, write
+from tests.cli.small import EXPERIMENT, SPEC, run, write
 
 ROOT = Path(__file__).parents[2]
 CONSENT = {"allow_code": True}
@@ -220,10 +220,27 @@ def test_redundant_views_take_a_function_of_the_latent_coordinates(folder):
     assert float(target(jnp.arange(6.0)[None] + 1)[0]) == 2.0
 
 
+STUDY = """
+import numpy as np
+import xarray as xr
+
+from sims.judgement.effects_of_problems import of_batches
+from sims.study.drawn import DrawnStudy
+
+
+class Small(DrawnStudy):
+    def theory(self, problem):
+        return xr.Dataset({"mse": 1.0})
+
+    def effects(self, results):
+        return {"mse": of_batches(np.stack([one["mse"] for one in results.estimates.values()]))}
+"""
+
+
 def test_an_edited_file_makes_an_experiment_another(folder, capsys):
     """What the steps of both roads and judgement depend on; results of before are refused."""
     law = EXPERIMENT["law"] | {"problem": own_problem()}
-    home = write({"predict.py": PREDICT}, law=law, settings={"problems": 1})
+    home = write({"study.py": STUDY}, law=law, settings={"problems": 1})
     (home / "beside.py").write_text(BESIDE)
 
     def state():

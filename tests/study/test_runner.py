@@ -9,7 +9,7 @@ import xarray as xr
 
 from sims.study import code, load_experiment, run, runner, sources
 from tests.cli.conftest import folder  # noqa: F401
-from tests.cli.small import EXPERIMENT, HOST, OWN, PREDICT, changed, write
+from tests.cli.small import EXPERIMENT, HOST, OWN, changed, write
 from tests.cli.small import run as sims
 from tests.pipeline import ROOT
 
@@ -37,7 +37,7 @@ def test_a_run_ends_with_results_answers_and_a_figure():
     assert not np.array_equal(moved.results.simulation["mse"], outcome.results.simulation["mse"])
 
 
-@pytest.mark.parametrize("own", [{"simulate.py": HOST, "predict.py": PREDICT}, {}])
+@pytest.mark.parametrize("own", [{"study.py": HOST}, {}])
 def test_numbers_do_not_depend_on_who_computes_them(own):
     """Plain Python in processes of its own, predictions beside it, parts as on a cluster."""
     write(own)
@@ -132,7 +132,9 @@ def test_a_step_depends_on_what_it_imports(monkeypatch, step, name, file, inside
     before = code.code(step, experiment)
     code._package_digest.cache_clear()
     syntax = sources.syntax
-    monkeypatch.setattr(code, "syntax", lambda path: syntax(path) + "x" * (path == changed_file))
+    monkeypatch.setattr(
+        code, "syntax", lambda path, _=None: syntax(path) + "x" * (path == changed_file)
+    )
     assert (code.code(step, experiment) != before) == inside
     code._package_digest.cache_clear()
 
@@ -144,7 +146,7 @@ from pathlib import Path
 FACTOR = float((Path(__file__).parent / "{name}").read_text())
 """
 FILES = {
-    "statistic.py": OWN["statistic.py"] + "\nfrom .tools import near\nimport a_library.inner\n",
+    "study.py": OWN["study.py"] + "\nfrom .tools import near\nimport a_library.inner\n",
     "tools/__init__.py": "from .deep.far import FAR as near\n",
     "tools/deep/__init__.py": "",
     "tools/deep/far.py": READS.format(name="shift.txt") + "from ... import beside\nFAR = 1.0\n",
@@ -157,7 +159,7 @@ FILES = {
 }
 
 
-@pytest.mark.parametrize("file", [name for name in FILES if name != "statistic.py"])
+@pytest.mark.parametrize("file", [name for name in FILES if name != "study.py"])
 def test_own_code_is_all_that_it_imports_and_reads(file, monkeypatch):
     """Packages, modules levels down, data files, a library on the path: each edit is seen."""
     home = write(OWN)
@@ -178,10 +180,11 @@ SEEDED = {"simulate", "predict", "judge"}
 @pytest.mark.parametrize(
     ("path", "old", "new", "changed"),
     [
-        ("statistic.py", "effects, p", "p", SEEDED),
-        ("figure.py", "COLUMN", "WIDE", {"plot"}),
+        ("study.py", "super().effects(results)", "{}", {"judge", "plot"}),
+        ("study.py", "COLUMN", "WIDE", {"plot"}),
         ("caption.md", "Seen", "Found", {"plot"}),
         ("beside.py", "1", "2", {"simulate"}),
+        ("drawing.py", "1", "2", {"plot"}),
         ("experiment.yaml", "tolerance: roads", "tolerance: exact", SEEDED),
         ("experiment.yaml", "noise_sd: 0.5", "noise_sd: 0.6", SEEDED),
         ("experiment.yaml", "title: T", "title: U", {"plot"}),
@@ -191,8 +194,13 @@ SEEDED = {"simulate", "predict", "judge"}
     ],
 )
 def test_own_files_behind_a_step(path, old, new, changed):
-    """An edited question or statistic is asked of other problems."""
-    beside = {"simulate.py": "from .beside import size\n", "beside.py": "size = 1\n"}
+    """An edited question is asked of other problems; what a method imports is its steps' alone."""
+    study = OWN["study.py"].replace(
+        "def figure(self, results, answers):\n",
+        "def figure(self, results, answers):\n        from .drawing import size\n\n",
+    )
+    study += "\n    def sampler(self, problem):\n        from .beside import size\n"
+    beside = {"drawing.py": "size = 1\n", "beside.py": "size = 1\n", "study.py": study}
     file = write(OWN | beside) / path
     steps = ("simulate", "predict", "judge", "plot")
     before = {step: code.digest(step, file.parent, "smoke") for step in steps}

@@ -13,10 +13,11 @@ from sims.judgement.answers import answer
 from sims.judgement.effects_of_problems import of_batches
 from sims.problem.law import Law
 from sims.report.answers import page
+from sims.study import searching
 from sims.study.ledger import _searched
 from sims.study.results import Results
 from sims.study.schema import QuestionSpec
-from sims.study.searching import searched
+from sims.study.study import Study
 
 LAW = {
     "text": "made up",
@@ -30,55 +31,53 @@ QUESTION = {"id": "q", "question": "?", "effect": "holds", "status": "confirmato
 GAUSSIAN = {"text": "gaussian", "where": {"kernel": "gaussian"}}
 
 
-def theory(experiment, fields):
-    return None if fields["x"] + fields["y"] > 1.999 else xr.Dataset(dict(fields))
-
-
-def effects(limit):
+class Corner(Study):
     """The claim x + y < limit; of softmax heads it is false, out of theory's range where x < 0.1"""
 
-    def of(results):
+    limit: float
+
+    def problem(self, fields):
+        return None if fields["x"] + fields["y"] > 1.999 else dict(fields)
+
+    def theory(self, problem):
+        return xr.Dataset(problem)
+
+    def as_file(self, problem):
+        return {"problem": problem}
+
+    def effects(self, results):
         law = results.predictions["law"]
-        margin = limit - (law["x"] + law["y"]).values - 2 * (law["kernel"].values == "softmax")
+        softmax = law["kernel"].values == "softmax"
+        margin = self.limit - (law["x"] + law["y"]).values - 2 * softmax
         few = margin[: len(results.estimates), None]
         draws = np.abs(few) + 0.01 * np.random.default_rng(0).standard_normal((len(few), 8))
         return {"holds": of_batches(draws, predicted=margin, valid=law["x"].values > 0.1)}
 
-    return of
+    def parameters(self, results):
+        return pd.DataFrame({"kernel": results.predictions["law"]["kernel"].values})
 
 
-def asked(limit, **changes):
-    law = Law(LAW)
-    drawn = [xr.Dataset(law.draw(SEED, k)) for k in range(COUNT)]
-    estimates = {f"{k:02}": xr.Dataset() for k in range(SIMULATED)}
-    results = Results("e", "standard", estimates, {"law": xr.concat(drawn, "number")}, {}, {})
-    modules = {
-        "search": SimpleNamespace(theory=theory, problem=lambda _, fields: {"problem": fields}),
-        "statistic": SimpleNamespace(
-            effects=effects(limit),
-            parameters=lambda of: pd.DataFrame({"kernel": of.predictions["law"]["kernel"].values}),
-        ),
-    }
-    experiment = SimpleNamespace(
-        module=modules.get,
-        code_errors=nullcontext,
-        spec=SimpleNamespace(law=LAW),
-        fidelity="standard",
-    )
-    question = QuestionSpec.model_validate(QUESTION | changes)
-    statistic = modules["statistic"]
-    one = answer(
-        question,
-        statistic.effects(results)["holds"],
-        statistic.parameters(results),
-        experiment="e",
-        law="",
-        seed=SEED,
-    )
-    return one, searched(experiment, results, question, one)
+@pytest.fixture
+def asked(monkeypatch):
+    def search(limit, **changes):
+        law = Law(LAW)
+        drawn = [xr.Dataset(law.draw(SEED, k)) for k in range(COUNT)]
+        estimates = {f"{k:02}": xr.Dataset() for k in range(SIMULATED)}
+        results = Results("e", "standard", estimates, {"law": xr.concat(drawn, "number")}, {}, {})
+        spec = SimpleNamespace(law=LAW)
+        experiment = SimpleNamespace(code_errors=nullcontext, spec=spec, fidelity="standard")
+        study = Corner(experiment)
+        study.limit = limit
+        monkeypatch.setattr(searching, "load_study", lambda _: study)
+        question = QuestionSpec.model_validate(QUESTION | changes)
+        effects, parameters = study.effects(results)["holds"], study.parameters(results)
+        one = answer(question, effects, parameters, experiment="e", law="", seed=SEED)
+        return one, searching.searched(experiment, results, question, one)
+
+    return search
 
 
-def test_a_search_goes_where_no_draw_has_been():
+def test_a_search_goes_where_no_draw_has_been(asked):
     one, found = asked(1.9, restrict=GAUSSIAN)
     assert one.counterexample is None
     fields = found.problem["problem"]
@@ -92,14 +91,14 @@ def test_a_search_goes_where_no_draw_has_been():
     assert _searched(other, [found]) == other  # a search beside other results
 
 
-def test_no_counterexample_where_there_is_none():
+def test_no_counterexample_where_there_is_none(asked):
     one, found = asked(2.0, restrict=GAUSSIAN)
     assert found == replace(one, searched=found.searched, least=found.least)
     assert 0 < found.least < 0.1
     assert f"nor in a search over {found.searched} more" in page([found], "standard")
 
 
-def test_a_drawn_problem_that_theory_alone_predicts_is_found_first():
+def test_a_drawn_problem_that_theory_alone_predicts_is_found_first(asked):
     _, found = asked(1.9)
     assert found.problem["problem"]["kernel"] == "softmax"
     assert found.searched < COUNT - SIMULATED

@@ -1,0 +1,191 @@
+"""An experiment as a class: how a law's fields become a problem, and what is made of it.
+
+A subclass of :class:`Study` stands in ``study.py`` of the experiment's folder. The base class draws
+the problems, loops over them, names units and streams of draws, and joins what comes back. What a
+method imports inside itself, the steps that call it alone depend on (:mod:`sims.study.code`).
+"""
+
+from collections.abc import Mapping
+from functools import cached_property
+from itertools import count
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
+
+import pandas as pd
+import xarray as xr
+
+from sims.identity import rounded_digest
+from sims.study.results import Results
+from sims.study.stacking import Scalar
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+    from sims.judgement.answers import Answer
+    from sims.judgement.summaries import Effects
+    from sims.montecarlo import Sampler
+    from sims.study.experiment import Experiment
+    from sims.study.units import SampledUnit
+
+Problem = TypeVar("Problem")
+LAW = "law"
+"""Name of the point that has theory's rows of all problems, along ``number``."""
+PROSE = ("text", "problem", "checkpoints")
+"""Keys of a law that are no fields."""
+
+
+class Fields(dict[str, Any]):
+    """Fields of a problem as the law draws them.
+
+    Attributes:
+        seed: of the law's draws.
+        number: of the problem, from 0; None of one that no draw made.
+        attempt: how many draws of this number were rejected before.
+    """
+
+    def __init__(
+        self, fields: Mapping[str, Any], seed: int, number: int | None = None, attempt: int = 0
+    ) -> None:
+        super().__init__(fields)
+        self.seed = seed
+        self.number = number
+        self.attempt = attempt
+
+
+class Study(Generic[Problem]):
+    """The code of an experiment; a subclass has at least ``problem``, ``sampler`` and ``effects``.
+
+    Attributes:
+        experiment: its file, at a fidelity.
+    """
+
+    def __init__(self, experiment: "Experiment") -> None:
+        self.experiment = experiment
+        self._drawn: dict[int, Problem] = {}
+
+    def problem(self, fields: Fields) -> Problem | None:
+        """The problem of a draw; None rejects it, and another one is drawn."""
+        raise NotImplementedError
+
+    def sampler(self, problem: Problem) -> "Sampler":
+        """The simulation of one problem: what one batch is."""
+        raise NotImplementedError
+
+    def replicates(self, problem: Problem) -> int | None:
+        """Replicates of a batch; None takes those of the file."""
+        return None
+
+    def theory(self, problem: Problem) -> xr.Dataset:
+        """Theory of one problem, and its fields: one row of the point ``law``."""
+        raise NotImplementedError
+
+    def effects(self, results: Results) -> Mapping[str, "Effects"]:
+        """Effects by name: one number a problem."""
+        raise NotImplementedError
+
+    def parameters(self, results: Results) -> pd.DataFrame:
+        """What the law drew, one row per problem, the simulated ones first."""
+        columns = results.predictions[LAW].data_vars.items()
+        return pd.DataFrame({str(k): v.values for k, v in columns if v.dims == ("number",)})
+
+    def figure(self, results: Results, answers: "list[Answer]") -> "Figure | None":
+        """The experiment's figure; None for the default: the first question's effects."""
+        return None
+
+    def headline(self, results: Results) -> "Figure | None":
+        """A figure for the README; None where the experiment has none."""
+        return None
+
+    def numbers(self, results: Results) -> Mapping[str, Any]:
+        """Numbers that the caption names."""
+        return {}
+
+    def as_file(self, problem: Problem) -> dict[str, Any] | None:
+        """The problem as ``sims decompose`` or ``sims sweep`` reads it; None where it has none."""
+        return None
+
+    def search_row(self, problem: Problem) -> xr.Dataset | None:
+        """Theory of a problem that a search tries: what :meth:`theory` has, or less of it."""
+        return self.theory(problem)
+
+    def file_of(self, number: int) -> dict[str, Any] | None:
+        """The problem of that number as a file."""
+        return self.as_file(self.draw(number))
+
+    @cached_property
+    def law(self) -> Mapping[str, Any]:
+        """Fields of the law and how each is drawn."""
+        return {k: v for k, v in self.experiment.spec.law.items() if k not in PROSE}
+
+    @property
+    def simulated(self) -> int:
+        """Number of problems that are simulated."""
+        settings = self.experiment.settings
+        return int(settings.get("simulated", settings.get("problems", 0)))
+
+    @property
+    def predicted(self) -> int:
+        """Number of problems that theory is asked of, the simulated ones first."""
+        return int(self.experiment.settings.get("problems", self.simulated))
+
+    def draw(self, number: int) -> Problem:
+        """The problem of that number: the first draw that is not rejected."""
+        from sims.problem.law import Law  # imported late: it loads JAX, which judging does without
+
+        if number in self._drawn:
+            return self._drawn[number]
+        law, seed = Law(self.law), self.experiment.simulation.seed
+        for attempt in count():
+            fields = Fields(law.draw(seed, number, attempt), seed, number, attempt)
+            problem = self.problem(fields)
+            if problem is not None:
+                if number < self.simulated:  # asked for again: by their digest, say
+                    self._drawn[number] = problem
+                return problem
+        raise AssertionError
+
+    def units(self) -> "dict[str, SampledUnit]":
+        """What is simulated, by name: a unit for each problem."""
+        from sims.study.units import SampledUnit
+
+        units = {}
+        for number in range(self.simulated):
+            problem = self.draw(number)
+            units[f"{number:04d}"] = SampledUnit(
+                self.sampler(problem),
+                self.coordinates(number, problem),
+                self.replicates(problem),
+                stream=(number,),
+            )
+        return units
+
+    def predictions(self) -> dict[str, xr.Dataset]:
+        """Theory by point: all problems in one, ``law``, along ``number``."""
+        from sims.runtime import in_threads
+
+        rows = in_threads(lambda number: self.theory(self.draw(number)), range(self.predicted))
+        return {LAW: xr.concat(rows, "number", combine_attrs="drop")}
+
+    def coordinates(self, number: int, problem: Problem) -> Mapping[str, Scalar]:
+        """Coordinates of a problem's unit."""
+        return {"number": number}
+
+    def predicted_coordinates(self) -> Mapping[str, Mapping[str, Scalar]]:
+        """Coordinates of theory's points, where it has several."""
+        return {}
+
+    def problem_digests(self) -> dict[str, str]:
+        """Digest of every simulated problem, to rounding: both methods must be of the same ones."""
+        return {
+            f"{number:04d}": problem_digest(self.draw(number)) for number in range(self.simulated)
+        }
+
+
+def problem_digest(problem: object) -> str:
+    """Digest of a problem with what is solved for it, which cached properties are, to rounding."""
+    solved = {
+        name: getattr(problem, name)
+        for kind in type(problem).__mro__
+        for name, value in vars(kind).items()
+        if isinstance(value, cached_property)
+    }
+    return rounded_digest(problem, solved)
