@@ -2,7 +2,6 @@
 
 from dataclasses import dataclass
 
-from sims.documents import read_yaml
 from sims.places import place
 from sims.report.answers import headline, spoken
 from sims.study.ledger import read_run
@@ -25,7 +24,7 @@ class Rests:
     Attributes:
         experiment: that asks it.
         id: of the question.
-        question: in one line.
+        question: in one line; the id of one that is not published.
         answer: as published, or "not published".
     """
 
@@ -44,7 +43,4 @@ def rests_on(kind: str) -> list[Rests]:
 def _rests(name: str, id: str, published: dict) -> Rests:
     if (answer := published.get(id)) is not None:
         return Rests(name, id, answer.question, f"{spoken(answer)}: {headline(answer)}")
-    file = place("experiments") / name / "experiment.yaml"
-    asked = read_yaml(file)["questions"] if file.is_file() else []
-    text = next((str(q["question"]) for q in asked if q["id"] == id), id)
-    return Rests(name, id, text, "not published")
+    return Rests(name, id, id, "not published")

@@ -7,8 +7,9 @@ import numpy as np
 
 from sims.advise.reading import Data
 
-FOLDS, GAUSSIAN_PROCESS = 10, 300
-"""Folds, and rows of a fold that the Gaussian process is fitted to, at most."""
+FOLDS, GAUSSIAN_PROCESS, LENGTHS = 10, 300, 30
+"""Folds, and rows of a fold that the Gaussian process is fitted to, at most; and columns up to
+which each has a length of its own in it."""
 
 
 def baselines(
@@ -16,12 +17,11 @@ def baselines(
 ) -> dict[str, np.ndarray]:
     """Losses on the reporting rows, (Q,), by name.
 
-    Nearest neighbours and ridge have their options chosen by the rows that choose; a Gaussian
-    process (squared exponential with a length a column, white noise) has those of most likelihood.
-    Folds are of whole groups.
+    Nearest neighbours have their number chosen by the rows that choose, ridge its penalty by the
+    rows it is fitted to. A Gaussian process (squared exponential with a length per column, or one
+    for all if these are many; white noise) has those of most likelihood. Folds are of whole groups.
     """
     from sklearn.dummy import DummyRegressor
-    from sklearn.exceptions import ConvergenceWarning
     from sklearn.gaussian_process import GaussianProcessRegressor
     from sklearn.gaussian_process.kernels import RBF, ConstantKernel, WhiteKernel
     from sklearn.linear_model import RidgeCV
@@ -32,28 +32,26 @@ def baselines(
     counts = [k for k in (1, 2, 5, 10, 20, 50) if k < len(choosers) // 2]
     inner = GroupKFold(min(5, len(np.unique(groups[choosers]))))
     search = GridSearchCV(KNeighborsRegressor(), {"n_neighbors": counts}, cv=inner)
-    search.fit(x[choosers], y[choosers], groups=groups[choosers])
-    kernel = ConstantKernel() * RBF(np.full(x.shape[1], x.shape[1] ** 0.5)) + WhiteKernel(0.3)
+    with warnings.catch_warnings(action="ignore", category=UserWarning):  # folds without a score
+        search.fit(x[choosers], y[choosers], groups=groups[choosers])
+    columns = x.shape[1]
+    length = columns**0.5 * (np.ones(columns) if columns <= LENGTHS else 1.0)
+    kernel = ConstantKernel() * RBF(length) + WhiteKernel(0.3)
     process = GaussianProcessRegressor(kernel, normalize_y=True, random_state=seed)
     rng = np.random.default_rng([seed, 4])
+    fitted = min(GAUSSIAN_PROCESS, len(x) * (FOLDS - 1) // FOLDS)
     models: dict[str, Any] = {
         f"nearest neighbours, k = {search.best_params_['n_neighbors']}": search.best_estimator_,
         "ridge": RidgeCV(np.geomspace(1e-2, 1e4, 13)),
         "mean of the outputs": DummyRegressor(),
-        f"Gaussian process, {min(GAUSSIAN_PROCESS, len(x) * (FOLDS - 1) // FOLDS)} rows": process,
+        f"Gaussian process, {fitted} rows" + ", one length" * (columns > LENGTHS): process,
     }
-    reports = np.zeros(len(x), bool)
-    reports[reporters] = True
     predictions = {name: np.zeros((len(x), y.shape[1])) for name in models}
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", ConvergenceWarning)
+    with warnings.catch_warnings(action="ignore", category=UserWarning):  # of convergence
         part = rng.permutation(choosers)[:GAUSSIAN_PROCESS]
         process.fit(x[part], y[part])
         process.set_params(kernel=process.kernel_, optimizer=None)
         for train, test in GroupKFold(min(FOLDS, len(np.unique(groups)))).split(x, y, groups):
-            test = test[reports[test]]
-            if not len(test):
-                continue
             for name, model in models.items():
                 rows = train if model is not process else rng.permutation(train)[:GAUSSIAN_PROCESS]
                 model.fit(x[rows], y[rows])

@@ -11,9 +11,11 @@ if TYPE_CHECKING:
 
 SHARES = 2.0 ** -np.arange(4.0, -0.5, -0.5)
 """Subsets, as shares of the rows."""
-FEWEST, ROWS, DRAWS, REPEATS = 20, 300, 200, 3
-"""Rows of a subset at least, rows that are predicted at most, bootstrap samples of these, and
-subsets of each size below the whole."""
+FEWEST, CHOOSERS, DRAWS, REPEATS = 20, 150, 200, 3
+"""Rows of a subset at least, or half of all; rows that choose its temperature at most; bootstrap
+samples of the rows that report; and subsets of each size below the whole."""
+SMALLEST = 1e-6
+"""Residuals are relative to the error, or to this if it is larger."""
 EXPONENTS = np.linspace(0.05, 1, 20)
 BEYOND = 10
 
@@ -24,7 +26,7 @@ class Curve:
 
     Attributes:
         sizes: numbers of keys.
-        errors: mean errors there, the temperature re-tuned at each.
+        errors: mean errors there, the temperature re-tuned at each; the last is the table's.
         beyond: 10 times the largest size.
         extrapolated: ``e + a n^{−b}`` there.
         interval: of it, 95 %, over rows; it supposes that the power law goes on.
@@ -47,48 +49,57 @@ class Curve:
         return [line + (": more data may not help." if high >= now else ".")]
 
 
-def learning_curve(search: "Search", best: "Setting", frames: np.ndarray) -> Curve:
+def learning_curve(
+    search: "Search", best: "Setting", draws: list[np.ndarray], whole: np.ndarray
+) -> Curve:
     """Errors of the best heads on subsets, every size with the best temperature of its rule.
 
     Args:
         search: data and rows.
         best: rule and head dimension.
-        frames: (H, d, d_k).
+        draws: of the frames, (H, d, d_k) each.
+        whole: losses of the best setting with all rows, (draw, Q).
     """
-    groups, rows = search.data.groups, search.reporters[:ROWS]
+    groups, chooses, reports = search.data.groups, search.choosers[:CHOOSERS], search.reporters
     count = len(groups)
     rng, losses, sizes = np.random.default_rng([search.seed, 6]), [], []
     grid = search.grid(best.width)[best.rule]
     middle = int(np.abs(grid - best.temperature).argmin())
     grids = {best.rule: grid[max(middle - 2, 0) : middle + 3]}
+    rows = np.concatenate([chooses, reports])
     for size in np.unique((SHARES * count).astype(int)):
-        if size < FEWEST:
+        if not min(FEWEST, count // 2) <= size < count:
             continue
-        losses_of_draws = []
-        for _ in range(1 if size == count else REPEATS):
+        of_subsets = []
+        for repeat in range(REPEATS):
             keys = search.subset(rng, size, replace=False)
+            frames = draws[repeat % len(draws)]
             predicted = search.predictions(rows, frames, grids, keys)[best.rule].mean(1)
-            losses_of_draws.append(search.losses(rows, predicted))
-        mean = np.mean(losses_of_draws, axis=0)
-        losses.append(mean[mean.mean(1).argmin()])
+            of_subsets.append(search.losses(rows, predicted))
+        mean = np.mean(of_subsets, axis=0)
+        choice = mean[:, : len(chooses)].mean(1).argmin()
+        losses.append(mean[choice, len(chooses) :])
         sizes.append(int(size))
+    losses.append(whole.mean(0))
+    sizes.append(count)
     table, n = np.array(losses), np.array(sizes, float)
     beyond = BEYOND * sizes[-1]
     value, exponent = extrapolated(n, table.mean(1), beyond)
-    codes = np.unique(groups[rows], return_inverse=True)[1]
-    present = np.bincount(codes) > 0
-    weights = rng.multinomial(len(present), present / len(present), DRAWS)
-    draws = [extrapolated(n, table @ w[codes] / w[codes].sum(), beyond)[0] for w in weights]
-    low, high = np.quantile(draws, [0.025, 0.975])
+    codes = np.unique(groups[reports], return_inverse=True)[1]
+    count = codes.max() + 1
+    weights = rng.multinomial(count, np.full(count, 1 / count), DRAWS)
+    samples = [extrapolated(n, table @ w[codes] / w[codes].sum(), beyond)[0] for w in weights]
+    low, high = np.quantile(samples, [0.025, 0.975])
     interval = min(float(low), value), max(float(high), value)
     return Curve(sizes, table.mean(1).tolist(), beyond, value, interval, exponent)
 
 
 def extrapolated(n: np.ndarray, errors: np.ndarray, beyond: float) -> tuple[float, float]:
     """``e + a n^{−b}`` with e, a ≥ 0, of least squared relative residuals, there; and b."""
+    scale = np.maximum(errors, SMALLEST)
     fits = []
     for b in EXPONENTS:
-        columns = np.stack([np.ones_like(n), (n / n[-1]) ** -b], axis=1) / errors[:, None]
-        (e, a), residual = nnls(columns, np.ones_like(n))
+        columns = np.stack([np.ones_like(n), (n / n[-1]) ** -b], axis=1) / scale[:, None]
+        (e, a), residual = nnls(columns, errors / scale)
         fits.append((residual, float(e + a * (beyond / n[-1]) ** -b), float(b)))
     return min(fits)[1:]

@@ -26,16 +26,13 @@ def diverse_frames(dimension: int, count: int, width: int, seed: int) -> np.ndar
     Blocks of columns of a Haar-random orthogonal matrix, and of further ones when it is used up.
     """
     rng, blocks = np.random.default_rng([seed, width]), list[np.ndarray]()
+    fitting = dimension // width
     while len(blocks) < count:
-        basis = haar(rng, dimension, dimension // width * width)
-        blocks += np.split(basis, dimension // width, axis=1)
-    return np.stack(blocks[:count])
-
-
-def haar(rng: np.random.Generator, dimension: int, width: int) -> np.ndarray:
-    """A Haar-random orthonormal frame (d, d_k)."""
-    q, r = np.linalg.qr(rng.normal(size=(dimension, width)))
-    return np.asarray(q * np.sign(np.diag(r)))
+        columns = rng.normal(size=(dimension, fitting * width))
+        needed = min(fitting, count - len(blocks))  # further columns do not change the first
+        q, r = np.linalg.qr(columns[:, : needed * width])
+        blocks += np.split(q * np.sign(np.diag(r)), needed, axis=1)
+    return np.stack(blocks)
 
 
 def head_predictions(

@@ -4,14 +4,19 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
+from scipy.spatial import cKDTree
 
 if TYPE_CHECKING:
     from sims.advise.reading import Data
-    from sims.advise.search import Search, Setting
+    from sims.advise.search import Row, Search
 
-RESAMPLES, QUERIES, NEIGHBOURS = 30, 100, 10
-"""Bootstrap samples of the keys, rows that are predicted from each, and neighbours whose
-differences tell the noise."""
+RESAMPLES, QUERIES = 30, 100
+"""Bootstrap samples of the keys, and rows that are predicted from each."""
+NEAR, NEAR_ROWS = 0.001, 30
+"""Squared distance over the mean one up to which rows are near, and groups of them that tell the
+noise."""
+WIDE = 2.0
+"""Standard errors from an estimate to the ends of its interval."""
 
 
 @dataclass(frozen=True)
@@ -19,68 +24,80 @@ class Parts:
     """Estimated parts of the error, in units of the outputs' variance.
 
     Attributes:
-        noise: of the labels, by differences of near rows.
-        bias: squared; what the other parts leave of the error, 0 at least.
+        noise: of the labels, 95 % interval; from 0 where only its most is known.
+        bias: squared, interval: what the other parts leave of the error, 0 at least.
         variance: mean over heads, each by itself.
         covariance: mean over pairs of heads; NaN for one head.
-        kept: share of a head's variance that averaging keeps.
-        error: leave-one-out, of the same rows.
+        kept: share of a head's variance that averaging keeps; NaN if there is none.
+        error: leave-one-out, that of the table of methods.
     """
 
-    noise: float
-    bias: float
+    noise: tuple[float, float]
+    bias: tuple[float, float]
     variance: float
     covariance: float
     kept: float
     error: float
 
 
-def noise_level(data: "Data") -> float:
-    """The variance of label noise, extrapolated from differences of near rows to distance 0.
+def noise_interval(data: "Data", rows: list["Row"]) -> tuple[float, float]:
+    """The variance of label noise, 95 % interval; from 0 where few rows are near one another.
 
-    ½(y_i − y_j)² of the k-th nearest row j, averaged over i, is linear in the mean squared distance
-    to leading order; the intercept of the line through k = 1 … 10 is the noise (the Gamma test;
-    Evans & Jones 2002). Clipped to [0, least mean]. Neighbours are of other groups.
+    Half the squared difference of outputs at near rows, of several groups, averages to the noise
+    plus what the target changes between them. Of near pairs the nearest are taken, as many as rows,
+    and all with equal features. The standard error is that of pairs which share groups (the dyadic
+    cluster-robust variance; Aronow, Samii & Assenova 2015).
+    Without near rows no estimate is unbiased, but noise is at most the error of any method.
     """
-    from sklearn.neighbors import NearestNeighbors
+    x, groups = data.features, data.groups
+    radius = (NEAR * 2 * x.var(0).sum()) ** 0.5
+    pairs = cKDTree(x).query_pairs(radius, output_type="ndarray")
+    pairs = pairs[groups[pairs[:, 0]] != groups[pairs[:, 1]]]
+    squares = ((x[pairs[:, 0]] - x[pairs[:, 1]]) ** 2).sum(1)
+    pairs = pairs[squares <= np.sort(squares)[: len(x)].max(initial=0.0)]
+    ends = groups[pairs]
+    if len(np.unique(ends)) < NEAR_ROWS:
+        return 0.0, min(log_interval(row.error, row.standard_error)[1] for row in rows)
+    halves = 0.5 * ((data.outputs[pairs[:, 0]] - data.outputs[pairs[:, 1]]) ** 2).mean(1)
+    excess = halves - halves.mean()
+    of_groups = np.bincount(ends.ravel(), np.repeat(excess, 2))
+    squares_less_own = (of_groups**2).sum() - (excess**2).sum()
+    return log_interval(float(halves.mean()), max(squares_less_own, 0.0) ** 0.5 / len(pairs))
 
-    x, y, groups = data.features, data.outputs, data.groups
-    most = min(len(x) - 1, NEIGHBOURS + int(np.bincount(groups).max()))
-    distance, place = NearestNeighbors(n_neighbors=most + 1).fit(x).kneighbors(x)
-    elsewhere = groups[place] != groups[:, None]
-    count = min(NEIGHBOURS, int(elsewhere.sum(1).min()))
-    order = np.argsort(~elsewhere, axis=1, kind="stable")[:, :count]
-    neighbours = np.take_along_axis(place, order, 1)
-    halves = 0.5 * ((y[:, None] - y[neighbours]) ** 2).mean(axis=(0, 2))
-    squares = (np.take_along_axis(distance, order, 1) ** 2).mean(0)
-    if len(halves) < 3 or np.ptp(squares) == 0:
-        return float(halves.min())
-    return float(np.clip(np.polyfit(squares, halves, 1)[1], 0, halves.min()))
+
+def log_interval(value: float, error: float) -> tuple[float, float]:
+    """The 95 % interval of a mean of squares with that standard error, even in its logarithm."""
+    factor = float(np.exp(WIDE * error / value)) if value > 0 else 1.0
+    return value / factor, value * factor
 
 
-def estimated_parts(search: "Search", setting: "Setting", frames: np.ndarray) -> Parts:
+def estimated_parts(
+    search: "Search", row: "Row", frames: np.ndarray, noise: tuple[float, float]
+) -> Parts:
     """Noise, bias, variance and covariance of heads, variances over bootstrap samples of the keys.
 
     Args:
         search: data, and the rows that report.
-        setting: rule and temperature.
+        row: setting and error.
         frames: (H, d, d_k).
+        noise: of :func:`noise_interval`.
     """
     rows, count = search.reporters[:QUERIES], len(search.data.groups)
     rng = np.random.default_rng([search.seed, 5])
-    temperatures = {setting.rule: np.array([setting.temperature])}
-
-    def predicted(keys: np.ndarray | None) -> np.ndarray:
-        return search.predictions(rows, frames, temperatures, keys)[setting.rule][0]
-
-    samples = [predicted(search.subset(rng, count, replace=True)) for _ in range(RESAMPLES)]
+    assert row.setting is not None
+    rule, temperature = row.setting.rule, row.setting.temperature
+    samples = []
+    for _ in range(RESAMPLES):
+        keys = search.subset(rng, count, replace=True)
+        predicted = search.predictions(rows, frames, {rule: np.array([temperature])}, keys)
+        samples.append(predicted[rule][0])
     deviation = np.stack(samples) - np.mean(samples, axis=0)
     matrix = np.einsum("bhqo,bgqo->hg", deviation, deviation)
     matrix /= (len(samples) - 1) * deviation[0, 0].size
     heads = len(frames)
     variance, of_mean = float(np.trace(matrix) / heads), float(matrix.mean())
     covariance = (of_mean * heads - variance) / (heads - 1) if heads > 1 else np.nan
-    losses = search.losses(rows, predicted(None).mean(0))
-    error, noise = float(losses.mean()), noise_level(search.data)
-    bias = max(error - noise - of_mean, 0.0)
-    return Parts(noise, bias, variance, covariance, of_mean / variance, error)
+    kept = of_mean / variance if variance > 0 else np.nan
+    least = row.error - WIDE * row.standard_error - noise[1] - of_mean
+    most = row.error + WIDE * row.standard_error - noise[0] - of_mean
+    return Parts(noise, (max(least, 0.0), max(most, 0.0)), variance, covariance, kept, row.error)

@@ -1,7 +1,9 @@
 """Tables of a user: features, outputs and groups, checked row by row. No JAX."""
 
 import csv
-from dataclasses import dataclass
+import math
+import re
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
@@ -12,10 +14,19 @@ from sims.files import regular_archive
 
 FEWEST, FEWEST_GROUPS = 20, 5
 """Rows, and groups where there are some, below which nothing is advised."""
+MOST_ROWS, MOST_COLUMNS = 2000, 1000
+"""Rows of which more are drawn at random, and features that are used, at most."""
 LARGEST_FILE = 2**32
 """Bytes of a file, at most."""
 HUGE = 1e100
 """Most that a number may be: squares stay finite."""
+INDEX = re.compile(
+    r"|Unnamed: .*|.*[a-z](Id|ID)"
+    r"|(?i:(.*[ _.-])?id|index|idx|level_0|obs|rn|#|row[ _.-]?(s|id|index|no|nr|num(ber)?|names?)?)"
+)
+"""Names, none included, of columns that number the rows, if they hold 20 whole numbers or more."""
+DIGITS = 10
+"""Decimals, in standard deviations, to which rows are compared."""
 
 
 @dataclass(frozen=True)
@@ -26,14 +37,12 @@ class Data:
         features: (n, d), each of mean 0 and variance 1 unless they were given otherwise.
         outputs: (n, o).
         groups: (n,), whole numbers; rows of one group are left out together.
-        grouped: whether the groups were given; otherwise every row is a group.
         notes: what was done to the rows, in words.
     """
 
     features: np.ndarray
     outputs: np.ndarray
     groups: np.ndarray
-    grouped: bool = False
     notes: tuple[str, ...] = ()
 
 
@@ -125,15 +134,18 @@ def prepared(
 ) -> Data:
     """Standardised rows: every feature and output with mean 0 and variance 1.
 
+    Columns that are constant or number the rows (:data:`INDEX`) are left out unless no feature is
+    left, and rows that repeat others; see :func:`find_copies`.
+
     Args:
         features: (n, d).
         outputs: (n,) or (n, o).
         groups: (n,), of any type.
-        names: of features and outputs, for errors.
+        names: of features and outputs.
 
     Raises:
         InputError: shapes disagree, a number is missing or infinite, an output is constant, no
-            feature varies, or there are too few rows or groups.
+            feature varies, or there are too few different rows or groups.
     """
     x, y = np.asarray(features), np.asarray(outputs)
     y = y[:, None] if y.ndim == 1 else y
@@ -148,13 +160,14 @@ def prepared(
     if len(x) < FEWEST:
         raise InputError("data", f"{len(x)} rows", f"{FEWEST} rows or more")
     x, y = x.astype(float), y.astype(float)
-    for kind, array, columns in (("X", x, names), ("y", y, names and names[x.shape[1] :])):
-        bad = ~(np.abs(array) <= HUGE)
-        if bad.any():
-            row, column = np.argwhere(bad)[0]
-            name = columns[column] if columns else f"{kind}[:, {column}]"
-            got = f"{array[row, column]} in row {row + 1}"
-            raise InputError(f"data, column {name}", got, "finite numbers; fill gaps first")
+    names = names or [f"X[:, {k}]" for k in range(x.shape[1])]
+    names += [f"y[:, {k}]" for k in range(x.shape[1] + y.shape[1] - len(names))]
+    table = np.hstack([x, y])
+    bad = ~(np.abs(table) <= HUGE)
+    if bad.any():
+        row, column = np.argwhere(bad)[0]
+        got = f"{table[row, column]} in row {row + 1}"
+        raise InputError(f"data, column {names[column]}", got, "finite numbers; fill gaps first")
     varies, moves = np.ptp(x, axis=0) > 0, np.ptp(y, axis=0) > 0
     if not moves.all():
         raise InputError("data, y", f"constant {y[0, moves.argmin()]:g}", "outputs that vary")
@@ -163,13 +176,45 @@ def prepared(
     notes = []
     if gone := int((~varies).sum()):
         notes.append(f"Left out {gone} constant column{'s' * (gone > 1)}.")
+    for column in np.flatnonzero(varies):
+        name, values = names[column], np.unique(x[:, column])
+        if len(values) < FEWEST or (values % 1).any() or varies.sum() == 1:
+            continue
+        if INDEX.fullmatch(name):
+            varies[column] = False
+            notes.append(f"Left out the column {name or 'without a name'}: it numbers the rows.")
+        elif np.ptp(values) < len(values) >= len(x) / 2:
+            notes.append(f"The column {name} counts the rows: it misleads unless it is a quantity.")
+    again, note = find_copies(scaled(x[:, varies]), scaled(y))
+    x, y, labels = x[~again][:, varies], y[~again], labels[~again]
+    if len(x) < FEWEST:
+        raise InputError("data", f"{len(x)} different rows", f"{FEWEST} rows or more")
     codes = pd.factorize(labels)[0]
     if codes.min() < 0:
         raise InputError("data, groups", "a gap", "a group for every row")
-    if (count := len(np.unique(codes))) < FEWEST_GROUPS:
+    if (count := codes.max() + 1) < FEWEST_GROUPS:
         raise InputError("data, groups", f"{count} groups", f"{FEWEST_GROUPS} groups or more")
-    x = x[:, varies]
-    return Data(scaled(x), scaled(y), codes, groups is not None, tuple(notes))
+    return Data(scaled(x), scaled(y), codes, (*notes, *note))
+
+
+def find_copies(x: np.ndarray, y: np.ndarray) -> tuple[np.ndarray, list[str]]:
+    """Which rows are copies of earlier ones, (n,), and a note if rows are equal in all columns.
+
+    Equal rows are copies where chance makes none: if equal features always come with equal outputs
+    and are no table of few values (a feature takes 20 values, or all combinations are more than the
+    rows), or if equal outputs always come with equal features (20 outputs or more). Otherwise, as
+    in a truth table, they are counts.
+    """
+    inputs, outputs = (pd.DataFrame(part.round(DIGITS) + 0.0) for part in (x, y))
+    again = pd.concat([inputs, outputs], axis=1).duplicated().to_numpy()
+    count = again.sum()
+    levels = inputs.nunique().tolist()
+    copied = outputs.duplicated().sum() == count <= len(x) - FEWEST
+    if max(levels) >= FEWEST or math.prod(levels) > len(x):
+        copied = copied or inputs.duplicated().sum() == count
+    done = "left out" if copied else "kept, and predict one another: they take few values"
+    note = f"{count:,} of {len(x):,} rows repeat others in all columns; they are {done}."
+    return again & copied, [note] * bool(count)
 
 
 def scaled(columns: np.ndarray) -> np.ndarray:
@@ -177,3 +222,28 @@ def scaled(columns: np.ndarray) -> np.ndarray:
     centred = columns - columns.mean(0)
     centred /= np.abs(centred).max(0)
     return np.asarray(centred / centred.std(0))
+
+
+def draw_rows(data: Data, seed: int) -> Data:
+    """At most :data:`MOST_ROWS` rows, drawn at random."""
+    x, y, groups = data.features, data.outputs, data.groups
+    if len(x) <= MOST_ROWS:
+        return data
+    rows = np.random.default_rng([seed, 3]).choice(len(x), MOST_ROWS, replace=False)
+    line = f"Of {len(x):,} rows {MOST_ROWS:,} drawn at random are used: the advice is for so many."
+    return Data(x[rows], y[rows], groups[rows], (*data.notes, line))
+
+
+def reduce_columns(data: Data) -> Data:
+    """The first :data:`MOST_COLUMNS` principal components of more features, of mean square 1."""
+    from sklearn.decomposition import PCA
+
+    rows, columns = data.features.shape
+    if columns <= MOST_COLUMNS:
+        return data
+    components = PCA(min(rows - 1, MOST_COLUMNS), random_state=0)
+    features = components.fit_transform(data.features)
+    features /= (features**2).mean() ** 0.5
+    share = components.explained_variance_ratio_.sum()
+    line = f"The features are principal components, with {share:.0%} of all columns' variance."
+    return replace(data, features=features, notes=(*data.notes, line))

@@ -10,22 +10,26 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 import numpy as np
+from rich.console import Console
+from rich.progress import track
 
 from sims.advise.baselines import baselines
 from sims.advise.extrapolation import Curve, learning_curve
 from sims.advise.heads import diverse_frames, head_predictions, temperature_grid
-from sims.advise.parts import Parts, estimated_parts
-from sims.advise.reading import Data
+from sims.advise.parts import Parts, estimated_parts, noise_interval
+from sims.advise.reading import Data, draw_rows, reduce_columns
 from sims.errors import InputError
 
-MOST_ROWS, CHOOSERS, REPORTERS = 2000, 300, 600
-"""Rows of data of which more are drawn at random, and rows that choose and report, at most."""
+CHOOSERS, REPORTERS = 300, 600
+"""Rows that choose and report, at most."""
 DRAWS = 4
 """Draws of the frames, over which errors are averaged."""
 COUNTS = (1, 2, 4, 8, 16)
 """Numbers of heads that are tried."""
 BUDGET = 2
 """Largest H·d_k over d that is tried; head dimensions are powers of 2, d, d/2 and the default's."""
+FEW_COLUMNS = 64
+"""Features of more than which powers of 4 are tried instead, with half of the draws."""
 DEFAULT_HEADS = 8
 CLEAR = 2.0
 """Standard errors from which a difference counts."""
@@ -74,8 +78,8 @@ class Row:
 
     @property
     def clear(self) -> bool:
-        """Whether the difference is :data:`CLEAR` standard errors or more."""
-        return abs(self.difference) >= CLEAR * self.difference_error
+        """Whether the difference is more than :data:`CLEAR` standard errors."""
+        return abs(self.difference) > CLEAR * self.difference_error
 
     @property
     def difference_text(self) -> str:
@@ -149,6 +153,7 @@ class Search:
     def __init__(self, data: Data, seed: int = 0) -> None:
         self.data, self.seed = data, seed
         self.dimension = data.features.shape[1]
+        self.step = 1 + (self.dimension > FEW_COLUMNS)
         rng = np.random.default_rng([seed, 2])
         groups = rng.permutation(np.unique(data.groups))
         chooses = np.isin(data.groups, groups[: len(groups) // 2])
@@ -158,7 +163,7 @@ class Search:
     def splits(self) -> dict[int, list[int]]:
         """Head dimensions, and numbers of heads of each; heads of d_k = d are all the same."""
         d, (heads, width) = self.dimension, default_split(self.dimension)
-        powers = 2 ** np.arange(int(np.log2(d)) + 1)
+        powers = 2 ** np.arange(0, int(np.log2(d)) + 1, self.step)
         return {
             w: [1] if w == d else [h for h in COUNTS if h == 1 or h * w <= max(BUDGET * d, heads)]
             for w in sorted({*powers.tolist(), width, max(d // 2, 1), d})
@@ -182,16 +187,12 @@ class Search:
         data = self.data
         keys = np.arange(len(data.features)) if keys is None else keys
         barred = data.groups[rows][:, None] == data.groups[keys]
-        by_frame = [
-            head_predictions(
-                data.features[rows] @ frame,
-                data.features[keys] @ frame,
-                data.outputs[keys],
-                barred,
-                temperatures,
-            )
-            for frame in frames
-        ]
+        outputs = data.outputs[keys]
+        by_frame = []
+        for frame in frames:
+            points = data.features @ frame
+            made = head_predictions(points[rows], points[keys], outputs, barred, temperatures)
+            by_frame.append(made)
         return {
             rule: np.stack([predicted[rule] for predicted in by_frame], axis=1)
             for rule in temperatures
@@ -208,10 +209,11 @@ class Search:
         rows = self.choosers[:100]
         return temperature_grid(points[rows], points, groups[rows][:, None] == groups)
 
-    def searched(self) -> dict[Setting, np.ndarray]:
+    def searched(self, progress: bool = False) -> dict[Setting, np.ndarray]:
         """Losses of all settings on the rows that choose, means over the draws."""
         losses_of = dict[Setting, np.ndarray]()
-        for width, counts in self.splits().items():
+        splits, console = [*self.splits().items()], Console(stderr=True, quiet=not progress)
+        for width, counts in track(splits, "Head dimensions", console=console, transient=True):
             grid, draws = self.grid(width), self.draws(max(counts), width)
             for frames in draws:
                 for rule, predicted in self.predictions(self.choosers, frames, grid).items():
@@ -224,7 +226,7 @@ class Search:
 
     def draws(self, heads: int, width: int) -> list[np.ndarray]:
         """Draws of diverse frames (H, d, d_k); those of d_k = d give all the same weights."""
-        count = 1 if width == self.dimension else DRAWS
+        count = 1 if width == self.dimension else DRAWS // self.step
         seeds = (self.seed + 1000 * draw for draw in range(count))
         return [diverse_frames(self.dimension, heads, width, seed) for seed in seeds]
 
@@ -272,34 +274,47 @@ def frugal_choice(tried: dict[Setting, np.ndarray], best: Setting, groups: np.nd
     return min((setting for setting, loss in tried.items() if loss.mean() <= most), key=cost)
 
 
-def advise_data(data: Data, seed: int = 0) -> DataAdvice:
+def find_least(tried: dict[Setting, np.ndarray], settings: Iterable[Setting]) -> Setting:
+    """That of the settings with the least mean loss."""
+    return min(settings, key=lambda setting: float(tried[setting].mean()))
+
+
+def advise_data(data: Data, seed: int = 0, progress: bool = False) -> DataAdvice:
     """The heads of least leave-one-out error for data, with what they gain over others.
 
     Args:
         data: of :func:`~sims.advise.reading.read_data` or :func:`~sims.advise.reading.prepared`;
             of more than :data:`MOST_ROWS` rows so many are drawn at random.
         seed: of that draw, of the frames and of the rows that choose.
+        progress: whether to show it on stderr.
 
     Raises:
         InputError: after the draw too few rows are left to choose or to report.
     """
-    data, notes = drawn(data, seed)
-    search = Search(data, seed)
+    data = reduce_columns(draw_rows(data, seed))
+    search, notes = Search(data, seed), [*data.notes]
+    if search.step > 1:
+        notes.append("Many features: powers of 4 are tried as head dimensions, by half the draws.")
     if min(len(search.choosers), len(search.reporters)) < 5:
         raise InputError("data, groups", "nearly all rows in one", "groups of like size")
-    tried = search.searched()
-    best = min(tried, key=lambda setting: float(tried[setting].mean()))
+    tried = search.searched(progress)
+    best = find_least(tried, tried)
+    grid = search.grid(best.width)[best.rule]
+    if len(grid) > 1 and best.temperature in (grid[0], grid[-1]):
+        notes.append("The best temperature is at the end of those that were tried.")
     heads, width = default_split(search.dimension)
     default = Setting("softmax", heads, width, float(width**0.5))
-    groups = data.groups[search.choosers]
-    frugal = frugal_choice(tried, best, groups)
+    frugal = frugal_choice(tried, best, data.groups[search.choosers])
     named = {"best": best, "default": default, "one standard error": frugal}
     draws = {name: search.draws(setting.heads, setting.width) for name, setting in named.items()}
     losses = {name: search.reported(setting, draws[name]) for name, setting in named.items()}
     losses |= baselines(data, search.choosers, search.reporters, seed)
     rows = table(losses, losses["best"], data.groups[search.reporters], named)
+    noise = noise_interval(data, rows)
     parts = {
-        name: estimated_parts(search, named[name], draws[name][0]) for name in ("best", "default")
+        row.name: estimated_parts(search, row, draws[row.name][0], noise)
+        for row in rows
+        if row.name in ("best", "default")
     }
     return DataAdvice(
         best,
@@ -308,32 +323,12 @@ def advise_data(data: Data, seed: int = 0) -> DataAdvice:
         sorted(rows, key=lambda row: row.error),
         diversity(search, tried),
         parts,
-        learning_curve(search, best, draws["best"][0]),
+        learning_curve(search, best, draws["best"], losses["best"]),
         len(tried),
         (*data.features.shape, data.outputs.shape[1]),
         draws["best"][0],
-        [*notes, *edges(tried, best)],
+        notes,
     )
-
-
-def drawn(data: Data, seed: int) -> tuple[Data, list[str]]:
-    """At most :data:`MOST_ROWS` rows, drawn at random, and what is to be said about it."""
-    count = len(data.features)
-    if count <= MOST_ROWS:
-        return data, [*data.notes]
-    rows = np.random.default_rng([seed, 3]).choice(count, MOST_ROWS, replace=False)
-    part = Data(data.features[rows], data.outputs[rows], data.groups[rows], data.grouped)
-    line = f"Of {count:,} rows {MOST_ROWS:,} drawn at random are used: the advice is for so many."
-    return part, [*data.notes, line]
-
-
-def edges(tried: Iterable[Setting], best: Setting) -> list[str]:
-    """A caution where the best temperature is the first or the last that was tried."""
-    like = (best.rule, best.heads, best.width)
-    temperatures = [s.temperature for s in tried if (s.rule, s.heads, s.width) == like]
-    if len(temperatures) > 1 and best.temperature in (min(temperatures), max(temperatures)):
-        return ["The best temperature is at the end of those that were tried."]
-    return []
 
 
 def diversity(search: Search, tried: dict[Setting, np.ndarray]) -> list[Row]:
@@ -343,26 +338,16 @@ def diversity(search: Search, tried: dict[Setting, np.ndarray]) -> list[Row]:
     the orthogonal heads, each used alone, at the temperature that is best for one head. Where d = 1
     there are none.
     """
-
-    def least(settings: Iterable[Setting]) -> Setting:
-        return min(settings, key=lambda s: float(tried[s].mean()))
-
     several = [s for s in tried if s.heads > 1 and s.heads * s.width <= search.dimension]
     if not several:
         return []
-    best = least(several)
+    best = find_least(tried, several)
     like = (best.rule, 1, best.width)
-    single = least(s for s in tried if (s.rule, s.heads, s.width) == like)
+    single = find_least(tried, (s for s in tried if (s.rule, s.heads, s.width) == like))
     draws = search.draws(best.heads, best.width)
-    independent = [
-        np.concatenate(
-            [
-                diverse_frames(search.dimension, 1, best.width, search.seed + 500 + 1000 * k + h)
-                for h in range(best.heads)
-            ]
-        )
-        for k in range(len(draws))
-    ]
+    rng = np.random.default_rng([search.seed, 7])
+    shape = best.heads, search.dimension, best.width
+    independent = [np.linalg.qr(rng.normal(size=shape))[0] for _ in draws]
     losses = {
         "orthogonal heads": search.reported(best, draws),
         "independent heads": search.reported(best, independent),
@@ -381,14 +366,9 @@ def table(
         between = of.mean(1).var(ddof=1) / len(of) if len(of) > 1 else 0.0
         return float(np.hypot(standard_error(of.mean(0), groups), between**0.5))
 
-    return [
-        Row(
-            name,
-            float(loss.mean()),
-            spread(loss),
-            float((loss - best).mean()),
-            spread(loss - best),
-            named.get(name),
-        )
-        for name, loss in ((name, np.atleast_2d(loss)) for name, loss in losses.items())
-    ]
+    rows = []
+    for name, loss in losses.items():
+        gap = np.atleast_2d(loss) - best
+        error = float(loss.mean()), spread(np.atleast_2d(loss))
+        rows.append(Row(name, *error, float(gap.mean()), spread(gap), named.get(name)))
+    return rows

@@ -2,6 +2,7 @@
 
 import json as formats
 import math
+import sys
 from dataclasses import asdict
 from typing import Any
 
@@ -57,7 +58,7 @@ def advise(options: dict[str, Any], json: bool) -> None:
         data = read_data(
             options.pop("data"), options.pop("target", None), options.pop("groups", None)
         )
-        advice, show = advise_data(data, **options), _data
+        advice, show = advise_data(data, **options, progress=sys.stderr.isatty()), _data
     elif kind == "n":
         for name in ("budget", "noise"):
             if name not in options:
@@ -90,6 +91,9 @@ def _listed(value: xr.Dataset | np.ndarray) -> Any:
 
 def _table(name: str, frame: pd.DataFrame) -> None:
     def text(value: Any) -> str:
+        if isinstance(value, tuple):
+            low, high = value
+            return f"{low:.3g} to {high:.3g}" if low > 0 else f"at most {high:.3g}"
         if not isinstance(value, float):
             return str(value)
         return (f"{value:.3g}" if value < 1000 else "> 1000") if math.isfinite(value) else "–"
