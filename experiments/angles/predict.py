@@ -1,31 +1,17 @@
 """Noise correlations by the angle series, of each rule and of the gaussian kernel at one n_eff."""
 
 import numpy as np
-import xarray as xr
 from scipy.optimize import brentq
 
-from sims.runtime import in_threads
-from sims.study.experiment import Experiment
 from sims.theory import FEW_KEYS, noise_correlation_law
 from sims.theory.first_order.angle_series import angle_series
 
-from .problems import Problem, draw
+from .problems import Problem
 
 DEGREES = {1: 200, 2: 20}
 """In the cosines at which series are cut, by width."""
 ACCURATE = 5e-3
 """What is left out of a correlation, as a share of it, up to which it counts."""
-
-
-def predict(experiment: Experiment) -> dict[str, xr.Dataset]:
-    """All problems in one point, ``law``: :func:`correlations` and what was drawn."""
-
-    def prediction(number: int) -> xr.Dataset:
-        problem = draw(experiment.spec.law or {}, experiment.simulation.seed, number)
-        return xr.Dataset({**correlations(problem), **problem.drawn})
-
-    every = in_threads(prediction, range(experiment.settings["simulated"]))
-    return {"law": xr.concat(every, "number", combine_attrs="drop")}
 
 
 def correlations(problem: Problem) -> dict[str, float | bool]:

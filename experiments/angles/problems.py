@@ -12,7 +12,6 @@ import numpy as np
 from scipy import stats
 
 from sims.problem import Heads
-from sims.problem.law import Law
 from sims.weights import FACTORIES, WeightRule
 
 WIDEST = 2
@@ -69,8 +68,3 @@ class Problem:
             for i, c in enumerate(cosines):
                 frame[i, i], frame[WIDEST + i, i] = c, (1 - c**2) ** 0.5
         return Heads(frames, self.rule, self.bandwidth)
-
-
-def draw(law: Mapping[str, Any], seed: int, number: int) -> Problem:
-    """Problem of that number; law and seed as in :class:`sims.problem.law.Law`."""
-    return Problem(Law(law).draw(seed, number))

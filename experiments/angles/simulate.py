@@ -1,4 +1,4 @@
-"""Shared label noise of three heads, a unit a problem."""
+"""Shared label noise of three heads by simulation."""
 
 from functools import partial
 
@@ -9,24 +9,15 @@ from jaxtyping import Array
 from sims.montecarlo import Replicates
 from sims.problem import Heads
 from sims.simulation import nw_weights
-from sims.study.experiment import Experiment
-from sims.study.units import SampledUnit
 
-from .problems import draw
+from .problems import Problem
 
 
-def units(experiment: Experiment) -> dict[str, SampledUnit]:
-    """The problems by number; ``angle`` is as drawn, then half of that."""
-    samples: dict[str, SampledUnit] = {}
-    for number in range(experiment.settings["simulated"]):
-        problem = draw(experiment.spec.law or {}, experiment.simulation.seed, number)
-        replicate = partial(
-            shared_noise, n=problem.drawn["keys"], queries=experiment.settings["queries"]
-        )
-        constants = problem.heads, jnp.asarray(problem.drawn["reach"])
-        sampler = Replicates(replicate, constants=constants, dims={"pair": ("angle",)})
-        samples[f"{number:04d}"] = SampledUnit(sampler, {"number": number}, stream=(number,))
-    return samples
+def noise_sampler(problem: Problem, queries: int) -> Replicates:
+    """The heads' shared noise at drawn queries; ``angle`` is as drawn, then half of that."""
+    replicate = partial(shared_noise, n=problem.drawn["keys"], queries=queries)
+    constants = problem.heads, jnp.asarray(problem.drawn["reach"])
+    return Replicates(replicate, constants=constants, dims={"pair": ("angle",)})
 
 
 def shared_noise(

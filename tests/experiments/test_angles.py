@@ -5,6 +5,7 @@ import numpy as np
 import pytest
 
 from sims import nw_weights
+from sims.problem.law import Law
 from sims.study.experiment import load_experiment
 
 EXPERIMENT = load_experiment("angles")
@@ -14,7 +15,7 @@ problems, simulate, predict, statistic = (
 
 
 def drawn(number=0, **changes):
-    return problems.draw(EXPERIMENT.spec.law | changes, 3, number)
+    return problems.Problem(Law(EXPERIMENT.spec.law | changes).draw(3, number))
 
 
 @pytest.mark.parametrize("width", [1, 2])
