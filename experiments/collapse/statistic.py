@@ -17,8 +17,6 @@ SOON, SMALL = 6, -6.0
 """Layers after which log₁₀ ρ is to be below that."""
 NEAR = np.log(0.03)
 """log ρ below which tokens are near collapse."""
-ROUNDING = 1e-8
-"""Of theory's shares of a loss: gates that change them by less change nothing."""
 
 
 def effects(results: Results) -> Mapping[str, Effects]:
@@ -35,7 +33,7 @@ def effects(results: Results) -> Mapping[str, Effects]:
         "order": (tolerance - side * (orders - 3), tolerance - abs(order - 3), alone),
         "open": (0.5 - abs(opened - claimed[:, None]), free, ...),
         "lost": (lost[..., 0] - least, without - least, ...),
-        "gates": (lost[..., 0] - lost[..., 1], fewer_lost(without, gated), without >= least),
+        "gates": (lost[..., 0] - lost[..., 1], without - gated, without >= least),
     }
     near = alone & (ends[..., 0].mean(1) < NEAR)
     return {
@@ -47,12 +45,6 @@ def effects(results: Results) -> Mapping[str, Effects]:
         "rate": gap(fell / law["depth"].values[:, None], law["rate"].values, near),
         "recovered": gap(lost[..., 1], gated, gated >= least),
     }
-
-
-def fewer_lost(without: np.ndarray, gated: np.ndarray) -> np.ndarray:
-    """By how much gates lower theory's lost shares; 0 where the two differ by rounding."""
-    fewer = without - gated
-    return np.where(abs(fewer) > ROUNDING, fewer, 0.0)
 
 
 def asked(values: np.ndarray, where: Any) -> np.ndarray:
