@@ -21,7 +21,7 @@ from sims.attention.attention import HeadMatrices
 from sims.errors import InputError
 from sims.inspect.families import FAMILIES, Family
 from sims.inspect.norms import HeadNorm, read_norms
-from sims.inspect.reader import Model, count
+from sims.inspect.reader import Model, count, layer_number
 
 LAYOUTS = (
     (r"layers\.\d+\.(?:self_attn|encoder_attn|cross_attn|attention)",
@@ -70,6 +70,7 @@ class Layer:
 
     Attributes:
         module: its name in the file.
+        number: of the layer, where each module has another one; None otherwise.
         matrices: query (H, d, d_k), key (H_kv, d, d_k), value (H_kv, d, d_v), output (H, d_v, d).
         biases: of queries (H, d_k), keys (H_kv, d_k) and values (H_kv, d_v); 0 without any.
         norms: of queries and of keys; empty without.
@@ -80,6 +81,7 @@ class Layer:
     """
 
     module: str
+    number: int | None
     matrices: HeadMatrices
     biases: tuple[np.ndarray, np.ndarray, np.ndarray]
     norms: tuple[HeadNorm, ...] = ()
@@ -153,8 +155,10 @@ def layers(model: Model, heads: int | None = None) -> Iterator[Layer]:
             nothing says H.
     """
     names = modules(model)
-    for module in names:
-        yield _layer(model, module, heads, len(names))
+    numbers = [layer_number(module) for module in names]
+    numbered = None not in numbers and len(set(numbers)) == len(names)
+    for module, number in zip(names, numbers, strict=True):
+        yield _layer(model, module, heads, len(names), number if numbered else None)
 
 
 def _module(name: str) -> str | None:
@@ -177,7 +181,9 @@ def _root(module: str) -> str:
     return "" if module == "." else f"{module}."
 
 
-def _layer(model: Model, module: str, requested: int | None, depth: int) -> Layer:
+def _layer(
+    model: Model, module: str, requested: int | None, depth: int, number: int | None
+) -> Layer:
     rows, output = _matrices(model, module, requested)
     d = output.shape[-1]
     family = FAMILIES.get(str(model.config.get("model_type")), Family())
@@ -192,6 +198,7 @@ def _layer(model: Model, module: str, requested: int | None, depth: int) -> Laye
     query, key, value = (part[..., :d].swapaxes(-1, -2) for part in rows)
     return Layer(
         module,
+        number,
         HeadMatrices(query, key, value, output),
         (rows[0][..., d], rows[1][..., d], rows[2][..., d]),
         norms,
@@ -228,7 +235,9 @@ def _matrices(
     """
     prefix = "" if module == "." else f"{module}."
     names, outputs, arrangement = _layout(model, module)
-    output = next((o for name in outputs if (o := _beside(prefix, name)) in model.shapes), None)
+    beside = f"{module.rpartition('.')[0]}."
+    places = [f"{prefix}{name}.weight".replace(f"{prefix}../", beside) for name in outputs]
+    output = next((place for place in places if place in model.shapes), None)
     if output is None:
         raise InputError(f"{model.name}: {module}", "no output matrix", " or ".join(outputs))
     last = model.read(output)
@@ -277,13 +286,6 @@ def _layout(model: Model, module: str) -> tuple[list[str], tuple[str, ...], str]
         if _is_of(pattern, module) and f"{module}.{names[0]}.weight" in model.shapes:
             return [f"{name}.weight" for name in names], outputs, arrangement
     return [IN_PROJECTION], ("out_proj",), "blocks"
-
-
-def _beside(prefix: str, name: str) -> str:
-    """The tensor of an output; ``../`` is the module above."""
-    if name.startswith("../"):
-        prefix, name = f"{prefix[:-1].rpartition('.')[0]}.", name[3:]
-    return f"{prefix}{name}.weight"
 
 
 def _with_bias(model: Model, name: str, d: int, transposed: bool) -> np.ndarray:

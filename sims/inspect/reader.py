@@ -254,7 +254,15 @@ def _whole(path: Path) -> Iterator[None]:
     """Turn what a damaged file raises into one line."""
     try:
         yield
-    except (ArithmeticError, AttributeError, LookupError, RecursionError, TypeError, ValueError):
+    except (
+        ArithmeticError,
+        AttributeError,
+        LookupError,
+        OSError,
+        RuntimeError,
+        TypeError,
+        ValueError,
+    ):
         raise InputError(str(path), "damaged or truncated", "a whole .safetensors file") from None
 
 

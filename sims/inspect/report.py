@@ -23,10 +23,10 @@ from sims.inspect.geometry import (
     median_rank,
     zero_maps,
 )
-from sims.inspect.layouts import Layer, layers, modules
+from sims.inspect.layouts import Layer, layers
 from sims.inspect.measured import QUANTILES, measured, moments_of, sequences_of
 from sims.inspect.patterns import Rule, rule_of
-from sims.inspect.reader import Model, layer_number
+from sims.inspect.reader import Model
 
 TOLERANCE = 0.01
 """Output error, as a share of variance, up to which removed heads count as redundant."""
@@ -69,45 +69,54 @@ def inspect(
     rows: list[xr.Dataset] = []
     opened = Model(model, config)
     inputs = None if activations is None else Inputs(activations)
-    try:
-        rule = rule_of(opened.config, attention)
-    except InputError:
-        if inputs is not None:
-            raise
-        rule = None
+    rule = _rule(opened.config, attention, inputs is not None)
     notes = [f"The file is part {opened.part} of its model."] if opened.part else []
     family = FAMILIES.get(str(opened.config.get("model_type")))
-    if inputs and rule and family and (family.partial or family.rotated) and rule.base is None:
+    if inputs and rule and rule.base is None and family and (family.partial or family.rotated):
         notes.append("Positions are left out, as --attention asks.")
-    names = modules(opened)
-    numbers = [number for name in names if (number := layer_number(name)) is not None]
-    numbered = len(set(numbers)) == len(names)
-    for place, layer in enumerate(layers(opened, heads)):
-        number = numbers[place] if numbered else len(rows)
-        if not numbered and len(names) > 1:
-            notes.append(f"Layer {number} is {layer.module}.")
+    for layer in layers(opened, heads):
+        number = len(rows) if layer.number is None else layer.number
+        notes += _notes(layer, number)
         weights = _labelled(geometry(layer, rule))
         weights = weights.assign(_summary(weights) | {"module": layer.module})
-        for kind, zeros in zero_maps(layer).items():
-            if zeros:
-                heads_named = f"head{'s' * (len(zeros) > 1)} {', '.join(map(str, zeros))}"
-                notes.append(f"Layer {number}: the {kind} map is 0 in {heads_named}, left out.")
         for time in range(layer.passes if inputs else 1):
             row = weights.assign_coords(layer=number + time)
             module = layer.module if layer.passes == 1 else f"{layer.module}#{time}"
-            name = None if inputs is None else inputs.name(module, number + time)
-            if inputs is not None and rule is not None and name is not None:
+            name = inputs.name(module, number + time) if inputs else None
+            if inputs and rule and name is not None:
                 readings = _labelled(_on_inputs(layer, inputs, name, rule, tolerance))
                 row = row.merge(readings.assign(_input_summary(readings, tolerance)))
             rows.append(row)
     data = xr.concat(
         rows, "layer", data_vars="all", coords="minimal", compat="override", join="outer"
     )
-    if inputs is not None:
+    if inputs:
         inputs.check_used(f"{_listed(data.layer.values).lower()} of {opened.name}, or its modules")
     data.attrs = {"model": opened.name, "tolerance": tolerance, "notes": "\n".join(notes)}
     data.attrs["sentence"] = sentence(data)
     return data
+
+
+def _rule(config: Mapping[str, Any], attention: str | None, needed: bool) -> Rule | None:
+    """The rule of a config; None where it has none that is known, and none is needed."""
+    try:
+        return rule_of(config, attention)
+    except InputError:
+        if needed:
+            raise
+        return None
+
+
+def _notes(layer: Layer, number: int) -> list[str]:
+    """What a reader of a layer's numbers has to know, a line each."""
+    notes = []
+    if layer.number is None and layer.passes == 1:
+        notes.append(f"Layer {number} is {layer.module}.")
+    for kind, heads in zero_maps(layer).items():
+        if heads:
+            listed = ", ".join(map(str, heads))
+            notes.append(f"Layer {number}: the {kind} map is 0 in head {listed}, left out.")
+    return notes
 
 
 def _on_inputs(layer: Layer, inputs: "Inputs", name: str, rule: Rule, tolerance: float) -> Arrays:
