@@ -5,6 +5,7 @@ command line itself.
 """
 
 import shutil
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -16,7 +17,7 @@ from tests.pipeline import ROOT
 
 EXPERIMENT_FILE = Path("experiments/small/experiment.yaml")
 
-
+LAUGHS = "a: &a 1\n" + "".join(f"{b}: &{b} [{f'*{a}, ' * 9}]\n" for a, b in pairwise("abcdefg"))
 TEXTS = [
     ("", "got 'NoneType'; allowed: a mapping of keys to values"),
     ("- 1", "got 'list'; allowed: a mapping"),
@@ -24,6 +25,12 @@ TEXTS = [
     ("n: 1\nm: {a: 1, a: 2}", "got 'a mistake at line 2: the key a a second time'"),
     ("a: !!python/name:os.system x", "a mistake at line 1: could not determine a constructor"),
     ("a: *here", "found undefined alias"),
+    ("a: {b: &a [*a]}", "found undefined alias"),
+    (LAUGHS, "too many values or levels"),
+    ("- " * 10**5, "too many values or levels"),
+    ("a: !!timestamp x", "could not determine a constructor"),
+    ("1: a\n1.0: b", "a key a second time"),
+    ("a: 1\n---\na: 2", "found another document"),
     ("n: " + "9" * 5000, "allowed: valid YAML"),
     ("a: \x1b[31m", "allowed: valid YAML"),
     (b"problem: \xe9", "allowed: a text file in UTF-8"),
@@ -205,20 +212,19 @@ def test_a_law_of_problems(folder, capsys, recwarn, path, value, words):
     refused(capsys, recwarn, words, "step", "simulate", "small")
 
 
-def test_an_effect_that_the_statistic_does_not_name(folder, capsys, recwarn):
+def test_an_effect_that_the_study_does_not_name(folder, capsys, recwarn):
     write(questions=[EXPERIMENT["questions"][0] | {"effect": "msee"}])
-    assert [run("step", step, "small") for step in ("simulate", "predict")] == [0, 0]
-    capsys.readouterr()
     words = "small: questions, gaps, effect: got 'msee'; allowed: "
-    refused(capsys, recwarn, words, "step", "judge", "small")
+    refused(capsys, recwarn, words, "step", "simulate", "small")
 
 
 def test_settings_that_the_experiments_own_code_cannot_use(folder, capsys, recwarn):
-    own = Path("experiments/small/simulate.py")
-    own.write_text("def units(experiment):\n    return {experiment.settings['widths']: None}\n")
-    words = "simulate.py, line 2: got \"KeyError: 'widths'\"; allowed: settings, in experiment.yaml"
+    own = Path("experiments/small/study.py")
+    study = "from sims.study.drawn import DrawnStudy\nclass Own(DrawnStudy):\n  def units(self):\n"
+    own.write_text(f"{study}    return {{self.experiment.settings['widths']: None}}\n")
+    words = "study.py, line 4: got \"KeyError: 'widths'\"; allowed: settings, in experiment.yaml"
     refused(capsys, recwarn, words, "step", "simulate", "small")
-    own.write_text("def units(experiment):\n    return 3 + broken\n")
+    own.write_text(f"{study}    return 3 + broken\n")
     with pytest.raises(NameError):  # no setting's fault: the traceback is wanted
         run("step", "simulate", "small")
 
@@ -311,6 +317,12 @@ LINES = [
 @pytest.mark.parametrize(("line", "words"), LINES)
 def test_the_command_line(folder, capsys, recwarn, line, words):
     refused(capsys, recwarn, words, *line.split(" ") * bool(line))
+
+
+def test_a_folder_that_snakemake_cannot_name(folder, capsys, recwarn, monkeypatch):
+    Path("br{1}").mkdir()
+    monkeypatch.chdir("br{1}")
+    refused(capsys, recwarn, "without { and }", "sweep", "../spec.yaml", "--shards", "2")
 
 
 def test_the_environment_and_the_machine(folder, capsys, recwarn, monkeypatch):

@@ -46,6 +46,7 @@ def m(x):
 """
 MARK = EVIL + "Path('PWNED').touch()\n"
 ELSEWHERE = "allowed: a .py file beside the YAML file or below it"
+DATA = "allowed: a file beside the YAML file or below it; elsewhere with --allow-code"
 REFUSED = "allowed: code that you trust, with --allow-code (SIMS_ALLOW_CODE=1"
 HOSTILE = [
     ({"file": "marks.py"}, [], REFUSED),
@@ -54,6 +55,8 @@ HOSTILE = [
     ({"file": "../marks.py"}, ["--allow-code"], ELSEWHERE),
     ({"file": "../deep/marks.py"}, ["--allow-code"], ELSEWHERE),
     ({"file": "link.py"}, ["--allow-code"], ELSEWHERE),
+    ({"kind": "empirical", "file": "link.py"}, [], DATA),
+    ({"kind": "empirical", "file": "../marks.py"}, [], DATA),
     ({"file": "marks.txt"}, ["--allow-code"], ELSEWHERE),
     ({"name": "system", "command": "touch PWNED"}, ["--allow-code"], "defined in this file: m"),
     ({"name": "__loader__"}, ["--allow-code"], "SourceFileLoader with options none"),
@@ -90,9 +93,12 @@ def test_code_runs_by_consent(deep, capsys, recwarn, command, value, options, wo
 def test_a_plan_and_a_list_run_no_code(deep, capsys):
     deep({"file": "marks.py"})
     Path("experiments/small/simulate.py").write_text(MARK)
-    for line in ("decompose deep/spec.yaml", "sweep deep/spec.yaml", "run deep", "run small"):
+    for name in ("deep", "experiments/small"):
+        Path(name, "study.py").write_text(MARK)
+    files = "decompose deep/spec.yaml,sweep deep/spec.yaml,run deep,run small"
+    for line in f"{files},decompose deep#1,sweep small#1".split(","):
         assert run(*line.split(), "--dry") == 0
-        assert re.search(r"(marks|my|simulate)\.py: not looked at", capsys.readouterr().out)
+        assert re.search(r"\.py: not looked at", capsys.readouterr().out)
     for line in ("experiments", "claims", "schema experiment"):
         assert run(*line.split()) == 0
     assert not list(Path().rglob("PWNED"))

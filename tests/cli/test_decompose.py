@@ -185,15 +185,17 @@ def test_what_float64_cannot_hold_is_one_line(folder, capsys):
 def test_a_function_and_rows_of_ones_own(folder, capsys):
     """Theory of a function is missing; exact theory of rows agrees within 5 MCSE."""
     (folder / "my.py").write_text("def m(x, slope=1.0):\n    return slope * x[..., 0]\n")
-    np.savetxt("rows.csv", np.random.default_rng(0).normal(size=(30, 4)), delimiter=",")
+    np.savetxt("../rows.csv", np.random.default_rng(0).normal(size=(30, 4)), delimiter=",")
     _write(folder, target={"kind": "python", "file": "my.py", "name": "m", "slope": 2.0})
     assert run("decompose", "spec.yaml", "--json", "--allow-code") == 0
     out, err = capsys.readouterr()
     assert err.startswith("theory of order first: does not cover target CustomTarget (covered: a ")
     outcome = json.loads(out)
     assert outcome["terms"]["mse"]["theory"] is None
-    rows = {"kind": "empirical", "file": "rows.csv"}
-    outcome, text = _decompose(folder, capsys, theory={"order": "exact"}, design=rows)
+    rows = {"kind": "empirical", "file": "../rows.csv"}
+    outcome, text = _decompose(
+        folder, capsys, "--allow-code", theory={"order": "exact"}, design=rows
+    )
     assert "rows.csv: 30 rows of 4 columns" in text
     for term in ("noise_variance", "mse"):
         assert abs(outcome["terms"][term]["gap_in_mcse"]) < 5

@@ -26,12 +26,13 @@ from tests.cli.small import run as sims
 from tests.cli.small import write
 from tests.pipeline import ROOT
 
-SIMULATE = """
+STUDY = """
 import time
 
 import jax
 
 from sims.montecarlo import HostReplicates, Replicates
+from sims.study.study import Study
 from sims.study.units import SampledUnit
 
 
@@ -51,13 +52,17 @@ def drawn(draw):
     return draw.rng().normal(size=2)
 
 
-def units(experiment):
-    open("begun", "w").close()
-    dims = {"dims": {"x": "side"}}
-    return {
-        "host": SampledUnit(HostReplicates(host, **dims)),
-        "jax": SampledUnit(Replicates(traced, per_batch=drawn, **dims)),
-    }
+class Own(Study):
+    def units(self):
+        open("begun", "w").close()
+        dims = {"dims": {"x": "side"}}
+        return {
+            "host": SampledUnit(HostReplicates(host, **dims)),
+            "jax": SampledUnit(Replicates(traced, per_batch=drawn, **dims)),
+        }
+
+    def problem_digests(self):
+        return {}
 """
 RUN = """
 import sys
@@ -73,7 +78,7 @@ def test_killed_and_resumed_equals_unbroken(tmp_path, monkeypatch):
     """Killed in one point, and asked to stop in the other; unbroken in another process."""
     monkeypatch.chdir(tmp_path)
     sizes = {"replicates_per_batch": 2, "batches": 10}
-    write({"simulate.py": SIMULATE}, simulation=sizes)
+    write({"study.py": STUDY}, simulation=sizes)
     environment = os.environ | {"PYTHONPATH": str(ROOT), "SIMS_HOST_DEVICES": "1"}
 
     def begin(output):
@@ -210,9 +215,6 @@ def test_reading_results_executes_nothing(tmp_path, monkeypatch):
     files.write(Path("x.npz").read_bytes(), "x.npz", "checkpoint x")
     with pytest.raises(ValueError, match="allow_pickle"):
         store.load(Path("x.npz"))
-    (tmp_path / "pipe.json").symlink_to("/dev/zero")
-    with pytest.raises(InputError, match="no regular file"):
-        files.read_json("pipe.json")
     results = Results("e", "smoke", {"0": xr.Dataset()}, {}, {}, {"0": {}})
     Path("caption.md").write_text("{{ ''.__class__.__mro__ }}")
     with pytest.raises(InputError, match=r"caption\.md"):
