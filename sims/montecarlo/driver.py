@@ -1,6 +1,5 @@
 """The loop: start batches, wait for them, look whether they suffice, label what came."""
 
-import time
 from collections import deque
 from collections.abc import Iterator, Sequence
 from itertools import islice
@@ -14,20 +13,12 @@ from jaxtyping import Array
 from rich.console import Console
 from rich.progress import Progress
 
-from sims import estimates, store
-from sims.checks import check_count, check_non_negative
+from sims.checks import check_count
 from sims.errors import InputError
-from sims.identity import digest
 from sims.montecarlo.draws import Draw
-from sims.montecarlo.sampler import BATCH, Arrays, Rounds, Sampler, with_mcse
+from sims.montecarlo.history import CHECK_EVERY, History, Stopping
+from sims.montecarlo.sampler import Rounds, Sampler
 from sims.runtime import forget_compiled, lost_digits
-
-CHECK_EVERY = 8
-"""Batches between looks at the precision: fixed, so that stopping does not depend on devices."""
-MAX_BATCHES = 1024
-"""Limit under ``rel_mcse`` where none is given."""
-UNIDENTIFIED = "unidentified"
-"""What a result is of, where that cannot be known; it cannot be resumed."""
 
 
 class Sampling(TypedDict, total=False):
@@ -103,95 +94,51 @@ def run(
             holds functions that cannot be told from others, where it is resumed or kept.
     """
     check_count("replicates_per_batch", replicates_per_batch, minimum=2)
-    check_count("batches", batches, minimum=2)
-    if max_batches is not None:
-        check_count("max_batches", max_batches, minimum=2)
-    if rel_mcse is not None and not (np.isfinite(rel_mcse) and rel_mcse > 0):
-        raise InputError("rel_mcse", rel_mcse, "finite and > 0, or None")
-    check_non_negative("negligible", negligible)
+    stopping = Stopping(batches, rel_mcse, max_batches, negligible)
     devices = list(jax.devices() if devices is None else devices)
     if not devices:
         raise InputError("devices", devices, "at least one JAX device")
     forget_compiled()
-    limit = batches if rel_mcse is None else max(max_batches or MAX_BATCHES, batches)
     draws = Draw.from_seed(seed, stream, replicates_per_batch)
-    try:
-        problem = digest(sampler.identity(), draws.words, draws.seed, draws.replicates)
-    except InputError:
-        if resume is not None or checkpoint is not None:
-            raise
-        problem = UNIDENTIFIED
-    if resume is not None and resume.attrs.get("problem") != problem:
-        allowed = "a result of the same problem, seed and settings"
-        raise InputError("resume", resume.attrs.get("problem"), allowed)
-    saved = None if checkpoint is None else store.load(checkpoint)
-    first = 0 if resume is None else resume.sizes[BATCH]
-    if saved is not None and saved.attrs["problem"] == problem and saved.sizes[BATCH] > first:
-        resume = saved
-    finished: list[dict[str, np.ndarray]] = []
-    if resume is not None:
-        stop = limit if resume is saved else resume.sizes[BATCH]
-        arrays = sampler.unlabel(resume)
-        finished = [{k: v[b] for k, v in arrays.items()} for b in range(resume.sizes[BATCH])][:stop]
-
-    def is_precise() -> bool:
-        count = len(finished)
-        if rel_mcse is None or count < max(CHECK_EVERY, batches) or count % CHECK_EVERY:
-            return False
-        return sampler.precise(_stacked(finished), rel_mcse, negligible)
-
-    def save() -> None:
-        if checkpoint is not None and finished:
-            labelled = sampler.label(_stacked(finished))
-            store.save(labelled.assign_attrs(problem=problem), checkpoint)
-
-    rounds = sampler.start(draws, devices, limit)
-    first, saved_at = len(finished), time.monotonic()
-    remaining = 0 if is_precise() else max(limit - first, 0)
+    history = History(sampler, draws, checkpoint, resume is not None)
+    history.resume(resume, stopping.limit)
+    rounds = sampler.start(draws, devices, stopping.limit)
     try:
         with Progress(console=Console(stderr=True), transient=True, disable=not progress) as bar:
-            task = bar.add_task("batches", total=first + remaining, completed=first)
-            for batch in islice(_computed(rounds, first, limit), remaining):
-                if len(finished) == first and limit > CHECK_EVERY:
-                    # Wrong labels are refused now, not after the last of many batches.
-                    sampler.label(_stacked([batch]))
-                finished.append(batch)
-                bar.advance(task)
-                if is_precise():
-                    break
-                if time.monotonic() - saved_at >= store.SECONDS:
-                    save()
-                    saved_at = time.monotonic()
+            _continue(history, rounds, stopping, bar)
     except BaseException:  # an interruption, too
-        save()
+        history.save()
         raise
-    arrays, count = _stacked(finished), len(finished)
+    count = len(history.finished)
     attrs = {
         "seed": draws.seed,
         "replicates_per_batch": replicates_per_batch,
         "batches": count,
-        "batches_asked": limit,
+        "batches_asked": stopping.limit,
         "replicates": count * replicates_per_batch,
-        "stopped": "precision" if is_precise() else "limit",
+        "stopped": "precision" if stopping.is_precise(history) else "limit",
         "rel_mcse": "none" if rel_mcse is None else rel_mcse,
         "device_count": len(devices),
-        "problem": problem,
+        "problem": history.problem,
         **({"stream": list(draws.stream)} if draws.stream else {}),
         "device": devices[0].device_kind,
         **rounds.attrs,
     }
-    faults = lost_digits(devices[0].platform)
-    if bad := sum(map(estimates.not_finite, arrays.values())):
-        faults.append(f"{bad} of {sum(v.size for v in arrays.values())} values are not finite")
-    if faults:
-        attrs["faults"] = faults
-    data = with_mcse(sampler.label(arrays))
-    data.attrs.update(attrs)  # in place: a copy takes as long as a small problem
-    return data
+    return history.labelled(attrs, lost_digits(devices[0].platform))
 
 
-def _stacked(batches: Sequence[Arrays]) -> dict[str, np.ndarray]:
-    return {name: np.stack([batch[name] for batch in batches]) for name in batches[0]}
+def _continue(history: History, rounds: Rounds, stopping: Stopping, bar: Progress) -> None:
+    """Add batches until there are enough."""
+    first = len(history.finished)
+    total = first if stopping.is_precise(history) else max(stopping.limit, first)
+    task = bar.add_task("batches", total=total, completed=first)
+    for batch in islice(_computed(rounds, first, stopping.limit), total - first):
+        if len(history.finished) == first and stopping.limit > CHECK_EVERY:
+            history.check_labels(batch)
+        history.add(batch)
+        bar.advance(task)
+        if stopping.is_precise(history):
+            break
 
 
 def _computed(rounds: Rounds, first: int, last: int) -> Iterator[dict[str, np.ndarray]]:

@@ -1,0 +1,156 @@
+"""What a run has done so far, and whether that is enough."""
+
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import xarray as xr
+
+from sims import estimates, store
+from sims.checks import check_count, check_non_negative
+from sims.errors import InputError
+from sims.identity import digest
+from sims.montecarlo.draws import Draw
+from sims.montecarlo.sampler import BATCH, Arrays, Sampler, with_mcse
+
+CHECK_EVERY = 8
+"""Batches between looks at the precision: fixed, so that stopping does not depend on devices."""
+MAX_BATCHES = 1024
+"""Limit under ``rel_mcse`` where none is given."""
+UNIDENTIFIED = "unidentified"
+"""What a result is of, where that cannot be known; it cannot be resumed."""
+
+
+@dataclass(frozen=True)
+class Stopping:
+    """When a run has enough batches.
+
+    Attributes:
+        batches: B ≥ 2; without ``rel_mcse`` just as many.
+        rel_mcse: target precision, or None.
+        max_batches: limit under ``rel_mcse``; None is :data:`MAX_BATCHES`.
+        negligible: share of the largest output below which another does not hold up stopping.
+
+    Raises:
+        InputError: an attribute is out of its range.
+    """
+
+    batches: int
+    rel_mcse: float | None = None
+    max_batches: int | None = None
+    negligible: float = 0.0
+
+    def __post_init__(self) -> None:
+        check_count("batches", self.batches, minimum=2)
+        if self.max_batches is not None:
+            check_count("max_batches", self.max_batches, minimum=2)
+        target = self.rel_mcse
+        if target is not None and not (np.isfinite(target) and target > 0):
+            raise InputError("rel_mcse", target, "finite and > 0, or None")
+        check_non_negative("negligible", self.negligible)
+
+    @property
+    def limit(self) -> int:
+        """Batches at most."""
+        if self.rel_mcse is None:
+            return self.batches
+        return max(self.max_batches or MAX_BATCHES, self.batches)
+
+    def is_precise(self, history: "History") -> bool:
+        """True where the precision is looked at and reached."""
+        count = len(history.finished)
+        if self.rel_mcse is None or count < max(CHECK_EVERY, self.batches) or count % CHECK_EVERY:
+            return False
+        return history.sampler.precise(history.arrays(), self.rel_mcse, self.negligible)
+
+
+class History:
+    """The batches of a run: those that it resumes and adds, and the file that keeps them.
+
+    Attributes:
+        sampler: what they are drawn by.
+        problem: digest of what they are of.
+        checkpoint: the file, or None.
+        finished: the batches, each by the names of its outputs.
+    """
+
+    def __init__(
+        self, sampler: Sampler, draws: Draw, checkpoint: Path | None, resumed: bool = False
+    ) -> None:
+        """Begin without batches; what is ``resumed`` or kept has to be known."""
+        self.sampler = sampler
+        self.checkpoint = checkpoint
+        self.finished: list[Arrays] = []
+        self._saved_at = time.monotonic()
+        try:
+            self.problem = digest(sampler.identity(), draws.words, draws.seed, draws.replicates)
+        except InputError:
+            if resumed or checkpoint is not None:
+                raise
+            self.problem = UNIDENTIFIED
+
+    def resume(self, earlier: xr.Dataset | None, limit: int) -> None:
+        """Begin with the batches of an earlier result, or with those of the file if it has more.
+
+        Args:
+            earlier: a result of the same, all of whose batches count.
+            limit: of the batches of the file that count.
+
+        Raises:
+            InputError: the earlier result is of something else.
+        """
+        if earlier is not None:
+            if earlier.attrs.get("problem") != self.problem:
+                allowed = "a result of the same problem, seed and settings"
+                raise InputError("resume", earlier.attrs.get("problem"), allowed)
+            self._take(earlier, earlier.sizes[BATCH])
+        saved = None if self.checkpoint is None else store.load(self.checkpoint)
+        if saved is None or saved.attrs["problem"] != self.problem:
+            return
+        if saved.sizes[BATCH] > len(self.finished):
+            self._take(saved, limit)
+
+    def _take(self, data: xr.Dataset, most: int) -> None:
+        arrays = self.sampler.unlabel(data)
+        count = min(data.sizes[BATCH], most)
+        self.finished = [{name: v[batch] for name, v in arrays.items()} for batch in range(count)]
+
+    def check_labels(self, batch: Arrays) -> None:
+        """Refuse wrong labels now, and not after the last of many batches."""
+        self.sampler.label(stacked([batch]))
+
+    def add(self, batch: Arrays) -> None:
+        """Add a batch, and keep all if none was kept for :data:`~sims.store.SECONDS`."""
+        self.finished.append(batch)
+        if time.monotonic() - self._saved_at >= store.SECONDS:
+            self.save()
+
+    def save(self) -> None:
+        """Keep the batches in the file, if there is one."""
+        if self.checkpoint is not None and self.finished:
+            labelled = self.sampler.label(self.arrays())
+            store.save(labelled.assign_attrs(problem=self.problem), self.checkpoint)
+        self._saved_at = time.monotonic()
+
+    def arrays(self) -> dict[str, np.ndarray]:
+        """All batches by the names of their outputs, (batch, …)."""
+        return stacked(self.finished)
+
+    def labelled(self, attrs: Mapping[str, Any], faults: Sequence[str]) -> xr.Dataset:
+        """The result with MCSE, these attributes, and faults, among them what is not finite."""
+        arrays, found = self.arrays(), list(faults)
+        if bad := sum(map(estimates.not_finite, arrays.values())):
+            found.append(f"{bad} of {sum(v.size for v in arrays.values())} values are not finite")
+        data = with_mcse(self.sampler.label(arrays))
+        data.attrs.update(attrs)  # in place: a copy takes as long as a small problem
+        if found:
+            data.attrs["faults"] = found
+        return data
+
+
+def stacked(batches: Sequence[Arrays]) -> dict[str, np.ndarray]:
+    """Batches by the names of their outputs, (batch, …)."""
+    return {name: np.stack([batch[name] for batch in batches]) for name in batches[0]}
