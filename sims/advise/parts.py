@@ -15,6 +15,8 @@ RESAMPLES, QUERIES = 30, 100
 NEAR, NEAR_ROWS = 0.001, 30
 """Squared distance over the mean one up to which rows are near, and groups of them that tell the
 noise."""
+ROUNDING = 1e-20
+"""Squares below which predictions are equal."""
 WIDE = 2.0
 """Standard errors from an estimate to the ends of its interval."""
 
@@ -94,6 +96,7 @@ def estimated_parts(
     deviation = np.stack(samples) - np.mean(samples, axis=0)
     matrix = np.einsum("bhqo,bgqo->hg", deviation, deviation)
     matrix /= (len(samples) - 1) * deviation[0, 0].size
+    matrix[np.abs(matrix) < ROUNDING] = 0.0
     heads = len(frames)
     variance, of_mean = float(np.trace(matrix) / heads), float(matrix.mean())
     covariance = (of_mean * heads - variance) / (heads - 1) if heads > 1 else np.nan

@@ -200,21 +200,27 @@ def prepared(
 def find_copies(x: np.ndarray, y: np.ndarray) -> tuple[np.ndarray, list[str]]:
     """Which rows are copies of earlier ones, (n,), and a note if rows are equal in all columns.
 
-    Equal rows are copies where chance makes none: if equal features always come with equal outputs
-    and are no table of few values (a feature takes 20 values, or all combinations are more than the
-    rows), or if equal outputs always come with equal features (20 outputs or more). Otherwise, as
-    in a truth table, they are counts.
+    Equal rows are copies if equal outputs always come with equal features (20 outputs or more). If
+    features take many values (one takes 20, or all combinations are more than the rows), they are
+    if equal features always come with equal outputs, and if all rows are repeated as often.
+    Otherwise, as in a truth table, they are counts.
     """
     inputs, outputs = (pd.DataFrame(part.round(DIGITS) + 0.0) for part in (x, y))
-    again = pd.concat([inputs, outputs], axis=1).duplicated().to_numpy()
-    count = again.sum()
-    levels = inputs.nunique().tolist()
-    copied = outputs.duplicated().sum() == count <= len(x) - FEWEST
-    if max(levels) >= FEWEST or math.prod(levels) > len(x):
-        copied = copied or inputs.duplicated().sum() == count
-    done = "left out" if copied else "kept, and predict one another: they take few values"
-    note = f"{count:,} of {len(x):,} rows repeat others in all columns; they are {done}."
-    return again & copied, [note] * bool(count)
+    table = pd.concat([inputs, outputs], axis=1)
+    count = table.duplicated().sum()
+    if not count:
+        return np.zeros(len(x), bool), []
+    codes = np.unique(table, axis=0, return_inverse=True)[1].ravel()
+    sizes, levels = np.bincount(codes), inputs.nunique().tolist()
+    kept = sizes  # of every kind
+    if outputs.duplicated().sum() == count <= len(x) - FEWEST:
+        kept = sizes // sizes
+    elif max(levels) >= FEWEST or math.prod(levels) > len(x):
+        alike = inputs.duplicated().sum() == count
+        kept = sizes // (sizes if alike else np.gcd.reduce(sizes))
+    again = pd.Series(codes).groupby(codes).cumcount().to_numpy() >= kept[codes]
+    note = f"{count:,} of {len(x):,} rows repeat others exactly; {again.sum():,} are left out."
+    return again, [note]
 
 
 def scaled(columns: np.ndarray) -> np.ndarray:

@@ -16,7 +16,7 @@ from rich.progress import track
 from sims.advise.baselines import baselines
 from sims.advise.extrapolation import Curve, learning_curve
 from sims.advise.heads import diverse_frames, head_predictions, temperature_grid
-from sims.advise.parts import Parts, estimated_parts, noise_interval
+from sims.advise.parts import ROUNDING, Parts, estimated_parts, noise_interval
 from sims.advise.reading import Data, draw_rows, reduce_columns
 from sims.errors import InputError
 
@@ -199,8 +199,9 @@ class Search:
         }
 
     def losses(self, rows: np.ndarray, predicted: np.ndarray) -> np.ndarray:
-        """Squared errors of predictions (…, Q, o), means over outputs, (…, Q)."""
-        return np.asarray(((predicted - self.data.outputs[rows]) ** 2).mean(-1))
+        """Squared errors of predictions (…, Q, o), means over outputs, (…, Q); 0 for rounding."""
+        losses = np.asarray(((predicted - self.data.outputs[rows]) ** 2).mean(-1))
+        return np.where(losses < ROUNDING, 0.0, losses)
 
     def grid(self, width: int) -> dict[str, np.ndarray]:
         """Temperatures of heads of that width, from the first head."""
@@ -275,8 +276,8 @@ def frugal_choice(tried: dict[Setting, np.ndarray], best: Setting, groups: np.nd
 
 
 def find_least(tried: dict[Setting, np.ndarray], settings: Iterable[Setting]) -> Setting:
-    """That of the settings with the least mean loss."""
-    return min(settings, key=lambda setting: float(tried[setting].mean()))
+    """That of the settings with the least mean loss; if they are equal, of the widest heads."""
+    return min(settings, key=lambda setting: (tried[setting].mean(), -setting.width))
 
 
 def advise_data(data: Data, seed: int = 0, progress: bool = False) -> DataAdvice:
