@@ -7,7 +7,7 @@ Numbers do not depend on who computed them.
 import json
 import os
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence, Set
 from contextlib import closing, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -139,18 +139,18 @@ def simulate(
     simulation = Simulation(experiment, units_of(study), output, progress)
     units, finished = simulation.units, set[str | None]()
     names = list(units)[part[0] - 1 :: part[1]]
-    unfinished = [name for name in names if not simulation.path(name).exists()]
-    if unfinished and isinstance(study, drawn.DrawnStudy):
+    kept = {name for name in names if simulation.path(name).exists()}
+    if len(kept) < len(names) and isinstance(study, drawn.DrawnStudy):
         rehearse(experiment)
-    host_units = [name for name in unfinished if units[name].on_one_core] if processes > 1 else []
-    tasks: list[tuple[Any, ...]] = [(replace(experiment), output, name) for name in host_units]
-    if predicting and processes > 1 and unfinished:
+    on_one_core = {name for name in names if units[name].on_one_core}
+    plan = schedule(names, kept, on_one_core, processes, predicting)
+    tasks: list[tuple[Any, ...]] = [(replace(experiment), output, name) for name in plan.apart]
+    if plan.predicts_apart:
         tasks.insert(0, (replace(experiment), theory, None))
-    device_units = [name for name in names if name not in host_units]
-    count = processes - bool(set(unfinished) - set(host_units)) if host_units else 1
-    calls = [delayed(_worker)(ONE_CORE if host_units else {}, *task) for task in tasks]
-    with closing(Parallel(count, batch_size=1, return_as="generator_unordered")(calls)) as work:
-        estimates = {name: simulation.batches_of(name) for name in device_units}
+    calls = [delayed(_worker)(ONE_CORE if plan.apart else {}, *task) for task in tasks]
+    work_apart = Parallel(plan.processes, batch_size=1, return_as="generator_unordered")
+    with closing(work_apart(calls)) as work:
+        estimates = {name: simulation.batches_of(name) for name in plan.here}
         # What is wrong with a point, or kills its process, is met here again.
         with suppress(Exception):
             finished.update(work)
@@ -162,6 +162,47 @@ def simulate(
         return
     coordinates = {name: unit.coordinates for name, unit in units.items()}
     _write_road(experiment, "simulation", estimates, coordinates, study.problem_digests(), output)
+
+
+@dataclass(frozen=True)
+class Schedule:
+    """Where the units of a simulation are computed.
+
+    Attributes:
+        here: names of those that this process computes or finds kept, in order.
+        apart: names of those that processes with one core each compute.
+        predicts_apart: whether a process predicts meanwhile.
+        processes: how many there are beside this one at a time.
+    """
+
+    here: list[str]
+    apart: list[str]
+    predicts_apart: bool
+    processes: int
+
+
+def schedule(
+    names: Sequence[str],
+    kept: Set[str],
+    on_one_core: Set[str],
+    processes: int,
+    predicting: bool,
+) -> Schedule:
+    """The schedule of units that are asked for.
+
+    Args:
+        names: of the units, in order.
+        kept: those that an earlier run finished.
+        on_one_core: those of plain Python, which gain by processes of their own.
+        processes: at most at a time; with one, all is computed here.
+        predicting: whether predictions are asked for, too.
+    """
+    unfinished = [name for name in names if name not in kept]
+    apart = [name for name in unfinished if name in on_one_core] if processes > 1 else []
+    here = [name for name in names if name not in apart]
+    busy_here = any(name not in kept for name in here)
+    count = processes - busy_here if apart else 1
+    return Schedule(here, apart, predicting and processes > 1 and bool(unfinished), count)
 
 
 def rehearse(experiment: Experiment) -> None:

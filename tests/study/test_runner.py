@@ -56,6 +56,25 @@ def test_numbers_do_not_depend_on_who_computes_them(own):
         xr.testing.assert_equal(other.theory, found[0].theory)
 
 
+@pytest.mark.parametrize(
+    ("kept", "on_one_core", "processes", "here", "apart", "predicts", "count"),
+    [
+        ("", "abc", 1, "abc", "", False, 1),
+        ("", "abc", 3, "", "abc", True, 3),
+        ("", "ab", 3, "c", "ab", True, 2),  # one core is this process's
+        ("c", "ab", 3, "c", "ab", True, 3),  # which finds c kept
+        ("a", "ab", 2, "ac", "b", True, 1),
+        ("", "", 2, "abc", "", True, 1),
+        ("abc", "abc", 2, "abc", "", False, 1),  # nothing is left: theory is asked here
+    ],
+)
+def test_schedule(kept, on_one_core, processes, here, apart, predicts, count):
+    plan = runner.schedule("abc", set(kept), set(on_one_core), processes, predicting=True)
+    assert plan == runner.Schedule([*here], [*apart], predicts, count)
+    alone = runner.schedule("abc", set(kept), set(on_one_core), processes, predicting=False)
+    assert not alone.predicts_apart
+
+
 QUESTION = EXPERIMENT["questions"][0]
 STALE = [
     ("judge", {"law": changed(EXPERIMENT["law"], "problem.n", 65)}, "simulation.nc: got 'problem "),
