@@ -73,7 +73,7 @@ def test_the_interval_of_noise_covers(repeats, columns):
         y = np.sin(5 * x[:, 0]) + rng.normal(size=150)
         low, high = noise_interval(prepared(x, y), [])
         covered.append(low < 1 / y.var() < high)
-    assert 0.9 < np.mean(covered) < 1
+    assert 0.9 < np.mean(covered) < 0.97
 
 
 @pytest.mark.parametrize("outputs", [[0, 1, 1, 0], [3, 5, 8, 1]])
