@@ -11,7 +11,7 @@ from sims.files import regular_file
 
 LARGEST_FILE = 2**26
 """Bytes of a file, at most."""
-MOST_VALUES, MOST_LEVELS = 10**6, 32
+MOST_VALUES, MOST_LEVELS, MOST_DIGITS = 10**6, 32, 40
 """Of a text, at most; an alias counts as ten times what it repeats."""
 
 
@@ -99,6 +99,8 @@ def _check_extent(text: str) -> None:
         mark, anchor, count = event.start_mark, getattr(event, "anchor", None), 1
         if len(counts) > MOST_LEVELS or counts[-1] > MOST_VALUES:
             raise _mistake("too many values or levels, aliases written out", mark)
+        if re.fullmatch(f"[-+]?[0-9]{{{MOST_DIGITS},}}", getattr(event, "value", "")):
+            raise _mistake(f"a whole number of {MOST_DIGITS} digits or more", mark)
         if tag := getattr(event, "tag", None):
             raise _mistake(f"could not determine a constructor for {tag}", mark)
         if isinstance(event, yaml.CollectionStartEvent):

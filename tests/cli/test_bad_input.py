@@ -32,6 +32,7 @@ TEXTS = [
     ("1: a\n1.0: b", "a key a second time"),
     ("a: 1\n---\na: 2", "found another document"),
     ("n: " + "9" * 5000, "allowed: valid YAML"),
+    ("n: -" + "9" * 400, "a whole number of 40 digits or more"),
     ("a: \x1b[31m", "allowed: valid YAML"),
     (b"problem: \xe9", "allowed: a text file in UTF-8"),
 ]
