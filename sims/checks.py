@@ -14,6 +14,7 @@ from jaxtyping import Array
 from numpy.typing import ArrayLike
 
 from sims import threefry
+from sims.arrays import is_masked, real_numbers
 from sims.errors import InputError
 
 HUGE = 1e100
@@ -37,19 +38,13 @@ def as_numbers(field: str, value: ArrayLike, *shapes: tuple[int, ...]) -> jax.Ar
         shapes: that are allowed, () first; none given allows any.
 
     Raises:
-        InputError: the value is not numeric, is ragged or has another shape.
+        InputError: as of :func:`sims.arrays.real_numbers`; or it has another shape.
     """
-    try:
-        if isinstance(value, jax.Array):
-            array = jnp.asarray(value, jnp.float64)
-        else:
-            numbers = np.asarray(value)
-            if numbers.dtype.kind not in "iuf" and numbers.size:  # no truth values, no text
-                raise TypeError
-            array = on_device(numbers.astype(np.float64))
-    except (TypeError, ValueError):
-        allowed = "a number or a rectangular list of numbers"
-        raise InputError(field, value, allowed) from None
+    floating = isinstance(value, jax.Array) and jnp.issubdtype(value.dtype, jnp.floating)
+    if floating or (not is_concrete(value) and jnp.issubdtype(value.dtype, jnp.integer)):
+        array = jnp.asarray(value, jnp.float64)
+    else:
+        array = on_device(real_numbers(field, value))
     if shapes and array.shape not in shapes:
         allowed = " or ".join(f"shape {shape}" if shape else "a number" for shape in shapes)
         raise InputError(field, array.shape, allowed)
@@ -89,7 +84,7 @@ def check_within(
     """Raise InputError when a concrete value has an entry outside of a range."""
     if is_concrete(value):
         allowed, array = f"{words}{minimum:g} to {maximum:g}", np.asarray(value)
-        if array.dtype.kind not in "iuf":
+        if array.dtype.kind not in "iuf" or is_masked(value):
             raise InputError(field, value, allowed)
         bad = ~((array >= minimum) & (array <= maximum))
         if bad.any():
@@ -162,6 +157,8 @@ def evaluated(
     for value, (shape, *_) in zip(values, calls, strict=True):
         if value.shape != shape:
             raise InputError(field, f"shape {value.shape} for {shape}", form)
+        if value.dtype.kind not in "iuf":
+            raise InputError(field, f"{value.dtype} values", f"real numbers, {form}")
     return values
 
 

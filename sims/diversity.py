@@ -28,6 +28,7 @@ from collections.abc import Callable
 import numpy as np
 from numpy.typing import ArrayLike
 
+from sims.arrays import real_numbers
 from sims.errors import InputError
 
 
@@ -89,7 +90,7 @@ def correlation(covariance: ArrayLike) -> np.ndarray:
     Raises:
         InputError: a head has no variance.
     """
-    covariance = np.asarray(covariance, float)
+    covariance = real_numbers("covariance", covariance)
     variance = np.diagonal(covariance, axis1=-2, axis2=-1)
     if not (variance > 0).all():
         raise InputError("covariance", float(variance.min()), "every head's variance > 0")
@@ -106,7 +107,7 @@ def normalised_errors(products: ArrayLike) -> np.ndarray:
     Raises:
         InputError: no head has an error.
     """
-    products = np.asarray(products, float)
+    products = real_numbers("products", products)
     mean = np.trace(products, axis1=-2, axis2=-1) / products.shape[-1]
     if not (mean > 0).all():
         raise InputError("products", float(mean.min()), "a mean squared error > 0")
@@ -120,7 +121,7 @@ def geometric_gram(frames: ArrayLike) -> np.ndarray:
     subspaces, 0 for orthogonal ones; positive semidefinite, for it is the Gram matrix of the
     projections U Uᵀ.
     """
-    frames = np.asarray(frames, float)
+    frames = real_numbers("frames", frames)
     cross = np.einsum("hdi,gdj->hgij", frames, frames)
     return np.sum(cross**2, axis=(-2, -1)) / frames.shape[2]
 
@@ -146,7 +147,7 @@ def versions(signal: ArrayLike, noise: ArrayLike, gram: ArrayLike) -> dict[str, 
     Raises:
         InputError: no head has any variance.
     """
-    parts = {"noise": np.asarray(noise, float), "signal": np.asarray(signal, float)}
+    parts = {"noise": real_numbers("noise", noise), "signal": real_numbers("signal", signal)}
     total = parts["signal"] + parts["noise"]
     rounding = 1e-12 * np.abs(np.diagonal(total, axis1=-2, axis2=-1))
     matrices = {
@@ -154,7 +155,7 @@ def versions(signal: ArrayLike, noise: ArrayLike, gram: ArrayLike) -> dict[str, 
         for name, part in parts.items()
         if (np.diagonal(part, axis1=-2, axis2=-1) > rounding).all()
     }
-    return matrices | {"total": correlation(total), "geometric": np.asarray(gram, float)}
+    return matrices | {"total": correlation(total), "geometric": real_numbers("gram", gram)}
 
 
 def indices(

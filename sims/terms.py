@@ -36,6 +36,7 @@ import xarray as xr
 from numpy.typing import ArrayLike
 
 from sims import estimates
+from sims.arrays import real_numbers
 from sims.errors import InputError
 
 QUERY, HEAD, HEAD2, BATCH, PROBLEM = "query", "head", "head2", "batch", "problem"
@@ -109,7 +110,7 @@ def scalars(
     }
     dims = integrated[PAIRS[0]].dims[:-2]
     heads = integrated[PAIRS[0]].sizes[HEAD]
-    alpha = np.full(heads, 1 / heads) if weights is None else np.asarray(weights, float)
+    alpha = np.full(heads, 1 / heads) if weights is None else real_numbers("weights", weights)
     if alpha.shape != (heads,) or not np.isclose(alpha.sum(), 1.0, rtol=0, atol=1e-9):
         raise InputError("weights", alpha.tolist(), f"{heads} numbers that sum to 1")
     outer, diagonal = np.outer(alpha, alpha), np.eye(heads) / heads

@@ -24,6 +24,8 @@ from numpy.typing import ArrayLike
 from scipy.linalg import eigh, lstsq
 from scipy.optimize import nnls
 
+from sims.arrays import real_numbers
+
 Weighting = Callable[[np.ndarray], np.ndarray]
 
 
@@ -48,7 +50,7 @@ def optimal(matrix: ArrayLike) -> np.ndarray:
     Returns:
         α, (H,), sum 1.
     """
-    matrix = np.asarray(matrix, float)
+    matrix = real_numbers("matrix", matrix)
     heads, scale = len(matrix), np.trace(matrix) or 1.0
     # Stationarity Mα = λ1 beside 1ᵀα = 1: solvable also where M⁻¹ is not.
     system = np.ones((heads + 1, heads + 1))
@@ -66,7 +68,7 @@ def non_negative(matrix: ArrayLike) -> np.ndarray:
     Returns:
         α, (H,).
     """
-    matrix = np.asarray(matrix, float)
+    matrix = real_numbers("matrix", matrix)
     values, vectors = eigh(matrix)
     root = np.sqrt(np.maximum(values, 0.0))[:, None] * vectors.T
     size = np.sqrt(np.trace(matrix) / len(matrix)) or 1.0
@@ -87,7 +89,7 @@ def ordered(matrix: ArrayLike) -> np.ndarray:
     Returns:
         α, (H,), in the heads' own numbering.
     """
-    matrix = np.asarray(matrix, float)
+    matrix = real_numbers("matrix", matrix)
     heads = len(matrix)
     first = np.zeros((heads, heads))
     order = np.argsort(np.diagonal(matrix), kind="stable")
@@ -105,8 +107,8 @@ def risk(weights: ArrayLike, matrix: ArrayLike) -> np.ndarray:
     Returns:
         (…), squared unit of Y.
     """
-    weights = np.asarray(weights, float)
-    return np.einsum("...h,...hg,...g->...", weights, np.asarray(matrix, float), weights)
+    weights = real_numbers("weights", weights)
+    return np.einsum("...h,...hg,...g->...", weights, real_numbers("matrix", matrix), weights)
 
 
 WEIGHTINGS: dict[str, Weighting] = {

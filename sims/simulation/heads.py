@@ -15,6 +15,7 @@ from jax.typing import DTypeLike
 from jaxtyping import Array, Float
 from numpy.typing import ArrayLike
 
+from sims.checks import as_floats
 from sims.errors import InputError
 from sims.problem import KERNELS, Heads, Kernel
 from sims.weights import WeightRule
@@ -37,7 +38,7 @@ def nw_weights(heads: Heads, query: ArrayLike, keys: ArrayLike) -> Float[Array, 
     Raises:
         InputError: shapes disagree with the heads.
     """
-    query, keys = jnp.asarray(query, jnp.float64), jnp.asarray(keys, jnp.float64)
+    query, keys = as_floats("query", query), as_floats("keys", keys)
     if query.shape != (heads.dimension,):
         raise InputError("query", query.shape, f"shape ({heads.dimension},)")
     if keys.ndim != 2 or keys.shape[1] != heads.dimension or not len(keys):

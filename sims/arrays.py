@@ -1,0 +1,39 @@
+"""Arrays of real numbers from what users give; nothing is dropped in silence. No JAX."""
+
+from typing import Any
+
+import numpy as np
+
+from sims.errors import InputError
+
+
+@np.errstate(invalid="ignore")
+def real_numbers(field: str, value: Any) -> np.ndarray:
+    """The value as an array of float64.
+
+    Args:
+        field: name of the argument, for errors.
+        value: numbers, or lists of them.
+
+    Raises:
+        InputError: it is not numeric or is ragged, or float64 would lose a mask, an imaginary part,
+            digits of integers beyond 2⁵³ or of longer floats.
+    """
+    try:
+        numbers = np.asarray(None if is_masked(value) else value)
+        if numbers.dtype.kind not in "iuf" and numbers.size:  # no truth values, no text, no dates
+            raise TypeError
+        array = numbers.astype(float)
+        if not np.array_equal(array.astype(numbers.dtype), numbers, equal_nan=True):
+            raise TypeError
+    except Exception:  # whatever an object's own conversion raises
+        allowed = "a number or a rectangular list of numbers, real, unmasked and exact in float64"
+        raise InputError(field, value, allowed) from None
+    return array
+
+
+def is_masked(value: Any) -> bool:
+    """True if an entry is masked, of an array or of one in lists, which NumPy would forget."""
+    if isinstance(value, list | tuple):
+        return any(map(is_masked, value))
+    return bool(np.ma.is_masked(value))
