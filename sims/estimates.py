@@ -8,6 +8,7 @@ the estimate and whose spread gives its MCSE as if they were iid. No JAX.
 from collections.abc import Callable, Mapping
 
 import numpy as np
+from scipy.special import ndtr
 
 Batches = Mapping[str, np.ndarray]
 """Name of an expectation to its batch estimates (B, …), or to their means (…)."""
@@ -49,6 +50,21 @@ def skewness(values: np.ndarray) -> np.ndarray:
     gaps = values - values.mean(axis=0)
     spread = (gaps**2).mean(axis=0) ** 1.5 * np.sqrt(len(values))
     return np.asarray((gaps**3).mean(axis=0) / np.where(spread > 0, spread, np.inf))
+
+
+def dependence_p(values: np.ndarray) -> np.ndarray:
+    """p-value of independence of batches (B, …) against positive correlation of neighbours.
+
+    Of ranks, so that it holds for batches of any law; NaN where they do not vary.
+    """
+    from scipy.stats import rankdata  # slow to load
+
+    ranks, count = rankdata(values, axis=0), len(values)
+    gaps = ranks - ranks.mean(0)
+    with np.errstate(invalid="ignore"):
+        correlation = (gaps[1:] * gaps[:-1]).sum(0) / (gaps * gaps).sum(0)
+    # As of a random permutation: mean −1/B, variance (B − 1)²/(B²(B + 1)).
+    return np.asarray(ndtr(-(count * correlation + 1) * (count + 1) ** 0.5 / (count - 1)))
 
 
 def jackknife(batches: Batches, statistic: Callable[[Batches], np.ndarray]) -> np.ndarray:

@@ -4,7 +4,11 @@ Simulated is a dataset of :func:`sims.estimate`, an array of iid batches (B, …
 Monte Carlo standard error). A test fails where a number is farther off than chance allows: its
 Student p-value, corrected for the skewness of the batches and times the number of entries, is below
 ``false_alarm``. So a true statement fails once in 1 / false_alarm runs, whatever its precision; a
-test that is never to fail by noise needs no fixed seed and no hand-made tolerance.
+test that is never to fail by noise needs no fixed seed and no hand-made tolerance. Rounding is no
+evidence: 64 units of it, of the largest number compared, are within every tolerance.
+
+Batches that depend on one another make the standard error too small, and are refused: where
+independent ones have such correlations once in 10⁸ runs, or, of a statement that fails, in 20.
 
 In pytest (``pytest_plugins = ["sims.testing"]``) a test with the mark ``law(law, count, seed=0)``
 is run on ``count`` problems of that law, each the value of its argument ``problem``.
@@ -18,14 +22,34 @@ import numpy as np
 import pytest
 import xarray as xr
 from numpy.typing import ArrayLike
+from pydantic import NonNegativeInt, PositiveInt
 
+from sims.arrays import real_numbers
 from sims.errors import InputError
-from sims.estimates import mcse, skewness
+from sims.estimates import dependence_p, mcse, skewness
 from sims.judgement.intervals import fixed_p, skewed_distance
 from sims.terms import BATCH, SCALARS
+from sims.validation import Strict, parse
 
 Simulated = xr.Dataset | ArrayLike | tuple[ArrayLike, ArrayLike]
 FALSE_ALARM = 1e-6
+DEPENDENT, DEPENDENT_IF_FAILED = 1e-8, 0.05
+"""p-values of independence below which batches are refused."""
+MARK = "law(law, count, seed=0): run on so many problems of a law, the argument `problem`"
+ROUNDING = 64
+"""Units of rounding that two equal numbers may differ by."""
+
+
+class DependentBatches(InputError, AssertionError):
+    """Batches whose standard error means nothing, since they depend on one another."""
+
+
+class Mark(Strict):
+    """Arguments of the mark ``law``."""
+
+    law: Any
+    count: PositiveInt
+    seed: NonNegativeInt = 0
 
 
 def assert_agree(
@@ -50,6 +74,7 @@ def assert_agree(
     Raises:
         AssertionError: they do not; it names term, entry, gap in standard errors and the command
             that runs the test again.
+        DependentBatches: batches are not independent; it is an AssertionError, too.
     """
     cases = []
     for name, values, theory, bound in _pairs(simulated, predicted, terms):
@@ -68,14 +93,18 @@ def assert_bound(
 ) -> None:
     """Assert that a simulated number is within bounds; the rest is as in :func:`assert_agree`."""
     measured = _measured(simulated)
-    above, below = np.subtract(measured[0], at_most), np.subtract(at_least, measured[0])
-    bound, off = np.where(above > below, at_most, at_least), np.maximum(above, below)
+    highest, lowest = real_numbers("at_most", at_most), real_numbers("at_least", at_least)
+    above, below = measured[0] - highest, lowest - measured[0]
+    bound, off = np.where(above > below, highest, lowest), np.maximum(above, below)
     _settle([("value", measured, bound, off)], "a bound", false_alarm)
 
 
 def assert_order(lower: ArrayLike, higher: ArrayLike, *, false_alarm: float = FALSE_ALARM) -> None:
     """Assert that one expectation is at most another; batches (B, …) share their draws."""
-    measured = _measured(np.subtract(lower, higher))
+    for name, batches in (("lower", lower), ("higher", higher)):
+        real_numbers(name, batches)
+    size = np.asarray(np.abs(lower) + np.abs(higher)).max(0)
+    measured = _measured(np.subtract(lower, higher), _unit(lower) * size)
     _settle([("lower − higher", measured, 0.0, measured[0])], "an order", false_alarm)
 
 
@@ -96,9 +125,11 @@ def assert_rate(
         within: ≥ 0.
         false_alarm: as of :func:`assert_agree`.
     """
-    log, batches = np.log(np.asarray(x, float)), np.asarray(simulated, float)
+    log, batches = np.log(real_numbers("x", x)), real_numbers("simulated", simulated)
     weights, mean = (log - log.mean()) / np.var(log) / len(log), batches.mean(0)
-    measured = _measured(np.log(mean) @ weights + (batches / mean - 1) @ weights)
+    size = (1 + np.abs(np.log(mean))) @ np.abs(weights)  # of relative errors, and of logarithms
+    pseudo_values = np.log(mean) @ weights + (batches / mean - 1) @ weights
+    measured = _measured(pseudo_values, _unit(simulated) * size)
     off = np.abs(measured[0] - exponent) - within
     _settle([("slope", measured, exponent, off)], f"a slope within {within:.3g}", false_alarm)
 
@@ -108,7 +139,7 @@ def _pairs(
 ) -> Iterator[tuple[str, Any, Any, Any]]:
     """Names, batches, predictions and their bounds."""
     if not isinstance(simulated, xr.Dataset):
-        yield "value", simulated, np.asarray(predicted, float), 0.0
+        yield "value", simulated, real_numbers("predicted", predicted), 0.0
         return
     common = [name for name in terms if name in simulated and name in predicted]
     if not common:
@@ -119,30 +150,53 @@ def _pairs(
         yield name, values, theory.values, 0.0 if bound is None else bound.values
 
 
-def _measured(simulated: Any) -> tuple[np.ndarray, np.ndarray, Any, float]:
-    """Mean, its Monte Carlo standard error and skewness, and the number of batches."""
+def _measured(simulated: Any, rounding: Any = None) -> tuple[Any, ...]:
+    """Mean, its Monte Carlo standard error and skewness, and the number of batches.
+
+    Then what rounding may be of the mean, and the p-value of the batches' independence.
+    """
     if isinstance(simulated, tuple):
-        mean, error = (np.asarray(part, float) for part in simulated)
-        return mean, error, 0.0, np.inf
-    values = np.asarray(simulated, float)
+        mean, error = (real_numbers("simulated", part) for part in simulated)
+        return mean, error, 0.0, np.inf, _unit(simulated) * np.abs(mean), 1.0
+    values = real_numbers("simulated", simulated)
     if values.ndim < 1 or len(values) < 2:
         raise InputError("simulated", values.shape, "2 batches or more, first; or (mean, MCSE)")
-    return values.mean(0), mcse(values), skewness(values), len(values)
+    if rounding is None:
+        rounding = _unit(simulated) * np.abs(values).max(0)
+    # What varies by rounding alone has no pattern that tells of draws.
+    independent = np.where(np.ptp(values, axis=0) > rounding, dependence_p(values), 1.0)
+    moments = values.mean(0), mcse(values), skewness(values)
+    return *moments, len(values), rounding, independent
+
+
+def _unit(values: Any) -> float:
+    """Rounding that equal numbers of this type may differ by, relative to their size."""
+    single = getattr(values, "dtype", None) == np.float32
+    return ROUNDING * float(np.finfo(np.float32 if single else float).eps)
 
 
 def _settle(cases: Sequence[tuple[str, Any, Any, Any]], tolerance: str, false_alarm: float) -> None:
     """Fail for the entry with the least p-value, if that is too small, or is missing."""
     entries = sum(np.size(off) for *_, off in cases)
     extremes = []
-    for name, (mean, error, skewed, batches), theory, off in cases:
+    for name, (mean, error, skewed, batches, rounding, independent), theory, off in cases:
+        off = off - rounding
         p = np.asarray(fixed_p(skewed_distance(off, error, skewed), error, batches - 1))
         p = np.where(np.isnan(off), np.isnan(mean) & np.isnan(theory), p)
         place = np.unravel_index(int(p.argmin()), p.shape)
-        extremes.append((p[place], name, place, mean, theory, off, error))
-    p, name, place, *arrays = min(extremes, key=lambda extreme: extreme[0])
-    if p * entries >= false_alarm:
+        numbers = mean, theory, off, error, independent
+        extremes.append(
+            (p[place], name, place, *(np.broadcast_to(x, p.shape)[place] for x in numbers))
+        )
+    p, name, place, mean, theory, off, error, independent = min(extremes, key=lambda case: case[0])
+    passed = p * entries >= false_alarm
+    least = min(np.min(measured[-1]) for _, measured, *_ in cases) * entries
+    if least < DEPENDENT or not (passed or independent >= DEPENDENT_IF_FAILED):
+        got = f"batches that depend on one another (p = {min(least, independent):.1g})"
+        allowed = "independent ones, or (mean, standard error) where both are known"
+        raise DependentBatches("simulated", got, allowed)
+    if passed:
         return
-    mean, theory, off, error = (np.broadcast_to(a, np.shape(arrays[0]))[place] for a in arrays)
     location = f"{name} at {tuple(map(int, place))}" if place else name
     test = os.environ.get("PYTEST_CURRENT_TEST", "").rpartition(" ")[0]
     command = f"; again: pytest '{test}'" if test else ""
@@ -153,17 +207,44 @@ def _settle(cases: Sequence[tuple[str, Any, Any, Any]], tolerance: str, false_al
     )
 
 
+def _check_independence(p: float, least: float) -> None:
+    """Raise DependentBatches where the p-value of independence is too small."""
+    if p < least:
+        allowed = "independent ones, or (mean, standard error) where both are known"
+        got = f"batches that depend on one another (p = {p:.1g})"
+        raise DependentBatches("simulated", got, allowed)
+
+
 def pytest_configure(config: pytest.Config) -> None:
     """Make the mark known."""
-    words = "law(law, count, seed=0): run on so many problems of a law, the argument `problem`"
-    config.addinivalue_line("markers", words)
+    config.addinivalue_line("markers", MARK)
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     """A test for every problem, by its index."""
-    mark = metafunc.definition.get_closest_marker("law")
-    if mark is not None and "problem" in metafunc.fixturenames:
-        metafunc.parametrize("problem", range(mark.args[1]), indirect=True)
+    node = metafunc.definition
+    if node.get_closest_marker("law") and "problem" in metafunc.fixturenames:
+        _, count, _ = _law_of(node)
+        metafunc.parametrize("problem", range(count), indirect=True)
+
+
+def _law_of(node: pytest.Item) -> tuple[Any, int, int]:
+    """Law, count and seed of a test's mark, or one line that says what is wrong with it."""
+    mark = node.get_closest_marker("law")
+    try:
+        marks = sum(other.name == "law" for other in node.own_markers)
+        if mark is None or marks > 1 or len(mark.args) > len(Mark.model_fields):
+            raise InputError(f"{node.name}: the argument `problem`", mark, f"one mark, {MARK}")
+        arguments = dict(zip(Mark.model_fields, mark.args, strict=False)) | mark.kwargs
+        law, count, seed = dict(parse(Mark, arguments, node.name)).values()
+        if not hasattr(law, "draw"):
+            from sims.problem.law import Law
+
+            law = Law(law)
+        return law, count, seed
+    except InputError as error:
+        line = str(error)
+    pytest.fail(line, pytrace=False)
 
 
 @pytest.fixture
@@ -172,10 +253,5 @@ def problem(request: pytest.FixtureRequest) -> Any:
 
     The law is an object with that method, or the fields of a :class:`sims.problem.law.Law`.
     """
-    mark = request.node.get_closest_marker("law")
-    law = mark.args[0]
-    if not hasattr(law, "draw"):
-        from sims.problem.law import Law
-
-        law = Law(law)
-    return law.draw(mark.kwargs.get("seed", 0), request.param)
+    law, _, seed = _law_of(request.node)
+    return law.draw(seed, request.param)

@@ -9,9 +9,16 @@ from pathlib import Path
 import numpy as np
 import pytest
 import xarray as xr
+from scipy.signal import lfilter
 
 from sims.errors import InputError
-from sims.testing import assert_agree, assert_bound, assert_order, assert_rate
+from sims.testing import (
+    DependentBatches,
+    assert_agree,
+    assert_bound,
+    assert_order,
+    assert_rate,
+)
 
 ROOT = Path(__file__).parents[1]
 FOREIGN = """
@@ -129,3 +136,64 @@ def test_terms_of_both_roads():
         assert_agree(simulated, predicted.drop_vars("variance_error"))
     with pytest.raises(InputError, match="terms: got 'bias'; allowed: mse, variance"):
         assert_agree(simulated, predicted, terms=["bias"])
+
+
+THIRD = 0.1 + 0.2
+EQUAL = [
+    (assert_agree, (np.full((50, 2), THIRD * 1e9), [3e8, 3e8])),
+    (assert_agree, (np.full(50, 0.1, np.float32), 0.1)),
+    (assert_agree, (np.arange(20) % 2 * 5e-17 + THIRD, 0.3)),  # varies by rounding
+    (assert_order, (np.full(50, THIRD), np.full(50, 0.3))),
+    (assert_rate, (X, np.tile(X**-0.7 / 3, (8, 1)), -0.7, 0)),
+]
+
+
+@pytest.mark.parametrize(("check", "arguments"), EQUAL)
+def test_rounding_is_no_evidence(check, arguments):
+    check(*arguments)
+    assert_bound(np.full(50, THIRD), at_most=0.3)
+    with pytest.raises(AssertionError):
+        assert_agree(np.full(50, 0.3 + 1e-12), 0.3)
+
+
+WALK = lfilter([0.01], [1, -0.95], np.random.default_rng(5).standard_normal((64, 3)), axis=0)
+
+
+@pytest.mark.parametrize(
+    ("check", "arguments"),
+    [
+        (assert_agree, (WALK, [0, 0, 0])),
+        (assert_bound, (WALK[::2],)),
+        (assert_order, (WALK, 0 * WALK)),
+        (assert_rate, (X, X**-1 * (1 + WALK), -1, 0)),
+        (assert_agree, (np.repeat(1 + NOISE, 2, axis=0), [1, 1, 2])),
+    ],
+)
+def test_dependent_batches_are_named(check, arguments):
+    limit = {"at_most": -0.1} if check is assert_bound else {}
+    with pytest.raises(DependentBatches, match="depend on one another"):
+        check(*arguments, **limit)
+
+
+MISUSES = {
+    "law({})": "test_it: count: got 'nothing'",
+    "law({}, -1)": "test_it: count: got -1; allowed: greater than 0",
+    "law({}, 2, seeds=1)": "test_it: seeds: got 'seeds'; allowed: count, law, seed",
+    "law('no.yaml', 2)": "law: got 'no.yaml'; allowed: fields",
+    "law({}, 2)\n@pytest.mark.law({}, 3)": "test_it: the argument `problem`: got Mark(",
+    "skipif(False, reason=1)": "test_it: the argument `problem`: got None; allowed: one mark",
+    "law({'b': {'uniform': [1]}}, 1)": "law.b.uniform: got [1]; allowed: [low, high]",
+}
+
+
+def test_a_misused_mark_is_one_line(tmp_path):
+    (tmp_path / "conftest.py").write_text('pytest_plugins = ["sims.testing"]\n')
+    for number, mark in enumerate(MISUSES):
+        body = f"import pytest\n@pytest.mark.{mark}\ndef test_it(problem):\n    pass\n"
+        (tmp_path / f"test_{number}.py").write_text(body)
+    command = [sys.executable, "-m", "pytest", "-q", "--continue-on-collection-errors"]
+    surroundings = os.environ | {"PYTHONPATH": str(ROOT)}
+    done = subprocess.run(command, cwd=tmp_path, env=surroundings, capture_output=True, text=True)
+    said = done.stdout.partition("short test summary")[0]
+    assert "\nE  " not in said
+    assert [words for words in MISUSES.values() if words not in said] == []

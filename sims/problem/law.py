@@ -30,6 +30,8 @@ class Law:
     fields: Mapping[str, Any]
 
     def __post_init__(self) -> None:
+        if not isinstance(self.fields, Mapping):
+            raise InputError("law", self.fields, "fields, and how each is drawn")
         object.__setattr__(self, "fields", {k: v for k, v in self.fields.items() if k != "text"})
         for name, how in self.fields.items():
             if isinstance(how, list) and how:
