@@ -27,6 +27,11 @@ SEPARATORS = {";": "semicolons", "\t": "tabs", " ": "blanks"}
 """Between columns, where there should be commas."""
 
 
+LEAST_SPREAD, MOST_SPREAD = 1e-2, 1e2
+"""Median distance of rows in bandwidths below which the weights of a smooth kernel differ by less
+than 1e-4, and beyond which one key has all of the weight: rarely meant."""
+
+
 class EmpiricalDesign(Design):
     """X uniform on N given rows: keys are drawn with replacement, iid.
 
@@ -61,6 +66,19 @@ class EmpiricalDesign(Design):
 
         place = np.minimum(ndtr(normal[:, 0]) * len(self.rows), len(self.rows) - 1).astype(int)
         return np.asarray(self.rows)[place], np.full(len(normal), -np.log(len(normal)))
+
+
+def unit_cautions(rows: ArrayLike, frames: ArrayLike, bandwidth: ArrayLike) -> list[str]:
+    """A caution where rows of data and a head's bandwidth seem to be in different units."""
+    from scipy.spatial.distance import pdist
+
+    some = np.asarray(rows)[:: len(rows) // 500 + 1]
+    for head, (frame, width) in enumerate(zip(frames, bandwidth, strict=True)):
+        spread = np.median(pdist(some @ frame)) / width
+        if not LEAST_SPREAD <= spread <= MOST_SPREAD:
+            why = "the unit of heads.bandwidth may not be that of the data"
+            return [f"rows are {spread:.2g} bandwidths apart in head {head} (median): {why}"]
+    return []
 
 
 def empirical(dimension: int, file: str, content: str | None = None) -> EmpiricalDesign:

@@ -10,6 +10,7 @@ from numpy.typing import ArrayLike
 
 from sims import estimates, terms
 from sims.problem import Heads, Kernel, Task
+from sims.problem.empirical import EmpiricalDesign, unit_cautions
 from sims.simulation.heads import vanishes
 from sims.simulation.rounding import Shares
 
@@ -163,6 +164,8 @@ def examined(
             faults.append(f"rounding by up to {share:.1g} of {name}, its MCSE {error / value:.1g}")
     if attrs["precision"] != asked:
         cautions.append(f"{attrs['precision']} in place of {asked}, which rounds too far here")
+    if isinstance(task.design, EmpiricalDesign) and isinstance(heads.rule, Kernel):
+        cautions += unit_cautions(task.design.rows, heads.of_keys, heads.bandwidth)
     if rate:
         caution = f"no key in reach in {rate:.2g} of all cases, which count as the estimate 0"
         cautions.append(caution)
