@@ -9,7 +9,7 @@ from numpy.typing import ArrayLike
 
 from sims.errors import InputError, Uncovered, one_of
 from sims.problem import Heads, Kernel, SequenceDesign, Task
-from sims.theory.coverage import FEW_KEYS, check_affordable, check_exact, examined
+from sims.theory.coverage import FEW_KEYS, check_affordable, check_exact, examined, without_value
 from sims.theory.first_order.blocks import BlockTerms, block_terms
 from sims.theory.first_order.closed_forms import (
     FirstOrder,
@@ -32,6 +32,17 @@ from sims.weights.merged import SlotWeights
 from sims.weights.sparse import TopK
 
 
+def _within_float64(terms: Callable[..., xr.Dataset]) -> Callable[..., xr.Dataset]:
+    def computed(task: Task, heads: Heads, n: int, *arguments: Any, **options: Any) -> xr.Dataset:
+        try:
+            return terms(task, heads, n, *arguments, **options)
+        except ArithmeticError as error:
+            raise without_value(n, heads.bandwidth, "some query") from error
+
+    return computed
+
+
+@_within_float64
 def _first_order_terms(task: Task, heads: Heads, *arguments: Any, **options: Any) -> xr.Dataset:
     merged = isinstance(heads.rule, WeightRule) and isinstance(heads.rule.weights, SlotWeights)
     if merged or isinstance(task.design, SequenceDesign):
@@ -50,6 +61,7 @@ def _first_order_terms(task: Task, heads: Heads, *arguments: Any, **options: Any
         return examined(terms(task, heads, *arguments, **options))
 
 
+@_within_float64
 def _exact_terms(*problem: Any, **options: Any) -> xr.Dataset:
     # Imported late: quadrature's libraries take as long to load as first order takes to compute.
     from sims.theory.exact import exact_terms

@@ -1,8 +1,5 @@
 """Coverage of theories: checks before anything is computed, and cautions afterwards."""
 
-from collections.abc import Iterator
-from contextlib import contextmanager
-
 import jax.numpy as jnp
 import numpy as np
 import xarray as xr
@@ -79,25 +76,13 @@ def check_affordable(task: Task, heads: Heads, queries: ArrayLike) -> None:
         raise Uncovered("heads", got, allowed)
 
 
-def without_value(heads: Heads, n: int, query: int, head: int) -> InputError:
-    """The error for a head at a query that theory has no number for, since its integrals do not."""
-    bandwidth = float(heads.bandwidth[head])
-    place = f"n = {n}, bandwidth {bandwidth:g} at query {query}, head {head}"
+def without_value(n: int, bandwidth: ArrayLike, place: str) -> InputError:
+    """The error where theory has no number, since the mass of its integrals is lost in float64."""
+    got = f"n = {n}, bandwidth {float(np.min(bandwidth)):g} at {place}"
     allowed = (
         "more keys, queries near them, a bandwidth near their spread: theory has no value here"
     )
-    return InputError("n, heads.bandwidth", place, allowed)
-
-
-@contextmanager
-def computing(heads: Heads, n: int, query: int, head: int) -> Iterator[None]:
-    """Computing of a head's numbers at a query; beyond float64, :func:`without_value`."""
-    try:
-        yield
-    except InputError:
-        raise
-    except (ArithmeticError, ValueError) as error:  # the latter of roots between NaN
-        raise without_value(heads, n, query, head) from error
+    return InputError("n, heads.bandwidth", got, allowed)
 
 
 def examined(data: xr.Dataset) -> xr.Dataset:

@@ -12,19 +12,12 @@ import numpy as np
 
 from sims.errors import InputError
 from sims.problem import Heads, Task
-from sims.theory.coverage import computing
 from sims.theory.exact.nearest import FINENESS, Nearest, averaged, nearest
 from sims.theory.exact.pairs import Pair
 from sims.theory.exact.root import HeadExpectations, PairExpectations, Root, one_head, two_heads
 from sims.theory.exact.solution import ERROR_FLOOR, Facts, Progress, Solution, close
 from sims.theory.exact.tables import LEVELS
-from sims.theory.first_order.adaptive import (
-    ProjectedDesign,
-    covered,
-    facts_by_query,
-    looking,
-    views,
-)
+from sims.theory.first_order.adaptive import ProjectedDesign, covered, looking, views
 from sims.weights.sparse import TopK
 
 LEAST_ATTENDED = 30.0
@@ -59,8 +52,9 @@ def solve_adaptive(
         rows = nearest(task, heads, n, queries)
     else:
         solution.methods.add("root of a random sum")
-        looks = looking(task, heads, n, queries)
-        rows = facts_by_query(heads, n, looks, lambda head: Root.from_head(head, n))
+        rows = [
+            [Root.from_head(head, n) for head in row] for row in looking(task, heads, n, queries)
+        ]
         joint = views(task, heads, 2)
         _check_attended(rows)
     names = ("radius", "radius_sd", "attended", "expected_attended")
@@ -69,8 +63,7 @@ def solve_adaptive(
     for q, row in enumerate(rows):
         means = []
         for h, root in enumerate(row):
-            with computing(heads, n, q, h):
-                expectations = _put_head(solution, q, h, root, float(truth[q]), rtol)
+            expectations = _put_head(solution, q, h, root, float(truth[q]), rtol)
             facts["radius"][q, h] = root.first.square**0.5
             facts["radius_sd"][q, h] = (
                 max(expectations.root_square - expectations.root**2, 0.0) ** 0.5

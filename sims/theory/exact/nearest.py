@@ -16,7 +16,7 @@ from sims.errors import InputError
 from sims.problem import Heads, Task
 from sims.theory import rounding
 from sims.theory.exact.root import HeadExpectations
-from sims.theory.first_order.adaptive import Single, ball_rule, facts_by_query, shell
+from sims.theory.first_order.adaptive import Single, ball_rule, shell
 from sims.theory.first_order.nearest import Near, head_facts, placed
 
 TAIL = 1e-16
@@ -56,9 +56,7 @@ def nearest(task: Task, heads: Heads, n: int, queries: np.ndarray) -> list[list[
     if heads.count > 1:
         allowed = "1 (order exact, top-k); order: first for more"
         raise InputError("heads.count", heads.count, allowed)
-    return facts_by_query(
-        heads, n, rows, lambda head: Nearest(head, head_facts(head), round(n * head.share), n)
-    )
+    return [[Nearest(head, head_facts(head), round(n * head.share), n)] for (head,) in rows]
 
 
 def averaged(nearest_keys: Nearest, level: Fineness) -> HeadExpectations:

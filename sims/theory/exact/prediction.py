@@ -151,11 +151,10 @@ def exact_terms(
         empty_probability=(single, solution.empty),
     ).assign({name: (single, values) for name, values in facts.items()})
     if missed := int((~solution.converged).sum()):
-        unknown = int(np.isnan(solution.noise).sum())
         warnings.warn(
             f"exact theory: {missed} of {solution.converged.size} (query, head, head2) entries did "
-            f"not reach rtol = {rtol:g}, {unknown} of them have no value; see `converged` and the "
-            "`_error` variables, or raise max_level",
+            f"not reach rtol = {rtol:g}; see `converged` and the `_error` variables, or raise "
+            "max_level",
             stacklevel=2,
         )
     return data
@@ -173,7 +172,7 @@ def check_values(solution: Solution, heads: Heads, n: int) -> None:
     single = np.diagonal(lost, axis1=1, axis2=2)
     if lost.any():
         query, head, *_ = map(int, np.argwhere(single if single.any() else lost)[0])
-        raise without_value(heads, n, query, head)
+        raise without_value(n, heads.bandwidth[head], f"query {query}, head {head}")
 
 
 def _errors(

@@ -25,8 +25,8 @@ SHARPEST = 3e-9
 LONGEST = 1000.0
 """Longest range of log s looked at; beyond it (few keys, tiny bandwidth) one key decides, and no
 grid is so long."""
-LEAST_LOG_SHARE = -600.0
-"""log P(K > 0) below which no key is ever within a compact kernel's reach."""
+LEAST_LOG_MEAN = -600.0
+"""log E K below which no key is ever within a compact kernel's reach."""
 ROUGH_POINTS = 2**14
 """Points of a random law that its range is taken from, which needs no more."""
 
@@ -90,9 +90,8 @@ def pilot(kernel: Kernel, head: Projection, n: int, tail: float) -> Extent:
     if compact:
         distance = np.linalg.norm(sobol_normal(k, 10, 0) @ head.map.T - head.query, axis=1)
         share = np.mean(distance < kernel.support * head.bandwidth)
-        log_share = log_reach(log_weight, log_kernel)
-        missed = np.exp(log_share) < share / 2 - 0.01  # nodes of this shape miss the design
-        if missed or not log_share > LEAST_LOG_SHARE:
+        missed = np.exp(log_weight)[log_kernel > -np.inf].sum() < share / 2 - 0.01
+        if missed or not log_mean > LEAST_LOG_MEAN:  # nodes of this shape miss the design; no key
             high = 2 * LONGEST if missed else LOWER_TAIL
             return Extent(0.0, high, 1.0, 0.0, np.eye(k), np.zeros(k))
     flat = log_weight.ravel(), log_kernel.ravel()
@@ -121,11 +120,6 @@ def check_never_zero(kernel: Kernel, log_kernel: Float[np.ndarray, "*N"]) -> Non
     if kernel.support is None and np.isneginf(log_kernel).any():
         allowed = "Kernel(…, support=radius) for exact theory"
         raise Uncovered("heads.kernel", f"{kernel.name}, which vanishes somewhere", allowed)
-
-
-def log_reach(log_weight: Float[np.ndarray, "*N"], log_kernel: Float[np.ndarray, "*N"]) -> float:
-    """log P(K > 0)."""
-    return float(logsumexp(np.where(log_kernel > -np.inf, log_weight, -np.inf)))
 
 
 @cache
@@ -160,8 +154,8 @@ def log_range(
     compact: bool,
 ) -> tuple[float, float, float]:
     """Range of log s, and effective keys, of a law of points with log weights of sum 1."""
-    low, effective_keys, *_ = _lower(log_weight, log_kernel, n)
-    if compact and not log_reach(log_weight, log_kernel) > LEAST_LOG_SHARE:
+    low, effective_keys, log_mean, _ = _lower(log_weight, log_kernel, n)
+    if compact and not log_mean > LEAST_LOG_MEAN:
         return 0.0, LOWER_TAIL, 0.0
     some = slice(None, None, max(1, len(log_weight) // ROUGH_POINTS))
     part = log_weight[some] - logsumexp(log_weight[some])

@@ -25,7 +25,7 @@ from sims.errors import InputError, Uncovered
 from sims.problem import Heads, Task, TrigonometricSeries, check_compatible
 from sims.problem.design_laws import GaussianDesign
 from sims.theory import rounding
-from sims.theory.coverage import computing, series_of
+from sims.theory.coverage import series_of
 from sims.theory.first_order.ball_rules import ANGULAR, RADIAL, ball_rule, circle, product_points
 from sims.theory.first_order.closed_forms import Tilt, labelled, tilted_moments
 from sims.weights import SCORES, WeightRule
@@ -40,7 +40,6 @@ STEP = 1e-3
 """Relative step of the derivative in λ; its error is the fourth power of that."""
 Looking = TypeVar("Looking", bound=Any)
 """A head at a query, as a rule's theory takes it."""
-Facts = TypeVar("Facts")
 
 
 class ProjectedDesign(NamedTuple):
@@ -329,7 +328,7 @@ def radius_terms(
     weights: ArrayLike | None,
 ) -> xr.Dataset:
     """The terms; ``pair_of`` gives r and n times the covariance of a pair."""
-    singles = facts_by_query(heads, n, rows, single_of)
+    singles = [[single_of(head) for head in row] for row in rows]
     overlap, signal = np.zeros((2, len(points), heads.count, heads.count))
     for q, row_singles in enumerate(singles):
         for h, head_facts in enumerate(row_singles):
@@ -357,19 +356,6 @@ def radius_terms(
     }
     noise = float(task.noise_sd) ** 2 * overlap / n
     return labelled(task.target, points, n, bias, signal / n, noise, facts, weights)
-
-
-def facts_by_query(
-    heads: Heads, n: int, rows: list[list[Looking]], facts_of: Callable[[Looking], Facts]
-) -> list[list[Facts]]:
-    """The facts of every head at every query; an InputError where one has none."""
-    facts: list[list[Facts]] = []
-    for query, row in enumerate(rows):
-        facts.append([])
-        for number, head in enumerate(row):
-            with computing(heads, n, query, number):
-                facts[-1].append(facts_of(head))
-    return facts
 
 
 def covered(task: Task, heads: Heads) -> Entmax | TopK:
