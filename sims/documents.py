@@ -33,13 +33,6 @@ class _Loader(getattr(yaml, "CSafeLoader", yaml.SafeLoader)):  # type: ignore[mi
         super().flatten_mapping(node)
         node.value = list({str(key.value): (key, value) for key, value in node.value}.values())
 
-    def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
-        """The mapping of a node, in which ``1`` and ``1.0`` are one key."""
-        data: dict[Any, Any] = super().construct_mapping(node, deep)
-        if len(data) < len(node.value):
-            raise _mistake("a key a second time", node.start_mark)
-        return data
-
 
 for _tag, _pattern in {
     "null": "~|null|Null|NULL|",
