@@ -178,7 +178,18 @@ def test_heads_that_are_zero_are_named_and_left_out(tmp_path, kind):
     for number in numbers:
         assert data[number][0].item() == pytest.approx(less[number].item())
     assert np.shape(as_json(data)["layers"][0]["projection_kernel"]) == (H, H)
+    assert np.isnan(data.principal_angle[0, 1]).all() == (kind != "value")
     parts[place][:] = 0
     data = inspect(write(tmp_path / "none", LAYOUTS["llama"](*parts)), heads=H)
     assert np.isnan([data[number].item() for number in numbers]).all()
     assert (data.attrs["sentence"] == "No two key subspaces to compare.") == (kind != "value")
+
+
+def test_a_zero_query_is_left_out_where_others_read_its_key(tmp_path):
+    q, *rest = matrices(2)
+    q[1] = 0
+    data = inspect(write(tmp_path / "grouped", LAYOUTS["llama"](q, *rest)), heads=H)
+    k = data.projection_kernel[0, 0, 1].item()
+    largest = np.linalg.eigvalsh([[1, k, k], [k, 1, 1], [k, 1, 1]])[-1]  # of heads 0, 2, 3
+    top = data.index_query_heads.sel(definition="top").item()
+    assert top == pytest.approx((3 - largest) / 2)
