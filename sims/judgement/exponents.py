@@ -19,11 +19,15 @@ from numpy.typing import ArrayLike
 from numpyro.diagnostics import summary
 from numpyro.infer import MCMC, NUTS
 
+from sims.arrays import real_numbers
 from sims.runtime import configure
 
 configure()
 
 CHAINS = 4
+CLOSEST, STEEPEST = 1e-6, 9.0
+"""Points of a problem are no farther apart in log x than this are one; exponents, at most: three
+standard deviations of their law."""
 MAX_RHAT, MIN_ESS, DIVERGENT = 1.01, 400, 1e-3
 """R-hat at most, and effective draws at least, of every parameter (Vehtari et al. 2021); divergent
 transitions at most, as a share of all."""
@@ -57,19 +61,32 @@ def exponents(x: ArrayLike, y: ArrayLike, error: ArrayLike = 0.0, seed: int = 0)
         error: standard errors of y, of its shape or a number.
         seed: of the sampler.
     """
-    y = np.asarray(y, float)
-    present = np.isfinite(y)
-    log_x, share = (np.broadcast_to(v, y.shape) for v in (np.log(x), np.asarray(error) / y))
-    rows = present.sum(1) > 1
-    log_y = np.where(present, np.log(y), 0.0)[rows]
-    points = log_x[rows], log_y, np.where(present, share, 0.0)[rows], present[rows]
+    y = real_numbers("y", y)
+    present, squares = ~np.isnan(y), np.full(len(y), np.nan)
+    unknown = Exponents(np.nan, (np.nan, np.nan), np.nan, squares, "")
+    given = np.broadcast_arrays(real_numbers("x", x), y, real_numbers("error", error))
+    x, y, error = np.where(present, given, 1.0)
+    if not (
+        np.isfinite([x, y, error]).all() and (np.minimum(x, y) > 0).all() and (error >= 0).all()
+    ):
+        return unknown._replace(fault="x, y or errors that are no positive numbers")
+    log_x, log_y = np.log(x), np.log(y)
+    first = np.take_along_axis(log_x, present.argmax(1)[:, None], 1)
+    rows = (present & (np.abs(log_x - first) > CLOSEST)).any(1)
+    points = log_x[rows], log_y[rows], (error / y)[rows], present[rows]
+    if not rows.any():
+        return unknown._replace(fault="no problem has two points")
+    lines = [np.polyfit(a[k], b[k], 1)[0] for a, b, k in zip(*points[:2], points[3], strict=True)]
+    squares[rows] = lines
+    if (steepest := np.abs(lines).max()) > STEEPEST:
+        fault = f"an exponent of size {steepest:.3g}, where {STEEPEST:g} is thought possible"
+        return unknown._replace(fault=fault)
     chains = [_hierarchical(key, *points) for key in jax.random.split(jax.random.key(seed), CHAINS)]
     draws, diverging = jax.tree.map(lambda *each: np.stack(each), *chains)
     low, middle, high = map(float, np.quantile(draws["mean"], [0.025, 0.5, 0.975]))
     fault = _fault(draws, diverging) or ""
-    lines = [np.polyfit(a[k], b[k], 1)[0] for a, b, k in zip(*points[:2], points[3], strict=True)]
-    squares = np.full(len(y), np.nan)
-    squares[rows] = lines
+    if high - low > STEEPEST:
+        fault = "errors so large that exponents may be anything"
     return Exponents(middle, (low, high), float(np.median(draws["spread"])), squares, fault)
 
 

@@ -44,3 +44,23 @@ def test_hierarchical_posterior_is_that_of_a_grid():
     )
     median = np.interp(0.5, of_spreads / of_spreads[-1], spreads)
     assert found.spread == pytest.approx(median, rel=0.05)
+
+
+X, Y = np.array([64.0, 256.0, 1024.0]), np.array([[0.5, 0.25, 0.12]] * 3)
+
+
+@pytest.mark.parametrize(
+    ("x", "y", "error", "fault"),
+    [
+        (X, np.nan * Y, 0.1, "no problem has two points"),
+        (X, [[1.0, np.nan, np.nan]], 0.1, "no problem has two points"),
+        ([64.0, 64.0, 64.0], Y, 0.1, "no problem has two points"),
+        (X, Y * [1, 1, 1e30], 0.1, "an exponent of size 2"),
+        (X, Y - 0.25, 0.1, "no positive numbers"),
+        (X * [0, 1, 1], Y, 0.1, "no positive numbers"),
+        (X, Y, -0.1, "no positive numbers"),
+        (X, Y, 1e30, "errors so large"),
+    ],
+)
+def test_what_says_nothing_is_a_fault(x, y, error, fault):
+    assert fault in exponents.exponents(x, y, error).fault
