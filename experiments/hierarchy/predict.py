@@ -4,49 +4,41 @@ import numpy as np
 import xarray as xr
 
 from sims.problem import DESIGNS, Heads, Task, TrigonometricSeries
-from sims.runtime import in_threads
-from sims.study.experiment import Experiment
 from sims.terms import PAIRS
 from sims.theory import predict as terms_of
 from sims.theory.neighbours import hierarchy
 
-from .problems import KEPT, Problem, draw
+from .problems import KEPT, Problem
 
 WIDEST, MOST = 3, 4
 """Width and number of scales that every mixture is filled up to: one compiled shape."""
 
 
-def predict(experiment: Experiment) -> dict[str, xr.Dataset]:
-    """All problems in one point, ``law``, with what was drawn for each.
+def theory(problem: Problem) -> xr.Dataset:
+    """Theory of a problem, with what was drawn for it.
 
     ``error`` (part, kept) is that of scores; ``definite`` the probability of a positive
     semidefinite form; ``mse`` (arm) that of mixtures, ``in_range`` where first order reaches.
     """
-
-    def prediction(number: int) -> xr.Dataset:
-        problem = draw(experiment.spec.law or {}, experiment.simulation.seed, number)
-        fields, size = problem.drawn, problem.singular_values
-        moments = hierarchy.token_moments(problem.taps, fields["tokens"], problem.levels)
-        errors = [
-            hierarchy.level_errors(
-                problem.spectrum, problem.model(count), size, fields["head_width"], moments
-            )
-            for count in KEPT
-        ]
-        mse, in_range = mixtures(problem)
-        return xr.Dataset(
-            {
-                "error": (("part", "kept"), np.transpose(errors)),
-                "levels": problem.levels,
-                "definite": hierarchy.psd_probability(fields["width"], fields["head_width"]),
-                "mse": ("arm", mse),
-                "in_range": in_range,
-                **fields,
-            }
+    fields, size = problem.drawn, problem.singular_values
+    moments = hierarchy.token_moments(problem.taps, fields["tokens"], problem.levels)
+    errors = [
+        hierarchy.level_errors(
+            problem.spectrum, problem.model(count), size, fields["head_width"], moments
         )
-
-    every = in_threads(prediction, range(experiment.settings["problems"]))
-    return {"law": xr.concat(every, "number", combine_attrs="drop")}
+        for count in KEPT
+    ]
+    mse, in_range = mixtures(problem)
+    return xr.Dataset(
+        {
+            "error": (("part", "kept"), np.transpose(errors)),
+            "levels": problem.levels,
+            "definite": hierarchy.psd_probability(fields["width"], fields["head_width"]),
+            "mse": ("arm", mse),
+            "in_range": in_range,
+            **fields,
+        }
+    )
 
 
 def mixtures(problem: Problem) -> tuple[np.ndarray, bool]:

@@ -7,25 +7,12 @@ from scipy.stats import ortho_group
 
 from sims.attention import hierarchy
 from sims.attention.attention import softmax
-from sims.montecarlo import Draw, HostBatches
-from sims.study.experiment import Experiment
-from sims.study.units import SampledUnit
+from sims.montecarlo import Draw
 
-from .problems import KEPT, Problem, draw
+from .problems import KEPT, Problem
 
 BLOCKS, SETS = 64, 6
 """Blocks, and sets of keys, for every replicate of tokens."""
-
-
-def units(experiment: Experiment) -> dict[str, SampledUnit]:
-    """The problems by number."""
-    dims = {"error": ("part", "kept"), "remainder": ("order",), "mse": ("arm",)}
-    samples: dict[str, SampledUnit] = {}
-    for number in range(experiment.settings["simulated"]):
-        problem = draw(experiment.spec.law or {}, experiment.simulation.seed, number)
-        sampler = HostBatches(batch, constants=problem, dims=dims)
-        samples[f"{number:04d}"] = SampledUnit(sampler, {"number": number}, stream=(number,))
-    return samples
 
 
 def batch(draw: Draw, replicates: int, problem: Problem) -> Mapping[str, np.ndarray]:
