@@ -86,12 +86,13 @@ $(VENV)/.installed-docs: requirements/docs.txt | setup
 benchmark: setup ## the engine beside NumPy, jax.vmap and the machine's limit; what users wait for; what moved
 	python -m benchmarks
 
-peers: setup ## the engine beside PyTorch, KeOps and statsmodels, sparse weights beside entmax (installs them apart)
+peers: setup ## the engine beside PyTorch, KeOps, statsmodels; sparse weights beside entmax; models beside transformers (apart)
 	test -x $(VENV)/peers/bin/pip || $(VENV)/bin/python -m venv $(VENV)/peers
 	echo $(CURDIR)/$(VENV)/lib/python*/site-packages >$$(echo $(VENV)/peers/lib/python*/site-packages)/sims.pth
-	$(VENV)/peers/bin/pip install --quiet --disable-pip-version-check torch statsmodels entmax
+	$(VENV)/peers/bin/pip install --quiet --disable-pip-version-check torch statsmodels entmax transformers
 	-$(VENV)/peers/bin/pip install --quiet --disable-pip-version-check pykeops
 	$(VENV)/peers/bin/python benchmarks/reference.py
+	$(VENV)/peers/bin/python -m benchmarks.families
 	$(VENV)/peers/bin/python -m benchmarks peers
 
 models: $(VENV)/models ## unpack three small trained models, for experiments/trained_models and tests of sims inspect
