@@ -3,11 +3,9 @@
 import numpy as np
 import xarray as xr
 
-from sims.runtime import in_threads
-from sims.study.experiment import Experiment
 from sims.theory.neighbours import subset_sums as sums
 
-from .problems import FEW, ITEMS, draw
+from .problems import FEW, ITEMS, Problem
 
 FAR = np.array([12, 20, 28, 36])
 """Items an entry at which the law is far in its limit, and computed."""
@@ -17,39 +15,26 @@ ACCURACIES = 0.5 ** np.arange(12, 25, 3)
 """Errors for which the needed items are asked."""
 
 
-def predict(experiment: Experiment) -> dict[str, xr.Dataset]:
-    """All problems in one point, ``law``, with what was drawn.
+def theory(problem: Problem, rng: np.random.Generator, draws: int) -> xr.Dataset:
+    """Errors of a target's entries, by drawn subset sums, with what was drawn for it.
 
     ``log_largest`` (far, entries) is the mean log of the largest error of some of the target's
     entries, ``log_entry`` (per_entry) that of one, and ``log_scaled`` that of W_QK's by scale;
     ``needed`` (accuracy, entries) are items at which the former falls through an accuracy.
     """
-    settings, seed = experiment.settings, experiment.simulation.seed
-
-    def prediction(number: int) -> xr.Dataset:
-        problem = draw(experiment.spec.law or {}, seed, number)
-        rng, draws = np.random.default_rng([seed, number]), settings["theory_draws"]
-        pool, entries = sums.products(rng, draws, FAR[-1]), np.resize(problem.target, draws)
-        largest = np.array([sums.log_error(pool[:, :k], entries, ENTRIES) for k in FAR])
-        needed = [np.interp(-np.log(ACCURACIES), -column, FAR) for column in largest.T]
-        near = [float(sums.log_error(pool[:, :k], entries, 1)) for k in ITEMS[-2:]]
-        few, scores = pool[:, : ITEMS[FEW]], np.resize(problem.target[0, 0], draws)
-        scaled = [float(sums.log_error(c * few, scores, 1)) for c in problem.factors]
-        return xr.Dataset(
-            {
-                **problem.drawn,
-                "log_largest": (("far", "entries"), largest),
-                "needed": (("accuracy_asked", "entries"), np.transpose(needed)),
-                "log_entry": ("per_entry", near),
-                "log_scaled": ("scale", scaled),
-            },
-            {
-                "far": FAR,
-                "entries": ENTRIES,
-                "accuracy_asked": ACCURACIES,
-                "per_entry": ITEMS[-2:],
-            },
-        )
-
-    every = in_threads(prediction, range(settings["problems"]))
-    return {"law": xr.concat(every, "number", combine_attrs="drop")}
+    pool, entries = sums.products(rng, draws, FAR[-1]), np.resize(problem.target, draws)
+    largest = np.array([sums.log_error(pool[:, :k], entries, ENTRIES) for k in FAR])
+    needed = [np.interp(-np.log(ACCURACIES), -column, FAR) for column in largest.T]
+    near = [float(sums.log_error(pool[:, :k], entries, 1)) for k in ITEMS[-2:]]
+    few, scores = pool[:, : ITEMS[FEW]], np.resize(problem.target[0, 0], draws)
+    scaled = [float(sums.log_error(c * few, scores, 1)) for c in problem.factors]
+    return xr.Dataset(
+        {
+            **problem.drawn,
+            "log_largest": (("far", "entries"), largest),
+            "needed": (("accuracy_asked", "entries"), np.transpose(needed)),
+            "log_entry": ("per_entry", near),
+            "log_scaled": ("scale", scaled),
+        },
+        {"far": FAR, "entries": ENTRIES, "accuracy_asked": ACCURACIES, "per_entry": ITEMS[-2:]},
+    )

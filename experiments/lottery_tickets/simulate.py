@@ -8,11 +8,9 @@ from collections.abc import Mapping
 import numpy as np
 
 from sims.attention.attention import softmax
-from sims.montecarlo import Draw, HostBatches
-from sims.study.experiment import Experiment
-from sims.study.units import SampledUnit
+from sims.montecarlo import Draw
 
-from .problems import FEW, ITEMS, Problem, draw
+from .problems import FEW, ITEMS, Problem
 from .pruning import closest_sum
 
 INPUTS, EXACT = 8, 16
@@ -31,18 +29,12 @@ DIMS = {
     "failed": ("constant",),
 }
 """What a batch has, by its dimensions."""
-
-
-def units(experiment: Experiment) -> dict[str, SampledUnit]:
-    """The problems by number."""
-    coords = {"per_entry": ITEMS, "constant": list(CONSTANTS)}
-    coords |= {"scale": ["fourth root", "by the entry", "Xavier"], "length": list(LENGTHS)}
-    samples: dict[str, SampledUnit] = {}
-    for number in range(experiment.settings["problems"]):
-        problem = draw(experiment.spec.law or {}, experiment.simulation.seed, number)
-        sampler = HostBatches(pruned, constants=problem, dims=DIMS, coords=coords)
-        samples[f"{number:04d}"] = SampledUnit(sampler, {"number": number}, stream=(number,))
-    return samples
+COORDINATES = {
+    "per_entry": ITEMS,
+    "constant": list(CONSTANTS),
+    "scale": ["fourth root", "by the entry", "Xavier"],
+    "length": list(LENGTHS),
+}
 
 
 def pruned(draw: Draw, sources: int, problem: Problem) -> Mapping[str, np.ndarray]:
