@@ -1,4 +1,4 @@
-"""Effective keys of `sims inspect` beside attention of transformers: `make peers` installs it apart.
+"""Effective keys of `sims inspect` beside those of transformers, which `make peers` installs apart.
 
 Of each family a tiny random model is saved, run, and inspected at the inputs of its layers.
 """

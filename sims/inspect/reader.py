@@ -4,12 +4,13 @@ Nothing is unpickled. Tensors are read when they are asked for, so that a large 
 memory a layer at a time.
 """
 
+import contextlib
 import json
+import math
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import ml_dtypes
 import numpy as np
@@ -52,16 +53,16 @@ class Model:
         self.name = f"{path.absolute().parent.name}/{path.name}"
         part = re.search(r"-0*(\d+)-of-0*(\d+)\.", path.name)
         self.part = f"{part[1]} of {part[2]}" if part and part[2] != "1" else ""
-        self._stored: dict[str, tuple[Path, str, str]] = {}
-        self.shapes: dict[str, tuple[int, ...]] = {}
+        self._stored: dict[str, _Stored] = {}
         self.used: set[str] = set()
         for file in _parts(path):
-            for stored, (kind, shape) in _entries(file).items():
-                name = WRAPPERS.sub("", stored)
-                if name in self.shapes:
-                    raise InputError(f"{self.name}: {stored}", "a second tensor of it", "one")
-                self._stored[name] = file, stored, kind
-                self.shapes[name] = shape
+            with _whole(file):
+                for given, stored in _entries(file):
+                    name = WRAPPERS.sub("", given)
+                    if name in self._stored:
+                        raise InputError(f"{self.name}: {given}", "a second tensor of it", "one")
+                    self._stored[name] = stored
+        self.shapes = {name: stored.shape for name, stored in self._stored.items()}
         beside = path.parent / "config.json"
         settings = config if config is not None else beside if beside.is_file() else None
         self.config = {} if settings is None else _settings(_object(Path(settings)))
@@ -80,12 +81,12 @@ class Model:
             raise InputError(f"{self.name}: {name}", "an empty tensor", allowed)
         if shape is not None and self.shapes[name] != shape:
             raise InputError(f"{self.name}: {name}", self.shapes[name], f"shape {shape}")
-        path, stored, kind = self._stored[name]
-        if kind not in FLOATS:
+        stored = self._stored[name]
+        if stored.kind not in FLOATS:
             allowed = f"{', '.join(FLOATS)} (quantised models: dequantise first)"
-            raise InputError(f"{self.name}: {name}", kind, allowed)
-        with np.errstate(invalid="ignore"):  # NaN is refused below
-            values = np.asarray(_tensor(path, stored), np.float64)
+            raise InputError(f"{self.name}: {name}", stored.kind, allowed)
+        with _whole(stored.path), np.errstate(invalid="ignore"):  # NaN is refused below
+            values = stored.values().astype(np.float64)
         if not np.isfinite(values).all():
             raise InputError(f"{self.name}: {name}", "NaN or infinity", "finite numbers")
         self.used.add(name)
@@ -199,62 +200,47 @@ def _parts(path: Path) -> list[Path]:
     return [path.parent / name for name in names]
 
 
-def _opened(path: Path) -> Any:
-    try:
-        return safe_open(regular_file(str(path), path), framework="np")
-    except SafetensorError as error:
-        message = str(error).removeprefix("Error while deserializing header: ")
-        allowed = "a whole .safetensors file: no pickle, GGUF, ONNX, HDF5 or Git LFS pointer"
-        raise InputError(str(path), message, allowed) from None
-    except OSError as error:
-        raise InputError(str(path), str(error), "a .safetensors file that can be read") from None
+class _Stored(NamedTuple):
+    """Where a tensor is."""
+
+    path: Path
+    kind: str
+    shape: tuple[int, ...]
+    start: int
+
+    def values(self) -> np.ndarray:
+        """The tensor, of one of :data:`FLOATS`, read so that the file does not stay in memory."""
+        kind = np.dtype(FLOATS[self.kind])
+        size = min(kind.itemsize * math.prod(self.shape), self.path.stat().st_size)
+        if size < 0:
+            raise ValueError("a negative size")
+        values = np.fromfile(self.path, np.uint8, size, offset=self.start)
+        return values.view(kind).reshape(self.shape)
 
 
-def _entries(path: Path) -> dict[str, tuple[str, tuple[int, ...]]]:
-    """Stored type and shape of the tensors of a file, by name."""
-    try:
-        with _opened(path) as file:
-            slices = {name: file.get_slice(name) for name in file.keys()}  # noqa: SIM118  no mapping
-            return {k: (s.get_dtype(), tuple(s.get_shape())) for k, s in slices.items()}
-    except MemoryError:  # the address space is limited: safetensors maps files as they are
-        with _whole(path):
-            entries = _header(path)[1]
-            return {
-                name: (entry["dtype"], tuple(entry["shape"])) for name, entry in entries.items()
-            }
-
-
-def _tensor(path: Path, name: str) -> np.ndarray:
-    """A tensor of a file, opened anew so that its pages do not stay in memory."""
-    try:
-        with _opened(path) as file:
-            return np.asarray(file.get_tensor(name))
-    except MemoryError:
-        with _whole(path):
-            start, entries = _header(path)
-            kind, shape, (first, last) = (
-                entries[name][key] for key in ("dtype", "shape", "data_offsets")
-            )
-            size = min(last, path.stat().st_size) - first
-            values = np.fromfile(path, np.uint8, size, offset=start + first)
-            return values.view(FLOATS[kind]).reshape(shape)
-
-
-def _header(path: Path) -> tuple[int, dict[str, Any]]:
-    """Where the data of a file begin, and what its header says of tensors."""
-    with path.open("rb") as file:
+def _entries(path: Path) -> Iterator[tuple[str, _Stored]]:
+    """The tensors of a file by name, as its header has them."""
+    with regular_file(str(path), path).open("rb") as file:
+        # safetensors looks through the header; under a limit of memory it cannot map the file.
+        with contextlib.suppress(MemoryError), safe_open(path, framework="np"):
+            pass
         size = int.from_bytes(file.read(8), "little")
         header = json.loads(file.read(min(size, path.stat().st_size)))
-    header.pop("__metadata__", None)
-    return 8 + size, header
+    for name, entry in header.items():
+        if name != "__metadata__":
+            start = 8 + size + entry["data_offsets"][0]
+            yield name, _Stored(path, entry["dtype"], tuple(entry["shape"]), start)
 
 
-@contextmanager
+@contextlib.contextmanager
 def _whole(path: Path) -> Iterator[None]:
     """Turn what a damaged file raises into one line."""
     try:
         yield
+    except InputError:
+        raise
     except (
+        SafetensorError,
         ArithmeticError,
         AttributeError,
         LookupError,
@@ -262,8 +248,10 @@ def _whole(path: Path) -> Iterator[None]:
         RuntimeError,
         TypeError,
         ValueError,
-    ):
-        raise InputError(str(path), "damaged or truncated", "a whole .safetensors file") from None
+    ) as error:
+        message = str(error).removeprefix("Error while deserializing header: ")
+        allowed = "a whole .safetensors file: no pickle, GGUF, ONNX, HDF5 or Git LFS pointer"
+        raise InputError(str(path), message, allowed) from None
 
 
 def _object(path: Path) -> dict[str, Any]:
