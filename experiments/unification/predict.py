@@ -3,32 +3,24 @@
 import numpy as np
 import xarray as xr
 
-from sims.runtime import in_threads
-from sims.study.experiment import Experiment
-from sims.theory import predict as terms_of
+from sims.theory import predict
 
-from .problems import Problem, draw
+from .problems import Problem
 
 
-def predict(experiment: Experiment) -> dict[str, xr.Dataset]:
-    """All problems in one point, ``law``: ``error`` (number, pool) and what was drawn.
+def theory(problem: Problem) -> xr.Dataset:
+    """``error`` (pool) of a problem, and what was drawn.
 
     ``predicted``: where theory says something in its range.
     """
-
-    def prediction(number: int) -> xr.Dataset:
-        problem = draw(experiment.spec.law or {}, experiment.simulation.seed, number)
-        error, known = ants(problem), True
-        if problem.drawn["kind"] == "heads":
-            terms = [terms_of(*case) for case in problem.heads]
-            error = [float(dataset["mse"]) for dataset in terms]
-            known = not any(dataset.attrs.keys() & {"cautions", "faults"} for dataset in terms)
-        constants = {"mechanism": problem.mechanism, "noise_sd": problem.noise_sd}
-        constants["predicted"] = known and np.isfinite(error[0])
-        return xr.Dataset({"error": ("pool", error), **problem.drawn, **constants})
-
-    every = in_threads(prediction, range(experiment.settings["simulated"]))
-    return {"law": xr.concat(every, "number", combine_attrs="drop")}
+    error, known = ants(problem), True
+    if problem.drawn["kind"] == "heads":
+        terms = [predict(*case) for case in problem.heads]
+        error = [float(dataset["mse"]) for dataset in terms]
+        known = not any(dataset.attrs.keys() & {"cautions", "faults"} for dataset in terms)
+    constants = {"mechanism": problem.mechanism, "noise_sd": problem.noise_sd}
+    constants["predicted"] = known and np.isfinite(error[0])
+    return xr.Dataset({"error": ("pool", error), **problem.drawn, **constants})
 
 
 def ants(problem: Problem) -> list[float]:

@@ -7,13 +7,11 @@ more initial pheromone, so that the first ones explore. Both roads take the prob
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
-from itertools import count
 from typing import Any
 
 import numpy as np
 
 from sims.problem import DESIGNS, FRAMES, TARGETS, Heads, Task, TrigonometricSeries
-from sims.problem.law import Law
 from sims.terms import PAIRS
 from sims.theory import predict
 
@@ -65,7 +63,7 @@ class Problem:
             return np.asarray(self.drawn["reach"] * rng.normal(size=(16, self.dimension)))
         return np.asarray(rng.normal(size=(64, self.dimension)))
 
-    @cached_property
+    @property
     def heads(self) -> list[tuple[Task, Heads, int, np.ndarray]]:
         """The problems of the two sets of heads, at one angle each."""
         drawn, width = self.drawn, self.drawn["width"]
@@ -96,23 +94,14 @@ class Problem:
         return [(few, lost), (few * self.drawn["more"], lost)]
 
 
-def draw(law: Mapping[str, Any], seed: int, number: int) -> Problem:
-    """Problem of that number; law and seed as in :class:`sims.problem.law.Law`.
+def with_noise(problem: Problem) -> Problem | None:
+    """Heads with the label noise that has the drawn share of the error; None where there is none.
 
-    Of heads it is the first draw for which some label noise gives variance the drawn share s in the
-    error of the diverse pool, to first order: with squared bias β, signal variance S and noise
-    variance σ²v, ``σ² = (β s/(1 − s) − S)/v``.
+    That share s is the variance's by noise in the error of the diverse pool, to first order: with
+    squared bias β, signal variance S and noise variance σ²v, ``σ² = (β s/(1 − s) − S)/v``.
     """
-    fields = Law(law)
-    kind = fields.draw(seed, number)["kind"]
-    for attempt in count():
-        drawn = fields.draw(seed, number, attempt) | {"kind": kind}
-        problem = Problem(drawn, drawn["noise"])
-        if kind != "heads":
-            return problem
-        terms = predict(*replace(problem, noise_sd=1.0).heads[1])
-        bias, signal, noise = (float(terms[f"integrated_{k}"].mean()) for k in PAIRS)
-        square = (bias * drawn["share"] / (1 - drawn["share"]) - signal) / noise
-        if 1e-6 < square < 1e6:
-            return replace(problem, noise_sd=square**0.5)
-    raise AssertionError
+    share = problem.drawn["share"]
+    terms = predict(*replace(problem, noise_sd=1.0).heads[1])
+    bias, signal, noise = (float(terms[f"integrated_{k}"].mean()) for k in PAIRS)
+    square = (bias * share / (1 - share) - signal) / noise
+    return replace(problem, noise_sd=square**0.5) if 1e-6 < square < 1e6 else None

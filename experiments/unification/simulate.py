@@ -8,39 +8,24 @@ from sklearn.tree import DecisionTreeRegressor
 
 from sims.montecarlo import Draw, HostBatches, Sampler
 from sims.simulation.many import ProblemsSampler, sampler_of
-from sims.study.experiment import Experiment
-from sims.study.units import SampledUnit
 
-from .problems import Problem, draw
+from .problems import Problem
 
 NAMES = ("mse", "mean_head_mse", "ensemble_variance", "variance")
 """Mean squared error of the plain average and of one agent, and their variances, as of heads."""
 
 
-def units(experiment: Experiment) -> dict[str, SampledUnit]:
-    """The problems by number; ``problem`` or ``pool`` is the dimension of a problem's pools."""
-    settings, simulation = experiment.settings, experiment.simulation
-    samples: dict[str, SampledUnit] = {}
-    for number in range(settings["simulated"]):
-        problem = draw(experiment.spec.law or {}, simulation.seed, number)
-        kind = problem.drawn["kind"]
-        if kind == "heads":
-            members = [
-                sampler_of(
-                    *case, precision=simulation.precision, raw_labels=False, keep_queries=False
-                )[0]
-                for case in problem.heads
-            ]
-            sampler: Sampler = ProblemsSampler(members, [()] * len(members))
-        else:
-            batch = {"trees": forests, "ants": colonies}[kind]
-            dims = dict.fromkeys(NAMES, ("problem",))
-            sampler = HostBatches(batch, constants=problem, dims=dims)
-        replicates = simulation.replicates_per_batch * settings["times"][kind]
-        samples[f"{number:04d}"] = SampledUnit(
-            sampler, {"number": number}, replicates, stream=(number,)
-        )
-    return samples
+def pools_sampler(problem: Problem, precision: str) -> Sampler:
+    """Both pools of a problem; ``problem`` or ``pool`` is their dimension."""
+    kind = problem.drawn["kind"]
+    if kind == "heads":
+        members = [
+            sampler_of(*case, precision=precision, raw_labels=False, keep_queries=False)[0]
+            for case in problem.heads
+        ]
+        return ProblemsSampler(members, [()] * len(members))
+    batch = {"trees": forests, "ants": colonies}[kind]
+    return HostBatches(batch, constants=problem, dims=dict.fromkeys(NAMES, ("problem",)))
 
 
 def moments(estimates: np.ndarray, truth: np.ndarray | float) -> Mapping[str, np.ndarray]:

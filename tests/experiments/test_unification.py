@@ -7,17 +7,21 @@ import pytest
 
 from sims.montecarlo.draws import Draw
 from sims.problem import Heads
+from sims.problem.law import Law
 from sims.study.experiment import load_experiment
+from sims.study.loading import load_study
+from sims.study.study import Fields
 from sims.theory import predict as library
 
 EXPERIMENT = load_experiment("unification")
-problems, simulate, predict, statistic = (
-    EXPERIMENT.module(name) for name in ("problems", "simulate", "predict", "statistic")
+simulate, predict, statistic = (
+    EXPERIMENT.module(name) for name in ("simulate", "predict", "statistic")
 )
 
 
 def drawn(number=0, **changes):
-    return problems.draw(EXPERIMENT.spec.law | changes, 3, number)
+    fields = Law(EXPERIMENT.spec.law | changes).draw(3, number)
+    return load_study(EXPERIMENT).problem(Fields(fields, 3, number))
 
 
 def test_moments_by_plain_loops():
