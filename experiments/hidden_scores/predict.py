@@ -4,34 +4,26 @@ import numpy as np
 import xarray as xr
 
 from sims.problem import DESIGNS, Heads, Task, TrigonometricSeries
-from sims.runtime import in_threads
-from sims.study.experiment import Experiment
 from sims.terms import PAIRS
 from sims.theory import predict as terms_of
 from sims.theory.neighbours import hidden
 
-from .problems import Problem, draw
+from .problems import Problem
 
 
-def predict(experiment: Experiment) -> dict[str, xr.Dataset]:
-    """All problems in one point, ``law``, with what was drawn for each.
+def law_row(problem: Problem) -> xr.Dataset:
+    """Theory of a problem, and what was drawn for it.
 
     ``second_difference`` is that of log ρ without skip, ``rate`` the late growth of the log-odds
     with skip and norm, and ``mse`` (arm) the error of the heads, ``in_range`` where first order
     reaches.
     """
-
-    def prediction(number: int) -> xr.Dataset:
-        problem = draw(experiment.spec.law or {}, experiment.simulation.seed, number)
-        fields = problem.drawn
-        mse, in_range = heads(problem)
-        rate = hidden.normed_rate(fields["d"], fields["value_scale"] ** 2, fields["skip"])
-        second = hidden.second_difference(fields["memory"])
-        law = {"second_difference": second, "rate": rate, "in_range": in_range}
-        return xr.Dataset({"mse": ("arm", mse), **law, **fields})
-
-    every = in_threads(prediction, range(experiment.settings["problems"]))
-    return {"law": xr.concat(every, "number", combine_attrs="drop")}
+    fields = problem.drawn
+    mse, in_range = heads(problem)
+    rate = hidden.normed_rate(fields["d"], fields["value_scale"] ** 2, fields["skip"])
+    second = hidden.second_difference(fields["memory"])
+    law = {"second_difference": second, "rate": rate, "in_range": in_range}
+    return xr.Dataset({"mse": ("arm", mse), **law, **fields})
 
 
 def heads(problem: Problem) -> tuple[np.ndarray, bool]:

@@ -9,8 +9,6 @@ from typing import Any
 
 import numpy as np
 
-from sims.problem.law import Law
-
 QUERIES = 16
 
 
@@ -54,8 +52,3 @@ class Problem:
 
     def _rng(self, field: str) -> np.random.Generator:
         return np.random.default_rng(self.drawn[field])
-
-
-def draw(law: Mapping[str, Any], seed: int, number: int) -> Problem:
-    """Problem of that number; law and seed as in :class:`sims.problem.law.Law`."""
-    return Problem(Law(law).draw(seed, number))

@@ -10,10 +10,8 @@ import numpy as np
 from sims.attention import hidden
 from sims.attention.attention import softmax
 from sims.montecarlo import Draw, HostBatches
-from sims.study.experiment import Experiment
-from sims.study.units import SampledUnit
 
-from .problems import Problem, draw
+from .problems import Problem
 
 LAYERS = 24
 STACK = ("log_residual", "log_odds", "keys")
@@ -23,15 +21,10 @@ SETS = 4
 """Sets of keys for every replicate of a stack."""
 
 
-def units(experiment: Experiment) -> dict[str, SampledUnit]:
-    """The problems by number."""
+def stack_sampler(problem: Problem) -> HostBatches:
+    """Both arms of a stack and of a head, on the same draws."""
     dims = {**dict.fromkeys(STACK, ("layer", "arm")), "mse": ("arm",)}
-    samples: dict[str, SampledUnit] = {}
-    for number in range(experiment.settings["simulated"]):
-        problem = draw(experiment.spec.law or {}, experiment.simulation.seed, number)
-        sampler = HostBatches(batch, constants=problem, dims=dims)
-        samples[f"{number:04d}"] = SampledUnit(sampler, {"number": number}, stream=(number,))
-    return samples
+    return HostBatches(batch, constants=problem, dims=dims)
 
 
 def batch(draw: Draw, replicates: int, problem: Problem) -> Mapping[str, np.ndarray]:

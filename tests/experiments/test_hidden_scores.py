@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+from sims.problem.law import Law
 from sims.study.experiment import load_experiment
 
 EXPERIMENT = load_experiment("hidden_scores")
@@ -12,7 +13,7 @@ predict, problems, simulate, statistic = (
 
 
 def drawn(**changes):
-    return problems.draw(EXPERIMENT.spec.law | changes, 3, 0)
+    return problems.Problem(Law(EXPERIMENT.spec.law | changes).draw(3, 0))
 
 
 def rows_of(scores):
