@@ -29,6 +29,34 @@ EXPERIMENT = {
     ],
 }
 SOURCES = {
+    "study": """
+        from sims.study.study import Study, problem_digest
+
+        from . import figure, predict, problems, simulate, statistic
+
+
+        class Small(Study):
+            def units(self):
+                return simulate.units(self.experiment)
+
+            def predictions(self):
+                return predict.predict(self.experiment)
+
+            def problem_digests(self):
+                return {"all": problem_digest(problems.drawn(self.experiment))}
+
+            def effects(self, results):
+                return statistic.effects(results)
+
+            def parameters(self, results):
+                return statistic.parameters(results)
+
+            def figure(self, results, answers):
+                return figure.figure(results, answers)
+
+            def file_of(self, number):
+                return problems.problem(self.experiment, number)
+    """,
     "problems": """
         import numpy as np
 
