@@ -1,33 +1,15 @@
 """First-order theory of merged heads, where gates are fixed."""
 
 import numpy as np
-import xarray as xr
 
 from sims.problem import Heads, Task
-from sims.runtime import in_threads
-from sims.study.experiment import Experiment
 from sims.theory import FEW_KEYS
 from sims.theory import predict as terms_of
 from sims.weights import FACTORIES
 
-from .problems import Problem, draw
+from .problems import Problem
 
 SCORES = {"softmax": "dot", "gaussian": "distance"}
-
-
-def predict(experiment: Experiment) -> dict[str, xr.Dataset]:
-    """All problems in one point, ``law``: error and variance of merged heads, and what was drawn.
-
-    ``alike`` is the correlation of neighbouring keys, ``in_range`` whether theory is.
-    """
-
-    def prediction(number: int) -> xr.Dataset:
-        problem = draw(experiment.spec.law or {}, experiment.simulation.seed, number)
-        rho = problem.design.autocorrelation(problem.drawn["keys"])
-        return xr.Dataset({**merged(problem, rho), "alike": rho[1], **problem.drawn})
-
-    every = in_threads(prediction, range(experiment.settings["simulated"]))
-    return {"law": xr.concat(every, "number", combine_attrs="drop")}
 
 
 def merged(problem: Problem, rho: np.ndarray) -> dict[str, float | bool]:

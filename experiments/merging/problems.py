@@ -11,7 +11,6 @@ from typing import Any
 import numpy as np
 
 from sims.problem import FRAMES, TARGETS, SequenceDesign, TrigonometricSeries
-from sims.problem.law import Law
 
 DIMENSION, HEADS, FEATURES = 4, 2, 8
 GRID = 2.0 ** (np.arange(15) / 2 - 4)
@@ -81,8 +80,3 @@ class Problem:
             raw = np.exp(self.drawn["spread"] * self.raw_gates)
             return np.asarray(raw / raw.sum())
         return None
-
-
-def draw(law: Mapping[str, Any], seed: int, number: int) -> Problem:
-    """Problem of that number; law and seed as in :class:`sims.problem.law.Law`."""
-    return Problem(Law(law).draw(seed, number))

@@ -1,5 +1,7 @@
-"""Errors of heads over keys and over slots at many bandwidths, a unit a problem. NumPy: gates,
-strides and lengths are data, and nothing is compiled for them."""
+"""Errors of heads over keys and over slots at many bandwidths.
+
+NumPy: gates, strides and lengths are data, and nothing is compiled for them.
+"""
 
 from collections.abc import Mapping
 from functools import partial
@@ -7,24 +9,10 @@ from functools import partial
 import jax
 import numpy as np
 
-from sims.montecarlo import Draw, HostBatches
+from sims.montecarlo import Draw
 from sims.problem import SequenceDesign
-from sims.study.experiment import Experiment
-from sims.study.units import SampledUnit
 
-from .problems import GRID, Problem, draw
-
-
-def units(experiment: Experiment) -> dict[str, SampledUnit]:
-    """The problems by number: heads over keys and slots, by bandwidth over the drawn one."""
-    dims = dict.fromkeys(("mse", "variance"), ("over", "bandwidth"))
-    coords = {"over": ["keys", "slots"], "bandwidth": GRID}
-    samples: dict[str, SampledUnit] = {}
-    for number in range(experiment.settings["simulated"]):
-        problem = draw(experiment.spec.law or {}, experiment.simulation.seed, number)
-        sampler = HostBatches(errors, constants=problem, dims=dims, coords=coords)
-        samples[f"{number:04d}"] = SampledUnit(sampler, {"number": number}, stream=(number,))
-    return samples
+from .problems import GRID, Problem
 
 
 @partial(jax.jit, static_argnames="n")

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from sims.montecarlo.draws import Draw
+from sims.problem.law import Law
 from sims.study.experiment import load_experiment
 
 EXPERIMENT = load_experiment("merging")
@@ -13,7 +14,8 @@ problems, simulate, statistic = (
 
 
 def drawn(**changes):
-    return problems.draw(EXPERIMENT.spec.law | {"keys": 24, "query_count": 2} | changes, 3, 0)
+    law = EXPERIMENT.spec.law | {"keys": 24, "query_count": 2} | changes
+    return problems.Problem(Law(law).draw(3, 0))
 
 
 def by_loops(problem, keys, place, stride):
