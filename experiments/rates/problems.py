@@ -12,7 +12,6 @@ import jax
 import numpy as np
 
 from sims.problem import DESIGNS, TARGETS, Heads, Task, TrigonometricSeries
-from sims.problem.law import Law
 
 from .closed_forms import Moments, best, moments
 
@@ -106,8 +105,3 @@ class Problem:
         )
         heads = Heads(frames, "gaussian", float(self.best(pool, np.array([n]))["bandwidth"][0]))
         return task, heads, n, np.pad(self.queries, ((0, 0), (0, pad)))
-
-
-def draw(law: Mapping[str, Any], seed: int, number: int) -> Problem:
-    """Problem of that number; law and seed as in :class:`sims.problem.law.Law`."""
-    return Problem(Law(law).draw(seed, number))

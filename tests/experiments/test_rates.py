@@ -5,6 +5,7 @@ import numpy as np
 import pytest
 
 from sims.problem import TARGETS, gaussian_queries
+from sims.problem.law import Law
 from sims.study.experiment import load_experiment
 from sims.theory import predict as library
 
@@ -16,7 +17,7 @@ closed, problems, statistic = (
 
 def drawn(number, **changes):
     law = EXPERIMENT.spec.law | {"levels": 8, "query_count": 4} | changes
-    return problems.draw(law, 3, number)
+    return problems.Problem(Law(law).draw(3, number))
 
 
 @pytest.mark.theory
