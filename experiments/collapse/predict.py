@@ -1,51 +1,25 @@
-"""Order and rate of collapse of attention alone, and what is open and lost of the heads."""
+"""Rate of collapse under a mask or bias, and what is lost of the heads."""
 
 import numpy as np
-import xarray as xr
 from scipy.special import softmax
 
-from sims.runtime import in_threads
-from sims.study.experiment import Experiment
 from sims.theory.neighbours.collapse import late_rate, norm_rate
-from sims.theory.neighbours.heads import lost_share, open_directions
+from sims.theory.neighbours.heads import lost_share
 
-from .problems import NONE, Problem, draw
+from .problems import Problem
 
 ROUNDING = 1e-8
 """Of shares that are lost."""
 
 
-def predict(experiment: Experiment) -> dict[str, xr.Dataset]:
-    """All problems in one point, ``law``.
-
-    ``order``: ratio of neighbouring steps of log ρ of attention alone; ``rate``: the step itself
-    under a mask or bias; ``claimed`` and ``open`` directions; ``lost`` shares without gates and
-    with.
-    """
-
-    def prediction(number: int) -> xr.Dataset:
-        problem = draw(experiment.spec.law or {}, experiment.simulation.seed, number)
-        fields, (factors, gates, output) = problem.drawn, problem.layer
-        n, heads, rank = len(gates), fields["heads"], min(problem.values, fields["dimension"])
-        plain, gated = (
-            lost_share(factors, g, output, fields["noise"]) for g in (np.ones_like(gates), gates)
-        )
-        # Gates that change a share by rounding alone change nothing, on any machine.
-        lost = [plain, plain if abs(plain - gated) < ROUNDING else gated]
-        return xr.Dataset(
-            {
-                "order": 3.0 if fields["positions"] == NONE else 1.0,
-                "rate": rate(problem),
-                "claimed": n * (heads - 1) * problem.width,
-                "open": open_directions(n, heads * problem.width, rank),
-                "lost": ("gates", lost),
-                "width": problem.width,
-                **fields,
-            }
-        )
-
-    every = in_threads(prediction, range(experiment.settings["simulated"]))
-    return {"law": xr.concat(every, "number", combine_attrs="drop")}
+def lost_shares(problem: Problem) -> list[float]:
+    """Shares of the heads that are lost without gates and with."""
+    factors, gates, output = problem.layer
+    plain, gated = (
+        lost_share(factors, g, output, problem.drawn["noise"]) for g in (np.ones_like(gates), gates)
+    )
+    # Gates that change a share by rounding alone change nothing, on any machine.
+    return [plain, plain if abs(plain - gated) < ROUNDING else gated]
 
 
 def rate(problem: Problem) -> float:

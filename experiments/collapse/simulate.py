@@ -8,28 +8,15 @@ import numpy as np
 from scipy import linalg
 
 from sims.attention.hidden import Stream, split, split_layer, split_rms_norm
-from sims.montecarlo import Draw, HostBatches
-from sims.study.experiment import Experiment
-from sims.study.units import SampledUnit
+from sims.montecarlo import Draw
 
-from .problems import ALONE, Problem, draw
+from .problems import ALONE, Problem
 
 Array = np.ndarray
 PATH = 12
 """Layers that are shown one by one; a stack has as many at least."""
 DRAWS = 16
 """Draws of heads a stack."""
-
-
-def units(experiment: Experiment) -> dict[str, SampledUnit]:
-    """The problems by number."""
-    dims = {"path": ("layer",), "ends": ("end",), "lost": ("gates",)}
-    samples: dict[str, SampledUnit] = {}
-    for number in range(experiment.settings["simulated"]):
-        problem = draw(experiment.spec.law or {}, experiment.simulation.seed, number)
-        sampler = HostBatches(batch, constants=problem, dims=dims)
-        samples[f"{number:04d}"] = SampledUnit(sampler, {"number": number}, stream=(number,))
-    return samples
 
 
 def batch(draw: Draw, replicates: int, problem: Problem) -> Mapping[str, Array | float]:
