@@ -195,7 +195,8 @@ def _layer(
     gain = next(gains, None)
     passes = model.config.get("num_hidden_layers", depth) if "albert_layers" in module else 1
     left = _unread(model, module)
-    query, key, value = (part[..., :d].swapaxes(-1, -2) for part in rows)
+    # In one memory layout, so that products have the same last bits whatever the file's.
+    query, key, value = (np.ascontiguousarray(part[..., :d].swapaxes(-1, -2)) for part in rows)
     return Layer(
         module,
         number,
