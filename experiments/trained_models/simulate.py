@@ -6,9 +6,7 @@ from typing import Any
 import numpy as np
 from scipy.special import log_softmax
 
-from sims.montecarlo import Draw, HostBatches
-from sims.study.experiment import Experiment
-from sims.study.units import SampledUnit
+from sims.montecarlo import Draw
 
 from .encoders import Encoder
 from .problems import hidden, sequence, trained
@@ -21,15 +19,6 @@ DIMS = {
     "predictions": ("layer", "head"),
     "recovered": (),
 }
-
-
-def units(experiment: Experiment) -> dict[str, SampledUnit]:
-    """A model each; a batch has sequences of its own, one half for predictors, one for costs."""
-    law, models = experiment.spec.law, dict[str, SampledUnit]()
-    for place, name in enumerate(law["checkpoints"]):
-        sampler = HostBatches(measured, constants={"law": law, "name": name}, dims=DIMS)
-        models[name] = SampledUnit(sampler, {"model": name}, stream=(place,))
-    return models
 
 
 def measured(draw: Draw, replicates: int, constants: Mapping[str, Any]) -> dict[str, np.ndarray]:

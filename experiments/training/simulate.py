@@ -1,7 +1,6 @@
 """Layers trained together, each head by itself, and with identical heads: errors on new tasks."""
 
 from collections.abc import Mapping
-from functools import partial
 from typing import Any
 
 import jax
@@ -9,10 +8,8 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array
 
-from sims.montecarlo import Draw, Replicates
+from sims.montecarlo import Draw
 from sims.simulation import with_quick_bits
-from sims.study.experiment import Experiment
-from sims.study.units import SampledUnit
 
 from .layer import Layer, Task, moments, start, train
 from .problems import drawn
@@ -23,32 +20,6 @@ mean of the heads' own errors; and on the layer's error from a start with equal 
 PRIVATE_SHARES = {"random": 1.0, "aligned": 0.03}
 """Start to the share of a head's maps that is its own: 0.03 are 10 degrees."""
 MEASURED = ("mse", "alone", "variance", "covariance", "subspaces", "outputs")
-
-
-def units(experiment: Experiment) -> dict[str, SampledUnit]:
-    """A size (H, d_k) each; a batch is a problem, a replicate a seed of training."""
-    law, settings = experiment.spec.law or {}, experiment.settings
-    samples = {}
-    for place, (heads, width) in enumerate(law["sizes"]):
-        sizes = {"heads": heads, "width": width, "n": law["keys"], "dimension": law["dimension"]}
-        sizes |= {"outputs": law["responses"]}
-        replicate = partial(
-            of_seed,
-            **sizes,
-            training=tuple(settings["training"].items()),
-            held_out=tuple(settings["held_out"].items()),
-        )
-        sampler = Replicates(
-            replicate,
-            per_batch=partial(task_of, law=law, place=place),
-            reduce="stack",
-            dims=dict.fromkeys(MEASURED, ("layer",)),
-            coords={"layer": list(LAYERS)},
-        )
-        samples[f"{heads} of {width}"] = SampledUnit(
-            sampler, {"heads": heads, "width": width}, stream=(place,)
-        )
-    return samples
 
 
 def task_of(draw: Draw, law: Mapping[str, Any], place: int) -> Task:

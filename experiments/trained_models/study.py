@@ -1,0 +1,73 @@
+"""What trained heads have in common, and what the layer loses without them."""
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+import pandas as pd
+import xarray as xr
+
+from sims.study.referenced_files import checkpoint, digest_of
+from sims.study.results import Results
+from sims.study.study import Study
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+    from sims.judgement.answers import Answer, Effects
+    from sims.study.units import SampledUnit
+
+
+class TrainedModels(Study[str]):
+    """Costs of merging and pruning heads, beside what weights alone say; a unit per model."""
+
+    @property
+    def models(self) -> Mapping[str, str]:
+        """Name of each model to its file."""
+        files: Mapping[str, str] = self.experiment.spec.law["checkpoints"]
+        return files
+
+    def units(self) -> "dict[str, SampledUnit]":
+        from sims.montecarlo import HostBatches
+        from sims.study.units import SampledUnit
+
+        from .simulate import DIMS, measured
+
+        law, units = self.experiment.spec.law, {}
+        for place, name in enumerate(self.models):
+            sampler = HostBatches(measured, constants={"law": law, "name": name}, dims=DIMS)
+            units[name] = SampledUnit(sampler, {"model": name}, stream=(place,))
+        return units
+
+    def predictions(self) -> dict[str, xr.Dataset]:
+        from .predict import overlaps_of
+
+        law, seed = self.experiment.spec.law, self.experiment.simulation.seed
+        return {
+            name: overlaps_of(law, name, [seed, place]) for place, name in enumerate(self.models)
+        }
+
+    def predicted_coordinates(self) -> Mapping[str, Mapping[str, str]]:
+        return {name: {"model": name} for name in self.models}
+
+    def problem_digests(self) -> dict[str, str]:
+        return {name: digest_of(checkpoint(file)) for name, file in self.models.items()}
+
+    def effects(self, results: Results) -> Mapping[str, "Effects"]:
+        from .statistic import effects
+
+        return effects(results)
+
+    def parameters(self, results: Results) -> pd.DataFrame:
+        from .statistic import parameters
+
+        return parameters(results)
+
+    def figure(self, results: Results, answers: "list[Answer]") -> "Figure":
+        from .figure import figure
+
+        return figure(results, answers)
+
+    def numbers(self, results: Results) -> Mapping[str, Any]:
+        from .figure import numbers
+
+        return numbers(results)
