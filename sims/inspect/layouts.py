@@ -48,7 +48,8 @@ KNOWN = (
 ATTENTION = re.compile(r"(?i)(?:^|\.)(?!\w*(?:norm|ln))\w*att(?:n|ention)\w*\.")
 """In the names of tensors that are of attention."""
 NOT_READ = (
-    (r"(?:^|[._])lora[._]|^base_model\.model\.|\.base_layer\.", "an adapter (LoRA)", "a whole model: merge the adapter into it"),
+    (r"(?:^|[._])lora[._]|^base_model\.model\.|\.base_layer\.",
+     "an adapter (LoRA)", "a whole model: merge the adapter into it"),
     (r"\.(?:qweight|qzeros|scales|g_idx|absmax|quant_map|SCB|weight_(?:packed|scale\w*))$",
      "a quantised tensor", "F64, F32, F16, BF16: dequantise first"),
     (r"\.(?:q_a|kv_a|kv_b)_\w+\.", "latent attention (MLA)", KNOWN),
