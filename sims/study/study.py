@@ -108,7 +108,9 @@ class Study(Generic[Problem]):
         return self.theory(problem)
 
     def file_of(self, number: int) -> dict[str, Any] | None:
-        """The problem of that number as a file."""
+        """The problem of that number as a file; None where problems are no files."""
+        if type(self).as_file is Study.as_file:
+            return None
         return self.as_file(self.draw(number))
 
     @cached_property
