@@ -12,6 +12,7 @@ from sims.problem import Heads, Task, TrigonometricSeries
 from sims.problem.designs import isotropic
 from sims.runtime import host_devices, in_threads
 from sims.study.experiment import load_experiment
+from sims.study.loading import load_study
 from sims.theory import predict
 
 
@@ -39,8 +40,8 @@ def closed_forms() -> int:
 
 
 def _drawn(count):
-    house = load_experiment("house")
-    return [house.module("problems").draw(house.spec.law, 0, k) for k in range(count)]
+    study = load_study(load_experiment("house"))
+    return [study.draw(k) for k in range(count)]
 
 
 def _checked(found) -> int:

@@ -11,15 +11,14 @@ import numpy as np
 import xarray as xr
 from numpy.typing import ArrayLike
 
-from sims.runtime import in_threads
-from sims.study.experiment import Experiment
 from sims.theory import FEW_KEYS, noise_correlation_law
-from sims.theory import predict as exact_theory
+from sims.theory import predict as theory
 from sims.theory.first_order.closed_forms import first_order_arrays
 
-from .problems import Problem, draw, stacked
+from .problems import Problem, stacked
 from .sets import HAAR, INDICES
 
+TERMS = {"bias": "bias_product", "signal": "signal_covariance", "noise": "noise_covariance"}
 MOST = 8
 """Heads that matrices are filled up to with NaN."""
 FEWEST_KEYS, EXACT = 64, 8
@@ -27,22 +26,6 @@ FEWEST_KEYS, EXACT = 64, 8
 ACCURATE, LEVELS = 1e-3, 4
 """Bound on exact theory's error, as a share of the error, up to which it counts; and how often it
 refines a number at most, for one problem would take longer than all others together."""
-
-
-def predict(experiment: Experiment) -> dict[str, xr.Dataset]:
-    """All problems in one point, ``law``, with what was drawn and solved for each."""
-    settings, seed = experiment.settings, experiment.simulation.seed
-
-    def prediction(number: int) -> xr.Dataset:
-        problem = draw(experiment.spec.law or {}, seed, number)
-        simulated = number < settings["simulated"]
-        terms = predicted(problem, settings["targets"])
-        return terms.assign(
-            by_angles=by_angles(problem), exact=exact(problem) if simulated else np.nan
-        )
-
-    every = in_threads(prediction, range(settings["problems"]))
-    return {"law": xr.concat(every, "number", combine_attrs="drop")}
 
 
 def predicted(problem: Problem, targets: int) -> xr.Dataset:
@@ -67,6 +50,17 @@ def predicted(problem: Problem, targets: int) -> xr.Dataset:
     family = eqx.tree_at(lambda target: target.amplitude, family, amplitude)
     matrices = _of_sets(task, heads, n, queries, family)
     return labelled(problem, matrices)
+
+
+def of_given_target(problem: Problem) -> xr.Dataset:
+    """The same of the given target alone, without angles or exact theory: what a search asks."""
+    every = [theory(problem.task, heads, problem.n, problem.queries) for heads in problem.sets]
+    matrices = {
+        k: np.stack([terms[f"integrated_{v}"] for terms in every]) for k, v in TERMS.items()
+    }
+    matrices |= {k: np.array([terms[k].min() for terms in every]) for k in ("n_eff", "n_third")}
+    matrices |= {"mean_bias": matrices["bias"], "mean_signal": matrices["signal"]}
+    return labelled(problem, matrices).assign(by_angles=np.nan, exact=np.nan)
 
 
 def labelled(problem: Problem, terms: Mapping[str, ArrayLike]) -> xr.Dataset:
@@ -115,7 +109,7 @@ def exact(problem: Problem) -> float:
         return np.nan
     with warnings.catch_warnings():  # of accuracy that was missed: the bound says the same
         warnings.filterwarnings("ignore", "exact theory: ", UserWarning)
-        terms = exact_theory(
+        terms = theory(
             problem.task, heads, problem.n, problem.queries, order="exact", max_level=LEVELS
         )
     mse, bound = float(terms["mse"]), float(terms["mse_error"])

@@ -6,7 +6,6 @@ a tuned bandwidth) are solved by first-order theory.
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from itertools import count
 from typing import Any
 
 import equinox as eqx
@@ -17,8 +16,7 @@ import numpy as np
 from sims.diversity import DEFINITIONS, geometric_gram
 from sims.problem import DESIGNS, FRAMES, TARGETS, Heads, Target, Task, TrigonometricSeries
 from sims.problem.design_laws import GaussianDesign
-from sims.problem.law import Law
-from sims.study.experiment import Experiment
+from sims.study.study import Fields
 from sims.theory import FEW_KEYS, predict
 from sims.theory.first_order.closed_forms import first_order_arrays
 
@@ -44,7 +42,7 @@ class Problem:
         covariance: Σ of the keys, (d, d).
         sets: six sets of heads.
         queries: (Q, d).
-        targets: others of the target's family, by a seed.
+        number: of the problem, from 0; None of one that no draw made.
     """
 
     parameters: dict[str, Any]
@@ -52,6 +50,7 @@ class Problem:
     covariance: np.ndarray
     sets: list[Heads]
     queries: np.ndarray
+    number: int | None
 
     @property
     def n(self) -> int:
@@ -63,23 +62,7 @@ class Problem:
         return _target(self.parameters, number)
 
 
-def draw(law: Mapping[str, Any], seed: int, number: int) -> Problem:
-    """Problem of that number: the first draw that can be solved for its label noise.
-
-    Args:
-        law: fields, see :class:`sims.problem.law.Law`.
-        seed: of the draws.
-        number: i, from 0.
-    """
-    fields = Law(law)
-    for attempt in count():
-        problem = built(fields.draw(seed, number, attempt))
-        if problem is not None:
-            return replace(problem, parameters=problem.parameters | {"rejected": attempt})
-    raise AssertionError
-
-
-def built(drawn: dict[str, Any]) -> Problem | None:
+def built(drawn: Fields) -> Problem | None:
     """The problem of a draw, None if no label noise gives the drawn share of variance."""
     dimension, covariance = drawn["dimension"], np.eye(drawn["dimension"])
     if drawn["correlated"]:
@@ -93,9 +76,8 @@ def built(drawn: dict[str, Any]) -> Problem | None:
     keys = _frames(drawn, drawn["key_frames"]) if drawn["apart"] else frames
     sets = [Heads(f, drawn["kernel"], bandwidth, k) for f, k in zip(frames, keys, strict=True)]
     task = Task(design, _target(drawn, 0), 1.0)
-    problem = Problem(
-        drawn | {"bandwidth": bandwidth, "edge": False}, task, covariance, sets, queries
-    )
+    parameters = drawn | {"bandwidth": bandwidth, "edge": False, "rejected": drawn.attempt}
+    problem = Problem(parameters, task, covariance, sets, queries, drawn.number)
     noise = _noise(problem, drawn["share"])
     if noise is None:
         return None
@@ -215,11 +197,6 @@ def padded(problem: Problem) -> list[tuple[Task, Heads, int, np.ndarray]]:
         (task, Heads(wide(h.frames), h.rule, h.bandwidth, wide(h.of_keys)), problem.n, queries)
         for h in problem.sets
     ]
-
-
-def problem(experiment: Experiment, index: int) -> dict[str, Any]:
-    """A problem of the sample, as ``sims sweep`` reads it."""
-    return described(draw(experiment.spec.law, experiment.simulation.seed, index))
 
 
 def described(problem: Problem) -> dict[str, Any]:

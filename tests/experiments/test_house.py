@@ -1,26 +1,29 @@
 """The house sample: what is solved for a problem, and both roads' problems."""
 
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 import xarray as xr
 import yaml
 
-from experiments.house import predict, problems, search, sets
+from experiments.house import predict, problems, sets
+from experiments.house.study import House
 from sims.problem import Heads
 from sims.problem.law import Law
 from sims.study import load_experiment
-from sims.study.experiment import Experiment
 from sims.study.schema import SimulationSpec
+from sims.study.study import Fields
 from sims.theory import predict as theory
 from tests.cli.small import run
 
-LAW, SEED = load_experiment("house").spec.law, 8
-LAWS = Law(LAW)
+SPEC, SEED = load_experiment("house").spec, 8
+STUDY = House(SimpleNamespace(spec=SPEC, settings={}, simulation=SimulationSpec(seed=SEED)))
 
 
 @pytest.fixture(scope="module")
 def drawn():
-    return [problems.draw(LAW, SEED, number) for number in range(6)]
+    return [STUDY.draw(number) for number in range(6)]
 
 
 def test_label_noise_gives_the_drawn_share_of_variance(drawn):
@@ -61,19 +64,15 @@ def test_padded_problems_matrices_and_what_a_search_sees_are_those_of_the_proble
             for name, pair in (pairs | {"noise": "noise_covariance"}).items():
                 mine = result[name].values[place, :heads, :heads]
                 np.testing.assert_allclose(mine, terms[f"integrated_{pair}"], rtol=1e-8, atol=1e-14)
-        fields = LAWS.draw(SEED, number, problem.parameters["rejected"])
-        again = search.theory(load_experiment("house"), fields)
+        fields = Law(STUDY.law).draw(SEED, number, problem.parameters["rejected"])
+        again = STUDY.search_row(STUDY.problem(Fields(fields, SEED)))
         unlike = ["mean_bias", "mean_signal", "rejected", "by_angles", "exact"]
         xr.testing.assert_allclose(again.drop_vars(unlike), result[[*again.drop_vars(unlike)]])
 
 
 def test_a_counterexample_is_a_file_that_runs(drawn, tmp_path, monkeypatch):
     """Its first-order errors are those of the problem's sets."""
-    experiment = load_experiment("house")
-    monkeypatch.setattr(Experiment, "simulation", SimulationSpec(seed=SEED))
-    file = problems.problem(experiment, 2) | {
-        "simulation": {"batches": 2, "replicates_per_batch": 2}
-    }
+    file = STUDY.file_of(2) | {"simulation": {"batches": 2, "replicates_per_batch": 2}}
     monkeypatch.chdir(tmp_path)
     (tmp_path / "found.yaml").write_text(yaml.safe_dump(file))
     assert run("sweep", "found.yaml") == 0
