@@ -10,7 +10,6 @@ from scipy.linalg import expm
 
 from sims.attention.low_rank import kq_svd, stacked
 from sims.problem import DESIGNS, TARGETS, Heads, Task, TrigonometricSeries
-from sims.problem.law import Law
 from sims.terms import PAIRS
 from sims.theory import predict
 
@@ -115,13 +114,12 @@ class Problem:
         return task, heads, self.tokens, np.pad(self.points, ((0, 0), (0, rest)))
 
 
-def draw(law: Mapping[str, Any], seed: int, number: int) -> Problem:
-    """Problem of that number; law and seed as in :class:`sims.problem.law.Law`.
+def make_problem(drawn: Mapping[str, Any]) -> Problem:
+    """The problem of a law's fields.
 
     The keys' axes are those of space. Each head's queries are turned against them by a random
     rotation whose largest angle is the drawn one.
     """
-    drawn = Law(law).draw(seed, number)
     d, rng = drawn["width"], np.random.default_rng(drawn["axes"])
     normal = rng.standard_normal((drawn["heads"], d, d))
     turns = normal - normal.swapaxes(1, 2)

@@ -7,26 +7,19 @@ import numpy as np
 from sims.attention.attention import softmax
 from sims.attention.low_rank import joint_svd, k_svd, kq_svd, stacked
 from sims.montecarlo import Draw, HostBatches
-from sims.study.experiment import Experiment
-from sims.study.units import SampledUnit
 
-from .problems import Problem, draw
+from .problems import Problem
 
 METHODS = ("KQ-SVD", "K-SVD", "Eigen", "KQ-SVD, centred")
 FRESH = 32
 """Queries of a replicate at which outputs are compared."""
 
 
-def units(experiment: Experiment) -> dict[str, SampledUnit]:
-    """The problems that are simulated, by number."""
-    samples: dict[str, SampledUnit] = {}
+def cache_sampler(problem: Problem) -> HostBatches:
+    """Errors of each method's cache, and of the heads as an estimator."""
     dims = {"score": ("method",), "output": ("method",), "mse": ("scores",)}
     coords = {"method": list(METHODS), "scores": ["exact", "KQ-SVD"]}
-    for number in range(experiment.settings["simulated"]):
-        problem = draw(experiment.spec.law or {}, experiment.simulation.seed, number)
-        sampler = HostBatches(compared, constants=problem, dims=dims, coords=coords)
-        samples[f"{number:04d}"] = SampledUnit(sampler, {"number": number}, stream=(number,))
-    return samples
+    return HostBatches(compared, constants=problem, dims=dims, coords=coords)
 
 
 def compared(draw: Draw, replicates: int, problem: Problem) -> Mapping[str, np.ndarray]:

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from sims import nw_weights
+from sims.problem.law import Law
 from sims.study.experiment import load_experiment
 from sims.theory import predict as library
 from sims.theory.neighbours import spectra
@@ -15,7 +16,7 @@ problems, simulate, statistic = (
 
 
 def drawn(number=0, **changes):
-    return problems.draw(EXPERIMENT.spec.law | changes, 3, number)
+    return problems.make_problem(Law(EXPERIMENT.spec.law | changes).draw(3, number))
 
 
 def best_product(keys, queries, rank):
