@@ -138,6 +138,12 @@ def scalars(
     return {name: xr.Variable(dims, values) for name, values in terms.items()}
 
 
+def phrases(data: xr.Dataset, name: str) -> list[str]:
+    """The lines of an attribute that is text, such as ``cautions``; none where there is none."""
+    lines: list[str] = data.attrs.get(name, "").splitlines()
+    return lines
+
+
 def mcse(values: xr.DataArray) -> xr.DataArray:
     """Monte Carlo standard error of the mean over the batch dimension, labelled as the mean is."""
     return values.reduce(lambda v, axis: estimates.mcse(np.moveaxis(v, axis, 0)), BATCH)

@@ -24,7 +24,7 @@ from sims.study.referenced_files import resolved_consent
 from sims.study.roads import estimate_terms, predict_terms
 from sims.study.schema import SimulationSpec
 from sims.study.sweepfile import DecomposeSpec, checked, read_problem, unread_code
-from sims.terms import HEAD, LABELS, QUERY, SCALARS
+from sims.terms import HEAD, LABELS, QUERY, SCALARS, phrases
 from sims.theory import FEW_KEYS
 
 ORDERS = {"first": "first order in 1/n", "exact": "exact at this n", "none": "not asked for"}
@@ -154,7 +154,7 @@ def compare(
     small = size + 2 * rows["mcse"] <= settings.negligible * size["mse"]
     run: dict[str, Any] = {key: np.asarray(estimate.attrs[key]).item() for key in RUN}
     for key in ("faults", "cautions"):
-        run[key] = [*estimate.attrs.get(key, []), *prediction.attrs.get(key, [])]
+        run[key] = phrases(estimate, key) + phrases(prediction, key)
     run |= {"missed": [*rows.index[rough & ~small]], "negligible": [*rows.index[rough & small]]}
     accuracy = {"order": order, "rounding": prediction.attrs["rounding"]}
     if order == "exact":

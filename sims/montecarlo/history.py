@@ -147,7 +147,7 @@ class History:
         data = with_mcse(self.sampler.label(arrays))
         data.attrs.update(attrs)  # in place: a copy takes as long as a small problem
         if found:
-            data.attrs["faults"] = found
+            data.attrs["faults"] = "\n".join(found)
         return data
 
 

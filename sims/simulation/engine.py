@@ -103,8 +103,8 @@ def estimate(
         bound on rounding, as a share of the heads' bias² + signal variance and of their noise
         variance, whichever is larger),
         ``empty_rate`` (its mean), ``least_n_eff`` (the fewest effective keys,
-        ``σ²/noise variance``, of a head at a query), ``faults`` and ``cautions`` (lists of
-        phrases, absent if empty).
+        ``σ²/noise variance``, of a head at a query), ``faults`` and ``cautions`` (text,
+        a line a phrase, absent if empty).
 
     Raises:
         InputError: an argument cannot be used, or float64 cannot hold the problem.

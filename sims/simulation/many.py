@@ -172,7 +172,7 @@ def estimate_many(
             points = samplers[i].queries
             met.append(examined(values, data.attrs, task, heads, points, shares[i], precision))
         notes = {
-            name: (PROBLEM, ["; ".join(entry.get(name, [])) for entry in met])
+            name: (PROBLEM, [entry.get(name, "").replace("\n", "; ") for entry in met])
             for name in ("faults", "cautions")
         }
         numbers = {

@@ -133,7 +133,7 @@ def examined(
         shares: bounds on the rounding error.
         asked: precision asked for.
     """
-    faults, cautions = list(attrs.get("faults", [])), []
+    faults, cautions = attrs.get("faults", "").splitlines(), []
     by_query = "empty_rate" in values
     rates = values["empty_rate" if by_query else "mean_empty_rate"]
     never, rates = unseen(rates), rates.mean(0)
@@ -181,4 +181,4 @@ def examined(
         if keys.min() < FEW_KEYS:
             cautions.append(f"a head attends to {keys.min():.2g} keys at some query")
     lists = {"faults": faults, "cautions": cautions}
-    return attributes | {name: phrases for name, phrases in lists.items() if phrases}
+    return attributes | {name: "\n".join(lines) for name, lines in lists.items() if lines}

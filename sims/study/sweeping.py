@@ -31,7 +31,7 @@ from sims.study.roads import estimate_terms, predict_terms
 from sims.study.specification import Problem
 from sims.study.stacking import POINT, column, short_names
 from sims.study.sweepfile import Sweep, SweepSpec
-from sims.terms import BATCH, PROBLEM, SCALARS
+from sims.terms import BATCH, PROBLEM, SCALARS, phrases
 
 MEANS = {
     "n_eff": Words("effective number of keys of a head, mean", KEYS),
@@ -227,7 +227,7 @@ class Run:
                     return predict_terms(problem, spec.theory).isel(order=0) if covered else None
             except InputError as error:  # seen only when it computes, such as too few attended keys
                 reason = f"no theory: {error.field} {error.value}; covered: {error.allowed}"
-                return xr.Dataset(attrs={"cautions": [reason]})
+                return xr.Dataset(attrs={"cautions": reason})
 
         predictions = in_threads(theory, problems)
         settings = spec.simulation.model_copy(update={"keep_queries": False})
@@ -236,7 +236,7 @@ class Run:
                 checkpoint = self.folder / f"batches_{points[0].name}-{self.source_digest}.npz"
                 terms = estimate_terms(problems[0], settings, None, progress, checkpoint)
             checkpoint.unlink(missing_ok=True)
-            messages = {k: [terms.attrs.get(k, [])] for k in ("faults", "cautions")}
+            messages = {k: [phrases(terms, k)] for k in ("faults", "cautions")}
             data, rounding = terms.expand_dims(PROBLEM), [terms.attrs["rounding"]]
         else:
             filled = problems + [problems[-1]] * (size - len(problems))
@@ -245,14 +245,14 @@ class Run:
             options = settings.model_dump(include={*names, *counts})
             data = estimate_many(filled, settings.seed, **options, progress=progress)
             data = data.isel({PROBLEM: slice(len(problems))})
-            messages = {k: [*map(_phrases, data[k].values)] for k in ("faults", "cautions")}
+            messages = {k: [*map(str.splitlines, data[k].values)] for k in ("faults", "cautions")}
             rounding = data["rounding"].values.tolist()
         columns = columns_of(data, predictions, spec.theory.order)
         columns |= {"rounding": rounding}
-        for name, phrases in messages.items():
-            theory_messages = [[] if p is None else p.attrs.get(name, []) for p in predictions]
+        for name, lines in messages.items():
+            theory_messages = [[] if p is None else phrases(p, name) for p in predictions]
             columns[name] = [
-                "; ".join([*a, *b]) for a, b in zip(phrases, theory_messages, strict=True)
+                "; ".join([*a, *b]) for a, b in zip(lines, theory_messages, strict=True)
             ]
         rows = {name: (POINT, column(list(values))) for name, values in columns.items()}
         places = [int(point.name) for point in points]
@@ -277,10 +277,6 @@ class Run:
         for path, name in names.items():
             data[name].attrs["path"] = path
         return described(data, MEANS)
-
-
-def _phrases(text: str) -> list[str]:
-    return [text] if text else []
 
 
 def origin(spec: SweepSpec, columns: xr.Dataset) -> dict[str, str]:

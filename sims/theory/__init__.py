@@ -9,6 +9,7 @@ from numpy.typing import ArrayLike
 
 from sims.errors import InputError, Uncovered, one_of
 from sims.problem import Heads, Kernel, SequenceDesign, Task
+from sims.terms import phrases
 from sims.theory.coverage import FEW_KEYS, check_affordable, check_exact, examined, without_value
 from sims.theory.first_order.blocks import BlockTerms, block_terms
 from sims.theory.first_order.closed_forms import (
@@ -104,7 +105,7 @@ def _auto_terms(
         why = f"exact theory does not cover {error.field} {error.value} (covered: {error.allowed})"
     assert best  # for the type checker
     none = f"no theory is trustworthy here: {why}"
-    return best.assign_attrs(cautions=[*best.attrs.get("cautions", []), none])
+    return best.assign_attrs(cautions="\n".join([*phrases(best, "cautions"), none]))
 
 
 TRUSTED = 0.05
@@ -147,7 +148,7 @@ def predict(
         The dataset of :mod:`sims.terms` (no batches), with ``n_eff`` (query, head) and the
         attributes ``order``, which one was taken, and if there are any ``cautions``: first order is
         rough, since n_eff or n_third is below :data:`FEW_KEYS`; and ``faults``: numbers are lost in
-        rounding or beyond float64.
+        rounding or beyond float64. Both are text, a line a phrase.
 
     Raises:
         Uncovered: this order says nothing about the problem (an InputError): theory needs weights

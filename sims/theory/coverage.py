@@ -7,7 +7,7 @@ from numpy.typing import ArrayLike
 
 from sims.errors import InputError, Uncovered
 from sims.problem import GaussianDesign, Heads, Kernel, Task, TrigonometricSeries
-from sims.terms import PAIRS
+from sims.terms import PAIRS, phrases
 
 FEW_KEYS = 50
 """First-order theory is rough where n_eff or n_third is below: its relative error is of order
@@ -98,10 +98,10 @@ def examined(data: xr.Dataset) -> xr.Dataset:
             f"first-order theory is rough: {('n_eff', 'n_third')[which]} = {numbers.min():.2g} at "
             f"query {query}, head {head}, below {FEW_KEYS}"
         )
-        data.attrs["cautions"] = [caution]
+        data.attrs["cautions"] = caution
     lost = np.argwhere(~np.isfinite(sum(data[name].values for name in PAIRS)))
     if len(lost):
         query, head, _ = lost[0]
         fault = f"first-order theory is beyond float64 at query {query}, head {head}"
-        data.attrs["faults"] = [*data.attrs.get("faults", []), fault]
+        data.attrs["faults"] = "\n".join([*phrases(data, "faults"), fault])
     return data

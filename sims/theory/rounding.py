@@ -46,7 +46,7 @@ def rounding_attributes(
     noise: Float[np.ndarray, "Q H"],
     weight: Float[np.ndarray, "Q H"],
     gram: float = 0.0,
-) -> dict[str, float | list[str]]:
+) -> dict[str, float | str]:
     """The attributes of a prediction that say what rounding does to the heads' squared errors.
 
     A value's error δ moves the bias by δ, and ``E_hg[(m − m*_h)(m − m*_g)]`` is a difference of
@@ -77,4 +77,4 @@ def rounding_attributes(
     if term <= LARGEST:
         return {"rounding": float(term)}
     fault = f"theory's bias and signal are lost in rounding, which is {term:.1g} of them"
-    return {"rounding": float(term), "faults": [fault]}
+    return {"rounding": float(term), "faults": fault}

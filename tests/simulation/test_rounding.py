@@ -7,7 +7,14 @@ import numpy as np
 import pytest
 
 from sims.errors import InputError
-from sims.problem import TARGETS, Heads, Kernel, Task, TrigonometricSeries
+from sims.problem import (
+    TARGETS,
+    EmpiricalDesign,
+    Heads,
+    Kernel,
+    Task,
+    TrigonometricSeries,
+)
 from sims.simulation import engine, estimate, replicate
 from sims.simulation.draws import draw_block
 from sims.simulation.rounding import Shares, rounding
@@ -74,7 +81,7 @@ def test_float64_takes_over_where_float32_does_not_resolve_angles(make):
     asked = estimate(task, heads, 60, queries, 3, precision="float64", **SMALL_RUN)
     data = estimate(task, heads, 60, queries, 3, **SMALL_RUN)
     assert data.attrs["precision"] == "float64"
-    assert "float64 in place of float32" in data.attrs["cautions"][0]
+    assert "float64 in place of float32" in data.attrs["cautions"]
     assert data.attrs["rounding"] < 1e-5
     for name in data.data_vars:
         np.testing.assert_array_equal(data[name], asked[name])
@@ -127,8 +134,8 @@ def test_rounding_beside_the_mcse_is_a_fault(make, monkeypatch):
         engine, "settled", lambda t, h, n, q, precision: (precision, Shares(1e-6, 1e-6, 0.5))
     )
     faults = estimate(task, heads, 60, queries, 3, **SMALL_RUN).attrs["faults"]
-    assert len(faults) == 1
-    assert "rounding by up to 0.5 of noise variance" in faults[0]
+    assert len(faults.splitlines()) == 1
+    assert "rounding by up to 0.5 of noise variance" in faults
 
 
 def test_nothing_seen_is_no_certainty(make):
@@ -150,9 +157,9 @@ def test_nothing_seen_is_no_certainty(make):
     assert data.attrs["stopped"] == "limit"
     assert data.attrs["batches"] == 16
     assert data.attrs["empty_rate"] == 1
-    assert "no key was ever in reach at 15 of 15 (query, head)" in data.attrs["faults"][0]
+    assert "no key was ever in reach at 15 of 15 (query, head)" in data.attrs["faults"]
     integrals = estimate(task, heads, 20, queries, 0, keep_queries=False, **SMALL_RUN)
-    assert "no key was ever in reach at 3 of 3" in integrals.attrs["faults"][0]
+    assert "no key was ever in reach at 3 of 3" in integrals.attrs["faults"]
 
 
 def test_few_effective_keys_are_a_caution(make):
@@ -163,7 +170,13 @@ def test_few_effective_keys_are_a_caution(make):
     narrow = Heads(heads.frames, "gaussian", 1e-3)
     data = estimate(task, narrow, 200, queries, 0, **SMALL_RUN)
     assert data.attrs["least_n_eff"] == pytest.approx(1, abs=0.05)
-    assert "a head attends to" in data.attrs["cautions"][0]
+    assert "a head attends to" in data.attrs["cautions"]
+    rows = Task(EmpiricalDesign(np.eye(task.dimension)), task.target, 0.5)
+    for bandwidth, said in ((1e3, True), (1.0, False), (1e-3, True)):
+        data = estimate(
+            rows, Heads(heads.frames, "gaussian", bandwidth), 9, queries, 0, **SMALL_RUN
+        )
+        assert ("bandwidths apart in head 0" in data.attrs.get("cautions", "")) == said
     # σ² E Σ w² by its definition.
     worst = np.diagonal(data["noise_covariance"].mean("batch").values, axis1=1, axis2=2).max()
     assert data.attrs["least_n_eff"] == pytest.approx(0.25 / worst)
@@ -177,4 +190,4 @@ def test_a_rare_empty_neighbourhood_is_no_certainty_either(make):
     assert calm.attrs["empty_rate"] == 0
     assert "faults" not in calm.attrs
     data = estimate(with_wave(task, 1e5), heads, 30, queries, 0, **SMALL_RUN)
-    assert "no empty neighbourhood was seen" in data.attrs["faults"][0]
+    assert "no empty neighbourhood was seen" in data.attrs["faults"]
