@@ -7,6 +7,11 @@ and *simulation* (:mod:`sims.simulation`). Both end in the same labelled *terms*
 The names below are imported when they are first used, so that ``import sims`` costs nothing::
 
     from sims import DESIGNS, FRAMES, TARGETS, Heads, Task, ball_queries, estimate, predict
+
+From then on JAX computes for the whole process in 64 bits, with float32 products that are not
+rounded further (matmul precision ``highest``) and on one CPU device a core; see
+:func:`sims.runtime.configure`. Code of one's own keeps JAX's defaults by
+``with jax.enable_x64(False), jax.default_matmul_precision("default"):``.
 """
 
 import sys

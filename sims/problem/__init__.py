@@ -1,4 +1,7 @@
-"""The problem: designs, targets, frames, kernels, queries. Pure functions, frozen pytrees."""
+"""The problem: designs, targets, frames, kernels, queries. Pure functions, frozen pytrees.
+
+The import configures JAX for the whole process: :func:`sims.runtime.configure`.
+"""
 
 from sims.runtime import configure
 
