@@ -40,8 +40,8 @@ def as_numbers(field: str, value: ArrayLike, *shapes: tuple[int, ...]) -> jax.Ar
     Raises:
         InputError: as of :func:`sims.arrays.real_numbers`; or it has another shape.
     """
-    floating = isinstance(value, jax.Array) and jnp.issubdtype(value.dtype, jnp.floating)
-    if floating or (not is_concrete(value) and jnp.issubdtype(value.dtype, jnp.integer)):
+    real = [jnp.floating] if is_concrete(value) else [jnp.floating, jnp.integer]
+    if isinstance(value, jax.Array) and any(jnp.issubdtype(value.dtype, kind) for kind in real):
         array = jnp.asarray(value, jnp.float64)
     else:
         array = on_device(real_numbers(field, value))

@@ -235,7 +235,7 @@ def _law_of(node: pytest.Item) -> tuple[Any, int, int]:
         marks = sum(other.name == "law" for other in node.own_markers)
         if mark is None or marks > 1 or len(mark.args) > len(Mark.model_fields):
             raise InputError(f"{node.name}: the argument `problem`", mark, f"one mark, {MARK}")
-        arguments = dict(zip(Mark.model_fields, mark.args, strict=False)) | mark.kwargs
+        arguments = dict(zip(Mark.model_fields, mark.args, strict=False)) | dict(mark.kwargs)
         law, count, seed = dict(parse(Mark, arguments, node.name)).values()
         if not hasattr(law, "draw"):
             from sims.problem.law import Law

@@ -65,15 +65,15 @@ def exponents(x: ArrayLike, y: ArrayLike, error: ArrayLike = 0.0, seed: int = 0)
     present, squares = ~np.isnan(y), np.full(len(y), np.nan)
     unknown = Exponents(np.nan, (np.nan, np.nan), np.nan, squares, "")
     given = np.broadcast_arrays(real_numbers("x", x), y, real_numbers("error", error))
-    x, y, error = np.where(present, given, 1.0)
+    x, y, sigma = np.where(present, given, 1.0)
     if not (
-        np.isfinite([x, y, error]).all() and (np.minimum(x, y) > 0).all() and (error >= 0).all()
+        np.isfinite([x, y, sigma]).all() and (np.minimum(x, y) > 0).all() and (sigma >= 0).all()
     ):
         return unknown._replace(fault="x, y or errors that are no positive numbers")
     log_x, log_y = np.log(x), np.log(y)
     first = np.take_along_axis(log_x, present.argmax(1)[:, None], 1)
     rows = (present & (np.abs(log_x - first) > CLOSEST)).any(1)
-    points = log_x[rows], log_y[rows], (error / y)[rows], present[rows]
+    points = log_x[rows], log_y[rows], (sigma / y)[rows], present[rows]
     if not rows.any():
         return unknown._replace(fault="no problem has two points")
     lines = [np.polyfit(a[k], b[k], 1)[0] for a, b, k in zip(*points[:2], points[3], strict=True)]

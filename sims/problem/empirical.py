@@ -68,7 +68,7 @@ class EmpiricalDesign(Design):
         return np.asarray(self.rows)[place], np.full(len(normal), -np.log(len(normal)))
 
 
-def unit_cautions(rows: ArrayLike, frames: ArrayLike, bandwidth: ArrayLike) -> list[str]:
+def unit_cautions(rows: Array, frames: Array, bandwidth: Array) -> list[str]:
     """A caution where rows of data and a head's bandwidth seem to be in different units."""
     from scipy.spatial.distance import pdist
 

@@ -87,7 +87,7 @@ def pilot(kernel: Kernel, head: Projection, n: int, tail: float) -> Extent:
     else:
         log_weight -= logsumexp(log_weight)
     low, effective_keys, log_mean, log_square = _lower(log_weight, log_kernel, n)
-    if compact:
+    if kernel.support is not None:
         distance = np.linalg.norm(sobol_normal(k, 10, 0) @ head.map.T - head.query, axis=1)
         share = np.mean(distance < kernel.support * head.bandwidth)
         missed = np.exp(log_weight)[log_kernel > -np.inf].sum() < share / 2 - 0.01
