@@ -3,27 +3,12 @@
 import numpy as np
 import xarray as xr
 
-from sims.runtime import in_threads
-from sims.study.experiment import Experiment
-
 from .grids import BUDGETS, GIVEN, SIZES, WIDTHS, splits
-from .problems import Curve, Drawn, curve, draw, least
+from .problems import Curve, Drawn, curve, least
 
 SLOWER, ROUGH = 0.5, 0.5
 """Factor of the decay of relevance in a regime beside the drawn one, and Matérn smoothness of the
 target that is held against a squared-exponential one."""
-
-
-def predict(experiment: Experiment) -> dict[str, xr.Dataset]:
-    """All regimes in one point, ``law``, with what was drawn for each."""
-    law, seed = experiment.spec.law or {}, experiment.simulation.seed
-
-    def prediction(number: int) -> xr.Dataset:
-        return predicted(draw(law, seed, number))
-
-    return {
-        "law": xr.concat(in_threads(prediction, range(experiment.settings["problems"])), "number")
-    }
 
 
 def predicted(drawn: Drawn) -> xr.Dataset:

@@ -4,7 +4,7 @@ Heads share a view (relevance decays from coordinate to coordinate, each head se
 through noise of its own), or relevance is even and each head sees coordinates of its own.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from typing import Any, NamedTuple
 
@@ -14,8 +14,7 @@ from scipy.interpolate import CubicSpline
 
 from sims.judgement.effects_of_problems import extremum
 from sims.problem import TrigonometricSeries
-from sims.problem.law import Law
-from sims.study.experiment import Experiment
+from sims.study.study import Fields
 from sims.theory import FEW_KEYS, block_terms, view_terms
 
 from .grids import BUDGETS, GIVEN, LATENT, WIDTHS, splits
@@ -42,13 +41,7 @@ class Curve(NamedTuple):
     bandwidth: np.ndarray
 
 
-def draw(law: Drawn, seed: int, number: int) -> dict[str, Any]:
-    """The regime of that number."""
-    fields = Law(law)
-    return regime(fields.draw(seed, number))
-
-
-def regime(fields: Drawn) -> dict[str, Any]:
+def regime(fields: Fields) -> Fields:
     """What the law draws, and the scale of the queries.
 
     That is a share of the largest at which averages over queries are finite.
@@ -59,7 +52,8 @@ def regime(fields: Drawn) -> dict[str, Any]:
     if drawn["kernel"] == "softmax":
         drawn["bandwidth"] = drawn["softmax_bandwidth"]
         most = GRIDS["softmax"][0] ** 2 / (2 * (1 + drawn["view_noise"] ** 2) ** 0.5)
-    return drawn | {"query_scale": drawn["reach"] * most}
+    drawn["query_scale"] = drawn["reach"] * most
+    return Fields(drawn, fields.seed, fields.number)
 
 
 def relevance(drawn: Drawn) -> np.ndarray:
@@ -72,7 +66,7 @@ def relevance(drawn: Drawn) -> np.ndarray:
     return np.asarray(drawn["relevance"] * shares / shares.sum())
 
 
-def sampled(drawn: Drawn, seed: list[int]) -> tuple[TrigonometricSeries, np.ndarray]:
+def sampled(drawn: Drawn, seed: Sequence[int]) -> tuple[TrigonometricSeries, np.ndarray]:
     """A target of the regime's law, as waves from its spectrum, and queries (Q, r or D)."""
     spectrum, rng = relevance(drawn), np.random.default_rng(seed)
     waves = rng.normal(size=(drawn["waves"], len(spectrum))) * spectrum**0.5
@@ -161,13 +155,7 @@ def least(x: np.ndarray, values: np.ndarray, known: np.ndarray) -> tuple[np.ndar
     return place.reshape(shape), low.reshape(shape)
 
 
-def problem(experiment: Experiment, index: int) -> dict[str, Any]:
-    """A regime of the sample, as ``sims sweep`` reads it."""
-    seed = experiment.simulation.seed
-    return described(draw(experiment.spec.law, seed, index), [seed, index, 0])
-
-
-def described(drawn: Drawn, seed: list[int]) -> dict[str, Any]:
+def described(drawn: Drawn, seed: Sequence[int]) -> dict[str, Any]:
     """A regime at the best of its whole splits, and a sweep of all, as ``sims sweep`` reads it.
 
     With one target and its queries, of that seed.

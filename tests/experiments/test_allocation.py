@@ -1,6 +1,6 @@
 """Regimes of `allocation`: both roads ask of one problem, and planted growths are told apart."""
 
-from dataclasses import replace
+from types import SimpleNamespace
 
 import jax
 import jax.numpy as jnp
@@ -10,9 +10,9 @@ import xarray as xr
 import yaml
 
 from experiments.allocation import grids, predict, problems, simulate, statistic
+from experiments.allocation.study import Allocation
 from sims.problem import DESIGNS, Heads, Task, TrigonometricSeries
 from sims.study import load_experiment
-from sims.study.experiment import Experiment
 from sims.study.schema import SimulationSpec
 from sims.theory import FEW_KEYS, first_order_arrays, view_terms
 from sims.theory import predict as theory
@@ -21,8 +21,14 @@ from tests.cli.small import run
 LAW, SEED = load_experiment("allocation").spec.law, 3
 
 
+def study(**fixed):
+    spec = SimpleNamespace(law={**LAW, "budget": 24, "keys": 2048, **fixed})
+    simulation = SimulationSpec(seed=SEED)
+    return Allocation(SimpleNamespace(spec=spec, settings={}, simulation=simulation))
+
+
 def regime(**fixed):
-    return problems.draw({**LAW, "budget": 24, "keys": 2048, **fixed}, SEED, 0)
+    return study(**fixed).draw(0)
 
 
 def narrow(drawn, width):
@@ -157,16 +163,13 @@ def test_growths_are_told_apart():
 
 def test_a_regime_is_a_file_that_runs(tmp_path, monkeypatch):
     """Its first-order errors are those made of the pairs that are simulated, at every split."""
-    experiment = load_experiment("allocation")
-    law = {**LAW, "decay": "exponential", "budget": 2, "keys": 512}
-    monkeypatch.setattr(Experiment, "simulation", SimulationSpec(seed=SEED))
-    spec = experiment.spec.model_copy(update={"law": law})
-    file = problems.problem(replace(experiment, spec=spec), 0)
+    fixed = {"decay": "exponential", "budget": 2, "keys": 512}
+    file = study(**fixed).file_of(0)
     file["simulation"] = {"batches": 2, "replicates_per_batch": 2}
     monkeypatch.chdir(tmp_path)
     (tmp_path / "found.yaml").write_text(yaml.safe_dump(file))
     assert run("sweep", "found.yaml") == 0
-    drawn, pairs = problems.draw(law, SEED, 0), []
+    drawn, pairs = regime(**fixed), []
     for width in (1, 2):
         heads = narrow(drawn, width)
         target, queries = sampled(drawn, heads.dimension, 0)

@@ -1,0 +1,58 @@
+"""Regimes of a budget that is split into heads: where the best split is, and how it grows."""
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+import pandas as pd
+import xarray as xr
+
+from sims.study.results import Results
+from sims.study.study import Fields, Study
+
+from .problems import described, regime
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+    from sims.judgement.answers import Answer, Effects
+    from sims.montecarlo import Sampler
+
+
+class Allocation(Study[Fields]):
+    """Errors of all splits of a budget, simulated and to first order."""
+
+    def problem(self, fields: Fields) -> Fields:
+        return regime(fields)
+
+    def sampler(self, problem: Fields) -> "Sampler":
+        from .simulate import splits_sampler
+
+        assert problem.number is not None
+        targets = range(self.experiment.settings["targets"])
+        seeds = [[problem.seed, problem.number, target] for target in targets]
+        return splits_sampler(problem, seeds, self.experiment.simulation.precision)
+
+    def theory(self, problem: Fields) -> xr.Dataset:
+        from .predict import predicted
+
+        return predicted(problem)
+
+    def as_file(self, problem: Fields) -> dict[str, Any]:
+        if problem.number is None:
+            return described(problem, [problem.seed])
+        return described(problem, [problem.seed, problem.number, 0])
+
+    def effects(self, results: Results) -> Mapping[str, "Effects"]:
+        from .statistic import effects
+
+        return effects(results)
+
+    def parameters(self, results: Results) -> pd.DataFrame:
+        from .statistic import parameters
+
+        return parameters(results)
+
+    def figure(self, results: Results, answers: "list[Answer]") -> "Figure":
+        from .figure import figure
+
+        return figure(results, answers)
