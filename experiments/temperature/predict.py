@@ -3,28 +3,15 @@
 import numpy as np
 import xarray as xr
 
-from sims.runtime import in_threads
-from sims.study.experiment import Experiment
 from sims.theory import predict as theory
 from sims.theory.first_order.adaptive import adaptive_terms
 
-from .problems import Problem, drawn_problems, tuned
+from .problems import Problem
 
 SIZES = np.array([256, 1024])
 """Numbers of keys along which first-order theory is held against exact theory."""
 ACCURATE = 1e-5
 """Relative accuracy of exact theory there."""
-
-
-def predict(experiment: Experiment) -> dict[str, xr.Dataset]:
-    """All problems in one point ``law``, with what was drawn, and the simulated ones in ``heads``.
-
-    ``law`` is as of :func:`~.problems.tuned`, ``heads`` as of :func:`terms`.
-    """
-    every = drawn_problems(experiment, experiment.settings["problems"])
-    drawn = {k: ("number", [problem.drawn[k] for problem in every]) for k in every[0].drawn}
-    pairs = in_threads(terms, every[: experiment.settings["simulated"]])
-    return {"law": tuned(every).assign(drawn), "heads": xr.concat(pairs, "number")}
 
 
 def terms(problem: Problem) -> xr.Dataset:

@@ -14,9 +14,7 @@ from scipy.special import gamma
 
 from sims.judgement.effects_of_problems import extremum
 from sims.problem import DESIGNS, FRAMES, TARGETS, Heads, Task
-from sims.problem.law import Law
 from sims.runtime import in_threads
-from sims.study.experiment import Experiment
 from sims.theory import FEW_KEYS
 from sims.theory.neighbours.context import RULES, Problems, tables
 from sims.weights import FACTORIES
@@ -76,16 +74,6 @@ class Problem:
         queries = drawn["reach"] * np.random.default_rng(drawn["queries"]).normal(size=(1, 4))
         task = Task(DESIGNS["isotropic"](4), target, drawn["noise_sd"])
         return task, Heads(np.asarray(frames)[:count], rule, temperature**0.5), keys, queries
-
-
-def drawn_problems(experiment: Experiment, count: int) -> list[Problem]:
-    """The first problems of the experiment's law."""
-    law = Law(experiment.spec.law)
-    every = [law.draw(experiment.simulation.seed, number) for number in range(count)]
-    for fields in every:
-        if fields["family"] == "analytic":
-            fields["smoothness"] = 2.0
-    return [Problem(fields) for fields in every]
 
 
 def tuned(problems: Sequence[Problem]) -> xr.Dataset:

@@ -10,17 +10,15 @@ import numpy as np
 import optax
 from jaxtyping import Array, Float
 
-from sims.montecarlo import Replicates, Sampler
+from sims.montecarlo import Replicates
 from sims.normals import normal
 from sims.problem import Heads
 from sims.simulation.many import ProblemsSampler, sampler_of
-from sims.study.experiment import Experiment
-from sims.study.units import SampledUnit
 from sims.weights.entmax import Entmax
 from sims.weights.rules import distance
 from sims.weights.sparse import ReluGap
 
-from .problems import LOG, NAMES, PLANE, Problem, drawn_problems, tuned
+from .problems import LOG, NAMES, PLANE, Problem, tuned
 from .statistic import POWERS, SIMULATED
 
 FAR = -1e9
@@ -81,29 +79,25 @@ class Population(NamedTuple):
         return self.values(jnp.einsum("pjd,pd->pj", self.frequency, self.queries)[..., None])
 
 
-def units(experiment: Experiment) -> dict[str, SampledUnit]:
-    """The tasks of all problems; and the pairs of heads of each power and number of keys."""
-    settings, simulation = experiment.settings, experiment.simulation
-    every, samples = drawn_problems(experiment, settings["simulated"]), dict[str, SampledUnit]()
-    sampler: Sampler = Replicates(
-        partial(errors, most=SIMULATED * max(problem.drawn["context"] for problem in every)),
-        constants=population(every, simulation.seed, settings["learning"]),
+def tasks_sampler(problems: list[Problem], seed: int, learning: Mapping[str, Any]) -> Replicates:
+    """The tasks of all problems."""
+    return Replicates(
+        partial(errors, most=SIMULATED * max(problem.drawn["context"] for problem in problems)),
+        constants=population(problems, seed, learning),
         dims={"error": ("problem", "rule", "temperature")},
         coords={"rule": NAMES, "temperature": TEMPERATURES},
     )
-    samples["tasks"] = SampledUnit(sampler, {}, settings["replicates"])
-    options: dict[str, Any] = {"precision": simulation.precision, "raw_labels": False}
-    for power, keys in sorted({(p.drawn["power"], p.drawn["keys"]) for p in every}):
-        point = {"power": power, "keys": keys}
-        cases = [p.heads(keys) for p in every if point.items() <= p.drawn.items()]
-        members = [
-            sampler_of(task, padded(heads), n, queries, keep_queries=False, **options)[0]
-            for task, heads, n, queries in cases
-        ]
-        streams = [(number,) for number in range(len(members))]
-        sampler = ProblemsSampler(members, streams)
-        samples[f"power {power:g}, {keys} keys"] = SampledUnit(sampler, point, stream=(keys,))
-    return samples
+
+
+def pairs_sampler(problems: list[Problem], keys: int, precision: str) -> ProblemsSampler:
+    """The pairs of heads of problems of one power, at n keys."""
+    members = []
+    for problem in problems:
+        task, heads, n, queries = problem.heads(keys)
+        options: dict[str, Any] = {"raw_labels": False, "keep_queries": False}
+        sampler, _ = sampler_of(task, padded(heads), n, queries, precision=precision, **options)
+        members.append(sampler)
+    return ProblemsSampler(members, [(number,) for number in range(len(members))])
 
 
 def population(problems: list[Problem], seed: int, learning: Mapping[str, Any]) -> Population:

@@ -1,0 +1,72 @@
+"""Errors of attention rules whose temperature stays while the context grows."""
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+import pandas as pd
+import xarray as xr
+
+from sims.study.results import Results
+from sims.study.study import Fields, Study
+
+from .problems import Problem, tuned
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+    from sims.judgement.answers import Answer, Effects
+    from sims.study.units import SampledUnit
+
+
+class Temperature(Study[Problem]):
+    """Kept, best and learned temperatures of one head's tasks, and terms of two sparse heads."""
+
+    def problem(self, fields: Fields) -> Problem:
+        analytic = fields["family"] == "analytic"
+        return Problem(fields | {"smoothness": 2.0} if analytic else fields)
+
+    def units(self) -> "dict[str, SampledUnit]":
+        """The tasks of all problems; and the pairs of heads of each power and number of keys."""
+        from sims.study.units import SampledUnit
+
+        from .simulate import pairs_sampler, tasks_sampler
+
+        settings, simulation = self.experiment.settings, self.experiment.simulation
+        every = [self.draw(number) for number in range(self.simulated)]
+        tasks = tasks_sampler(every, simulation.seed, settings["learning"])
+        units = {"tasks": SampledUnit(tasks, {}, settings["replicates"])}
+        for power, keys in sorted({(p.drawn["power"], p.drawn["keys"]) for p in every}):
+            point = {"power": power, "keys": keys}
+            alike = [p for p in every if point.items() <= p.drawn.items()]
+            sampler = pairs_sampler(alike, keys, simulation.precision)
+            units[f"power {power:g}, {keys} keys"] = SampledUnit(sampler, point, stream=(keys,))
+        return units
+
+    def predictions(self) -> dict[str, xr.Dataset]:
+        """All problems in one point ``law``, with what was drawn; the simulated ones in ``heads``.
+
+        ``law`` is as of :func:`~.problems.tuned`, ``heads`` as of :func:`~.predict.terms`.
+        """
+        from sims.runtime import in_threads
+
+        from .predict import terms
+
+        every = [self.draw(number) for number in range(self.predicted)]
+        drawn = {k: ("number", [problem.drawn[k] for problem in every]) for k in every[0].drawn}
+        pairs = in_threads(terms, every[: self.simulated])
+        return {"law": tuned(every).assign(drawn), "heads": xr.concat(pairs, "number")}
+
+    def effects(self, results: Results) -> Mapping[str, "Effects"]:
+        from .statistic import effects
+
+        return effects(results)
+
+    def parameters(self, results: Results) -> pd.DataFrame:
+        from .statistic import parameters
+
+        return parameters(results)
+
+    def figure(self, results: Results, answers: "list[Answer]") -> "Figure":
+        from .figure import figure
+
+        return figure(results, answers)
