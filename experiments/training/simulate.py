@@ -1,6 +1,6 @@
 """Layers trained together, each head by itself, and with identical heads: errors on new tasks."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import jax
@@ -22,10 +22,12 @@ PRIVATE_SHARES = {"random": 1.0, "aligned": 0.03}
 MEASURED = ("mse", "alone", "variance", "covariance", "subspaces", "outputs")
 
 
-def task_of(draw: Draw, law: Mapping[str, Any], place: int) -> Task:
-    """The problem of a batch, among those of the size at that place of the law's sizes."""
+def task_of(
+    draw: Draw, law: Mapping[str, Any], sizes: Sequence[tuple[int, int]], place: int
+) -> Task:
+    """The problem of a batch, among those of the size at that place of the sizes."""
     assert isinstance(draw.seed, int)
-    fields = drawn(law, draw.seed, len(law["sizes"]) * draw.batch + place)
+    fields = drawn(law, sizes, draw.seed, len(sizes) * draw.batch + place)
     known = {"private_share": PRIVATE_SHARES[fields["start"]], "free": fields["maps"] == "trained"}
     problem = fields | known | {"drawn": fields["labels"] == "drawn"}
     return Task._make(np.float32(problem[name]) for name in Task._fields)

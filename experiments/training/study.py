@@ -1,7 +1,7 @@
 """Layers trained together, each head by itself, and with identical heads."""
 
 from collections.abc import Mapping
-from functools import partial
+from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any
 
 import pandas as pd
@@ -23,14 +23,24 @@ if TYPE_CHECKING:
 class Training(Study[dict[str, Any]]):
     """Errors of trained layers on new tasks; a unit per size, a batch per problem."""
 
+    @cached_property
+    def law(self) -> Mapping[str, Any]:
+        """Fields of the law and how each is drawn; sizes are not, they take turns."""
+        return {name: how for name, how in super().law.items() if name != "sizes"}
+
+    @property
+    def sizes(self) -> list[tuple[int, int]]:
+        """Heads H and width d_k of each size."""
+        return [(heads, width) for heads, width in self.experiment.spec.law["sizes"]]
+
     @property
     def numbers_by_size(self) -> list[list[int]]:
-        """Numbers of the problems of each size: sizes take turns."""
-        count, batches = len(self.law["sizes"]), self.experiment.simulation.batches
+        """Numbers of the problems of each size."""
+        count, batches = len(self.sizes), self.experiment.simulation.batches
         return [[count * batch + place for batch in range(batches)] for place in range(count)]
 
     def draw(self, number: int) -> dict[str, Any]:
-        return drawn(self.law, self.experiment.simulation.seed, number)
+        return drawn(self.law, self.sizes, self.experiment.simulation.seed, number)
 
     def units(self) -> "dict[str, SampledUnit]":
         from sims.montecarlo import Replicates
@@ -39,7 +49,7 @@ class Training(Study[dict[str, Any]]):
         from .simulate import LAYERS, MEASURED, of_seed, task_of
 
         law, settings, units = self.law, self.experiment.settings, {}
-        for place, (heads, width) in enumerate(law["sizes"]):
+        for place, (heads, width) in enumerate(self.sizes):
             sizes = {"heads": heads, "width": width, "n": law["keys"]}
             replicate = partial(
                 of_seed,
@@ -51,7 +61,7 @@ class Training(Study[dict[str, Any]]):
             )
             sampler = Replicates(
                 replicate,
-                per_batch=partial(task_of, law=law, place=place),
+                per_batch=partial(task_of, law=law, sizes=self.sizes, place=place),
                 reduce="stack",
                 dims=dict.fromkeys(MEASURED, ("layer",)),
                 coords={"layer": list(LAYERS)},
