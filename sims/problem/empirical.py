@@ -70,11 +70,11 @@ class EmpiricalDesign(Design):
 
 def unit_cautions(rows: Array, frames: Array, bandwidth: Array) -> list[str]:
     """A caution where rows of data and a head's bandwidth seem to be in different units."""
-    from scipy.spatial.distance import pdist
-
-    some = np.asarray(rows)[:: len(rows) // 500 + 1]
-    for head, (frame, width) in enumerate(zip(frames, bandwidth, strict=True)):
-        spread = np.median(pdist(some @ frame)) / width
+    some = np.asarray(rows)[:: len(rows) // 200 + 1]
+    heads = zip(np.asarray(frames), np.asarray(bandwidth), strict=True)
+    for head, (frame, width) in enumerate(heads):
+        keys = some @ frame
+        spread = np.median(np.linalg.norm(keys[:, None] - keys, axis=2)) / width
         if not LEAST_SPREAD <= spread <= MOST_SPREAD:
             why = "the unit of heads.bandwidth may not be that of the data"
             return [f"rows are {spread:.2g} bandwidths apart in head {head} (median): {why}"]
