@@ -256,7 +256,8 @@ def scores(effects: Effects, by_theory: bool) -> np.ndarray:
 def group_rows(column: pd.Series) -> dict[str, np.ndarray]:
     """Places of rows by the quarter that their number lies in, or by value if these are few."""
     if not pd.api.types.is_numeric_dtype(column) or column.nunique() <= 4:
-        return {str(value): rows for value, rows in column.groupby(column).indices.items()}
+        groups = column.groupby(column).indices.items()
+        return {str(value): np.asarray(rows) for value, rows in groups}
     edges = np.unique(np.quantile(column, np.linspace(0, 1, 5)))
     quarter = np.searchsorted(edges[1:-1], column, "right")
     ends = enumerate(itertools.pairwise(edges))

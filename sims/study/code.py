@@ -22,7 +22,6 @@ from sims.errors import InputError
 from sims.places import place
 from sims.study.referenced_files import resolve_files
 from sims.study.sources import (
-    Sources,
     combined_digest,
     files_below,
     own_sources,
@@ -47,14 +46,8 @@ _ENTRIES = {
 }
 """Step to the modules of this package that it begins with; what they import follows."""
 STEPS = tuple(step for step in _ENTRIES if step != "sweep")
-_FILES = {
-    "simulate": ("simulate.py",),
-    "predict": ("predict.py",),
-    "judge": ("statistic.py",),
-    "search": ("search.py", "statistic.py"),
-    "plot": ("figure.py",),
-}
-"""Step to the files of an experiment's folder that it runs, beside the modules that they import."""
+_OWN = {"judge": "statistic", "plot": "figure"}
+"""Step to the module that a law of problems may have for it, without a study.py."""
 _METHODS = {
     "sampler": ("simulate",),
     "replicates": ("simulate",),
@@ -104,14 +97,12 @@ def code(step: str, experiment: Path | None) -> str:
     if experiment is not None:
         study = experiment / "study.py"
         without = frozenset(name for name, steps in _METHODS.items() if step not in steps)
-        names = ("study.py",) if study.is_file() else _FILES.get(step, ())
-        for path in (experiment / name for name in names):
-            if path.is_file():
-                own = own_sources(path, without)
-            else:
-                own = Sources(modules={"sims.study.drawn"})
-            modules |= own.modules
-            files += own.files
+        own = [path for path in (study, experiment / f"{_OWN.get(step)}.py") if path.is_file()]
+        for sources in (own_sources(path, without) for path in own):
+            modules |= sources.modules
+            files += sources.files
+        if not study.is_file():
+            modules.add("sims.study.drawn")
         files += [p for p in files_below(experiment) if p.name not in _PROSE]
         if step == "plot" and (caption := experiment / "caption.md").is_file():
             files.append(caption)

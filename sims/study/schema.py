@@ -109,7 +109,7 @@ class QuestionSpec(Strict):
         default=MAIN, description="arXiv id of the paper that lists it; default: the experiment's"
     )
     question: str = Field(min_length=1, description="in one line")
-    effect: str = Field(description="the effects, as statistic.py names them")
+    effect: str = Field(description="the effects, as the study names them")
     status: Literal["confirmatory", "exploratory"] = Field(
         description="a sentence of a paper, which gets a word; or an estimate, which gets none"
     )

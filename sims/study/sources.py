@@ -59,7 +59,7 @@ def own_sources(path: Path, without: Container[str] = ()) -> Sources:
         except SyntaxError:  # said when it is imported
             continue
         found = set[Path]()
-        for node in ast.walk(tree):
+        for node in _running_nodes(tree):
             if isinstance(node, ast.Constant) and isinstance(node.value, str):
                 sources.texts.add(node.value)
             for name, level in _imports(node):
@@ -79,6 +79,15 @@ def _parse(text: bytes | str, without: Container[str]) -> ast.Module:
         if isinstance(node, ast.ClassDef):
             node.body = [item for item in node.body if getattr(item, "name", "") not in without]
     return tree
+
+
+def _running_nodes(node: ast.AST) -> Iterator[ast.AST]:
+    """A node and those below it, but for what is there for type checkers alone."""
+    if isinstance(node, ast.If) and getattr(node.test, "id", "") == "TYPE_CHECKING":
+        return
+    yield node
+    for child in ast.iter_child_nodes(node):
+        yield from _running_nodes(child)
 
 
 def _imports(node: ast.AST) -> Iterator[tuple[str, int]]:

@@ -151,9 +151,11 @@ def test_a_step_depends_on_what_it_imports(monkeypatch, step, name, file, inside
     before = code.code(step, experiment)
     code._package_digest.cache_clear()
     syntax = sources.syntax
-    monkeypatch.setattr(
-        code, "syntax", lambda path, _=None: syntax(path) + "x" * (path == changed_file)
-    )
+
+    def edited(path, without=frozenset()):
+        return syntax(path, without) + "x" * (path == changed_file)
+
+    monkeypatch.setattr(code, "syntax", edited)
     assert (code.code(step, experiment) != before) == inside
     code._package_digest.cache_clear()
 
