@@ -7,8 +7,9 @@ of colour blindness. Markers differ as well, so colour is never the only differe
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from contextlib import AbstractContextManager
+import warnings
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -38,7 +39,8 @@ SMALL = 7.0
 """Size of remarks, in points: nothing that is to be read is smaller at the size of print."""
 
 
-def style() -> AbstractContextManager[None]:
+@contextmanager
+def style() -> Iterator[None]:
     """The style, for the ``with`` block that makes a figure's axes."""
     from cycler import cycler
     from matplotlib import style as styles
@@ -62,7 +64,10 @@ def style() -> AbstractContextManager[None]:
         "savefig.dpi": 300,
     }
     # Matplotlib's copy of the style: importing seaborn takes half a second.
-    return styles.context(["seaborn-v0_8-ticks", look])
+    with styles.context(["seaborn-v0_8-ticks", look]), warnings.catch_warnings():
+        # Seaborn 0.13 gives Matplotlib's boxes this argument.
+        warnings.filterwarnings("ignore", "vert: bool was deprecated")
+        yield
 
 
 def log_axes(ax: Axes, x: bool = False, y: bool = False, plain: bool = False) -> None:
