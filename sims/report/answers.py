@@ -193,10 +193,9 @@ def page(answers: Sequence[Answer], fidelity: str, derivation: str = "") -> str:
     where = f" Asked of: {first.restriction}." if first.restriction else ""
     lines = [f"**{spoken(first).capitalize()}.** {number(first, first.tolerance)}.{where}", ""]
     lines += [f"- {part}: {shortened(headline(summary))}" for part, summary in first.strata.items()]
-    lines += [
-        f"- of decided problems, by {shortened(_moved(change, first.kind != 'estimate'))}"
-        for change in first.where
-    ]
+    if first.where:
+        changes = [shortened(_moved(change, first.kind != "estimate")) for change in first.where]
+        lines.append(f"- decided problems: {'; '.join(changes)}")
     if first.problem is not None:
         by = " (by theory, in a search)" if first.searched else ""
         lines.append(f"- It fails most surely in {_command(first, fidelity)}{by}.")
