@@ -1,7 +1,7 @@
 """Words and units of the variables and coordinates in result files.
 
-This module has those of both roads. An experiment describes the variables of its
-own study in its ``variables.yaml``.
+This module has those of both roads. An experiment describes further ones in its
+``variables.yaml``.
 """
 
 import re
