@@ -13,11 +13,12 @@ from PIL import Image
 from sims.errors import InputError
 from sims.files import write
 from sims.judgement.answers import Answer, agreement, write_answers
-from sims.judgement.summaries import share
+from sims.judgement.summaries import Share, tally
+from sims.judgement.wording import percent, significant
 from sims.papers import MAIN, papers
 from sims.report import write_report
 from sims.report.answers import background, by_claim, listing, page
-from sims.report.text import html, percent, render_caption, significant
+from sims.report.text import html, render_caption
 from sims.study.experiment import load_experiment
 from sims.study.results import Results
 from tests.browser.visiting import in_a_browser, visit
@@ -26,8 +27,7 @@ from tests.pipeline import ROOT
 
 CHAPTERS = [ROOT / "docs/theory.md", *sorted((ROOT / "docs/theory").glob("*.md"))]
 ANSWER = Answer(
-    problems=100,
-    simulated=share(np.repeat([1.0, -1.0], [90, 10])),
+    result=Share(problems=100, simulated=tally(np.repeat([1.0, -1.0], [90, 10]))),
     word="usually",
     paper=MAIN,
     experiment="small",
@@ -36,8 +36,6 @@ ANSWER = Answer(
     question="Is |a| at least b?",
     status="confirmatory",
     says="always",
-    kind="share",
-    tolerance=None,
     law="w",
     always="no",
     salt="dev",
@@ -117,9 +115,11 @@ def test_the_table_has_a_papers_confirmatory_answers_in_the_order_of_its_claims(
 
 def test_runs_agree_where_their_intervals_do():
     """0.9 of 100 and 0.85 do, 0.9 and 0.7 do not; what was asked once does not count."""
-    near, far = (share(np.repeat([1.0, -1.0], [n, 100 - n])) for n in (85, 70))
+    near, far = (
+        Share(problems=100, simulated=tally(np.repeat([1.0, -1.0], [n, 100 - n]))) for n in (85, 70)
+    )
     first = [replace(ANSWER, id=id) for id in "abc"]
-    again = [replace(ANSWER, id="a", simulated=near), replace(ANSWER, id="b", simulated=far)]
+    again = [replace(ANSWER, id="a", result=near), replace(ANSWER, id="b", result=far)]
     assert agreement(first, again) == (1, 2)
 
 
@@ -127,7 +127,9 @@ def test_runs_agree_where_their_intervals_do():
 def test_a_claims_page_answers_first_and_leads_to_what_is_behind():
     """The claim's answers alone, the confirmatory one first; its worst problem, law and formula."""
     shutil.copytree(ROOT / "papers", "papers")
-    one = replace(ANSWER, strata={"narrow": ANSWER}, restriction="n = 9", problem={"problem": {}})
+    one = replace(
+        ANSWER, strata={"narrow": ANSWER.result}, restriction="n = 9", problem={"problem": {}}
+    )
     more = [replace(ANSWER, id=f"{k}", status="exploratory", question=f"Q{k}?") for k in range(7)]
     other = replace(ANSWER, id="far", claim="hdi")
     rows = by_claim([*more, one, other])["decomposition"]

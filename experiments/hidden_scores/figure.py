@@ -57,8 +57,8 @@ def _shares(ax: Axes, answers: Mapping[str, Answer]) -> None:
     """Shares of problems in which each claim holds, of all and by stratum, with intervals."""
     names = ["all", *answers["hidden-collapse"].strata]
     for claim, (name, label) in enumerate(CLAIMS.items()):
-        parts = {"all": answers[name], **answers[name].strata}
-        shown = {part: answer.simulated for part, answer in parts.items() if answer.simulated}
+        parts = answers[name].shares()
+        shown = {part: result.simulated for part, result in parts.items() if result.simulated}
         middle = np.array([100 * np.mean(share.bracket) for share in shown.values()])
         low, high = 100 * np.transpose([share.interval for share in shown.values()])
         places = [0.22 * (1 - claim) - names.index(part) for part in shown]

@@ -66,8 +66,8 @@ def _shares(ax: Axes, answers: Mapping[str, Answer]) -> None:
     """Shares in which the two claims hold, of all problems and by stratum, with intervals."""
     place, names = 0.0, {}
     for ink, (name, label) in zip(figures.PALETTE, CLAIMS.items(), strict=False):
-        for part, summary in {"all": answers[name], **answers[name].strata}.items():
-            if (share := summary.share) is None:
+        for part, result in answers[name].shares().items():
+            if (share := result.deciding) is None:
                 continue
             middle, ends = 100 * np.mean(share.bracket), 100 * np.array(share.interval)
             bars = np.abs(ends - middle)[:, None]

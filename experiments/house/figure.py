@@ -10,7 +10,8 @@ from matplotlib.figure import Figure
 
 from sims import figures
 from sims.judgement import house
-from sims.judgement.answers import Answer, Effects
+from sims.judgement.answers import Answer
+from sims.judgement.summaries import Effects, Gap
 from sims.study.results import Results
 
 from .sets import INDICES
@@ -116,17 +117,17 @@ def _curve(ax: Axes, effect: Mapping[str, Effects], drawn: pd.DataFrame) -> None
 def _claims(ax: Axes, answers: dict[str, Answer]) -> None:
     """Shares by theory with their intervals; brackets by simulation below."""
     for place, name in enumerate(CLAIMS):
-        answer = answers[name]
-        for road, shift, share in (
-            ("theory", 0.14, answer.theory),
-            ("simulation", -0.14, answer.simulated),
+        share = answers[name].shares()["all"]
+        for road, shift, counted in (
+            ("theory", 0.14, share.theory),
+            ("simulation", -0.14, share.simulated),
         ):
-            if share is None:
+            if counted is None:
                 continue
             ink = figures.PALETTE[road == "simulation"]
-            low, high = share.interval
+            low, high = counted.interval
             ax.plot([100 * low, 100 * high], [-place + shift] * 2, color=ink, lw=1)
-            first, last = (100 * end for end in share.bracket)
+            first, last = (100 * end for end in counted.bracket)
             ax.plot([first, last], [-place + shift] * 2, color=ink, lw=4, solid_capstyle="butt")
             ax.plot(
                 (first + last) / 2,
@@ -150,9 +151,9 @@ def _within(ax: Axes, answers: dict[str, Answer]) -> None:
     """T95 of each gap, from the smallest to the largest value that its errors allow."""
     shown = {name: label for name, label in TERMS.items() if name in answers}
     for place, name in enumerate(shown):
-        ends = answers[name].within
-        if ends is not None:
-            low, high = (max(100 * end, 1e-3) for end in ends)
+        gap = answers[name].result
+        if isinstance(gap, Gap) and gap.within is not None:
+            low, high = (max(100 * end, 1e-3) for end in gap.within)
             ax.plot(
                 [low, high], [-place] * 2, color=figures.PALETTE[0], lw=4, solid_capstyle="butt"
             )

@@ -60,8 +60,8 @@ def _shares(ax: Axes, answers: Mapping[str, Answer]) -> None:
     """Share of problems in which merging costs at most the tolerance: middle and interval."""
     places = ("all", "iid keys", "correlated keys")
     for shift, (name, label) in zip((0.14, -0.14), CLAIMS.items(), strict=True):
-        parts = {"all": answers[name], **answers[name].strata}
-        shown = {part: answer.simulated for part, answer in parts.items() if answer.simulated}
+        parts = answers[name].shares()
+        shown = {part: result.simulated for part, result in parts.items() if result.simulated}
         middle = np.array([100 * np.mean(share.bracket) for share in shown.values()])
         low, high = 100 * np.transpose([share.interval for share in shown.values()])
         ax.errorbar(

@@ -50,7 +50,7 @@ def figure(results: Results, answers: Sequence[Answer]) -> Figure:
 def _claims(ax: Axes, answers: Mapping[str, Answer]) -> None:
     """Brackets of the shares of problems, with their intervals outward."""
     for place, name in enumerate(CLAIMS):
-        if (share := answers[name].simulated) is None:
+        if (share := answers[name].shares()["all"].simulated) is None:
             continue
         for ends, width in ((share.interval, 1), (share.bracket, 5)):
             ax.plot(

@@ -39,8 +39,8 @@ def figure(results: Results, answers: Sequence[Answer]) -> Figure:
 def _shares(ax: Axes, answers: Mapping[str, Answer]) -> None:
     """Share of problems in which the error falls, of all and by kind: middle and interval."""
     for shift, (name, label) in zip((0.14, -0.14), CLAIMS.items(), strict=True):
-        parts = {"all": answers[name], **answers[name].strata}
-        shown = {kind: part.simulated for kind, part in parts.items() if part.simulated}
+        parts = answers[name].shares()
+        shown = {kind: result.simulated for kind, result in parts.items() if result.simulated}
         middle = np.array([100 * np.mean(share.bracket) for share in shown.values()])
         low, high = 100 * np.transpose([share.interval for share in shown.values()])
         places = [shift - ("all", *KINDS).index(kind) for kind in shown]

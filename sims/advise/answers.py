@@ -3,7 +3,6 @@
 from dataclasses import dataclass
 
 from sims.places import place
-from sims.report.answers import headline, spoken
 from sims.study.ledger import read_run
 
 QUESTIONS = {
@@ -42,5 +41,5 @@ def rests_on(kind: str) -> list[Rests]:
 
 def _rests(name: str, id: str, published: dict) -> Rests:
     if (answer := published.get(id)) is not None:
-        return Rests(name, id, answer.question, f"{spoken(answer)}: {headline(answer)}")
+        return Rests(name, id, answer.question, f"{answer.spoken()}: {answer.result.headline()}")
     return Rests(name, id, id, "not published")

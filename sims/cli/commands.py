@@ -255,8 +255,8 @@ def claims(
     results/FIDELITY if there is such a file, otherwise in results/published.
     """
     from sims.cli.listing import print_table
+    from sims.judgement.wording import INTERVAL
     from sims.papers import papers
-    from sims.report.answers import INTERVAL, headline, shortened, spoken
     from sims.study.ledger import read_run
 
     answers = read_run(source := Path("results", fidelity), fidelity)
@@ -276,7 +276,11 @@ def claims(
             ]
             known_by = "by algebra" if claim.algebra else "not covered"
             rows = [
-                (answer.question, spoken(answer).replace("; ", "\n"), shortened(headline(answer)))
+                (
+                    answer.question,
+                    answer.spoken().replace("; ", "\n"),
+                    answer.result.headline(short=True),
+                )
                 for answer in matches
             ]
             rows = rows or [(claim.statement, known_by, claim.algebra)]

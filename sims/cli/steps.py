@@ -27,8 +27,6 @@ PUBLISHED = ("answers.json", "answers.md", "report.html")
 
 def run(name: str, fidelity: str, seed_offset: int, allow_code: bool, dry: bool) -> None:
     """Run one experiment from both roads to its figure."""
-    from sims.report.answers import number, spoken
-
     allowed = None if dry else allow_code
     experiment = load_experiment(name, fidelity, seed_offset, allowed)
     folder = Path("results", fidelity, experiment.name)
@@ -46,7 +44,7 @@ def run(name: str, fidelity: str, seed_offset: int, allow_code: bool, dry: bool)
         allow_code=allow_code,
     )
     for answer in outcome.answers:
-        print(f"{spoken(answer)}: {answer.question} {number(answer, answer.tolerance)}")
+        print(f"{answer.spoken()}: {answer.question} {answer.result.details()}")
     print(outcome.folder / "answers.json")
     print(*(outcome.folder / name for name in RUN_FILES), sep="\n")
 
@@ -166,7 +164,7 @@ def _again(fidelity: str, marker: Path) -> None:
         name = "again"
     answers = ledger.read_run(marker.parent, fidelity)
     agreeing, count = agreement(ledger.read_run(target), answers)
-    small = [replace(answer, problem=None, where=[], stops="") for answer in answers]
+    small = [replace(answer, problem=None, where=[]) for answer in answers]
     write_answers(small, target / f"{name}.json", f"answers.json of {fidelity}")
     text = f"With fresh draws {agreeing} of all {count} answers agree within their intervals.\n"
     _fill(name, text)

@@ -8,28 +8,36 @@ import itertools
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import numpy as np
 import pandas as pd
-from pydantic import ConfigDict, RootModel
+from pydantic import ConfigDict, Discriminator, RootModel
 
 from sims.errors import InputError, one_of
 from sims.files import read_json, write_json
 from sims.judgement import house
 from sims.judgement.summaries import (
     Effects,
-    Summary,
+    Gap,
+    Mean,
+    Result,
+    Share,
     calls,
     confirmed_failure,
     foreseen,
     margins,
-    summary,
+    summarize,
 )
+from sims.judgement.wording import percent, significant
 from sims.validation import parse
 
 if TYPE_CHECKING:
     from sims.study.schema import QuestionSpec
+
+
+MOST_GROUPS = 4
+"""Groups of a parameter that are shown; of more, the lowest and the highest."""
 
 
 @dataclass(frozen=True)
@@ -40,21 +48,35 @@ class Change:
         parameter: its name.
         groups: its quarters, or its values if they are few.
         values: share, T95 or mean in each.
+        percent: whether these are percentages.
     """
 
     parameter: str
     groups: list[str]
     values: list[float]
+    percent: bool
 
-    def in_words(self, percent: bool) -> str:
-        """The values with their groups, on one line."""
-        shown = (f"{100 * v:.3g} %" if percent else f"{v:.3g}" for v in self.values)
-        parts = zip(self.groups, shown, strict=True)
-        return f"{self.parameter} " + ", ".join(f"{group}: {v}" for group, v in parts)
+    def in_words(self, short: bool = False) -> str:
+        """The values from the lowest to the highest quarter, or by name."""
+        shown = [
+            percent(value, short=short) if self.percent else significant(value)
+            for value in self.values
+        ]
+        name = self.parameter.replace("_", " ")
+        if all(" to " in group for group in self.groups):
+            return f"{name} ↑: {shown[0]} → {shown[-1]}"
+        groups = [{"True": "yes", "False": "no"}.get(group, group) for group in self.groups]
+        rows = list(zip(self.values, groups, shown, strict=True))
+        if len(rows) > MOST_GROUPS:
+            rows = [min(rows), max(rows)]
+        return f"{name} " + ", ".join(f"{group}: {value}" for _, group, value in rows)
+
+
+AnyResult = Annotated[Result, Discriminator("kind")]
 
 
 @dataclass(frozen=True, kw_only=True)
-class Answer(Summary):
+class Answer:
     """The answer to a question: a row of ``answers.json``.
 
     Attributes:
@@ -65,13 +87,12 @@ class Answer(Summary):
         question: in one line.
         status: confirmatory (a paper's sentence) or exploratory (no word).
         says: "always" where the sentence does.
-        kind: of the effects.
-        tolerance: what gaps are held against.
+        result: of all problems.
+        word: how often it holds; "" of an estimate, or where the question is exploratory.
         law: of the problems, in words.
         restriction: of the law, in words.
-        strata: name to summary, of those with enough problems.
+        strata: name to result, of those with enough problems.
         where: the parameters along which the answer changes most, two at most.
-        stops: the same in words.
         always: "no" if a failure is confirmed on fresh draws, else "not refuted"; "" if not asked.
         p_value: of the failure that half of the draws found, by the other half.
         adjusted: the same by Holm over the family.
@@ -96,13 +117,12 @@ class Answer(Summary):
     question: str
     status: str
     says: str | None
-    kind: str
-    tolerance: float | None
+    result: AnyResult
+    word: str
     law: str
     restriction: str = ""
-    strata: dict[str, Summary] = field(default_factory=dict)
+    strata: dict[str, AnyResult] = field(default_factory=dict)
     where: list[Change] = field(default_factory=list)
-    stops: str = ""
     always: str = ""
     p_value: float = 1.0
     adjusted: float | None = None
@@ -115,6 +135,28 @@ class Answer(Summary):
     seed: int = 0
     salt: str = ""
     versions: dict[str, str] = field(default_factory=dict)
+
+    def shares(self) -> dict[str, Share]:
+        """The share of all problems, ``all``, and of each stratum; empty of gaps and means."""
+        results = {"all": self.result, **self.strata}
+        return {name: result for name, result in results.items() if isinstance(result, Share)}
+
+    def spoken(self) -> str:
+        """The word, of gaps with their tolerance, and whether the claim always holds if it says so.
+
+        "estimate" where there is no word.
+        """
+        near = ""
+        if isinstance(self.result, Gap) and self.result.tolerance and self.word:
+            enough = self.result.problems >= house.FEWEST
+            near = f" within {percent(self.result.tolerance)}" if enough else ""
+        asked = self.says or self.always == "no"
+        always = ALWAYS.get(self.always, "") if asked else ""
+        return f"{self.word or 'estimate'}{near}{always}"
+
+
+ALWAYS = {"no": "; not always", "not refuted": "; no failure confirmed"}
+"""What is said of a claim that says "always", by the answer's ``always``."""
 
 
 def answer(
@@ -148,29 +190,31 @@ def answer(
     parameters, restriction = parameters.iloc[:count], question.restrict
     selected = condition_mask(parameters, restriction.where if restriction else {})
     tolerance = house.TOLERANCES[question.tolerance] if question.tolerance else None
-    overall = summary(effects, selected, tolerance, smoke)
-    strata = {
-        name: summary(effects, selected & condition_mask(parameters, conditions), tolerance, smoke)
-        for name, conditions in question.strata.items()
-    }
+    result = summarize(effects, selected, tolerance)
+    strata = {}
+    for name, conditions in question.strata.items():
+        part = summarize(effects, selected & condition_mask(parameters, conditions), tolerance)
+        if part.answered >= house.FEWEST:
+            strata[name] = part
     failing, p = confirmed_failure(effects, selected, tolerance)
     can_fail = np.isfinite(margins(effects, tolerance)[selected[:simulated]]).any()
     always = verdict(p) if can_fail else ""
-    by_theory = effects.predicted is not None and overall.share is overall.theory
+    by_theory = isinstance(result, Share) and result.deciding is result.theory
+    if isinstance(result, Mean):
+        by_theory = effects.predicted is not None
     trends = [
         replace(change, parameter=(labels or {}).get(change.parameter, change.parameter))
         for change in ([] if smoke else changes(effects, selected, parameters, by_theory))
     ]
+    word = result.word if question.status == "confirmatory" else ""
     return Answer(
-        **vars(overall) | {"word": overall.word if question.status == "confirmatory" else ""},
         **question.model_dump(include={"paper", "id", "question", "status", "says"}),
         claim=question.claim or question.id,
-        kind=effects.kind,
-        tolerance=tolerance,
+        result=result,
+        word=house.TOO_FEW if word and smoke else word,
         restriction=restriction.text if restriction else "",
-        strata={name: part for name, part in strata.items() if part.answered >= house.FEWEST},
+        strata=strata,
         where=trends,
-        stops="; ".join(change.in_words(effects.kind != "estimate") for change in trends),
         always=always,
         p_value=p,
         counterexample=failing if always == "no" else None,
@@ -231,7 +275,8 @@ def changes(
             sizes = [np.quantile(abs(group), house.WITHIN) for group in groups.values()]
         else:
             sizes = [group.mean() for group in groups.values()]
-        candidates.append(Change(str(name), [*groups], [*map(float, sizes)]))
+        values = [float(size) for size in sizes]
+        candidates.append(Change(str(name), [*groups], values, effects.kind != "estimate"))
     return sorted(candidates, key=lambda c: -np.ptp(c.values))[:2]
 
 
@@ -290,21 +335,17 @@ def agreement(first: Sequence[Answer], second: Sequence[Answer]) -> tuple[int, i
     intervals, as they do with probability :data:`~sims.judgement.house.LEVEL` if nothing but draws
     differs.
     """
-    counterparts, gaps = {item.id: item for item in second}, list[bool]()
+    partners = {item.id: item for item in second}
+    gaps = list[bool]()
     for item in first:
-        ends = [_ends(partner) for partner in (item, counterparts.get(item.id, item))]
-        if all(end is not None for end in ends) and item.id in counterparts:
-            middle, width = zip(*((sum(e) / 2, (e[1] - e[0]) / 2) for e in ends if e), strict=True)
-            gaps.append(abs(middle[0] - middle[1]) <= np.hypot(*width))
+        if item.id not in partners:
+            continue
+        one, other = item.result.interval, partners[item.id].result.interval
+        if one is not None and other is not None:
+            apart = abs(sum(one) - sum(other)) / 2
+            half_widths = (one[1] - one[0]) / 2, (other[1] - other[0]) / 2
+            gaps.append(apart <= np.hypot(*half_widths))
     return sum(gaps), len(gaps)
-
-
-def _ends(result: Summary) -> tuple[float, float] | None:
-    """The interval of the number that decides an answer."""
-    if result.within_interval is not None:
-        low, high = result.within_interval
-        return None if high is None else (low, high)
-    return result.share.interval if result.share else result.mean_interval
 
 
 class _Answers(RootModel[list[Answer]]):

@@ -16,6 +16,10 @@ TOLERANCES = {"roads": 0.05, "exact": 0.01, "slope": 0.1}
 """Agreement of simulation with first-order theory and with exact theory, relative; of slopes."""
 
 
+TOO_FEW = "too few to say"
+"""The word of fewer problems than :data:`FEWEST`."""
+
+
 def word(interval: tuple[float, float], possible: bool, problems: int) -> str:
     """The word for how often something holds.
 
@@ -26,7 +30,7 @@ def word(interval: tuple[float, float], possible: bool, problems: int) -> str:
     """
     low, high = interval
     if problems < FEWEST:
-        return "too few to say"
+        return TOO_FEW
     if not possible:
         return "never seen"
     if low > 2 / 3:

@@ -1,7 +1,7 @@
 """Summaries of effects: shares of problems, T95 of gaps and means of estimates. No JAX."""
 
 from dataclasses import dataclass, replace
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
 from scipy.special import bdtr, betaincinv, stdtrit
@@ -9,6 +9,14 @@ from scipy.special import bdtr, betaincinv, stdtrit
 from sims.estimates import mcse
 from sims.judgement import house
 from sims.judgement.intervals import fixed_p
+from sims.judgement.wording import (
+    INTERVAL,
+    number_range,
+    percent,
+    percent_range,
+    significant,
+    too_few,
+)
 
 Pair = tuple[float, float]
 
@@ -46,81 +54,230 @@ class Effects:
 
 
 @dataclass(frozen=True)
-class Share:
-    """The share of problems in which a claim holds.
+class Tally:
+    """Number of problems in which a claim holds, and the share that this is.
 
     Attributes:
         holds: in how many it does.
         fails: in how many it does not.
-        unresolved: of how many this is not known.
-        bracket: the share if it holds in none, and in all, of the unresolved ones.
+        undecided: of how many this is not known.
+        bracket: the share if it holds in none, and in all, of the undecided ones.
         interval: Clopper–Pearson's, outward from the bracket.
     """
 
     holds: int
     fails: int
-    unresolved: int
+    undecided: int
     bracket: Pair
     interval: Pair
 
     @property
     def total(self) -> int:
         """Number of problems that the share is of."""
-        return self.holds + self.fails + self.unresolved
+        return self.holds + self.fails + self.undecided
 
 
-def share(calls: np.ndarray) -> Share | None:
-    """The share of ones among calls of 1 (holds), −1 (fails) and 0; None of none."""
-    holds, fails, open_ = (int((calls == k).sum()) for k in (1, -1, 0))
-    upper, total, tail = holds + open_, len(calls), (1 - house.LEVEL) / 2
+def tally(calls: np.ndarray) -> Tally | None:
+    """Tally of calls of 1 (holds), −1 (fails) and 0 (undecided); None of no calls."""
+    holds = int((calls == 1).sum())
+    fails = int((calls == -1).sum())
+    undecided = int((calls == 0).sum())
+    total, upper = len(calls), holds + undecided
     if not total:
         return None
+    tail = (1 - house.LEVEL) / 2
     low = float(betaincinv(holds, total - holds + 1, tail)) if holds else 0.0
     high = float(betaincinv(upper + 1, total - upper, 1 - tail)) if upper < total else 1.0
-    return Share(holds, fails, open_, (holds / total, upper / total), (low, high))
+    return Tally(holds, fails, undecided, (holds / total, upper / total), (low, high))
 
 
 @dataclass(frozen=True, kw_only=True)
-class Summary:
-    """Summary of the effects of a population of problems.
+class Share:
+    """The share of problems in which a claim holds, by both methods.
 
     Attributes:
         problems: N, simulated ones that the question has a meaning in.
-        simulated: the share of them by simulation, which calls each at three standard errors.
-        theory: the share of the M by theory; unresolved are problems outside its range.
+        simulated: by simulation, which calls each at three standard errors.
+        theory: by theory, of M ≥ N problems; undecided are problems outside its range.
         contradictions: called problems in theory's range of which theory says the opposite.
+    """
+
+    kind: Literal["share"] = "share"
+    problems: int
+    simulated: Tally | None = None
+    theory: Tally | None = None
+    contradictions: int | None = None
+
+    @property
+    def deciding(self) -> Tally | None:
+        """The tally that decides the word: theory's or simulation's, whose interval is narrower."""
+        both = [tally for tally in (self.theory, self.simulated) if tally is not None]
+        return min(both, key=lambda tally: tally.interval[1] - tally.interval[0], default=None)
+
+    @property
+    def interval(self) -> Pair | None:
+        """The interval of the share."""
+        return self.deciding.interval if self.deciding else None
+
+    @property
+    def answered(self) -> int:
+        """Number of problems that the share is of."""
+        return self.deciding.total if self.deciding else self.problems
+
+    @property
+    def word(self) -> str:
+        """How often the claim holds, as :func:`sims.judgement.house.word` has it."""
+        return word_of(self.deciding)
+
+    def headline(self, short: bool = False) -> str:
+        """The share that decides the word, with its interval; without the noun if ``short``."""
+        if self.deciding is None:
+            return "–"
+        if self.deciding.total < house.SHOWN:
+            return too_few(self.deciding.total)
+        share, interval = (
+            percent_range(*ends, short=short)
+            for ends in (self.deciding.bracket, self.deciding.interval)
+        )
+        return f"{share} ({interval})" if short else f"{share} of problems ({interval})"
+
+    def details(self) -> str:
+        """The shares by both methods, with their intervals and numbers of problems."""
+        parts = []
+        if self.theory is not None:
+            parts.append(f"{share_in_words(self.theory)} by theory")
+        if self.simulated is not None:
+            parts.append(f"{share_in_words(self.simulated)} by simulation")
+        if self.contradictions:
+            parts[-1] += f", {self.contradictions} contradict theory"
+        return "; ".join(parts) or "–"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Gap:
+    """The relative gap between the two methods.
+
+    Attributes:
+        problems: N, those that have a gap.
+        near: problems whose gap is within the tolerance; None without a tolerance.
         within: T95, the 95 % quantiles of the gap's size less two standard errors and plus two.
         within_interval: order statistics that enclose them; the end is None if N is too small.
         above_three: share of gaps beyond three standard errors.
         visible: the gap that three standard errors would show in 95 % of the problems.
-        mean: of an estimate, over ``mean_of`` problems.
-        mean_interval: Student's.
-        word: as :func:`sims.judgement.house.word` has it; "" where no share is asked for.
     """
 
+    kind: Literal["gap"] = "gap"
     problems: int
-    simulated: Share | None = None
-    theory: Share | None = None
-    contradictions: int | None = None
+    tolerance: float | None = None
+    near: Tally | None = None
     within: Pair | None = None
     within_interval: tuple[float, float | None] | None = None
     above_three: float | None = None
     visible: float | None = None
-    mean: float | None = None
-    mean_of: int = 0
-    mean_interval: Pair | None = None
-    word: str = ""
 
     @property
-    def share(self) -> Share | None:
-        """The share that decides the word: theory's or simulation's, whose interval is narrower."""
-        both = [s for s in (self.theory, self.simulated) if s is not None]
-        return min(both, key=lambda s: s.interval[1] - s.interval[0], default=None)
+    def interval(self) -> Pair | None:
+        """The interval of T95; None where there are too few problems for its upper end."""
+        if self.within_interval is None or self.within_interval[1] is None:
+            return None
+        return self.within_interval[0], self.within_interval[1]
 
     @property
     def answered(self) -> int:
-        """Number of problems that the number which decides is of."""
-        return self.share.total if self.share else self.mean_of or self.problems
+        """Number of problems that have a gap."""
+        return self.near.total if self.near else self.problems
+
+    @property
+    def word(self) -> str:
+        """How often the gap is within the tolerance; "" without one."""
+        return word_of(self.near)
+
+    def headline(self, short: bool = False) -> str:
+        """T95 with its interval; without the noun if ``short``."""
+        if self.within is None:
+            return "–"
+        if self.interval is None:
+            return too_few(self.problems)
+        size, interval = (
+            percent_range(*ends, short=short) for ends in (self.within, self.interval)
+        )
+        noun = "" if short else " of problems"
+        share = percent(house.WITHIN, short=short)
+        return f"within {size} in {share}{noun} ({interval})"
+
+    def details(self) -> str:
+        """T95, and the share within the tolerance, with intervals and numbers of problems."""
+        parts = []
+        if self.within is not None and self.interval is None:
+            parts.append(f"T95 {too_few(self.problems)}")
+        elif self.within is not None and self.interval is not None:
+            interval = f"{INTERVAL} {percent_range(*self.interval)}"
+            size = percent_range(*self.within)
+            parts.append(f"T95 {size} ({interval}, {self.problems} problems)")
+        if self.near is not None:
+            inside = f"within {percent(self.tolerance)} in " if self.tolerance else ""
+            parts.append(f"{inside}{share_in_words(self.near)} by simulation")
+        return "; ".join(parts) or "–"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Mean:
+    """The mean of an estimate over problems.
+
+    Attributes:
+        problems: N, simulated ones that the question has a meaning in.
+        value: the mean, by theory where it reaches; None of fewer than two problems.
+        of: number of problems that it is over.
+        interval: Student's.
+    """
+
+    kind: Literal["estimate"] = "estimate"
+    problems: int
+    value: float | None = None
+    of: int = 0
+    interval: Pair | None = None
+
+    @property
+    def answered(self) -> int:
+        """Number of problems that the mean is over."""
+        return self.of or self.problems
+
+    @property
+    def word(self) -> str:
+        """No word: a mean is a number."""
+        return ""
+
+    def headline(self, short: bool = False) -> str:
+        """The mean with its interval."""
+        if self.value is None or self.interval is None:
+            return "–"
+        return f"{significant(self.value)} ({number_range(*self.interval, short=short)})"
+
+    def details(self) -> str:
+        """The mean with its interval and the number of problems."""
+        if self.value is None or self.interval is None:
+            return "–"
+        interval = f"{INTERVAL} {number_range(*self.interval)}"
+        return f"{significant(self.value)} ({interval}, {self.of} problems)"
+
+
+Result = Share | Gap | Mean
+"""What is known of the effects of a population of problems."""
+
+
+def word_of(counted: Tally | None) -> str:
+    """The word of a tally; "" of none."""
+    if counted is None:
+        return ""
+    return house.word(counted.interval, counted.bracket[1] > 0, counted.total)
+
+
+def share_in_words(counted: Tally) -> str:
+    """The share of a tally with its interval and the number of problems."""
+    if counted.total < house.SHOWN:
+        return too_few(counted.total)
+    interval = f"{INTERVAL} {percent_range(*counted.interval)}"
+    return f"{percent_range(*counted.bracket)} ({interval}, {counted.total} problems)"
 
 
 def margins(effects: Effects, tolerance: float | None) -> np.ndarray:
@@ -172,56 +329,68 @@ def foreseen(effects: Effects) -> np.ndarray:
     return np.select([np.isnan(theory), outside, theory > 0], [np.nan, 0.0, 1.0], -1.0)
 
 
-def summary(
-    effects: Effects, selected: np.ndarray, tolerance: float | None = None, smoke: bool = False
-) -> Summary:
-    """The summary of the effects of selected problems.
+def summarize(effects: Effects, selected: np.ndarray, tolerance: float | None = None) -> Result:
+    """The result of the effects of selected problems.
 
     Args:
         effects: of all problems.
         selected: which of the M are meant.
         tolerance: that gaps are held against.
-        smoke: whether there are too few problems to say anything.
     """
     rows = selected[: len(effects.value)] & np.isfinite(effects.value)
-    value, error = effects.value[rows], effects.error[rows]
-    call, theory, fields = calls(effects, tolerance)[rows], foreseen(effects), dict[str, Any]()
-    if len(theory):
-        products = call * theory[: len(rows)][rows]
-        fields = {"contradictions": int((products < 0).sum())}
-    if effects.kind == "gap" and len(value):
-        fields = _within(np.abs(value), error)
-    if effects.kind == "estimate" and effects.predicted is not None:
-        valid = True if effects.valid is None else effects.valid
-        value = effects.predicted[selected & valid & np.isfinite(effects.predicted)]
-    if effects.kind == "estimate" and len(value) > 1:
-        half = stdtrit(len(value) - 1, (1 + house.LEVEL) / 2) * mcse(value)
-        interval = float(value.mean() - half), float(value.mean() + half)
-        fields = {"mean": float(value.mean()), "mean_of": len(value), "mean_interval": interval}
-    result = Summary(
+    if effects.kind == "share":
+        return _share(effects, selected, rows)
+    if effects.kind == "gap":
+        return _gap(effects, rows, tolerance)
+    return _mean(effects, selected, rows)
+
+
+def _share(effects: Effects, selected: np.ndarray, rows: np.ndarray) -> Share:
+    call, theory = calls(effects)[rows], foreseen(effects)
+    if not len(theory):
+        return Share(problems=int(rows.sum()), simulated=tally(call))
+    products = call * theory[: len(rows)][rows]
+    return Share(
         problems=int(rows.sum()),
-        simulated=share(call[np.isfinite(call)]),
-        theory=share(theory[selected & np.isfinite(theory)]) if len(theory) else None,
-        **fields,
+        simulated=tally(call),
+        theory=tally(theory[selected & np.isfinite(theory)]),
+        contradictions=int((products < 0).sum()),
     )
-    if (decided := result.share) is None:
-        return result
-    problems = 0 if smoke else decided.total
-    return replace(result, word=house.word(decided.interval, decided.bracket[1] > 0, problems))
 
 
-def _within(gap: np.ndarray, error: np.ndarray) -> dict[str, Any]:
-    """T95 of gaps (N,) with errors, by order statistics; and what the errors would have shown."""
-    low, high = np.sort(np.maximum(gap - 2 * error, 0)), np.sort(gap + 2 * error)
-    count, tail = len(gap), (1 - house.LEVEL) / 2
+def _gap(effects: Effects, rows: np.ndarray, tolerance: float | None) -> Gap:
+    """T95 by order statistics, and what the errors would have shown."""
+    size, error = np.abs(effects.value[rows]), effects.error[rows]
+    call = calls(effects, tolerance)[rows]
+    near = tally(call[np.isfinite(call)])
+    count, tail = len(size), (1 - house.LEVEL) / 2
+    if not count:
+        return Gap(problems=0, tolerance=tolerance, near=near)
+    low, high = np.sort(np.maximum(size - 2 * error, 0)), np.sort(size + 2 * error)
     # So many of N are below the quantile, but once in 40 fewer than r, and once s or more.
     below = bdtr(np.arange(count + 1), count, house.WITHIN)
     r, s = map(int, np.searchsorted(below, [tail, 1 - tail]))
     middle = int(np.ceil(house.WITHIN * count)) - 1
     ends = float(low[r - 1]) if r else 0.0, float(high[s]) if s < count else None
-    return {
-        "within": (float(low[middle]), float(high[middle])),
-        "within_interval": ends,
-        "above_three": float((gap > house.CALLED * error).mean()),
-        "visible": float(np.quantile(house.CALLED * error, house.WITHIN)),
-    }
+    return Gap(
+        problems=count,
+        tolerance=tolerance,
+        near=near,
+        within=(float(low[middle]), float(high[middle])),
+        within_interval=ends,
+        above_three=float((size > house.CALLED * error).mean()),
+        visible=float(np.quantile(house.CALLED * error, house.WITHIN)),
+    )
+
+
+def _mean(effects: Effects, selected: np.ndarray, rows: np.ndarray) -> Mean:
+    value = effects.value[rows]
+    if effects.predicted is not None:
+        valid = True if effects.valid is None else effects.valid
+        value = effects.predicted[selected & valid & np.isfinite(effects.predicted)]
+    if len(value) < 2:
+        return Mean(problems=int(rows.sum()))
+    half = stdtrit(len(value) - 1, (1 + house.LEVEL) / 2) * mcse(value)
+    mean = float(value.mean())
+    interval = (float(mean - half), float(mean + half))
+    return Mean(problems=int(rows.sum()), value=mean, of=len(value), interval=interval)

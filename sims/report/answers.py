@@ -2,88 +2,13 @@
 
 from collections.abc import Callable, Iterable, Sequence
 
-from sims.judgement import house
-from sims.judgement.answers import Answer, Change
-from sims.judgement.summaries import Share, Summary
+from sims.judgement.answers import Answer
+from sims.judgement.wording import INTERVAL
 from sims.papers import MAIN, Paper, PaperClaim, papers
-from sims.report.text import percent, significant
 from sims.study.schema import ExperimentSpec
 
-MOST_GROUPS = 4
-"""Groups of a parameter that a table shows; of more, the lowest and the highest."""
 MOST_OTHERS = 5
 """Further answers on a claim that its page shows."""
-INTERVAL = f"{100 * house.LEVEL:.0f} % interval"
-
-
-ALWAYS = {"no": "; not always", "not refuted": "; no failure confirmed"}
-"""What is said of a claim that says "always", by the answer's ``always``."""
-
-
-def spoken(answer: Answer) -> str:
-    """The word, of gaps with their tolerance, and whether the claim always holds if it says so."""
-    gap = answer.kind == "gap" and answer.tolerance and answer.problems >= house.FEWEST
-    near = f" within {percent(answer.tolerance)}" if gap and answer.word else ""
-    always = ALWAYS.get(answer.always, "") if answer.says or answer.always == "no" else ""
-    return f"{answer.word or 'estimate'}{near}{always}"
-
-
-def number(summary: Summary, tolerance: float | None = None) -> str:
-    """Share, T95 or mean with its interval and the number of problems."""
-    parts = []
-    if summary.within is not None:
-        interval = _span_of_quantile(summary)
-        numbers = f"{_span(*summary.within)} ({INTERVAL} {interval}, {summary.problems} problems)"
-        parts.append(f"T95 {numbers if interval else _too_few(summary.problems)}")
-    inside = f"within {percent(tolerance)} in " if tolerance else ""
-    if summary.theory is not None:
-        parts.append(f"{_share(summary.theory)} by theory")
-    if summary.simulated is not None:
-        contradict = (
-            f", {summary.contradictions} contradict theory" if summary.contradictions else ""
-        )
-        parts.append(f"{inside}{_share(summary.simulated)} by simulation{contradict}")
-    if summary.mean is not None and summary.mean_interval is not None:
-        ends = " to ".join(map(significant, summary.mean_interval))
-        parts.append(f"{significant(summary.mean)} ({INTERVAL} {ends}, {summary.mean_of} problems)")
-    return "; ".join(parts) or "–"
-
-
-def headline(summary: Summary) -> str:
-    """The number that decides the word, with its interval: a share, T95 or a mean."""
-    if summary.within is not None:
-        if interval := _span_of_quantile(summary):
-            return f"within {_span(*summary.within)} in 95 % of problems ({interval})"
-        return _too_few(summary.problems)
-    if summary.share is not None:
-        if summary.share.total < house.SHOWN:
-            return _too_few(summary.share.total)
-        return f"{_span(*summary.share.bracket)} of problems ({_span(*summary.share.interval)})"
-    if summary.mean is not None and summary.mean_interval is not None:
-        interval = " to ".join(map(significant, summary.mean_interval))
-        return f"{significant(summary.mean)} ({interval})"
-    return "–"
-
-
-def _share(share: Share) -> str:
-    if share.total < house.SHOWN:
-        return _too_few(share.total)
-    return f"{_span(*share.bracket)} ({INTERVAL} {_span(*share.interval)}, {share.total} problems)"
-
-
-def _too_few(problems: int) -> str:
-    return f"too few problems to say ({problems})"
-
-
-def _span_of_quantile(summary: Summary) -> str:
-    """The interval of T95; empty where there are too few problems for its upper end."""
-    low, high = summary.within_interval or (0.0, None)
-    return "" if high is None else _span(low, high)
-
-
-def _span(low: float, high: float) -> str:
-    first, last = percent(low), percent(high)
-    return last if first == last else f"{first.removesuffix(' %')} to {last}"
 
 
 def listing(
@@ -116,11 +41,9 @@ def listing(
     for answer in rows:
         part = f" ({answer.restriction})" if answer.restriction else ""
         question = f"[{answer.question}{part}]({link(answer)})" if link else answer.question + part
-        changes = [
-            _moved(change, answer.kind != "estimate") for change in answer.where[: 2 - brief]
-        ]
-        numbers = [headline(answer), "; ".join(changes)]
-        lines.append([question, spoken(answer), *(map(shortened, numbers) if brief else numbers)])
+        changes = [change.in_words(short=brief) for change in answer.where[: 2 - brief]]
+        headline = answer.result.headline(short=brief)
+        lines.append([question, answer.spoken(), headline, "; ".join(changes)])
     cells = [[cell.replace("|", "&#124;") for cell in line] for line in lines]
     table = [f"|{'|'.join(c)}|" if brief else f"| {' | '.join(c)} |" for c in cells]
     algebraic = [c for c in (*paper.claims, *paper.ours) if c.algebra and (link or not brief)]
@@ -132,29 +55,6 @@ def listing(
     return "\n".join([*(table if rows else ()), "", *algebra]).strip() + "\n"
 
 
-def _moved(change: Change, percent_: bool) -> str:
-    """Along what an answer changes, from the lowest to the highest group, or by name."""
-    shown = [percent(v) if percent_ else significant(v) for v in change.values]
-    name = change.parameter.replace("_", " ")
-    if all(" to " in group for group in change.groups):
-        return f"{name} ↑: {shown[0]} → {shown[-1]}"
-    groups = [{"True": "yes", "False": "no"}.get(group, group) for group in change.groups]
-    pairs = [*zip(change.values, groups, shown, strict=True)]
-    if len(pairs) > MOST_GROUPS:
-        pairs = [min(pairs), max(pairs)]
-    return f"{name} " + ", ".join(f"{group}: {value}" for _, group, value in pairs)
-
-
-def shortened(text: str) -> str:
-    """A share or gap for a cell of a table: "80–83% (74–88%)" and no word for what it is of."""
-    return (
-        text.replace(" of problems", "")
-        .replace(" %", "%")
-        .replace("% to ", "–")
-        .replace(" to ", "–")
-    )
-
-
 def tables(answers: Sequence[Answer]) -> dict[str, str]:
     """What a README shows of a run: its table of the main paper, and a line a neighbour."""
     neighbours = []
@@ -163,7 +63,7 @@ def tables(answers: Sequence[Answer]) -> dict[str, str]:
         if rows and id != MAIN:
             names = [a.experiment for a in rows]
             answer = next(a for a in rows if a.experiment == max(names, key=names.count))
-            verdict = f"**{answer.word.capitalize()}**: {shortened(headline(answer))}"
+            verdict = f"**{answer.word.capitalize()}**: {answer.result.headline(short=True)}"
             neighbours.append(
                 f"- [{paper.title}](https://arxiv.org/abs/{id}): {answer.question} {verdict}."
             )
@@ -191,10 +91,10 @@ def page(answers: Sequence[Answer], fidelity: str, derivation: str = "") -> str:
     """
     first, *others = answers
     where = f" Asked of: {first.restriction}." if first.restriction else ""
-    lines = [f"**{spoken(first).capitalize()}.** {number(first, first.tolerance)}.{where}", ""]
-    lines += [f"- {part}: {shortened(headline(summary))}" for part, summary in first.strata.items()]
+    lines = [f"**{first.spoken().capitalize()}.** {first.result.details()}.{where}", ""]
+    lines += [f"- {part}: {result.headline(short=True)}" for part, result in first.strata.items()]
     if first.where:
-        changes = [shortened(_moved(change, first.kind != "estimate")) for change in first.where]
+        changes = [change.in_words(short=True) for change in first.where]
         lines.append(f"- decided problems: {'; '.join(changes)}")
     if first.problem is not None:
         by = " (by theory, in a search)" if first.searched else ""
@@ -213,7 +113,7 @@ def page(answers: Sequence[Answer], fidelity: str, derivation: str = "") -> str:
     if others:
         lines += ["", f"**Also asked** ({INTERVAL}s in parentheses).", ""]
     for answer in others[:MOST_OTHERS]:
-        word, value = spoken(answer).capitalize(), shortened(headline(answer))
+        word, value = answer.spoken().capitalize(), answer.result.headline(short=True)
         fails = f"; it fails in {_command(answer, fidelity)}" if answer.problem is not None else ""
         lines.append(f"- {answer.question} **{word}.** {value}{fails}.")
     if rest := len(others[MOST_OTHERS:]):

@@ -12,6 +12,7 @@ from markdown_it import MarkdownIt
 from mdit_py_plugins.dollarmath import dollarmath_plugin
 
 from sims.errors import InputError
+from sims.judgement.wording import percent, significant
 
 if TYPE_CHECKING:
     from sims.judgement.answers import Answer
@@ -88,27 +89,6 @@ def environment(html: bool = False) -> jinja2.Environment:
     )
     templates.filters |= {"percent": percent, "significant": significant}
     return templates
-
-
-def significant(value: float | None, digits: int = 3) -> str:
-    """A number to some significant digits, with a true minus and no e-notation for people."""
-    if value is None:
-        return "–"
-    text = f"{value:.{digits}g}"
-    if "e" in text:
-        mantissa, exponent = text.split("e")
-        raised = str(int(exponent)).translate(str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹"))
-        text = f"{mantissa}·10{raised}"
-    return text.replace("-", "−")
-
-
-def percent(value: float | None, digits: int = 2) -> str:
-    """A share in percent, to some significant digits; below 10⁴ % without a power of ten."""
-    if value is None:
-        return "–"
-    rounded = float(f"{100 * value:.{digits}g}")
-    integer = 100 <= abs(rounded) < 1e4
-    return f"{f'{rounded:.0f}'.replace('-', '−') if integer else significant(rounded, digits)} %"
 
 
 def render_caption(

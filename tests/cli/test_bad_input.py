@@ -230,7 +230,8 @@ def test_settings_that_the_experiments_own_code_cannot_use(folder, capsys, recwa
 
 
 ANSWER = {
-    "problems": 3,
+    "result": {"kind": "gap", "problems": 3},
+    "word": "",
     "paper": "2605.20271",
     "experiment": "small",
     "id": "gaps",
@@ -238,14 +239,15 @@ ANSWER = {
     "question": "Q?",
     "status": "confirmatory",
     "says": None,
-    "kind": "gap",
-    "tolerance": 0.05,
     "law": "w",
 }
 LEDGERS = [
     ({"problms": 3}, "0.problms: got 3; allowed: "),
-    ({"tolerance": "0.5"}, "0.tolerance: got '0.5'; allowed: a valid number"),
-    ({"within": [0.0]}, "0.within.1: got "),
+    (
+        {"result": {"kind": "gap", "problems": 3, "tolerance": "0.5"}},
+        "0.result.tolerance: got '0.5'; allowed: a valid number",
+    ),
+    ({"result": {"kind": "gap", "problems": 3, "within": [0.0]}}, "0.result.within.1: got "),
     ("[3]", "whole as its step wrote it: run that step again"),
 ]
 

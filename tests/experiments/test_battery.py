@@ -115,16 +115,14 @@ def test_every_question_can_be_answered_both_ways(finished):
             draws = value[:, None] * (1 + 1e-3 * np.array([-1, 1, -1, 1]))
             made = Effects(value, 1e-3 * abs(value), kind, draws=draws)
             effect = answer(question, made, rows.assign(**inside), experiment="", law="")
-            assert effect.problems == 100
+            assert effect.result.problems == 100
             if question.status == "confirmatory":
                 assert (effect.word, effect.always) == (word, always)
             if kind == "gap":
-                assert (effect.within[1] < tolerance, effect.within[0] > tolerance) == (
-                    holds,
-                    not holds,
-                )
+                low, high = effect.result.within
+                assert (high < tolerance, low > tolerance) == (holds, not holds)
             if kind == "estimate":
-                assert np.sign(effect.mean_interval).tolist() == [1 if holds else -1] * 2
+                assert np.sign(effect.result.interval).tolist() == [1 if holds else -1] * 2
 
 
 def test_effects_of_planted_results(finished):

@@ -10,7 +10,8 @@ from scipy.stats import binomtest
 from sims.errors import InputError
 from sims.judgement.answers import adjusted, agreement, answer, changes, read_answers, write_answers
 from sims.judgement.effects_of_problems import extremum, gap, of_batches, order, slope
-from sims.judgement.summaries import Effects, share, summary
+from sims.judgement.summaries import Effects, Mean, summarize, tally
+from sims.judgement.wording import percent
 from sims.study.schema import QuestionSpec
 
 RNG = np.random.default_rng()
@@ -49,16 +50,16 @@ def test_intervals_cover():
     covered = {"share": 0, "T95": 0}
     for _ in range(200):
         truth = RNG.normal(0.3, 1, ROWS)
-        made = summary(simulated(truth), np.ones(ROWS, bool)).simulated
+        made = summarize(simulated(truth), np.ones(ROWS, bool)).simulated
         covered["share"] += made.interval[0] <= 0.61791 <= made.interval[1]
         gaps = simulated(RNG.exponential(0.01, ROWS), 0.002, kind="gap")
-        low, high = summary(gaps, np.ones(ROWS, bool)).within_interval
+        low, high = summarize(gaps, np.ones(ROWS, bool)).within_interval
         covered["T95"] += low <= 0.01 * np.log(20) <= high
     assert min(covered.values()) >= 184, covered  # of 95 %, less once in 100
     test = binomtest(57, 100).proportion_ci(), binomtest(60, 100).proportion_ci()
-    made = share(np.repeat([1.0, 0.0, -1.0], [57, 3, 40]))
+    made = tally(np.repeat([1.0, 0.0, -1.0], [57, 3, 40]))
     assert made.interval == pytest.approx((test[0].low, test[1].high))
-    assert (share(np.ones(9)).interval[1], share(-np.ones(9)).interval[0]) == (1, 0)
+    assert (tally(np.ones(9)).interval[1], tally(-np.ones(9)).interval[0]) == (1, 0)
 
 
 @pytest.mark.parametrize(
@@ -70,8 +71,8 @@ def test_words_and_always(share_of_truth, word):
     truth = np.where(np.arange(ROWS) < share_of_truth * ROWS, 1.0, -1.0)
     made = asked(simulated(truth), says="always")
     assert (made.word, made.always) == (word, "no" if share_of_truth < 1 else "not refuted")
-    assert made.problems == made.simulated.total == ROWS
-    assert made.simulated.bracket[0] == pytest.approx(share_of_truth, abs=0.01)
+    assert made.result.problems == made.result.simulated.total == ROWS
+    assert made.result.simulated.bracket[0] == pytest.approx(share_of_truth, abs=0.01)
     assert (made.counterexample is None) == (share_of_truth == 1)
     assert asked(simulated(truth), smoke=True).word == "too few to say"
 
@@ -119,24 +120,28 @@ def test_theory_is_asked_of_more_problems_than_simulation():
     effects.predicted[:10] *= -1
     strata = {"large": {"s": {"at_least": 0.5}}, "few": {"s": {"at_most": 0.01}}}
     made = asked(effects, strata=strata)
-    assert (made.theory.total, made.theory.unresolved, made.contradictions) == (1000, 5, 10)
-    assert made.theory.holds == (effects.predicted[s < 0.995] > 0).sum()
+    assert (made.result.theory.total, made.result.theory.undecided, made.result.contradictions) == (
+        1000,
+        5,
+        10,
+    )
+    assert made.result.theory.holds == (effects.predicted[s < 0.995] > 0).sum()
     assert (made.word, list(made.strata)) == ("mixed", ["large"])
     assert made.strata["large"].theory.total == 500
     (change,) = made.where
     assert (change.parameter, len(change.values)) == ("s", 4)
     assert change.values == pytest.approx([0.125, 0.375, 0.625, 0.875], abs=0.1)
-    assert made.stops.startswith("s 0 to 0.249: 1")
+    assert change.in_words() == f"s ↑: {percent(change.values[0])} → {percent(change.values[-1])}"
     named = asked(effects, labels={"s": "kernel"})
     assert [change.parameter for change in named.where] == ["kernel"]
     part = {"text": "softmax", "where": {"kernel": "softmax", "s": {"at_least": 0.1}}}
     restricted = asked(effects, restrict=part)
-    assert (restricted.theory.total, restricted.problems, restricted.restriction) == (
+    assert (restricted.result.theory.total, restricted.result.problems, restricted.restriction) == (
         450,
         50,
         "softmax",
     )
-    assert (restricted.word, restricted.contradictions) == ("mixed", 0)
+    assert (restricted.word, restricted.result.contradictions) == ("mixed", 0)
     with pytest.raises(InputError, match=r"column of parameters: got 'h'; allowed: s, kernel"):
         asked(effects, strata={"a": {"h": 1.0}})
     with pytest.raises(InputError, match=r"effects of falls: got '200 simulated, 1000 predicted'"):
@@ -181,11 +186,11 @@ def test_groups_and_the_whole_agree(kind, by_theory, left_out):
     low, high = {"share": (0, 1), "gap": (1.1, 2.2), "estimate": (-1.05, 2.1)}[kind]
     assert change.values == pytest.approx([low, low, high, high], rel=0.05, abs=1e-9)
     if kind == "share" and left_out != "no parameter":
-        both = [summary(effects, half) for half in (s < 0.5, s > 0.5)]
+        both = [summarize(effects, half) for half in (s < 0.5, s > 0.5)]
         parts = [one.theory if by_theory else one.simulated for one in both]
         assert [(one.holds, one.fails) for one in parts] == [(0, 66), (67, 0)]
     if kind == "estimate" and left_out != "no parameter":
-        assert summary(effects, s < 0.5).mean == pytest.approx(low, rel=0.01)
+        assert summarize(effects, s < 0.5).value == pytest.approx(low, rel=0.01)
 
 
 def test_pairs_without_an_answer_are_in_no_share_of_pairs():
@@ -200,10 +205,10 @@ def test_gaps_and_their_tolerance(tmp_path):
     truth = np.where(np.arange(ROWS) < 0.9 * ROWS, 0.02, 0.2)
     values = (1 + truth)[:, None] * 3 * (1 + 0.02 * RNG.standard_normal((ROWS, 32)))
     made = asked(gap(values, np.full(1000, 3.0)), tolerance="roads", says="always")
-    assert (made.simulated.holds, made.simulated.fails) == (180, 20)
+    assert (made.result.near.holds, made.result.near.fails) == (180, 20)
     assert (made.always, made.word) == ("no", "usually")
-    assert 0.18 < made.within[0] < 0.2 < made.within[1] < 0.22
-    assert 0.01 < made.visible < 0.02
+    assert 0.18 < made.result.within[0] < 0.2 < made.result.within[1] < 0.22
+    assert 0.01 < made.result.visible < 0.02
     assert asked(gap(values, np.full(1000, 3.0))).word == ""
     write_answers([made], tmp_path / "answers.json", "answers")
     assert read_answers(tmp_path / "answers.json") == [made]
@@ -234,8 +239,8 @@ def test_stock_effects():
 def test_estimates_are_means_over_problems():
     share_of_pairs = np.repeat([0.0, 0.5, 1.0, 0.5], 50)
     made = asked(Effects(share_of_pairs, np.zeros(ROWS), "estimate"), status="exploratory")
-    assert made.mean == 0.5
-    assert made.mean_interval[1] - 0.5 == pytest.approx(1.972 * np.sqrt(0.125 / 199), rel=1e-3)
+    assert made.result.value == 0.5
+    assert made.result.interval[1] - 0.5 == pytest.approx(1.972 * np.sqrt(0.125 / 199), rel=1e-3)
     assert (made.word, made.always, made.counterexample) == ("", "", None)
     assert asked(simulated(np.ones(ROWS)), status="exploratory").word == ""
 
@@ -245,6 +250,7 @@ def test_runs_agree_within_the_root_of_the_sum_of_squared_half_widths(moved, agr
     """Tolerances of half width 0.1 agree up to 0.141; an answer of one run is not counted."""
     one = asked(simulated(np.ones(ROWS)))
     first, second = (
-        replace(one, within_interval=(0.4 + shift, 0.6 + shift)) for shift in (0.0, moved)
+        replace(one, result=Mean(problems=9, interval=(0.4 + shift, 0.6 + shift)))
+        for shift in (0.0, moved)
     )
     assert agreement([first, replace(first, id="gone")], [second]) == (agree, 1)

@@ -1,0 +1,50 @@
+"""Numbers in words: percentages, ranges, and what is said of too few problems. No JAX."""
+
+from sims.judgement import house
+
+INTERVAL = f"{100 * house.LEVEL:.0f} % interval"
+
+
+def significant(value: float | None, digits: int = 3) -> str:
+    """A number to some significant digits, with a true minus and no e-notation for people."""
+    if value is None:
+        return "–"
+    text = f"{value:.{digits}g}"
+    if "e" in text:
+        mantissa, exponent = text.split("e")
+        raised = str(int(exponent)).translate(str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹"))
+        text = f"{mantissa}·10{raised}"
+    return text.replace("-", "−")
+
+
+def percent(value: float | None, digits: int = 2, short: bool = False) -> str:
+    """A share in percent, to some significant digits; below 10⁴ % without a power of ten.
+
+    ``short`` leaves out the space before the sign.
+    """
+    if value is None:
+        return "–"
+    rounded = float(f"{100 * value:.{digits}g}")
+    integer = 100 <= abs(rounded) < 1e4
+    number = f"{rounded:.0f}".replace("-", "−") if integer else significant(rounded, digits)
+    return f"{number}%" if short else f"{number} %"
+
+
+def percent_range(low: float, high: float, short: bool = False) -> str:
+    """Two shares in percent as a range: "80 to 83 %", or "80–83%" if ``short``."""
+    first, last = percent(low, short=short), percent(high, short=short)
+    if first == last:
+        return last
+    start = first.removesuffix("%").removesuffix(" ")
+    return f"{start}–{last}" if short else f"{start} to {last}"
+
+
+def number_range(low: float, high: float, short: bool = False) -> str:
+    """Two numbers as a range: "0.1 to 0.2", or "0.1–0.2" if ``short``."""
+    between = "–" if short else " to "
+    return f"{significant(low)}{between}{significant(high)}"
+
+
+def too_few(problems: int) -> str:
+    """What stands in the place of a number of too few problems."""
+    return f"too few problems to say ({problems})"
