@@ -37,7 +37,7 @@ FORMATS = dict.fromkeys(FIDELITIES, ("pdf", "png", "svg")) | {"smoke": ("png",)}
 _ENTRIES = {
     "simulate": ("sims.study.units",),
     "predict": ("sims.study.results",),
-    "judge": ("sims.study.judging",),
+    "judge": ("sims.study.judge",),
     "search": ("sims.study.searching",),
     "plot": ("sims.figures", "sims.report.text", "sims.study.results"),
     "ledger": ("sims.study.ledger", "sims.report.answers"),
@@ -119,6 +119,8 @@ def _package_digest(modules: frozenset[str]) -> str:
 def part(step: str, experiment: Path, fidelity: str) -> str:
     """The part of the experiment file that a step reads, as JSON: prose of others is left out."""
     specification, changes = _file(experiment, fidelity)
+    if step in ("simulate", "predict"):
+        specification = specification | {"law": _without_prose(specification["law"])}
     entries = {
         name: resolve_files({key: data.get(key) for key in _PARTS.get(step, ())}, experiment)
         for name, data in (("whole", specification), ("fidelity", changes))
@@ -139,20 +141,28 @@ def salt() -> str:
 
 
 def seed_of(experiment: Path) -> int:
-    """The seed of an experiment's problems: whoever edits a question gets other problems.
+    """The seed of an experiment's problems: whoever changes what is asked gets other problems.
 
-    The first bytes of a SHA-256 of law and questions as they are given, wording and searches
-    apart, of statistic.py with what it imports beside it, and of the salt.
+    The first bytes of a SHA-256 of the law without its prose, of the conditions of all questions,
+    of the revisions above 1 of their effects, and of the salt. Rewording, renaming or reordering
+    redraws nothing, and neither does a further question with no condition of its own.
     """
     specification, _ = _file(experiment, FIDELITIES[0])
-    ignored = ("question", "search")
-    questions = [
-        {k: v for k, v in q.items() if k not in ignored} for q in specification["questions"]
-    ]
-    declared = json.dumps([specification["law"], questions], sort_keys=True)
-    statistic = experiment / "statistic.py"
-    files = own_sources(statistic).files if statistic.is_file() else []
-    return int(combined_digest(declared, salt(), *map(syntax, files)), 16) >> 1
+    law = _without_prose(specification["law"])
+    conditions, revisions = set(), {}
+    for question in specification["questions"]:
+        restriction = (question.get("restrict") or {}).get("where")
+        for condition in (restriction, *(question.get("strata") or {}).values()):
+            if condition:
+                conditions.add(json.dumps(condition, sort_keys=True))
+        if question.get("revision", 1) > 1:
+            revisions[question["effect"]] = question["revision"]
+    declared = json.dumps([law, sorted(conditions), revisions], sort_keys=True)
+    return int(combined_digest(declared, salt()), 16) >> 1
+
+
+def _without_prose(law: dict[str, Any]) -> dict[str, Any]:
+    return {key: value for key, value in law.items() if key != "text"}
 
 
 def searches(experiment: Path) -> bool:

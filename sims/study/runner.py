@@ -22,7 +22,7 @@ from sims.judgement.answers import Answer, read_answers, write_answers
 from sims.study import code, drawn
 from sims.study.describing import read_variables
 from sims.study.experiment import Experiment, load_experiment
-from sims.study.judging import answered, check_effects
+from sims.study.judge import answer_questions, check_effects
 from sims.study.ledger import read_run
 from sims.study.loading import load_study
 from sims.study.referenced_files import resolve_files
@@ -140,7 +140,7 @@ def simulate(
     units, finished = simulation.units, set[str | None]()
     names = list(units)[part[0] - 1 :: part[1]]
     kept = {name for name in names if simulation.path(name).exists()}
-    if len(kept) < len(names) and isinstance(study, drawn.DrawnStudy):
+    if not kept and (experiment.fidelity != "smoke" or isinstance(study, drawn.DrawnStudy)):
         rehearse(experiment)
     on_one_core = {name for name in names if units[name].on_one_core}
     plan = schedule(names, kept, on_one_core, processes, predicting)
@@ -206,9 +206,10 @@ def schedule(
 
 
 def rehearse(experiment: Experiment) -> None:
-    """Ask the questions of an experiment of the first two problems that its law draws.
+    """Ask the questions of an experiment, and draw its figure, with two problems and few draws.
 
-    Without effects of its own it is enough to look at their names.
+    A run at smoke is a rehearsal itself. Where effects are not the experiment's it is enough to
+    look at their names.
 
     Raises:
         InputError: its own code cannot be used, or a question names no effect.
@@ -216,9 +217,12 @@ def rehearse(experiment: Experiment) -> None:
     if type(load_study(experiment)) is drawn.DrawnStudy:
         check_effects(experiment, SCALARS)
         return
+    from sims.figures import style
+
     small = replace(experiment)
-    small.settings.update(experiment.settings, problems=2)
-    settings = experiment.simulation.model_copy(update={"batches": 4, "rel_mcse": None})
+    small.settings.update(experiment.settings, problems=2, simulated=2)
+    few_draws = {"batches": 4, "replicates_per_batch": 2, "rel_mcse": None}
+    settings = experiment.simulation.model_copy(update=few_draws)
     study = load_study(small)
     units = units_of(study)
     estimates = {name: unit.estimate(settings) for name, unit in units.items()}
@@ -227,7 +231,9 @@ def rehearse(experiment: Experiment) -> None:
     with experiment.code_errors():
         predictions = study.predictions()
     few = Results(small.name, "smoke", estimates, predictions, small.settings, coordinates, origin)
-    answered(small, few)
+    answers = answer_questions(small, few)
+    with experiment.code_errors(), style():
+        study.figure(few, answers)
 
 
 def units_of(study: Study[Any]) -> "dict[str, SampledUnit]":
@@ -262,7 +268,7 @@ def _worker(
 
 def judge(experiment: Experiment, output: Path) -> list[Answer]:
     """Answers to all questions of an experiment, also written as JSON beside its results."""
-    answers = answered(experiment, results_of(experiment, output.parent))
+    answers = answer_questions(experiment, results_of(experiment, output.parent))
     write_answers(answers, output, f"answers.json of {experiment.identity}")
     return answers
 

@@ -110,6 +110,12 @@ class QuestionSpec(Strict):
     )
     question: str = Field(min_length=1, description="in one line")
     effect: str = Field(description="the effects, as the study names them")
+    revision: int = Field(
+        default=1,
+        ge=1,
+        description="of the effect's code: raised by whoever changes its numbers, which redraws "
+        "the problems",
+    )
     status: Literal["confirmatory", "exploratory"] = Field(
         description="a sentence of a paper, which gets a word; or an estimate, which gets none"
     )

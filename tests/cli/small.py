@@ -64,7 +64,7 @@ class Small(DrawnStudy):
         return {"least": min(float(one["mse"].mean()) for one in results.estimates.values())}
 """,
     "caption.md": """**Seen** {{ least | significant }} of {{ replicates }}
-{{ answers.gaps.tolerance | percent }}""",
+{{ answers.gaps.result.tolerance | percent }}""",
 }
 """Files of a variant with its own effects, figure and caption."""
 HOST = """

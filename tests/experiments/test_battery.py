@@ -1,5 +1,6 @@
 """Every experiment loads, runs, is judged both ways on made-up numbers, and fills its figure."""
 
+import json
 from dataclasses import replace
 
 import numpy as np
@@ -12,6 +13,7 @@ from sims.study import runner
 from sims.study.experiment import experiments, load_experiment
 from sims.study.schema import Range
 from tests.experiments.planted import planted
+from tests.experiments.revisions import RECORD, UNPLANTED, numbers_of
 
 FEW = {"simulated": 3, "problems": 12, "targets": 2, "theory_draws": 40}
 FEW |= {"learning": {"steps": 2, "rate": 0.1}, "training": {"steps": 2, "tasks": 1, "queries": 2}}
@@ -145,3 +147,19 @@ def test_effects_of_planted_results(finished):
         if effect.kind != "estimate":
             assert (margin > 0).any(), question.id
             assert (margin < 0).any(), question.id
+
+
+def test_an_effect_whose_numbers_change_has_another_revision(finished):
+    experiment, folder = finished
+    if experiment.name in UNPLANTED:
+        pytest.skip("its data are planted in test_trained_models.py")
+    recorded = json.loads(RECORD.read_text(encoding="utf-8"))[experiment.name]
+    found = numbers_of(experiment, folder)
+    assert {name: row["revision"] for name, row in found.items()} == {
+        name: row["revision"] for name, row in recorded.items()
+    }, "run `python -m tests.experiments.revisions`"
+    for name, row in found.items():
+        for method in ("value", "predicted"):
+            values, before = (np.array(r[method], float) for r in (row, recorded[name]))
+            message = f"{name}: raise its revision in experiment.yaml"
+            np.testing.assert_allclose(values, before, rtol=1e-6, atol=1e-9, err_msg=message)

@@ -22,7 +22,7 @@ def test_effects_are_gaps_of_the_problems_that_decompose_prints(capsys):
     experiment, results = outcome.experiment, outcome.results
     study = load_study(experiment)
     found = study.effects(results)["mse"]
-    assert [a.problems for a in outcome.answers] == [3]
+    assert [a.result.problems for a in outcome.answers] == [3]
     for i, name in enumerate(results.points):
         bandwidth = study.file_of(i)["problem"]["heads"]["bandwidth"]
         assert results.coordinates[name] == {"heads.bandwidth": bandwidth}

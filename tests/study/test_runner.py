@@ -26,7 +26,7 @@ def test_a_run_ends_with_results_answers_and_a_figure():
         "caption.md",
         "figure.png",
     }
-    assert [a.problems for a in outcome.answers] == [3]
+    assert [a.result.problems for a in outcome.answers] == [3]
     assert outcome.results.points == ["0000", "0001", "0002"]
     kept = {p: p.stat().st_mtime_ns for p in HOME.glob(".points/*")}
     assert len(kept) == 3
@@ -79,7 +79,7 @@ QUESTION = EXPERIMENT["questions"][0]
 STALE = [
     ("judge", {"law": changed(EXPERIMENT["law"], "problem.n", 65)}, "simulation.nc: got 'problem "),
     ("judge", {"settings": {"problems": 2}}, "simulation.nc: got 'problem "),
-    ("judge", {"questions": [QUESTION | {"says": "always"}]}, "simulation.nc: got 'problem "),
+    ("judge", {"questions": [QUESTION | {"revision": 2}]}, "simulation.nc: got 'problem "),
     ("plot", {"fidelities": {"smoke": {"simulation": {"batches": 5}}}}, "simulation.nc: got 'bat"),
 ]
 
@@ -206,7 +206,8 @@ SEEDED = {"simulate", "predict", "judge"}
         ("caption.md", "Seen", "Found", {"plot"}),
         ("beside.py", "1", "2", {"simulate"}),
         ("drawing.py", "1", "2", {"plot"}),
-        ("experiment.yaml", "tolerance: roads", "tolerance: exact", SEEDED),
+        ("experiment.yaml", "tolerance: roads", "tolerance: exact", {"judge"}),
+        ("experiment.yaml", "tolerance: roads", "revision: 2", SEEDED),
         ("experiment.yaml", "noise_sd: 0.5", "noise_sd: 0.6", SEEDED),
         ("experiment.yaml", "title: T", "title: U", {"plot"}),
         ("experiment.yaml", "batches: 4", "batches: 8", {"simulate"}),
@@ -215,7 +216,7 @@ SEEDED = {"simulate", "predict", "judge"}
     ],
 )
 def test_own_files_behind_a_step(path, old, new, changed):
-    """An edited question is asked of other problems; what a method imports is its steps' alone."""
+    """An effect of another revision is asked of other problems; imports are their steps' alone."""
     study = OWN["study.py"].replace(
         "def figure(self, results, answers):\n",
         "def figure(self, results, answers):\n        from .drawing import size\n\n",

@@ -14,7 +14,7 @@ from sims.study.loading import load_study
 from sims.study.results import Results
 
 
-def answered(experiment: Experiment, results: Results) -> list[Answer]:
+def answer_questions(experiment: Experiment, results: Results) -> list[Answer]:
     """Answers to the questions of the file, in order.
 
     Raises:
