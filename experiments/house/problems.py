@@ -1,242 +1,407 @@
-"""The house sample: problems drawn from the law of experiment.yaml, with six sets of heads each.
+"""Problems of the house law: keys, target, noise, and sets of heads at tuned temperatures.
 
-Both roads take the problems from here. Numbers of a problem that the law cannot name (label noise,
-a tuned bandwidth) are solved by first-order theory.
+Temperatures are tuned by a pilot simulation on draws of its own, by which nothing is judged.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
-import equinox as eqx
-import jax
 import jax.numpy as jnp
 import numpy as np
+from scipy.optimize import brentq
+from scipy.stats import ortho_group
 
 from sims.diversity import DEFINITIONS, geometric_gram
-from sims.problem import DESIGNS, FRAMES, TARGETS, Heads, Target, Task, TrigonometricSeries
-from sims.problem.design_laws import GaussianDesign
+from sims.problem import TARGETS, TrigonometricSeries
 from sims.study.study import Fields
-from sims.theory import FEW_KEYS, predict
-from sims.theory.first_order.closed_forms import first_order_arrays
 
-from .sets import HAAR, INDICES
+from .keys import TABLES, KeyLaw, key_law
+from .moments import Sums, replicate_sums
 
-ALIGNED = (0.05, 0.2, 0.5)
-"""Of the first three sets: the share of a head's frame that is its own."""
-WIDEST, DIMENSION = 4, 16
-"""What frames and keys are padded to by zero columns, so that few programs are compiled."""
-GRID = np.geomspace(1 / 4, 4, 9)
-"""Bandwidths that tuning tries, over the drawn one."""
-NOISE = (1e-3, 1e3)
-"""Range of the label noise that is solved for; a draw beyond it is rejected."""
+LADDER = (0.05, 0.25, 0.5, 0.75, 1.0)
+"""Mean index of the first sets over that of the Haar set, which is the last of the ladder."""
+ALIGNED, HAAR, SECOND, ORTHOGONAL = 0, 4, 5, 6
+"""Places of sets: the ends of the ladder, a second Haar set, and the orthogonal one."""
+SETS = 7
+COMMON, OWN_BEST = 0, 1
+"""Places of temperatures."""
+GRID = 2.0 ** np.arange(-3.5, 2.51, 0.5)
+"""Bandwidths that the pilot tries, over √d_k."""
+LEAST_SKILL = 0.02
+"""Skill below which no temperature is worth tuning: the draw is rejected."""
+PILOT = {64: (32, 4), 512: (12, 4), 4096: (8, 2)}
+"""By the number of keys, batches of a pilot and replicates of each, as many as are simulated."""
+QUERIES = 8
+"""Queries of a batch."""
+MOST_TABLE_KEYS = 512
+"""Keys drawn from a table, at most: no more than half of its rows."""
 
 
 @dataclass(frozen=True)
 class Problem:
-    """One problem of the law.
+    """A problem of the law.
 
     Attributes:
-        parameters: what the law drew, and what was solved from it.
-        task: keys, target and label noise.
-        covariance: Σ of the keys, (d, d).
-        sets: six sets of heads.
-        queries: (Q, d).
+        fields: what the law drew.
+        law: of the keys and queries.
+        target: m.
+        variance: of m over the keys.
+        noise_sd: σ.
+        n: number of keys.
+        query_frames: of the sets, (S, H, d, d_k).
+        key_frames: the same for keys.
+        bandwidth: of each head at the common temperature and at the set's own best, (S, 2, H).
+        index: mean diversity index of the key subspaces of each set, (S,).
+        keys: effective number of keys of each head, by the pilot, (S, 2, H).
+        skill: of the first Haar set at its best temperature, by the pilot.
+        edge: whether the own best temperature of some set is an end of the grid.
         number: of the problem, from 0; None of one that no draw made.
     """
 
-    parameters: dict[str, Any]
-    task: Task
-    covariance: np.ndarray
-    sets: list[Heads]
-    queries: np.ndarray
+    fields: dict[str, Any]
+    law: KeyLaw
+    target: TrigonometricSeries
+    variance: float
+    noise_sd: float
+    n: int
+    query_frames: np.ndarray
+    key_frames: np.ndarray
+    bandwidth: np.ndarray
+    index: np.ndarray
+    keys: np.ndarray
+    skill: float
+    edge: bool
     number: int | None
 
+    def queries(self, batch: int) -> np.ndarray:
+        """The queries of a batch, (Q, d), which are part of the problem."""
+        rng = np.random.default_rng([self.fields["queries"], batch])
+        return self.law.queries(rng, QUERIES)
+
     @property
-    def n(self) -> int:
-        """Number of keys."""
-        return int(self.parameters["keys"])
+    def heads(self) -> int:
+        """Number of heads H."""
+        return int(self.key_frames.shape[1])
 
-    def target(self, number: int) -> Target:
-        """The target, or another one of its family, number ≥ 1, on the same keys."""
-        return _target(self.parameters, number)
+    @property
+    def fits(self) -> bool:
+        """Whether orthogonal heads have room: H·d_k ≤ d."""
+        _, heads, dimension, width = self.key_frames.shape
+        return bool(heads * width <= dimension)
 
 
-def built(drawn: Fields) -> Problem | None:
-    """The problem of a draw, None if no label noise gives the drawn share of variance."""
-    dimension, covariance = drawn["dimension"], np.eye(drawn["dimension"])
-    if drawn["correlated"]:
-        law: Any = DESIGNS["decaying_spectrum"](dimension, drawn["spectrum"], drawn["rotation"])
-        covariance = np.asarray(law.covariance)
-    design, rng = GaussianDesign(covariance), np.random.default_rng(drawn["queries"])
-    root = np.linalg.cholesky(covariance)
-    queries = drawn["reach"] * rng.normal(size=(drawn["query_count"], dimension)) @ root.T
-    bandwidth = drawn["bandwidth"] * (drawn["width"] ** 0.5 if drawn["kernel"] == "gaussian" else 1)
-    frames = _frames(drawn, drawn["frames"])
-    keys = _frames(drawn, drawn["key_frames"]) if drawn["apart"] else frames
-    sets = [Heads(f, drawn["kernel"], bandwidth, k) for f, k in zip(frames, keys, strict=True)]
-    task = Task(design, _target(drawn, 0), 1.0)
-    parameters = drawn | {"bandwidth": bandwidth, "edge": False, "rejected": drawn.attempt}
-    problem = Problem(parameters, task, covariance, sets, queries, drawn.number)
-    noise = _noise(problem, drawn["share"])
-    if noise is None:
+def draw_problem(fields: Fields) -> Problem | None:
+    """The problem of a draw; None where no temperature is worth tuning.
+
+    Rejected are draws whose pilot error is least at an end of the grid, or whose skill, one minus
+    the error over the variance of the target, is below :data:`LEAST_SKILL`.
+    """
+    dimension, heads, width = fields["size"]
+    law = key_law(fields, dimension)
+    n = min(fields["keys"], MOST_TABLE_KEYS) if law.family in TABLES else fields["keys"]
+    target = draw_target(fields, dimension, width)
+    rng = np.random.default_rng(fields["pilot"])
+    sample, times = law.keys(rng, 1, 4096)
+    variance = float(np.cov(target_values(target, sample[0]), aweights=times[0], ddof=0))
+    noise_sd = (fields["noise"] * variance) ** 0.5
+    key_frames = draw_key_frames(fields["frames"], dimension, heads, width)
+    query_frames = key_frames
+    if fields["apart"]:
+        query_frames = draw_query_frames(key_frames, fields["overlap"], fields["query_frames"])
+    sharpness = np.ones(heads)
+    if fields["uneven"]:
+        normal = np.random.default_rng(fields["sharpness"]).normal(size=heads)
+        sharpness = np.exp(0.5 * normal)
+    pilot = Pilot(fields, law, target, noise_sd, n)
+    scale = width**0.5 * sharpness
+    errors = pilot.errors(query_frames, key_frames, scale)
+    own = [inner_minimum(row) for row in errors]
+    common = own[HAAR]
+    skill = 1 - errors[HAAR].min() / variance
+    if common is None or skill < LEAST_SKILL:
         return None
-    problem = replace(problem, task=Task(design, task.target, noise))
-    if drawn["tuned"]:
-        problem = _tuned(problem)
-    grams = np.stack([geometric_gram(heads.frames) for heads in problem.sets])
-    index = {name: DEFINITIONS[name](grams).tolist() for name in INDICES}
-    solved = {"noise_sd": noise, "fits": _fits(drawn), "index": index}
-    return replace(problem, parameters=problem.parameters | solved)
+    ends = GRID[errors.argmin(1)]
+    best = [float(end) if found is None else found for found, end in zip(own, ends, strict=True)]
+    shift = fields["shift"] if fields["shifted"] else 1.0
+    levels = np.stack([np.full(SETS, common), np.array(best)], axis=1)
+    bandwidth = shift * levels[..., None] * scale
+    index = DEFINITIONS["mean"](np.stack([geometric_gram(frames) for frames in key_frames]))
+    return Problem(
+        fields=dict(fields) | {"rejected": fields.attempt},
+        law=law,
+        target=target,
+        variance=variance,
+        noise_sd=noise_sd,
+        n=n,
+        query_frames=query_frames,
+        key_frames=key_frames,
+        bandwidth=bandwidth,
+        index=index,
+        keys=pilot.effective_keys(query_frames, key_frames, bandwidth),
+        skill=float(skill),
+        edge=any(found is None for found in own),
+        number=fields.number,
+    )
 
 
-def _fits(drawn: Mapping[str, Any]) -> bool:
-    """Whether an orthogonal set has room: H·d_k ≤ d."""
-    return bool(drawn["heads"] * drawn["width"] <= drawn["dimension"])
-
-
-def _frames(drawn: Mapping[str, Any], seed: int) -> list[np.ndarray]:
-    """Frames (H, d, d_k) of the sets: three ever less aligned, Haar twice, and orthogonal.
-
-    Where orthogonal frames have no room the last set is Haar.
-    """
-    heads, dimension, width = (drawn[k] for k in ("heads", "dimension", "width"))
-    draws = np.asarray(FRAMES["haar"](dimension, 3 * heads + 1, width, seed))
-    base, first, second, third = draws[:1], *np.split(draws[1:], 3)
-    mixed = [np.linalg.qr((1 - t) ** 0.5 * base + t**0.5 * first)[0] for t in ALIGNED]
-    if _fits(drawn):
-        rows = np.linalg.qr(third.transpose(1, 0, 2).reshape(dimension, -1))[0]
-        third = rows.reshape(dimension, heads, width).transpose(1, 0, 2)
-    return [*mixed, first, second, third]
-
-
-def _target(drawn: Mapping[str, Any], number: int) -> TrigonometricSeries:
-    words = {"seed": (drawn["target"] + number) % 2**62, "lengthscale": drawn["lengthscale"]}
-    words["features"] = drawn["features"]
+def draw_target(drawn: Mapping[str, Any], dimension: int, width: int) -> TrigonometricSeries:
+    """The target, of d_k to 2·d_k random directions or of all, with its length scale."""
+    rng = np.random.default_rng(drawn["target"])
+    basis = np.eye(dimension)
+    if drawn["few_directions"]:
+        count = min(dimension, round(width * drawn["directions"]))
+        basis = ortho_group.rvs(dimension, random_state=rng)[:, :count]
+    directions = basis.shape[1]
+    words = {
+        "seed": int(rng.integers(2**62)),
+        "lengthscale": drawn["lengthscale"] * directions**0.5,
+        "features": drawn["features"],
+    }
     if drawn["smoothness"] == "matern":
-        return TARGETS["matern"](drawn["dimension"], nu=drawn["roughness"], **words)
-    return TARGETS["rbf"](drawn["dimension"], **words)
+        series = TARGETS["matern"](directions, nu=drawn["roughness"], **words)
+    else:
+        series = TARGETS["rbf"](directions, **words)
+    frequency = np.asarray(series.frequency) @ basis.T
+    return TrigonometricSeries(series.amplitude, frequency, series.phase)
 
 
-def _noise(problem: Problem, share: float) -> float | None:
-    """Label noise at which variance has that share in the error of the first Haar set.
+def target_values(target: TrigonometricSeries, points: np.ndarray) -> np.ndarray:
+    """The target at points (…, d)."""
+    phases = points @ np.asarray(target.frequency).T + np.asarray(target.phase)
+    return np.asarray(np.cos(phases) @ np.asarray(target.amplitude))
 
-    With squared bias β, signal variance S and noise variance σ²v of the ensemble, all to first
-    order: ``σ² = (β s/(1 − s) − S)/v``. None where that is no noise within :data:`NOISE`.
+
+def orthonormal(frames: np.ndarray) -> np.ndarray:
+    """Frames (…, d, d_k) by QR with positive diagonal, so that they vary smoothly."""
+    basis, triangle = np.linalg.qr(frames)
+    signs = np.sign(np.diagonal(triangle, axis1=-2, axis2=-1))
+    return np.asarray(basis * signs[..., None, :])
+
+
+def haar_frames(rng: np.random.Generator, count: int, dimension: int, width: int) -> np.ndarray:
+    """Independent uniform frames (count, d, d_k)."""
+    draws = [ortho_group.rvs(dimension, random_state=rng)[:, :width] for _ in range(count)]
+    return np.stack(draws)
+
+
+def draw_key_frames(seed: int, dimension: int, heads: int, width: int) -> np.ndarray:
+    """Key frames of the sets (S, H, d, d_k): the ladder, a second Haar set, the orthogonal one.
+
+    A rung mixes a common frame with those of the Haar set, so that the mean index is the rung's
+    share of the Haar set's. Where orthogonal frames have no room the last set is Haar, too.
     """
-    terms = predict(problem.task, problem.sets[HAAR], problem.n, problem.queries)
-    with np.errstate(invalid="ignore"):  # far out of its range theory has infinities of both signs
-        bias, signal, noise = (
-            float(terms[f"integrated_{k}"].mean())
-            for k in ("bias_product", "signal_covariance", "noise_covariance")
-        )
-    square = (bias * share / (1 - share) - signal) / noise
-    within = NOISE[0] ** 2 < square < NOISE[1] ** 2  # False of a NaN, too
-    return float(square**0.5) if within else None
+    rng = np.random.default_rng(seed)
+    base = haar_frames(rng, 1, dimension, width)
+    first, second, third = (haar_frames(rng, heads, dimension, width) for _ in range(3))
+
+    def mixed(share: float) -> np.ndarray:
+        return orthonormal((1 - share) ** 0.5 * base + share**0.5 * first)
+
+    def mean_index(frames: np.ndarray) -> float:
+        return float(DEFINITIONS["mean"](geometric_gram(frames)))
+
+    full = mean_index(first)
+    rungs = []
+    for rung in LADDER[:-1]:
+        share = brentq(lambda t, rung=rung: mean_index(mixed(t)) - rung * full, 0, 1, xtol=1e-4)
+        rungs.append(mixed(share))
+    if heads * width <= dimension:
+        columns = ortho_group.rvs(dimension, random_state=rng)[:, : heads * width]
+        third = columns.reshape(dimension, heads, width).transpose(1, 0, 2)
+    return np.stack([*rungs, first, second, third])
 
 
-def _tuned(problem: Problem) -> Problem:
-    """The problem with the bandwidth that minimises the mean error of its sets, to first order.
+def draw_query_frames(key_frames: np.ndarray, overlap: float, seed: int) -> np.ndarray:
+    """Query frames that share a part ω of the key frames, the rest the same in every set."""
+    _, heads, dimension, width = key_frames.shape
+    other = haar_frames(np.random.default_rng(seed), heads, dimension, width)
+    return orthonormal(overlap**0.5 * key_frames + (1 - overlap) ** 0.5 * other)
 
-    A minimum at the end of the grid, or beside a bandwidth out of theory's range, is at the edge.
+
+def inner_minimum(errors: np.ndarray) -> float | None:
+    """The bandwidth of least error on the grid, by a parabola in its logarithm; None at an end."""
+    place = int(errors.argmin())
+    if place in (0, len(GRID) - 1):
+        return None
+    before, least, after = errors[place - 1 : place + 2]
+    shift = 0.5 * (before - after) / (before - 2 * least + after)
+    return float(GRID[place] * (GRID[1] / GRID[0]) ** shift)
+
+
+@dataclass(frozen=True)
+class Pilot:
+    """A small simulation of a problem's heads, which tunes their temperatures."""
+
+    fields: Mapping[str, Any]
+    law: KeyLaw
+    target: TrigonometricSeries
+    noise_sd: float
+    n: int
+
+    def errors(
+        self, query_frames: np.ndarray, key_frames: np.ndarray, scale: np.ndarray
+    ) -> np.ndarray:
+        """Mean squared error of each set's ensemble at each bandwidth of the grid, (S, T)."""
+        bandwidth = np.broadcast_to(GRID[:, None] * scale, (len(key_frames), len(GRID), len(scale)))
+        found = []
+        for sums in self._batches(query_frames, key_frames, bandwidth):
+            deviation = np.asarray(sums.deviation, float).mean(3)
+            noise = self.noise_sd**2 * np.asarray(sums.ensemble_noise, float)
+            found.append((deviation**2 + noise).mean((0, 3)))
+        return np.asarray(np.mean(found, axis=0))
+
+    def effective_keys(
+        self, query_frames: np.ndarray, key_frames: np.ndarray, bandwidth: np.ndarray
+    ) -> np.ndarray:
+        """Effective number of keys of each head, a mean over queries, (S, 2, H)."""
+        batches = self._batches(query_frames, key_frames, bandwidth)
+        return np.mean([np.asarray(sums.keys, float).mean((0, 4)) for sums in batches], axis=0)
+
+    def _batches(
+        self, query_frames: np.ndarray, key_frames: np.ndarray, bandwidth: np.ndarray
+    ) -> list[Sums]:
+        batches, replicates = PILOT[self.n]
+        rng = np.random.default_rng([self.fields["pilot"], 1])
+        found = []
+        for _ in range(batches):
+            points, times = self.law.keys(rng, replicates, self.n)
+            queries = self.law.queries(rng, QUERIES)
+            found.append(
+                sums_of(
+                    self.target,
+                    (points, times),
+                    queries,
+                    (query_frames, key_frames),
+                    bandwidth,
+                    self.fields["kernel"],
+                )
+            )
+        return found
+
+
+DIMENSION, WIDTH = 32, 8
+"""What keys and frames are padded to by zero columns, so that few programs are compiled."""
+
+
+def sums_of(
+    target: TrigonometricSeries,
+    keys: tuple[np.ndarray, np.ndarray],
+    queries: np.ndarray,
+    frames: tuple[np.ndarray, np.ndarray],
+    bandwidth: np.ndarray,
+    kernel: str,
+    rotation: np.ndarray | None = None,
+) -> Sums:
+    """The sums of given keys and queries; a rotation turns the heads against both.
+
+    Args:
+        target: m.
+        keys: distinct keys (R, n, d) and how often each was drawn (R, n).
+        queries: (Q, d).
+        frames: of queries and keys, (S, H, d, d_k).
+        bandwidth: (S, T, H).
+        kernel: gaussian or softmax.
+        rotation: orthogonal matrix R, (d, d), by which frames U become R U.
     """
-    errors, keys = map(np.asarray, _errors(*stacked(problem)))
-    errors = np.where(keys >= FEW_KEYS, errors, np.inf)
-    if not np.isfinite(errors).any():
-        return replace(problem, parameters=problem.parameters | {"edge": True})
-    best = int(errors.argmin())
-    edge = best in (0, len(GRID) - 1) or not np.isfinite(errors[[best - 1, best + 1]]).all()
-    factor = float(GRID[best])
-    parameters = problem.parameters
-    changed = {"bandwidth": parameters["bandwidth"] * factor, "edge": edge}
-    sets = [Heads(h.frames, h.rule, h.bandwidth * factor, h.key_frames) for h in problem.sets]
-    return replace(problem, parameters=parameters | changed, sets=sets)
+    points, times = keys
+    values, truth = target_values(target, points), target_values(target, queries)
+    if rotation is not None:
+        points, queries = points @ rotation, queries @ rotation
+    extra = DIMENSION - points.shape[-1]
+    narrow = WIDTH - frames[0].shape[-1]
+    padded = [np.pad(f, ((0, 0), (0, 0), (0, extra), (0, narrow))) for f in frames]
+    arrays = (
+        np.pad(points, ((0, 0), (0, 0), (0, extra))),
+        times,
+        values,
+        np.pad(queries, ((0, 0), (0, extra))),
+        truth,
+        *padded,
+        bandwidth**-2.0,
+    )
+    singles = [jnp.asarray(array, jnp.float32) for array in arrays]
+    return replicate_sums(*singles, jnp.asarray(kernel == "softmax"))
 
 
-@jax.jit
-def _errors(task, heads, n, queries):  # type: ignore[no-untyped-def]
-    """Over the sets the mean error and the fewest keys of a head, at each bandwidth of the grid."""
+def population(problem: Problem) -> dict[str, Any]:
+    """What a problem is: drawn fields, sizes, and what the pilot measured, each a number or word.
 
-    def of_set(heads):  # type: ignore[no-untyped-def]
-        terms = first_order_arrays(task, heads, n, queries)
-        variance = (terms.signal_covariance + terms.noise_covariance).mean((1, 2))
-        error = (terms.bias.mean(1) ** 2 + variance).mean()
-        return error, jnp.minimum(terms.n_eff.min(), terms.n_third.min())
-
-    def of_grid(factor):  # type: ignore[no-untyped-def]
-        scaled = eqx.tree_at(lambda h: h.bandwidth, heads, heads.bandwidth * factor)
-        error, keys = jax.lax.map(of_set, scaled)
-        return error.mean(), keys.min()
-
-    return jax.lax.map(of_grid, jnp.asarray(GRID))
-
-
-def stacked(problem: Problem) -> tuple[Task, Heads, float, np.ndarray]:
-    """The problem of :func:`padded` with its sets along the first axis of the heads' arrays."""
-    sets = padded(problem)
-    heads = jax.tree.map(lambda *leaves: np.stack(leaves), *(h for _, h, _, _ in sets))
-    task, _, n, queries = sets[0]
-    return task, heads, float(n), queries
-
-
-def padded(problem: Problem) -> list[tuple[Task, Heads, int, np.ndarray]]:
-    """The problem of every set, its keys and frames filled up with zero columns.
-
-    The law of every term stays; draws are those of keys in R^16.
+    ``selectivity`` is n_eff/n of the first Haar set at the common temperature, a mean over heads.
     """
-    extra = DIMENSION - problem.task.dimension
-    design = GaussianDesign(np.pad(problem.covariance, (0, extra)))
-    target = problem.task.target.padded(extra)
-    task = Task(design, target, problem.task.noise_sd)
-    queries = np.pad(problem.queries, ((0, 0), (0, extra)))
-
-    def wide(frames: Any) -> np.ndarray:
-        return np.pad(np.asarray(frames), ((0, 0), (0, extra), (0, WIDEST - frames.shape[2])))
-
-    return [
-        (task, Heads(wide(h.frames), h.rule, h.bandwidth, wide(h.of_keys)), problem.n, queries)
-        for h in problem.sets
-    ]
+    seeds = {"frames", "query_frames", "design", "target", "sharpness", "queries", "pilot"}
+    drawn = {k: v for k, v in problem.fields.items() if k not in seeds and k != "size"}
+    dimension, heads, width = problem.fields["size"]
+    keys = problem.keys[HAAR, COMMON]
+    return drawn | {
+        "keys": problem.n,
+        "dimension": dimension,
+        "heads": heads,
+        "width": width,
+        "full": heads * width == dimension,
+        "fits": problem.fits,
+        "variance": problem.variance,
+        "noise_sd": problem.noise_sd,
+        "skill": problem.skill,
+        "edge": problem.edge,
+        "n_eff": keys.mean(),
+        "n_eff_spread": keys.std(),
+        "selectivity": keys.mean() / problem.n,
+        "own_selectivity": ("set", problem.keys[:, OWN_BEST].mean(-1) / problem.n),
+        "index": ("set", problem.index),
+    }
 
 
 def described(problem: Problem) -> dict[str, Any]:
-    """A problem with its six sets of heads, as ``sims sweep`` reads it."""
-    heads, task = problem.sets[HAAR], problem.task
+    """A problem as ``sims decompose`` and ``sims sweep`` read it: the first Haar set, or every set.
+
+    At the common temperature and 16 of its queries.
+    """
+    fields, dimension = problem.fields, problem.law.dimension
     series = {
-        k: np.asarray(getattr(task.target, k)).tolist() for k in ("amplitude", "frequency", "phase")
+        name: np.asarray(getattr(problem.target, name)).tolist()
+        for name in ("amplitude", "frequency", "phase")
     }
 
-    def frames(places: str) -> list[dict[str, Any]]:
+    def frames(arrays: np.ndarray) -> list[dict[str, Any]]:
+        sets = zip(arrays, problem.index, strict=True)
         return [
             {
-                "label": f"set {k}, index {problem.parameters['index']['mean'][k]:.2f}",
+                "label": f"set {place}, index {index:.2f}",
                 "kind": "explicit",
-                "frames": np.asarray(getattr(ensemble, places)).tolist(),
+                "frames": array.tolist(),
             }
-            for k, ensemble in enumerate(problem.sets)
+            for place, (array, index) in enumerate(sets)
         ]
 
-    pairs = zip(frames("frames"), frames("of_keys"), strict=True)
+    queries, keys = frames(problem.query_frames), frames(problem.key_frames)
+    heads = {
+        "count": problem.heads,
+        "width": fields["size"][2],
+        "frames": _explicit(queries[HAAR]),
+        "kernel": fields["kernel"],
+        "bandwidth": problem.bandwidth[HAAR, COMMON].tolist(),
+    }
+    places = [{"heads.frames": frames} for frames in queries]
+    if fields["apart"]:
+        heads["key_frames"] = _explicit(keys[HAAR])
+        for place, key_frames in zip(places, keys, strict=True):
+            place["heads.key_frames"] = key_frames
+    asked = np.concatenate([problem.queries(batch) for batch in range(2)])
     return {
         "problem": {
-            "dimension": task.dimension,
-            "design": {"kind": "gaussian", "covariance": problem.covariance.tolist()},
+            "dimension": dimension,
+            "design": problem.law.as_design(),
             "target": {"kind": "explicit", **series},
-            "noise_sd": float(task.noise_sd),
-            "heads": {
-                "count": heads.count,
-                "width": heads.width,
-                "frames": {"kind": "haar"},
-                "kernel": problem.parameters["kernel"],
-                "bandwidth": float(heads.bandwidth[0]),
-            },
+            "noise_sd": float(problem.noise_sd),
+            "heads": heads,
             "n": problem.n,
-            "queries": {
-                "kind": "explicit",
-                "count": len(problem.queries),
-                "points": problem.queries.tolist(),
-            },
+            "queries": {"kind": "explicit", "count": len(asked), "points": asked.tolist()},
         },
-        "simulation": {"batches": 32, "replicates_per_batch": 64},
-        "sweep": {"list": [{"heads.frames": a, "heads.key_frames": b} for a, b in pairs]},
+        "simulation": {"batches": 64, "replicates_per_batch": 64},
+        "sweep": {"list": places},
     }
+
+
+def _explicit(frames: dict[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in frames.items() if name != "label"}

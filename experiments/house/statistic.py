@@ -1,246 +1,295 @@
-"""Effects of the house sample: one number a problem, for every question of the main paper."""
+"""Effects of the house sample, and its tables: the population, the specifications, the sizes."""
 
 from collections.abc import Mapping
-from functools import cached_property
-from typing import Any
 
 import numpy as np
 import pandas as pd
 import xarray as xr
 
-from sims.diversity import DEFINITIONS, correlation, normalised_errors
-from sims.judgement.answers import Effects
-from sims.judgement.effects_of_problems import gap, of_batches, order
+from sims.estimates import mcse
+from sims.judgement import house
+from sims.judgement.effects_of_problems import gap
+from sims.judgement.summaries import Effects, summarize
+from sims.judgement.wording import percent, percent_range, significant
 from sims.study.results import Results
-from sims.weighting import optimal
 
-from .sets import HAAR, INDICES, ORTHOGONAL
+from .outcomes import ALIGNED, HAAR, LOOKS, QUESTIONS, SECOND, falls_of, ratio
 
-NEARLY_ALIGNED = 0
-"""Place of the set whose heads are nearest to one another."""
-MATRICES = ("subspaces", "noise", "variance", "errors")
-"""What an index of diversity may be computed from."""
+READINGS = ("given", "in law")
+TEMPERATURES = ("common", "own best")
+LEAST_COVERED = 64
+"""Queries in theory's range, of fewer of which nothing is said."""
+SPECIFIED = ("hdi-monotone", "hdi", "extremes", "adding-heads")
+"""Questions of the specification table."""
+NOISY = 0.2
+"""Label noise over the target's variance that parts the problems in two."""
 
 
 class Sample:
-    """The sample in arrays; matrices are (…, set, head, head2), filled up with NaN.
+    """The sample in arrays.
 
     Attributes:
-        law: theory of all M problems.
-        estimates: simulation of the first N.
+        law: the population and theory, a row a problem.
+        problems: terms of each problem, (batch, reading, set, temperature).
+        first: batches of the first round, which sizes are told by.
     """
 
     def __init__(self, results: Results) -> None:
         self.law = results.predictions["law"]
-        names = sorted(results.estimates)
-        self.estimates = [results.estimates[name] for name in names]
+        self.problems = [results.estimates[name] for name in sorted(results.estimates)]
+        self.first = min(len(data["batch"]) for data in self.problems)
 
-    @cached_property
-    def heads(self) -> np.ndarray:
-        """Heads of each problem, (M,)."""
-        return self.law["heads"].values.astype(int)
+    def arrays(self, number: int) -> dict[str, np.ndarray]:
+        """Terms of a problem by name."""
+        return {str(k): v.values for k, v in self.problems[number].data_vars.items()}
 
-    @property
-    def valid(self) -> np.ndarray:
-        """Where first-order theory is in its range at every set, (M,)."""
-        return self.law["in_range"].values.astype(bool)
-
-    def simulated(self, function: Any) -> np.ndarray:
-        """A function of a problem's matrices (batch, set, head, head2), stacked over problems."""
-        return np.stack([function(*_matrices(data)) for data in self.estimates])
-
-    def predicted(
-        self, function: Any, averaged: bool = False, noise: np.ndarray | None = None
-    ) -> np.ndarray:
-        """The same by theory, of all problems; ``averaged`` over targets, of other noise (M,)."""
-        names = ("mean_bias", "mean_signal") if averaged else ("bias", "signal")
-        parts = [self.law[name].values for name in (*names, "noise")]
-        if noise is not None:
-            scale = (noise / self.law["noise_sd"].values) ** 2
-            parts[2] = parts[2] * scale[:, None, None, None]
-        return np.stack(
-            [function(*(part[k][..., :h, :h] for part in parts)) for k, h in enumerate(self.heads)]
-        )
-
-
-def _matrices(data: xr.Dataset) -> tuple[np.ndarray, ...]:
-    """Products of biases, signal and noise covariances of a simulated problem."""
-    names = ("bias_product", "signal_covariance", "noise_covariance")
-    return tuple(data[f"integrated_{name}"].values for name in names)
-
-
-def error(bias: np.ndarray, signal: np.ndarray, noise: np.ndarray) -> np.ndarray:
-    """The ensemble's mean squared error, (…, set)."""
-    return np.asarray((bias + signal + noise).mean((-2, -1)))
-
-
-def share_kept(bias: np.ndarray, signal: np.ndarray, noise: np.ndarray) -> np.ndarray:
-    """The share of a head's variance that averaging keeps, (…, set).
-
-    Of batches, its numerator less the ratio of means times its denominator: mean and spread are
-    those of the ratio, to first order.
-    """
-    return _ratio((signal + noise).mean((-2, -1)), _diagonal(signal + noise))
-
-
-def over_mean_head(bias: np.ndarray, signal: np.ndarray, noise: np.ndarray) -> np.ndarray:
-    """The error over that of the mean head, (…, set)."""
-    errors = bias + signal + noise
-    return _ratio(errors.mean((-2, -1)), _diagonal(errors))
-
-
-OUTCOMES = {"error": error, "variance kept": share_kept, "error / mean head": over_mean_head}
-TARGETS = ("given target", "averaged target")
-
-
-def _diagonal(matrix: np.ndarray) -> np.ndarray:
-    return np.asarray(np.diagonal(matrix, axis1=-2, axis2=-1).mean(-1))
-
-
-def _ratio(top: np.ndarray, bottom: np.ndarray) -> np.ndarray:
-    """A ratio of expectations: pseudo-values where batches lead (two axes), else the ratio."""
-    if top.ndim == 1:
-        return np.asarray(top / bottom)
-    ratio = top.mean(0) / bottom.mean(0)
-    return np.asarray(ratio + (top - ratio * bottom) / bottom.mean(0))
-
-
-def halves(bias: np.ndarray, signal: np.ndarray, noise: np.ndarray) -> np.ndarray:
-    """The relative fall of the error as the first half of the heads becomes all, (…, set)."""
-    errors = bias + signal + noise
-    half = errors.shape[-1] // 2
-    return 1 - _ratio(errors.mean((-2, -1)), errors[..., :half, :half].mean((-2, -1)))
-
-
-def indices(of: str) -> Any:
-    """The mean index of a matrix of heads, as a function of a problem's matrices."""
-
-    def index(bias: np.ndarray, signal: np.ndarray, noise: np.ndarray) -> np.ndarray:
-        if of == "errors":
-            return DEFINITIONS["mean"](normalised_errors(bias + signal + noise))
-        return DEFINITIONS["mean"](correlation(noise if of == "noise" else signal + noise))
-
-    return index
+    def means(self) -> xr.Dataset:
+        """Means over the first round, (problem, reading, set, temperature), in float64."""
+        rows = [
+            data.isel(batch=slice(self.first)).astype(float).mean("batch") for data in self.problems
+        ]
+        return xr.concat(rows, "problem")
 
 
 def effects(results: Results) -> Mapping[str, Effects]:
-    """Every question's effects, and those of the figure's curve and table."""
+    """Every question's effects: outcomes of order, and gaps of simulation from theory."""
     sample = Sample(results)
-    law, valid = sample.law, sample.valid
-    index, *others = (law["index"].sel(summary=name).values for name in INDICES)
-    made = _gaps(sample)
-    shares, errors, gains = (
-        (sample.simulated(function), sample.predicted(function))
-        for function in (share_kept, error, halves)
-    )
-    made["not-heads-alone"] = _between(*shares, valid, NEARLY_ALIGNED, HAAR)
-    made["adding-heads"] = _between(*gains, valid, HAAR, NEARLY_ALIGNED)
-    made["extremes"] = _least(*shares, valid, law["fits"].values.astype(bool))
-    made["hdi"], made["hdi-pairs"] = order(index, *shares, valid)
-    made["hdi-monotone"], made["hdi-monotone-pairs"] = order(index, *errors, valid)
-    natural = sample.predicted(error, noise=law["natural_noise"].values)
-    made["hdi-monotone-natural"] = order(index, errors[0], natural, valid)[1]
-    for name, other in zip(INDICES[1:], others, strict=True):
-        made[f"{name}-pairs"] = order(other, *errors, valid)[1]
-    for of in MATRICES:
-        matrix_index = index if of == "subspaces" else sample.predicted(indices(of))
-        for target in TARGETS:
-            for outcome, function in OUTCOMES.items():
-                values = sample.predicted(function, target == TARGETS[1])
-                made[f"{of}, {outcome}, {target}"] = order(matrix_index, shares[0], values, valid)[
-                    1
-                ]
-    made["weighting"] = _weighted(sample, valid)
+    sizes = changes_over_the_ladder(sample)
+    made = {}
+    for question in QUESTIONS:
+        for reading, reading_name in enumerate(READINGS):
+            for temperature, temperature_name in enumerate(TEMPERATURES):
+                name = f"{question}, {reading_name}, {temperature_name}"
+                made[name] = _outcome(sample, question, reading, temperature, sizes)
+    made |= _gaps(sample)
     return made
+
+
+def _outcome(
+    sample: Sample, question: str, reading: int, temperature: int, sizes: xr.Dataset
+) -> Effects:
+    fits = sample.law["fits"].values
+    draws = []
+    for number in range(len(sample.problems)):
+        falls = falls_of(question, sample.arrays(number), reading, temperature)
+        if question == "extremes" and not fits[number]:
+            falls = np.full_like(falls, np.nan)
+        draws.append(falls)
+    size = sizes[question].isel(reading=reading, temperature=temperature).values
+    if question == "extremes":
+        size = np.where(fits[: len(size)], size, np.nan)
+    return Effects(
+        value=np.stack([falls.mean(0) for falls in draws]),
+        error=np.stack([mcse(falls) for falls in draws]),
+        kind="outcome",
+        draws=draws,
+        looks=len(LOOKS),
+        size=size,
+    )
+
+
+def changes_over_the_ladder(sample: Sample) -> xr.Dataset:
+    """Relative changes by the first round, (problem, reading, temperature).
+
+    ``error`` from the first rung to the Haar set, over the error of the first, and the same as the
+    sums ``mean_head + diversity`` and ``bias + variance``; ``yardstick``, the absolute change
+    from one Haar set to the other; and by question, its quantity's change.
+    """
+    terms = sample.means()
+    error = terms["bias"] + terms["variance"]
+    head_error = terms["head_bias"] + terms["head_variance"]
+    kept = terms["variance"] / terms["head_variance"]
+    gain = 1 - error / terms["half_error"]
+    start = error.isel(set=ALIGNED)
+
+    def rise(values: xr.DataArray) -> xr.DataArray:
+        return values.isel(set=HAAR) - values.isel(set=ALIGNED)
+
+    def relative(values: xr.DataArray, later: int, earlier: int) -> xr.DataArray:
+        return values.isel(set=later) / values.isel(set=earlier) - 1
+
+    return xr.Dataset(
+        {
+            "error": rise(error) / start,
+            "mean_head": rise(head_error) / start,
+            "diversity": rise(error - head_error) / start,
+            "bias": rise(terms["bias"]) / start,
+            "variance": rise(terms["variance"]) / start,
+            "yardstick": abs(relative(error, SECOND, HAAR)),
+            "hdi-monotone": rise(error) / start,
+            "hdi": relative(kept, HAAR, ALIGNED),
+            "not-heads-alone": relative(kept, HAAR, ALIGNED),
+            "extremes": relative(kept, -1, HAAR),
+            "adding-heads": rise(gain),
+        }
+    )
 
 
 def _gaps(sample: Sample) -> dict[str, Effects]:
-    """Gaps of the two roads at the first Haar set."""
-    valid, count = sample.valid, len(sample.estimates)
-    made = {}
-    functions = {"squared_bias": _squared_bias, "variance": _variance, "mse": error}
-    for name, function in functions.items():
-        simulated, predicted = sample.simulated(function), sample.predicted(function)
-        made[name] = gap(simulated[..., HAAR], predicted[..., HAAR], valid)
-    # A covariance may vanish: it is held against the variance.
-    simulated, predicted = sample.simulated(_pairs)[..., HAAR], sample.predicted(_pairs)[:, HAAR]
-    variance = np.where(valid, sample.predicted(_variance)[:, HAAR], np.nan)[:count, None]
-    apart = (simulated - predicted[:count, None]) / variance
-    made["covariance"] = of_batches(apart, kind="gap")
-    exact = sample.law["exact"].values
-    made["exact"] = gap(sample.simulated(error)[..., HAAR], exact)
-    # First-order theory at the queries of all problems against the law, a mean over all queries.
-    apart = sample.predicted(_noise_correlation)[:, HAAR] - sample.law["by_angles"].values
-    made["angles"] = Effects(apart, np.zeros(len(apart)), "gap")
+    """Gaps of simulation from theory at the first Haar set, at queries in theory's range."""
+    law = sample.law
+    covered = law["covered"].values[: len(sample.problems)]
+    enough = covered.sum(1) >= LEAST_COVERED
+    simulated = {name: [] for name in ("bias", "variance", "head_variance", "mse", "apart")}
+    for number, data in enumerate(sample.problems):
+        mask = covered[number].reshape(sample.first, -1)
+        means = {
+            name: _over_queries(data[f"probe_{name}"].values[: sample.first], mask)
+            for name in ("bias", "variance", "head_variance")
+        }
+        for name, values in means.items():
+            simulated[name].append(values)
+        simulated["mse"].append(means["bias"] + means["variance"])
+        simulated["apart"].append(_apart(data, sample.first, int(law["heads"][number])))
+    predicted = {name: law[f"theory_{name}"].values for name in ("bias", "variance")}
+    predicted["head_variance"] = law["theory_head_variance"].values
+    predicted["mse"] = predicted["bias"] + predicted["variance"]
+    made = {
+        name: gap(np.array(simulated[name]), predicted[name], enough)
+        for name in ("mse", "bias", "variance", "head_variance")
+    }
+    apart = 1 - law["by_angles"].values
+    made["angles"] = gap(np.array(simulated["apart"]), apart)
     return made
 
 
-def _squared_bias(bias: np.ndarray, signal: np.ndarray, noise: np.ndarray) -> np.ndarray:
-    return np.asarray(bias.mean((-2, -1)))
+def _over_queries(values: np.ndarray, mask: np.ndarray) -> np.ndarray:
+    """Means over the covered queries as pseudo-values of the batches, (B,)."""
+    inside = np.where(mask, values.astype(float), 0.0).sum(1)
+    share = mask.sum(1).mean()
+    return np.asarray(inside / share) if share else np.full(len(values), np.nan)
 
 
-def _variance(bias: np.ndarray, signal: np.ndarray, noise: np.ndarray) -> np.ndarray:
-    return _diagonal(signal + noise)
-
-
-def _noise_correlation(bias: np.ndarray, signal: np.ndarray, noise: np.ndarray) -> np.ndarray:
-    """Mean over pairs, (…, set)."""
-    return _ratio(_pairs(bias, 0 * noise, noise), _diagonal(noise))
-
-
-def _pairs(bias: np.ndarray, signal: np.ndarray, noise: np.ndarray) -> np.ndarray:
-    """Mean covariance of two heads, (…, set)."""
-    covariance = signal + noise
-    count = covariance.shape[-1]
-    return np.asarray(
-        (covariance.sum((-2, -1)) - count * _diagonal(covariance)) / (count * (count - 1))
+def _apart(data: xr.Dataset, batches: int, heads: int) -> np.ndarray:
+    """One less the mean noise correlation of two heads of the first Haar set, (B,)."""
+    place = {"reading": 0, "set": HAAR, "temperature": 0}
+    noise, head_noise = (
+        data[name].isel(place).values[:batches].astype(float) for name in ("noise", "head_noise")
     )
-
-
-def _between(
-    simulated: np.ndarray, predicted: np.ndarray, valid: np.ndarray, more: int, less: int
-) -> Effects:
-    """By how much a value at one set exceeds that at another."""
-    apart = predicted[:, more] - predicted[:, less]
-    return of_batches(simulated[..., more] - simulated[..., less], predicted=apart, valid=valid)
-
-
-def _least(
-    simulated: np.ndarray, predicted: np.ndarray, valid: np.ndarray, fits: np.ndarray
-) -> Effects:
-    """By how much the orthogonal set keeps less variance than the best of the others.
-
-    Which is the best theory says, so that choosing it has no part in the error.
-    """
-    best = predicted[:, :ORTHOGONAL].argmin(1)
-    rows = np.arange(len(best))
-    apart = np.where(fits, predicted[rows, best] - predicted[:, ORTHOGONAL], np.nan)
-    count = len(simulated)
-    other = np.take_along_axis(simulated, best[:count, None, None], -1)[..., 0]
-    values = np.where(fits[:count, None], other - simulated[..., ORTHOGONAL], np.nan)
-    return of_batches(values, predicted=apart, valid=valid)
-
-
-def _weighted(sample: Sample, valid: np.ndarray) -> Effects:
-    """The excess of uniform weights' error over that of the best weights at the first Haar set."""
-
-    def excess(bias: np.ndarray, signal: np.ndarray, noise: np.ndarray) -> float:
-        errors = (bias + signal + noise)[HAAR]
-        weights = optimal(errors)
-        return float(errors.mean() / (weights @ errors @ weights) - 1)
-
-    values = sample.predicted(excess)
-    count = len(sample.estimates)
-    return Effects(values[:count], np.zeros(count), "estimate", values, valid)
+    pairs = (heads**2 * noise - heads * head_noise) / (heads * (heads - 1))
+    return 1 - ratio(pairs, head_noise)
 
 
 def parameters(results: Results) -> pd.DataFrame:
-    """What the law drew and what was solved, a row a problem.
+    """The population, a row a problem: what the law drew, and what the pilot measured."""
+    law = results.predictions["law"]
+    frame = pd.DataFrame({str(k): v.values for k, v in law.items() if v.dims == ("number",)})
+    covered = law["covered"].sum("query").values
+    return frame.assign(covered=covered).drop(columns=["shift", "features"], errors="ignore")
 
-    ``share`` is that of variance in the error of the first Haar set: where the bandwidth was tuned
-    it is not the one that was drawn.
-    """
+
+def tables(results: Results) -> dict[str, str]:
+    """The three tables of the caption, as Markdown."""
     sample = Sample(results)
-    columns = {k: v.values for k, v in sample.law.data_vars.items() if v.dims == ("number",)}
-    square = sample.predicted(_squared_bias)[:, HAAR] / sample.predicted(error)[:, HAAR]
-    return pd.DataFrame(columns | {"share": 1 - square})
+    frame = parameters(results).iloc[: len(sample.problems)]
+    return {
+        "population": _markdown(population(sample, frame)),
+        "specification": _markdown(specification(results, frame)),
+        "sizes": _markdown(sizes_by_group(sample, frame)),
+    }
+
+
+def population(sample: Sample, frame: pd.DataFrame) -> pd.DataFrame:
+    """Quartiles of what the problems are, by family of the keys."""
+    means = sample.means().isel(reading=0, temperature=0)
+    error = (means["bias"] + means["variance"]).isel(set=HAAR).values
+    head_error = (means["head_bias"] + means["head_variance"]).isel(set=HAAR).values
+    rows = frame.assign(
+        variance_share=means["variance"].isel(set=HAAR).values / error,
+        skill=1 - error / frame["variance"],
+        kept=error / head_error,
+    )
+    columns = {
+        "n_eff": ("n_eff", significant),
+        "n_eff/n": ("selectivity", significant),
+        "share of variance in the error": ("variance_share", percent),
+        "skill": ("skill", percent),
+        "label noise / signal": ("noise", significant),
+        "error / mean head's": ("kept", percent),
+    }
+    groups = {"all": rows, **dict(list(rows.groupby("family")))}
+    lines = []
+    for family, group in groups.items():
+        line = {"keys": family, "problems": str(len(group))}
+        for title, (name, show) in columns.items():
+            low, median, high = np.quantile(group[name], (0.25, 0.5, 0.75))
+            line[title] = f"{show(median)} ({show(low)} to {show(high)})"
+        for edge in (0.02, 0.1, 0.5):
+            line[f"n_eff/n < {edge}"] = percent(float((group["selectivity"] < edge).mean()))
+        line["no skill"] = percent(float((group["skill"] <= 0).mean()))
+        line["redraws per problem"] = significant(float(group["rejected"].mean()), 2)
+        lines.append(line)
+    return pd.DataFrame(lines)
+
+
+def specification(results: Results, frame: pd.DataFrame) -> pd.DataFrame:
+    """The answers to four questions under every choice of reading, temperature and stratum."""
+    made = effects(results)
+    lines = []
+    for reading in READINGS:
+        for temperature in TEMPERATURES:
+            for shifted in (False, True):
+                for apart in (False, True):
+                    for noisy in (False, True):
+                        chosen = (
+                            (frame["shifted"] == shifted)
+                            & (frame["apart"] == apart)
+                            & ((frame["noise"] > NOISY) == noisy)
+                        ).to_numpy()
+                        line = {
+                            "reading": reading,
+                            "temperature": temperature,
+                            "at the optimum": "no" if shifted else "yes",
+                            "maps": "two" if apart else "one",
+                            "noise": "> 0.2" if noisy else "< 0.2",
+                            "problems": str(chosen.sum()),
+                        }
+                        for question in SPECIFIED:
+                            effect = made[f"{question}, {reading}, {temperature}"]
+                            line[question] = _cell(effect, chosen)
+                        lines.append(line)
+    return pd.DataFrame(lines)
+
+
+def _cell(effect: Effects, chosen: np.ndarray) -> str:
+    """Percentages that hold, fail, are level and undecided; too few are not shown."""
+    result = summarize(effect, chosen, house.TOLERANCES["order"])
+    counted = result.simulated
+    if counted is None or counted.total < house.SHOWN:
+        return "–"
+    numbers = " / ".join(f"{100 * share:.0f}" for share in counted.parts.values())
+    return f"{result.word}: {numbers}" if counted.total >= house.FEWEST else numbers
+
+
+def sizes_by_group(sample: Sample, frame: pd.DataFrame) -> pd.DataFrame:
+    """Median change of the error from nearly aligned to random heads, as two sums, by group."""
+    sizes = changes_over_the_ladder(sample)
+    quarters = pd.qcut(frame["selectivity"], 4, duplicates="drop")
+    skilled = frame["skill"] > frame["skill"].median()
+    groups = {"all": np.ones(len(frame), bool)}
+    for interval in quarters.cat.categories:
+        name = f"n_eff/n {significant(interval.left)} to {significant(interval.right)}"
+        groups[name] = (quarters == interval).to_numpy()
+    groups |= {"skill below its median": ~skilled.to_numpy()}
+    groups |= {"skill above": skilled.to_numpy()}
+    names = ("error", "mean_head", "diversity", "bias", "variance", "yardstick")
+    lines = []
+    for group, chosen in groups.items():
+        for reading, reading_name in enumerate(READINGS):
+            for temperature, temperature_name in enumerate(TEMPERATURES):
+                part = sizes.isel(problem=chosen, reading=reading, temperature=temperature)
+                line = {
+                    "problems": f"{group} ({chosen.sum()})",
+                    "reading": reading_name,
+                    "temperature": temperature_name,
+                }
+                for name in names:
+                    low, median, high = np.quantile(part[name].values, (0.25, 0.5, 0.75))
+                    line[name.replace("_", " ")] = f"{percent(median)} ({percent_range(low, high)})"
+                lines.append(line)
+    return pd.DataFrame(lines)
+
+
+def _markdown(table: pd.DataFrame) -> str:
+    rows = [list(table.columns), ["---"] * len(table.columns), *table.astype(str).values.tolist()]
+    return "\n".join(f"| {' | '.join(cell.replace('|', '/') for cell in row)} |" for row in rows)

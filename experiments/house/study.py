@@ -1,16 +1,15 @@
-"""The house sample: how often the theory of diverse heads is true."""
+"""The house sample: how often, and by how much, diverse heads lower the error."""
 
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
 import pandas as pd
 import xarray as xr
 
 from sims.study.results import Results
 from sims.study.study import Fields, Study
 
-from .problems import Problem, built, described, padded
+from .problems import Problem, draw_problem
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -18,42 +17,34 @@ if TYPE_CHECKING:
     from sims.judgement.answers import Answer, Effects
     from sims.montecarlo import Sampler
 
-FEW = 1024
-"""Keys, of fewer of which a problem gets more replicates: they vary more, and cost less."""
+MANY_KEYS = 4096
+"""Keys from which a batch has two replicates: they vary less, and cost more."""
 
 
 class House(Study[Problem]):
-    """Six sets of heads on common keys, by simulation and by theory to first order."""
+    """Seven sets of heads on common keys, as given and turned at random."""
 
     def problem(self, fields: Fields) -> Problem | None:
-        return built(fields)
+        return draw_problem(fields)
 
     def sampler(self, problem: Problem) -> "Sampler":
-        """Of all sets; their dimension is ``problem``."""
-        from sims.simulation.many import ProblemsSampler, sampler_of
+        from .simulate import sampler_of
 
-        names = ("precision", "control_variate", "raw_labels", "keep_queries")
-        options = {name: getattr(self.experiment.simulation, name) for name in names}
-        members = [sampler_of(*case, **options)[0] for case in padded(problem)]
-        return ProblemsSampler(members, [()] * len(members))
+        return sampler_of(problem)
 
-    def replicates(self, problem: Problem) -> int:
-        return self.experiment.simulation.replicates_per_batch * max(1, FEW // problem.n)
+    def replicates(self, problem: Problem) -> int | None:
+        return 2 if problem.n >= MANY_KEYS else None
 
     def theory(self, problem: Problem) -> xr.Dataset:
-        from .predict import by_angles, exact, predicted
+        from .predict import predicted
+        from .problems import population
 
-        assert problem.number is not None
-        terms = predicted(problem, self.experiment.settings["targets"])
-        error = exact(problem) if problem.number < self.simulated else np.nan
-        return terms.assign(by_angles=by_angles(problem), exact=error)
-
-    def search_row(self, problem: Problem) -> xr.Dataset:
-        from .predict import of_given_target
-
-        return of_given_target(problem)
+        terms = predicted(problem, self.experiment.simulation.batches)
+        return terms.assign(population(problem))
 
     def as_file(self, problem: Problem) -> dict[str, Any]:
+        from .problems import described
+
         return described(problem)
 
     def effects(self, results: Results) -> Mapping[str, "Effects"]:
@@ -77,6 +68,6 @@ class House(Study[Problem]):
         return headline(results)
 
     def numbers(self, results: Results) -> Mapping[str, Any]:
-        from .figure import numbers
+        from .statistic import tables
 
-        return numbers(results)
+        return tables(results)

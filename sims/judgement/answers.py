@@ -17,6 +17,7 @@ from pydantic import ConfigDict, Discriminator, RootModel
 from sims.errors import InputError, one_of
 from sims.files import read_json, write_json
 from sims.judgement import house
+from sims.judgement.outcomes import FAILS, HOLDS
 from sims.judgement.summaries import (
     Effects,
     Gap,
@@ -194,17 +195,19 @@ def answer(
     strata = {}
     for name, conditions in question.strata.items():
         part = summarize(effects, selected & condition_mask(parameters, conditions), tolerance)
-        if part.answered >= house.FEWEST:
+        if part.answered >= house.SHOWN:
             strata[name] = part
     failing, p = confirmed_failure(effects, selected, tolerance)
-    can_fail = np.isfinite(margins(effects, tolerance)[selected[:simulated]]).any()
+    can_fail = bool(np.isfinite(margins(effects, tolerance)[selected[:simulated]]).any())
     always = verdict(p) if can_fail else ""
     by_theory = isinstance(result, Share) and result.deciding is result.theory
     if isinstance(result, Mean):
         by_theory = effects.predicted is not None
     trends = [
         replace(change, parameter=(labels or {}).get(change.parameter, change.parameter))
-        for change in ([] if smoke else changes(effects, selected, parameters, by_theory))
+        for change in (
+            [] if smoke else changes(effects, selected, parameters, by_theory, tolerance)
+        )
     ]
     word = result.word if question.status == "confirmatory" else ""
     return Answer(
@@ -245,7 +248,11 @@ def condition_mask(parameters: pd.DataFrame, conditions: Mapping[str, Any]) -> n
 
 
 def changes(
-    effects: Effects, selected: np.ndarray, parameters: pd.DataFrame, by_theory: bool
+    effects: Effects,
+    selected: np.ndarray,
+    parameters: pd.DataFrame,
+    by_theory: bool,
+    tolerance: float | None = None,
 ) -> list[Change]:
     """The parameters along which the answer changes most, two at most: by quarters or values.
 
@@ -256,7 +263,7 @@ def changes(
     """
     from scipy.stats import kruskal  # slow to load
 
-    score = scores(effects, by_theory)
+    score = scores(effects, by_theory, tolerance)
     usable = selected[: len(score)] & np.isfinite(score)
     candidates = []
     for name in parameters.columns:
@@ -280,7 +287,7 @@ def changes(
     return sorted(candidates, key=lambda c: -np.ptp(c.values))[:2]
 
 
-def scores(effects: Effects, by_theory: bool) -> np.ndarray:
+def scores(effects: Effects, by_theory: bool, tolerance: float | None = None) -> np.ndarray:
     """What is averaged over a group of problems, (N,) or (M,); NaN of those without an answer.
 
     Of a share 1 where the claim holds and 0 where it fails, else the effect.
@@ -288,10 +295,11 @@ def scores(effects: Effects, by_theory: bool) -> np.ndarray:
     Args:
         effects: of N problems, by theory of M.
         by_theory: whether theory's are meant.
+        tolerance: of outcomes.
     """
-    if effects.kind == "share":
-        call = foreseen(effects) if by_theory else calls(effects)
-        return np.select([call > 0, call < 0], [1.0, 0.0], np.nan)
+    if effects.kind in ("share", "outcome"):
+        call = foreseen(effects) if by_theory else calls(effects, tolerance)
+        return np.select([call == HOLDS, call == FAILS], [1.0, 0.0], np.nan)
     if not by_theory or effects.predicted is None:
         return effects.value
     inside = True if effects.valid is None else effects.valid

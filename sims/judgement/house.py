@@ -12,27 +12,41 @@ SHOWN = 20
 """Problems below which no share is shown, and no group compared."""
 INDEX_GAP = 0.05
 """Difference of an index of diversity from which two sets of heads are compared."""
-TOLERANCES = {"roads": 0.05, "exact": 0.01, "slope": 0.1}
-"""Agreement of simulation with first-order theory and with exact theory, relative; of slopes."""
+TOLERANCES = {"roads": 0.05, "exact": 0.01, "slope": 0.1, "order": 0.01}
+"""Agreement of simulation with first-order theory and with exact theory, relative; of slopes; the
+relative change below which two errors count as equal."""
 
 
 TOO_FEW = "too few to say"
 """The word of fewer problems than :data:`FEWEST`."""
 
 
-def word(interval: tuple[float, float], possible: bool, problems: int) -> str:
+WORDS = ("rarely", "sometimes", "usually", "nearly always")
+EDGES = (1 / 3, 2 / 3, 0.95)
+"""Shares between neighbouring words."""
+
+
+def word(interval: tuple[float, float], possible: bool, problems: int, level: bool = False) -> str:
     """The word for how often something holds.
 
+    A share whose interval reaches over an edge is undecided between the words on both sides; but
+    "usually" may reach beyond 95 %.
+
     Args:
-        interval: of its share.
+        interval: of its share among the problems with a difference.
         possible: whether it may hold in any problem asked.
         problems: how many were asked.
+        level: whether more than half of them have no difference.
     """
-    low, high = interval
     if problems < FEWEST:
         return TOO_FEW
+    if level:
+        return "no difference"
     if not possible:
-        return "never seen"
-    if low > 2 / 3:
-        return "nearly always" if low > 0.95 else "usually"
-    return "rarely" if high < 1 / 3 else "mixed"
+        return "never"
+    low, high = interval
+    first = sum(low > edge for edge in EDGES)
+    last = sum(high > edge for edge in EDGES)
+    if first == last or first >= WORDS.index("usually"):
+        return WORDS[first]
+    return f"undecided: {WORDS[first]} {'or' if last == first + 1 else 'to'} {WORDS[last]}"

@@ -1,5 +1,6 @@
 """Summaries of effects: shares of problems, T95 of gaps and means of estimates. No JAX."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
@@ -9,6 +10,7 @@ from scipy.special import bdtr, betaincinv, stdtrit
 from sims.estimates import mcse
 from sims.judgement import house
 from sims.judgement.intervals import fixed_p
+from sims.judgement.outcomes import FAILS, HOLDS, LEVEL, UNDECIDED, outcome_calls
 from sims.judgement.wording import (
     INTERVAL,
     number_range,
@@ -23,34 +25,52 @@ Pair = tuple[float, float]
 
 @dataclass(frozen=True, eq=False)
 class Effects:
-    """Effects of one question: one number per problem.
+    """Effects of one question: one number per problem, or one per pair of each problem.
 
     Attributes:
         value: (N,) simulated effects: positive where the claim holds ("share"), relative gaps of
-            the two roads ("gap") or any number ("estimate"). NaN where the question has no meaning.
-        error: (N,) their Monte Carlo standard errors.
+            the two methods ("gap") or any number ("estimate"); (N, P) relative falls over pairs
+            ("outcome"). NaN where the question has no meaning.
+        error: their Monte Carlo standard errors.
         kind: how they are summed up.
         predicted: (M,) theory's effects of M ≥ N problems, the first N the simulated ones; None
             where theory does not reach.
         valid: (M,) where theory is in its range and surer of the sign than its error; None:
             everywhere.
-        draws: (N, B) whose means are the values and whose spread gives the errors: independent of
-            each other, given the problem; None of theory alone, whose error is stated.
+        draws: of each problem (B,) or (B, P), whose means are the values and whose spread gives
+            the errors: independent of each other, given the problem; None of theory alone, whose
+            error is stated.
+        looks: at which a problem may have been stopped, of outcomes.
+        size: (N,) by how much, as a relative change; None where no size is told.
     """
 
     value: np.ndarray
     error: np.ndarray
-    kind: Literal["share", "gap", "estimate"] = "share"
+    kind: Literal["share", "gap", "estimate", "outcome"] = "share"
     predicted: np.ndarray | None = None
     valid: np.ndarray | None = None
-    draws: np.ndarray | None = None
+    draws: Sequence[np.ndarray] | np.ndarray | None = None
+    looks: int = 1
+    size: np.ndarray | None = None
+
+    @property
+    def freedom(self) -> np.ndarray:
+        """Degrees of freedom of the errors, (N,); infinite of theory alone."""
+        if self.draws is None:
+            return np.full(len(self.value), np.inf)
+        return np.array([len(draws) - 1 for draws in self.draws], float)
 
     def half(self, number: int) -> "Effects":
         """The effects by every second draw, from the first (0) or the second one (1)."""
         if self.draws is None:
             return self
-        draws = self.draws[:, number::2]
-        return replace(self, value=draws.mean(1), error=mcse(draws.T), draws=draws)
+        if isinstance(self.draws, np.ndarray):
+            draws = self.draws[:, number::2]
+            return replace(self, value=draws.mean(1), error=mcse(draws.T), draws=draws)
+        halves = [draws[number::2] for draws in self.draws]
+        value = np.stack([draws.mean(0) for draws in halves])
+        error = np.stack([mcse(draws) for draws in halves])
+        return replace(self, value=value, error=error, draws=halves)
 
 
 @dataclass(frozen=True)
@@ -61,6 +81,7 @@ class Tally:
         holds: in how many it does.
         fails: in how many it does not.
         undecided: of how many this is not known.
+        level: in how many there is no difference to speak of; they are in no share.
         bracket: the share if it holds in none, and in all, of the undecided ones.
         interval: Clopper–Pearson's, outward from the bracket.
     """
@@ -70,25 +91,34 @@ class Tally:
     undecided: int
     bracket: Pair
     interval: Pair
+    level: int = 0
 
     @property
     def total(self) -> int:
-        """Number of problems that the share is of."""
-        return self.holds + self.fails + self.undecided
+        """Number of problems, level ones too."""
+        return self.holds + self.fails + self.undecided + self.level
+
+    @property
+    def parts(self) -> dict[str, float]:
+        """Shares of all problems by outcome."""
+        names = ("holds", "fails", "level", "undecided")
+        return {name: getattr(self, name) / self.total for name in names}
 
 
 def tally(calls: np.ndarray) -> Tally | None:
-    """Tally of calls of 1 (holds), −1 (fails) and 0 (undecided); None of no calls."""
-    holds = int((calls == 1).sum())
-    fails = int((calls == -1).sum())
-    undecided = int((calls == 0).sum())
-    total, upper = len(calls), holds + undecided
-    if not total:
+    """Tally of calls of 1 (holds), −1 (fails), 2 (level) and 0 (undecided); None of no calls."""
+    if not len(calls):
         return None
+    holds, fails, undecided, level = (
+        int((calls == call).sum()) for call in (HOLDS, FAILS, UNDECIDED, LEVEL)
+    )
+    total, upper = holds + fails + undecided, holds + undecided
+    if not total:
+        return Tally(0, 0, 0, (0.0, 1.0), (0.0, 1.0), level)
     tail = (1 - house.LEVEL) / 2
     low = float(betaincinv(holds, total - holds + 1, tail)) if holds else 0.0
     high = float(betaincinv(upper + 1, total - upper, 1 - tail)) if upper < total else 1.0
-    return Tally(holds, fails, undecided, (holds / total, upper / total), (low, high))
+    return Tally(holds, fails, undecided, (holds / total, upper / total), (low, high), level)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -100,6 +130,7 @@ class Share:
         simulated: by simulation, which calls each at three standard errors.
         theory: by theory, of M ≥ N problems; undecided are problems outside its range.
         contradictions: called problems in theory's range of which theory says the opposite.
+        size: lower quartile, median and upper quartile of the relative change.
     """
 
     kind: Literal["share"] = "share"
@@ -107,6 +138,7 @@ class Share:
     simulated: Tally | None = None
     theory: Tally | None = None
     contradictions: int | None = None
+    size: tuple[float, float, float] | None = None
 
     @property
     def deciding(self) -> Tally | None:
@@ -139,7 +171,23 @@ class Share:
             percent_range(*ends, short=short)
             for ends in (self.deciding.bracket, self.deciding.interval)
         )
+        if self.deciding.level:
+            share = f"{share} of those with a difference"
         return f"{share} ({interval})" if short else f"{share} of problems ({interval})"
+
+    def outcomes(self, short: bool = False) -> str:
+        """Shares of all problems by outcome: holds, fails, level, undecided."""
+        if self.deciding is None:
+            return "–"
+        parts = self.deciding.parts.items()
+        return ", ".join(f"{name} {percent(value, short=short)}" for name, value in parts)
+
+    def how_much(self, short: bool = False) -> str:
+        """Median and quartiles of the relative change; "" where no size is told."""
+        if self.size is None:
+            return ""
+        low, median, high = self.size
+        return f"{percent(median, short=short)} ({percent_range(low, high, short=short)})"
 
     def details(self) -> str:
         """The shares by both methods, with their intervals and numbers of problems."""
@@ -269,7 +317,8 @@ def word_of(counted: Tally | None) -> str:
     """The word of a tally; "" of none."""
     if counted is None:
         return ""
-    return house.word(counted.interval, counted.bracket[1] > 0, counted.total)
+    level = counted.level > counted.total / 2
+    return house.word(counted.interval, counted.bracket[1] > 0, counted.total, level)
 
 
 def share_in_words(counted: Tally) -> str:
@@ -284,12 +333,21 @@ def margins(effects: Effects, tolerance: float | None) -> np.ndarray:
     """Margins (N,) by which simulated problems hold, negative if they fail; NaN if none can."""
     if effects.kind == "share":
         return effects.value
+    if effects.kind == "outcome":
+        return effects.value + (tolerance or 0.0)
     off = tolerance if tolerance is not None and effects.kind == "gap" else np.nan
     return off - np.abs(effects.value)
 
 
 def calls(effects: Effects, tolerance: float | None = None) -> np.ndarray:
-    """1 where a problem holds by three standard errors, −1 where it fails, else 0; or NaN, (N,)."""
+    """1 where a problem holds by three standard errors, −1 where it fails, else 0; or NaN, (N,).
+
+    Outcomes may be level, 2, too: :func:`sims.judgement.outcomes.outcome_calls`.
+    """
+    if effects.kind == "outcome":
+        return outcome_calls(
+            effects.value, effects.error, effects.freedom, effects.looks, tolerance or 0.0
+        )
     margin, far = margins(effects, tolerance), house.CALLED * effects.error
     return np.select([np.isnan(margin), margin > far, margin <= -far], [np.nan, 1.0, -1.0])
 
@@ -308,16 +366,17 @@ def confirmed_failure(
         tolerance: that gaps are held against.
     """
     first, fresh = (effects.half(number) for number in (0, 1))
-    margin = np.where(selected[: len(effects.value)], margins(first, tolerance), np.nan)
+    margin = margins(first, tolerance)
+    margin = np.where(selected[: len(margin)].reshape(-1, *[1] * (margin.ndim - 1)), margin, np.nan)
     with np.errstate(divide="ignore", invalid="ignore"):
         ratio = np.nan_to_num(margin / first.error, nan=np.inf, posinf=np.inf, neginf=-np.inf)
     if not (ratio < 0).any():
         return None, 1.0
-    worst = int(ratio.argmin())
-    freedom = np.inf if fresh.draws is None else fresh.draws.shape[1] - 1
-    margin = margins(fresh, tolerance)[worst]
-    p = float(fixed_p(-margin, fresh.error[worst], freedom))
-    return worst, p if np.isfinite(p) else 1.0  # too few draws confirm nothing
+    place = np.unravel_index(ratio.argmin(), ratio.shape)
+    worst = int(place[0])
+    margin = margins(fresh, tolerance)[place]
+    p = float(fixed_p(-margin, fresh.error[place], fresh.freedom[worst])) * effects.looks
+    return worst, min(p, 1.0) if np.isfinite(p) else 1.0  # too few draws confirm nothing
 
 
 def foreseen(effects: Effects) -> np.ndarray:
@@ -337,24 +396,32 @@ def summarize(effects: Effects, selected: np.ndarray, tolerance: float | None = 
         selected: which of the M are meant.
         tolerance: that gaps are held against.
     """
-    rows = selected[: len(effects.value)] & np.isfinite(effects.value)
-    if effects.kind == "share":
-        return _share(effects, selected, rows)
+    meaningful = np.isfinite(effects.value.reshape(len(effects.value), -1)).all(1)
+    rows = selected[: len(effects.value)] & meaningful
+    if effects.kind in ("share", "outcome"):
+        return _share(effects, selected, rows, tolerance)
     if effects.kind == "gap":
         return _gap(effects, rows, tolerance)
     return _mean(effects, selected, rows)
 
 
-def _share(effects: Effects, selected: np.ndarray, rows: np.ndarray) -> Share:
-    call, theory = calls(effects)[rows], foreseen(effects)
+def _share(
+    effects: Effects, selected: np.ndarray, rows: np.ndarray, tolerance: float | None
+) -> Share:
+    call, theory = calls(effects, tolerance)[rows], foreseen(effects)
+    size = None
+    if effects.size is not None and np.isfinite(effects.size[rows]).any():
+        quartiles = np.nanquantile(effects.size[rows], (0.25, 0.5, 0.75))
+        size = (float(quartiles[0]), float(quartiles[1]), float(quartiles[2]))
     if not len(theory):
-        return Share(problems=int(rows.sum()), simulated=tally(call))
+        return Share(problems=int(rows.sum()), simulated=tally(call), size=size)
     products = call * theory[: len(rows)][rows]
     return Share(
         problems=int(rows.sum()),
         simulated=tally(call),
         theory=tally(theory[selected & np.isfinite(theory)]),
         contradictions=int((products < 0).sum()),
+        size=size,
     )
 
 

@@ -24,8 +24,9 @@ from sims.problem.design_laws import (
     SphereDesign,
     StudentDesign,
 )
-from sims.problem.empirical import empirical
+from sims.problem.empirical import EmpiricalDesign, empirical
 from sims.problem.frames import equicorrelated
+from sims.problem.tables import WIDTH, load_table
 
 
 def isotropic(dimension: int, scale: float = 1.0) -> GaussianDesign:
@@ -130,6 +131,35 @@ def redundant_views(
     return GaussianDesign(covariance), on_device(frames)
 
 
+HELD_OUT = 0.25
+"""Share of a table's rows, the last ones, that are no keys but queries."""
+
+
+def table_rows(
+    dimension: int, name: str
+) -> tuple[Float[np.ndarray, "N d"], Float[np.ndarray, "M d"]]:
+    """Rows of a table for keys, and held-out rows for queries, in d principal components.
+
+    Both are scaled so that the mean variance over the d columns of the whole table is 1.
+
+    Args:
+        dimension: d, at most 64.
+        name: digits or text (:mod:`sims.problem.tables`).
+    """
+    check_count("dimension", dimension)
+    if dimension > WIDTH:
+        raise InputError("dimension", dimension, f"1 to {WIDTH}, the columns of the table")
+    rows = load_table(name)[:, :dimension]
+    rows = rows / np.sqrt(rows.var(0).mean())
+    count = int((1 - HELD_OUT) * len(rows))
+    return rows[:count], rows[count:]
+
+
+def table(dimension: int, name: str) -> EmpiricalDesign:
+    """Rows of real data, drawn with replacement: see :func:`table_rows`."""
+    return EmpiricalDesign(table_rows(dimension, name)[0])
+
+
 DESIGNS: dict[str, Callable[..., Design]] = {
     "isotropic": isotropic,
     "decaying_spectrum": decaying_spectrum,
@@ -140,6 +170,7 @@ DESIGNS: dict[str, Callable[..., Design]] = {
     "mixture": MixtureDesign,
     "student": student,
     "empirical": empirical,
+    "table": table,
 }
 """Every law of iid keys that can be described in a file: name to ``([dimension,] …) -> Design``;
 dependent ones are in :data:`sims.problem.sequences.SEQUENCES`."""

@@ -52,6 +52,7 @@ _METHODS = {
     "sampler": ("simulate",),
     "replicates": ("simulate",),
     "units": ("simulate",),
+    "unit": ("simulate",),
     "theory": ("predict", "search"),
     "predictions": ("predict",),
     "predicted_coordinates": ("predict",),

@@ -262,7 +262,8 @@ def _worker(
         if name is None:
             predict(experiment, output)
         else:
-            Simulation(experiment, units_of(load_study(experiment)), output).batches_of(name)
+            unit = load_study(experiment).unit(name)
+            Simulation(experiment, {name: unit}, output).batches_of(name)
     return name
 
 

@@ -126,7 +126,7 @@ class QuestionSpec(Strict):
     strata: dict[str, Conditions] = Field(
         default_factory=dict, description="parts that are answered apart, too, by name"
     )
-    tolerance: Literal["roads", "exact", "slope"] | None = Field(
+    tolerance: Literal["roads", "exact", "slope", "order"] | None = Field(
         default=None, description="of the house, that gaps are held against"
     )
     search: int = Field(

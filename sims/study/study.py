@@ -147,18 +147,28 @@ class Study(Generic[Problem]):
 
     def units(self) -> "dict[str, SampledUnit]":
         """What is simulated, by name: a unit for each problem."""
+        from sims.runtime import in_threads
+
+        numbers = range(self.simulated)
+        in_threads(self.draw, numbers)  # which keeps them
+        return {f"{number:04d}": self._unit(number) for number in numbers}
+
+    def unit(self, name: str) -> "SampledUnit":
+        """One unit by name, for which no other problem is drawn unless the study names its own."""
+        if type(self).units is Study.units:
+            return self._unit(int(name))
+        return self.units()[name]
+
+    def _unit(self, number: int) -> "SampledUnit":
         from sims.study.units import SampledUnit
 
-        units = {}
-        for number in range(self.simulated):
-            problem = self.draw(number)
-            units[f"{number:04d}"] = SampledUnit(
-                self.sampler(problem),
-                self.coordinates(number, problem),
-                self.replicates(problem),
-                stream=(number,),
-            )
-        return units
+        problem = self.draw(number)
+        return SampledUnit(
+            self.sampler(problem),
+            self.coordinates(number, problem),
+            self.replicates(problem),
+            stream=(number,),
+        )
 
     def predictions(self) -> dict[str, xr.Dataset]:
         """Theory by point: all problems in one, ``law``, along ``number``."""

@@ -1,0 +1,90 @@
+"""Weights of heads on drawn keys, and the sums that every term is made of."""
+
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+from jax import Array, lax
+from jaxtyping import Float
+
+
+class Sums(NamedTuple):
+    """Sums of one replicate at each set of heads and temperature.
+
+    Attributes:
+        deviation: of each head from the target, given the keys, (S, T, H, Q).
+        noise: of a head, mean over heads, over σ²: ``Σ_i w²``, (S, T, Q).
+        ensemble_noise: of the mean of all heads, (S, T, Q).
+        half_noise: of the mean of the first half of the heads, (S, T, Q).
+        keys: effective number of keys ``1/Σ_i w²`` of each head, (S, T, H, Q).
+    """
+
+    deviation: Array
+    noise: Array
+    ensemble_noise: Array
+    half_noise: Array
+    keys: Array
+
+
+@jax.jit
+def replicate_sums(
+    points: Float[Array, "R n d"],
+    times: Float[Array, "R n"],
+    values: Float[Array, "R n"],
+    queries: Float[Array, "Q d"],
+    truth: Float[Array, " Q"],
+    query_frames: Float[Array, "S H d k"],
+    key_frames: Float[Array, "S H d k"],
+    inverse: Float[Array, "S T H"],
+    dot: Array,
+) -> Sums:
+    """The sums of every replicate, with R as the first axis.
+
+    Weights are ``w_i ∝ c_i exp(s_i)``, of a key that was drawn c_i times. With q and z the
+    projections of query and key, ``s = ⟨q, z⟩/b²`` (softmax) or ``−|q − z|²/(2b²)`` (Gaussian).
+    Labels of equal keys have noise of their own: w_i²/c_i stands for w_i² in the noise.
+
+    Args:
+        points: distinct keys.
+        times: c, how often each was drawn; 0 fills up.
+        values: the target at the keys.
+        queries: at which the heads predict.
+        truth: the target there.
+        query_frames: of S sets of H heads.
+        key_frames: the same for keys.
+        inverse: 1/b² of T temperatures.
+        dot: whether the kernel is softmax.
+    """
+    half = key_frames.shape[1] // 2
+    asked = jnp.einsum("qd,shdk->shqk", queries, query_frames)
+
+    def of_replicate(keys: tuple[Array, Array, Array]) -> Sums:
+        x, count, y = keys
+        log_count = jnp.log(count)
+        share = jnp.where(count > 0, 1 / jnp.maximum(count, 1), 0.0)
+
+        def of_set(heads: tuple[Array, Array, Array]) -> Sums:
+            q, frames, inverse = heads
+            z = jnp.einsum("nd,hdk->hnk", x, frames)
+            size = jnp.where(dot, 0.0, 0.5) * (z**2).sum(-1)
+            score = jnp.einsum("hqk,hnk->hqn", q, z) - size[:, None]
+
+            def at_temperature(inverse: Array) -> Sums:
+                log_weights = score * inverse[:, None, None] + log_count
+                weights = jnp.exp(log_weights - log_weights.max(-1, keepdims=True))
+                weights = weights / weights.sum(-1, keepdims=True)
+                squares = weights**2
+                mean, mean_of_half = weights.mean(0), weights[:half].mean(0)
+                return Sums(
+                    deviation=weights @ y - truth,
+                    noise=(squares @ share).mean(0),
+                    ensemble_noise=mean**2 @ share,
+                    half_noise=mean_of_half**2 @ share,
+                    keys=1 / squares.sum(-1),
+                )
+
+            return lax.map(at_temperature, inverse)
+
+        return lax.map(of_set, (asked, key_frames, inverse))
+
+    return lax.map(of_replicate, (points, times, values))

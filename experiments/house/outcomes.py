@@ -1,0 +1,70 @@
+"""What is decided of a problem: the falls of each question, with simultaneous bounds."""
+
+from collections.abc import Mapping
+
+import numpy as np
+
+from sims.judgement import house
+from sims.judgement.outcomes import UNDECIDED, outcome_calls
+
+LOOKS = (128, 256, 512)
+"""Numbers of batches at which a problem is looked at, the last one the most that it gets."""
+ALIGNED, HAAR, SECOND, ORTHOGONAL = 0, 4, 5, 6
+STEPS = ((0, 1), (1, 2), (2, 3), (3, 4))
+"""Pairs of neighbouring rungs of the ladder."""
+QUESTIONS = ("hdi-monotone", "hdi", "extremes", "not-heads-alone", "adding-heads")
+"""Order questions, each with falls over pairs of sets."""
+
+
+def is_decided(arrays: Mapping[str, np.ndarray], fits: bool) -> bool:
+    """Whether every question's outcome is known, in both readings, at own best temperatures."""
+    for reading in (0, 1):
+        for question in QUESTIONS:
+            if question == "extremes" and not fits:
+                continue
+            falls = falls_of(question, arrays, reading, temperature=1)
+            call = outcome_calls(
+                falls.mean(0)[None],
+                (falls.std(0, ddof=1) / len(falls) ** 0.5)[None],
+                np.array([len(falls) - 1.0]),
+                len(LOOKS),
+                house.TOLERANCES["order"],
+            )
+            if call == UNDECIDED:
+                return False
+    return True
+
+
+def falls_of(
+    question: str, arrays: Mapping[str, np.ndarray], reading: int, temperature: int
+) -> np.ndarray:
+    """Relative falls of a question over its pairs as pseudo-values of the batches, (B, P).
+
+    Their mean is the fall of the means, and their spread that of the fall to first order.
+
+    Args:
+        question: of :data:`QUESTIONS`.
+        arrays: terms of a problem, (B, reading, set, temperature).
+        reading: 0 as given, 1 in law.
+        temperature: 0 the common one, 1 each set's best.
+    """
+    terms = {name: np.asarray(values, float) for name, values in arrays.items()}
+    one = {
+        name: values[:, reading, :, temperature]
+        for name, values in terms.items()
+        if values.ndim == 4
+    }
+    error = one["bias"] + one["variance"]
+    if question == "adding-heads":
+        gain = -ratio(error, one["half_error"])
+        return np.asarray(gain[:, [HAAR]] - gain[:, [ALIGNED]])
+    value = error if question == "hdi-monotone" else ratio(one["variance"], one["head_variance"])
+    pairs = {"not-heads-alone": [(ALIGNED, HAAR)], "extremes": [(HAAR, ORTHOGONAL)]}
+    chosen = np.array(pairs.get(question, STEPS))
+    return np.asarray(1 - ratio(value[:, chosen[:, 1]], value[:, chosen[:, 0]]))
+
+
+def ratio(top: np.ndarray, bottom: np.ndarray) -> np.ndarray:
+    """A ratio of means over batches, the first axis, as pseudo-values."""
+    value = top.mean(0) / bottom.mean(0)
+    return np.asarray(value + (top - value * bottom) / bottom.mean(0))

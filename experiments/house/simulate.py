@@ -1,0 +1,95 @@
+"""Simulation of a problem: every set of heads, at two temperatures, as given and in law."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from scipy.stats import ortho_group
+
+from sims.montecarlo import HostBatches
+from sims.montecarlo.draws import Draw
+
+from .outcomes import LOOKS, is_decided
+from .problems import HAAR, Problem, sums_of
+
+DIMS = ("reading", "set", "temperature")
+COORDS = {"reading": ["given", "in law"], "temperature": ["common", "own best"]}
+PROBED = ("probe_bias", "probe_variance", "probe_head_variance")
+"""Terms of the first Haar set as given, at the common temperature and at single queries."""
+
+
+@dataclass(frozen=True, eq=False)
+class HouseSampler(HostBatches):
+    """Batches of a problem, which stop at a declared look once all outcomes are decided."""
+
+    fits: bool = True
+
+    def precise(self, arrays: Mapping[str, np.ndarray], rel_mcse: float, negligible: float) -> bool:
+        """True at a declared look where every outcome is decided."""
+        count = len(arrays["bias"])
+        return count in LOOKS and is_decided(arrays, self.fits)
+
+
+def sampler_of(problem: Problem) -> HouseSampler:
+    """The sampler of a problem."""
+    dims = dict.fromkeys(TERMS, DIMS) | dict.fromkeys(PROBED, ("query",))
+    return HouseSampler(batch, constants=problem, dims=dims, coords=COORDS, fits=problem.fits)
+
+
+TERMS = ("bias", "variance", "head_bias", "head_variance", "noise", "head_noise", "half_error")
+"""Terms of the ensemble and of its mean head; the error of the first half of the heads."""
+
+
+def batch(draw: Draw, replicates: int, problem: Problem) -> dict[str, np.ndarray]:
+    """Unbiased estimates of every term from replicates on common queries and one rotation.
+
+    Read in law, all sets are turned by one uniform rotation a batch; as given they stay.
+    """
+    rng = draw.rng()
+    queries = problem.queries(draw.batch)
+    keys = problem.law.keys(rng, replicates, problem.n)
+    rotation = ortho_group.rvs(problem.law.dimension, random_state=rng)
+    frames = (problem.query_frames, problem.key_frames)
+    readings = []
+    for turned in (None, rotation):
+        sums = sums_of(
+            problem.target,
+            keys,
+            queries,
+            frames,
+            problem.bandwidth,
+            problem.fields["kernel"],
+            turned,
+        )
+        readings.append(terms_of(sums, problem.noise_sd))
+    outputs = {name: np.stack([terms[name].mean(-1) for terms in readings]) for name in TERMS}
+    given = readings[0]
+    probes = ("bias", "variance", "head_variance")
+    for name, term in zip(PROBED, probes, strict=True):
+        outputs[name] = given[term][HAAR, 0]
+    return {name: values.astype(np.float32) for name, values in outputs.items()}
+
+
+def terms_of(sums: Any, noise_sd: float) -> dict[str, np.ndarray]:
+    """The terms of :data:`TERMS` by set, temperature and query, unbiased at any R ≥ 2."""
+    deviation = np.asarray(sums.deviation, float)
+    replicates = len(deviation)
+    noise, ensemble_noise, half_noise = (
+        noise_sd**2 * np.asarray(values, float).mean(0)
+        for values in (sums.noise, sums.ensemble_noise, sums.half_noise)
+    )
+    ensemble = deviation.mean(3)
+    half = deviation[:, :, :, : deviation.shape[3] // 2].mean(3)
+    spread = ensemble.var(0, ddof=1)
+    head_spread = deviation.var(0, ddof=1)
+    head_bias = deviation.mean(0) ** 2 - head_spread / replicates
+    return {
+        "bias": ensemble.mean(0) ** 2 - spread / replicates,
+        "variance": spread + ensemble_noise,
+        "head_bias": head_bias.mean(2),
+        "head_variance": head_spread.mean(2) + noise,
+        "noise": ensemble_noise,
+        "head_noise": noise,
+        "half_error": (half**2).mean(0) + half_noise,
+    }
