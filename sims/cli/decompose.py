@@ -4,6 +4,7 @@ import math
 import sys
 import warnings
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -18,14 +19,13 @@ from sims.cli.listing import print_table
 from sims.errors import Uncovered
 from sims.problem import EmpiricalDesign
 from sims.provenance import machine, versions
+from sims.simulation import estimate
 from sims.study.planning import check_covered, cost, described
 from sims.study.python_parts import unread
-from sims.study.referenced_files import resolved_consent
-from sims.study.roads import estimate_terms, predict_terms
 from sims.study.schema import SimulationSpec
 from sims.study.sweepfile import DecomposeSpec, checked, read_problem, unread_code
 from sims.terms import HEAD, LABELS, QUERY, SCALARS, phrases
-from sims.theory import FEW_KEYS
+from sims.theory import FEW_KEYS, predict
 
 ORDERS = {"first": "first order in 1/n", "exact": "exact at this n", "none": "not asked for"}
 """What a table's theory is, by ``theory.order``."""
@@ -60,15 +60,13 @@ def decompose(
     dry: bool,
 ) -> None:
     """Run both roads on the problem of a file and print them."""
-    allowed = None if dry else allow_code
     if dry and (lines := unread_code(file)):
         print(*lines, sep="\n")
         return
-    data = read_problem(file, allowed)
+    data = read_problem(file, None if dry else allow_code)
     if "#" in file:
         data.pop("sweep", None)  # of other sets of heads: sims sweep
-    anywhere = bool(resolved_consent(allow_code))
-    spec = checked(DecomposeSpec, data, file, rel_mcse, seed, allowed, anywhere)
+    spec = checked(DecomposeSpec, data, file, rel_mcse, seed, allow_code, dry)
     problem = spec.problem.build()
     order, reason = spec.theory.order, None
     try:
@@ -87,11 +85,13 @@ def decompose(
         return
     if reason is not None:
         print(f"theory of order {order}: {reason}; simulation alone", file=sys.stderr)
+    simulate = partial(estimate, *problem, spec.simulation.seed, **spec.simulation.estimator)
+    sampling, interactive = spec.simulation.sampling, sys.stderr.isatty()
     # Exact theory compiles for seconds: the first batches, which are kept, compile beside it.
-    first = spec.simulation.model_copy(update={"rel_mcse": None, "batches": 2})
+    first = sampling | {"rel_mcse": None, "max_batches": None, "batches": 2}
     slow = reason is None and order in ("exact", "auto")
     with ThreadPoolExecutor(1) as executor, warnings.catch_warnings():
-        future = executor.submit(estimate_terms, problem, first) if slow else None
+        future = executor.submit(simulate, **first) if slow else None
         # It names variables of the library; the outcome says the same in the file's words.
         warnings.filterwarnings("ignore", "exact theory: ", UserWarning)
         if order == "none" or reason is not None:
@@ -100,17 +100,17 @@ def decompose(
                 attrs={"order": "none", "rounding": 0.0},
             )
         else:
-            quiet = not (slow and sys.stderr.isatty())
+            options, quiet = spec.theory.options, not (slow and interactive)
             with Progress(console=Console(stderr=True), transient=True, disable=quiet) as bar:
-                task = bar.add_task("exact theory", total=1)
-                prediction = predict_terms(
-                    problem,
-                    spec.theory,
-                    lambda completed, total: bar.update(task, completed=completed, total=total),
-                ).isel(order=0)
+                if slow:
+                    task = bar.add_task("exact theory", total=1)
+                    options["progress"] = lambda completed, total: bar.update(
+                        task, completed=completed, total=total
+                    )
+                prediction = predict(*problem, **options)
     resume = future.result() if future else None
-    estimate = estimate_terms(problem, spec.simulation, resume, sys.stderr.isatty())
-    outcome = compare(prediction, estimate, spec.simulation)
+    result = simulate(**sampling, resume=resume, progress=interactive)
+    outcome = compare(prediction, result, spec.simulation)
     outcome["theory"]["uncovered"], outcome["read"] = reason, read
     outcome["settings"] = spec.model_dump(mode="json")
     if as_json:

@@ -10,7 +10,6 @@ from sims.cli.options import part_of, writable
 from sims.errors import InputError
 from sims.files import digest
 from sims.study.python_parts import unread
-from sims.study.referenced_files import resolved_consent
 from sims.study.sweepfile import read_sweep, unread_code
 from sims.study.sweeping import Run
 from sims.theory import FEW_KEYS
@@ -52,12 +51,10 @@ def sweep(
     if output.suffix != ".nc":
         raise InputError("--output", str(output), "a file whose name ends in .nc")
     part, count = (1, gather or shards or 1) if shard is None else part_of("--shard", shard)
-    allowed = None if dry else allow_code
     if dry and (lines := unread_code(spec)):
         print(*lines, sep="\n")
         return
-    anywhere = bool(resolved_consent(allow_code))
-    run = Run(read_sweep(spec, sets, rel_mcse, seed, allowed, anywhere), output, count)
+    run = Run(read_sweep(spec, sets, rel_mcse, seed, allow_code, dry), output, count)
     plan, interactive = run.plan(), sys.stderr.isatty()
     if dry:
         code_lines = unread(point.spec for point in run.sweep.points)

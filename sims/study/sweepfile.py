@@ -1,7 +1,8 @@
 """The files of one problem and of a sweep of it: their schema, and the points they stand for."""
 
+import itertools
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal, TypeVar
@@ -12,9 +13,9 @@ from pydantic import Field, model_validator
 from sims.documents import mapping, read_yaml
 from sims.errors import InputError
 from sims.study.experiment import folder_of, load_experiment
-from sims.study.grid import Point, changed, combinations, resolved_point
+from sims.study.grid import Point, changed, coordinate, without_labels
 from sims.study.loading import load_study
-from sims.study.referenced_files import resolve_files
+from sims.study.referenced_files import resolve_files, resolved_consent
 from sims.study.schema import SimulationSpec, TheorySpec
 from sims.study.specification import ProblemSpec
 from sims.study.stacking import Scalar
@@ -161,8 +162,8 @@ def checked(
     path: str,
     rel_mcse: float | None = None,
     seed: int | None = None,
-    allow_code: bool | None = False,
-    anywhere: bool = False,
+    allow_code: bool = False,
+    dry: bool = False,
 ) -> Spec:
     """The file with the command line's options in it, so that both are validated alike.
 
@@ -172,8 +173,9 @@ def checked(
         path: of the file, from whose folder the files of the problem are found.
         rel_mcse: in place of the file's.
         seed: in place of the file's.
-        allow_code: whether the Python files that it names may be imported; None for a plan.
-        anywhere: whether data that it names may lie outside its folder.
+        allow_code: whether the Python files that it names may be imported, and data that it names
+            may lie outside its folder.
+        dry: whether it is for a plan, which imports nothing.
 
     Raises:
         InputError: it does not fit the schema, a setting makes no sense without claims, or there is
@@ -185,13 +187,11 @@ def checked(
         simulation_data = simulation_data | {
             key: value for key, value in options.items() if value is not None
         }
-    problem = {
-        key: resolve_files(value, Path(path).parent, anywhere=anywhere)
-        for key, value in data.items()
-        if key == "problem"
-    }
-    context = {"allow_code": allow_code}
-    spec = parse(model, {**data, **problem, "simulation": simulation_data}, path, context=context)
+    data = data | {"simulation": simulation_data}
+    if "problem" in data:
+        anywhere = bool(resolved_consent(allow_code))
+        data["problem"] = resolve_files(data["problem"], Path(path).parent, anywhere=anywhere)
+    spec = parse(model, data, path, context={"allow_code": None if dry else allow_code})
     simulation = spec.simulation
     if simulation.rel_mcse is None or simulation.max_batches is not None:
         return spec
@@ -204,8 +204,8 @@ def read_sweep(
     sets: Sequence[str] = (),
     rel_mcse: float | None = None,
     seed: int | None = None,
-    allow_code: bool | None = False,
-    anywhere: bool = False,
+    allow_code: bool = False,
+    dry: bool = False,
 ) -> Sweep:
     """The sweep of a file, with what the command line adds.
 
@@ -216,34 +216,39 @@ def read_sweep(
         rel_mcse: in place of the file's.
         seed: in place of the file's.
         allow_code: as in :func:`checked`.
-        anywhere: as in :func:`checked`.
+        dry: as in :func:`checked`.
 
     Raises:
         InputError: it cannot be read, or a point is no problem; the line names the point.
     """
-    data = read_problem(path, allow_code)
+    consent = None if dry else allow_code
+    data = read_problem(path, consent)
     if sets:
         design = data.get("sweep", {"grid": {}})
         if not isinstance(design, dict) or not isinstance(design.get("grid"), dict):
             raise InputError("--set", sets[0], "an axis of a grid: this file has another design")
         data["sweep"] = {**design, "grid": design["grid"] | dict(map(_axis, sets))}
-    spec = checked(SweepSpec, data, path, rel_mcse, seed, allow_code, anywhere)
-    base = data["problem"]
-    changes = list(combinations(_blocks(spec.sweep, base, path)))
-    paths = list(dict.fromkeys(p for change in changes for p in change))
-    points, folder = [], Path(path).parent
+    spec = checked(SweepSpec, data, path, rel_mcse, seed, allow_code, dry)
+    base, folder, anywhere = data["problem"], Path(path).parent, bool(resolved_consent(allow_code))
+    changes = list(_changes(spec.sweep, base, path))
+    paths = list(dict.fromkeys(itertools.chain.from_iterable(changes)))
+    points = []
     for i, change in enumerate(changes):
-        coordinates, problem = resolved_point(changed(base, change), paths, folder, anywhere)
+        labelled = changed(base, change)
+        coordinates = {field: coordinate(labelled, field) for field in paths}
+        problem = resolve_files(without_labels(labelled), folder, anywhere=anywhere)
         location = ", ".join(f"{key}: {value}" for key, value in coordinates.items())
         location = f"{path}: point {i} ({location or 'the problem alone'})"
-        point_spec = parse(ProblemSpec, problem, location, context={"allow_code": allow_code})
+        point_spec = parse(ProblemSpec, problem, location, context={"allow_code": consent})
         points.append(Point(f"{i:05d}", coordinates, point_spec))
-    axes = None
-    if spec.sweep.grid is not None:
-        axes = {p: list(dict.fromkeys(point.coordinates[p] for point in points)) for p in paths}
-        if math.prod(map(len, axes.values())) != len(points):
-            allowed = "different values along an axis, each with a label of its own"
-            raise InputError(f"{path}: sweep.grid", "a value twice", allowed)
+    if spec.sweep.grid is None:
+        return Sweep(spec, points, None)
+    axes = {}
+    for field in paths:
+        axes[field] = list(dict.fromkeys(point.coordinates[field] for point in points))
+    if math.prod(map(len, axes.values())) != len(points):
+        allowed = "different values along an axis, each with a label of its own"
+        raise InputError(f"{path}: sweep.grid", "a value twice", allowed)
     return Sweep(spec, points, axes)
 
 
@@ -261,33 +266,72 @@ def _axis(text: str) -> tuple[str, Any]:
     return path.strip(), mapping(lines, f"--set {path}")
 
 
-def _blocks(design: DesignSpec, base: Mapping[str, Any], location: str) -> list[dict[str, Any]]:
-    """The points as blocks of a grid; a random design's begin with those of a smaller one."""
-    if design.list is not None:
-        return [*design.list]
-    if (random := design.random) is not None:
-        shares = np.random.default_rng(random.seed).uniform(
-            size=(random.points, len(random.fields))
-        )
-        columns = {}
-        for share, (path, values) in zip(shares.T, random.fields.items(), strict=True):
-            if isinstance(values, list) and values:
-                columns[path] = [values[int(x * len(values))] for x in share]
-            else:
-                span = parse(Span, values, f"{location}: sweep.random.fields.{path}")
-                columns[path] = span.values(share, _is_integer(base, path))
-        return [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
-    axes = dict(design.grid or {})
-    for path, values in axes.items():
+def _changes(
+    design: DesignSpec, base: Mapping[str, Any], location: str
+) -> Iterator[dict[str, Any]]:
+    """Dotted path to value, for every point; more random points begin with those of fewer."""
+    blocks = design.list or [_axes(design.grid or {}, base, f"{location}: sweep.grid")]
+    if design.random is not None:
+        blocks = _random_points(design.random, base, f"{location}: sweep.random.fields")
+    for block in blocks:
+        choices = [_values(path, value) for path, value in block.items()]
+        for choice in itertools.product(*choices):
+            yield dict(zip(block, choice, strict=True))
+
+
+def _axes(grid: Mapping[str, Any], base: Mapping[str, Any], location: str) -> dict[str, Any]:
+    """The axes of a grid, with the numbers of spans."""
+    axes = dict(grid)
+    for path, values in grid.items():
         if isinstance(values, Mapping) and "label" not in values:
-            span = parse(Span, values, f"{location}: sweep.grid.{path}")
-            integer = _is_integer(base, path)
-            numbers = span.values(np.linspace(0.0, 1.0, span.points), integer)
-            axes[path] = list(dict.fromkeys(numbers)) if integer else numbers
+            axes[path] = list(dict.fromkeys(_numbers(values, base, path, location)))
     count = math.prod(len(v) if isinstance(v, list) else 1 for v in axes.values())
     if count > MAX_POINTS:
-        raise InputError(f"{location}: sweep.grid", f"{count:,} points", f"at most {MAX_POINTS:,}")
-    return [axes]
+        raise InputError(location, f"{count:,} points", f"at most {MAX_POINTS:,}")
+    return axes
+
+
+def _random_points(
+    random: RandomSpec, base: Mapping[str, Any], location: str
+) -> list[dict[str, Any]]:
+    generator = np.random.default_rng(random.seed)
+    shares = generator.uniform(size=(random.points, len(random.fields)))
+    points: list[dict[str, Any]] = [{} for _ in shares]
+    for share, (path, values) in zip(shares.T, random.fields.items(), strict=True):
+        if isinstance(values, list) and values:
+            column = [values[int(x * len(values))] for x in share]
+        else:
+            column = _numbers(values, base, path, location, share)
+        for point, value in zip(points, column, strict=True):
+            point[path] = value
+    return points
+
+
+def _values(path: str, value: Any) -> list[Any]:
+    """The values of a path, each a scalar or labelled."""
+    values = value if isinstance(value, list) else [value]
+    for item in values or [[]]:
+        if isinstance(item, list):
+            allowed = "scalars or mappings, at least one (a list as {label: …, value: […]})"
+            raise InputError(f"grid: {path}", value, allowed)
+        if isinstance(item, Mapping) and "label" not in item:
+            allowed = "a `label` in what is no scalar: it is the point's coordinate"
+            raise InputError(f"grid: {path}", item, allowed)
+    return values
+
+
+def _numbers(
+    values: Any,
+    base: Mapping[str, Any],
+    path: str,
+    location: str,
+    shares: np.ndarray | None = None,
+) -> list[float]:
+    """The numbers of a span for a path, at equal steps where no shares of the way are given."""
+    span = parse(Span, values, f"{location}.{path}")
+    if shares is None:
+        shares = np.linspace(0.0, 1.0, span.points)
+    return span.values(shares, _is_integer(base, path))
 
 
 def _is_integer(base: Mapping[str, Any], path: str) -> bool:
