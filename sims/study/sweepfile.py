@@ -57,13 +57,14 @@ class Span(Strict):
             raise InputError("low", self.low, "> 0 on a logarithmic scale")
         return self
 
-    def values(self, shares: np.ndarray, integer: bool) -> list[float]:
-        """The numbers at shares (0 to 1) of the way from low to high, to twelve digits.
+    def values(self, integer: bool, shares: np.ndarray | None = None) -> list[float]:
+        """The numbers at shares of the way from low to high, to twelve digits.
 
         Args:
-            shares: of the way.
             integer: whether they are rounded to whole numbers.
+            shares: of the way, from 0 to 1; None is equal steps.
         """
+        shares = np.linspace(0.0, 1.0, self.points) if shares is None else shares
         if self.scale == "log":
             values = self.low * (self.high / self.low) ** shares
         else:
@@ -118,13 +119,13 @@ class Sweep:
     Attributes:
         spec: the file.
         points: its problems.
-        axes: of a grid, dotted path to the coordinates along it: points are in the order of their
-            combinations, the last path's changing fastest. None where points are no grid.
+        axes: dotted path to the coordinates of points; of a grid to those along it: points are in
+            the order of their combinations, the last path's changing fastest.
     """
 
     spec: SweepSpec
     points: list[Point]
-    axes: dict[str, list[Scalar]] | None
+    axes: dict[str, list[Scalar]]
 
 
 def unread_code(path: str) -> list[str]:
@@ -230,8 +231,9 @@ def read_sweep(
         data["sweep"] = {**design, "grid": design["grid"] | dict(map(_axis, sets))}
     spec = checked(SweepSpec, data, path, rel_mcse, seed, allow_code, dry)
     base, folder, anywhere = data["problem"], Path(path).parent, bool(resolved_consent(allow_code))
-    changes = list(_changes(spec.sweep, base, path))
-    paths = list(dict.fromkeys(itertools.chain.from_iterable(changes)))
+    blocks = _blocks(spec.sweep, base, path)
+    changes = [change for block in blocks for change in _combinations(block)]
+    paths = list(dict.fromkeys(itertools.chain(*changes)))
     points = []
     for i, change in enumerate(changes):
         labelled = changed(base, change)
@@ -241,12 +243,12 @@ def read_sweep(
         location = f"{path}: point {i} ({location or 'the problem alone'})"
         point_spec = parse(ProblemSpec, problem, location, context={"allow_code": consent})
         points.append(Point(f"{i:05d}", coordinates, point_spec))
-    if spec.sweep.grid is None:
-        return Sweep(spec, points, None)
     axes = {}
     for field in paths:
-        axes[field] = list(dict.fromkeys(point.coordinates[field] for point in points))
-    if math.prod(map(len, axes.values())) != len(points):
+        axes[field] = [point.coordinates[field] for point in points]
+        if spec.sweep.grid is not None:
+            axes[field] = list(dict.fromkeys(axes[field]))
+    if spec.sweep.grid is not None and math.prod(map(len, axes.values())) != len(points):
         allowed = "different values along an axis, each with a label of its own"
         raise InputError(f"{path}: sweep.grid", "a value twice", allowed)
     return Sweep(spec, points, axes)
@@ -266,72 +268,52 @@ def _axis(text: str) -> tuple[str, Any]:
     return path.strip(), mapping(lines, f"--set {path}")
 
 
-def _changes(
-    design: DesignSpec, base: Mapping[str, Any], location: str
-) -> Iterator[dict[str, Any]]:
-    """Dotted path to value, for every point; more random points begin with those of fewer."""
-    blocks = design.list or [_axes(design.grid or {}, base, f"{location}: sweep.grid")]
-    if design.random is not None:
-        blocks = _random_points(design.random, base, f"{location}: sweep.random.fields")
-    for block in blocks:
-        choices = [_values(path, value) for path, value in block.items()]
-        for choice in itertools.product(*choices):
-            yield dict(zip(block, choice, strict=True))
+def _blocks(design: DesignSpec, base: Mapping[str, Any], location: str) -> list[dict[str, Any]]:
+    """The points as blocks of a grid; a random design's begin with those of a smaller one."""
 
+    def numbers(path: str, span: Any, field: str, shares: np.ndarray | None = None) -> list[float]:
+        checked_span = parse(Span, span, f"{location}: sweep.{field}.{path}")
+        return checked_span.values(_is_integer(base, path), shares)
 
-def _axes(grid: Mapping[str, Any], base: Mapping[str, Any], location: str) -> dict[str, Any]:
-    """The axes of a grid, with the numbers of spans."""
-    axes = dict(grid)
-    for path, values in grid.items():
+    if design.list is not None:
+        return [*design.list]
+    if (random := design.random) is not None:
+        shape = random.points, len(random.fields)
+        shares = np.random.default_rng(random.seed).uniform(size=shape)
+        blocks: list[dict[str, Any]] = [{} for _ in shares]
+        for share, (path, values) in zip(shares.T, random.fields.items(), strict=True):
+            if isinstance(values, list) and values:
+                column = [values[int(x * len(values))] for x in share]
+            else:
+                column = numbers(path, values, "random.fields", share)
+            for block, value in zip(blocks, column, strict=True):
+                block[path] = value
+        return blocks
+    axes = dict(design.grid or {})
+    for path, values in axes.items():
         if isinstance(values, Mapping) and "label" not in values:
-            axes[path] = list(dict.fromkeys(_numbers(values, base, path, location)))
+            axes[path] = list(dict.fromkeys(numbers(path, values, "grid")))
     count = math.prod(len(v) if isinstance(v, list) else 1 for v in axes.values())
     if count > MAX_POINTS:
-        raise InputError(location, f"{count:,} points", f"at most {MAX_POINTS:,}")
-    return axes
+        raise InputError(f"{location}: sweep.grid", f"{count:,} points", f"at most {MAX_POINTS:,}")
+    return [axes]
 
 
-def _random_points(
-    random: RandomSpec, base: Mapping[str, Any], location: str
-) -> list[dict[str, Any]]:
-    generator = np.random.default_rng(random.seed)
-    shares = generator.uniform(size=(random.points, len(random.fields)))
-    points: list[dict[str, Any]] = [{} for _ in shares]
-    for share, (path, values) in zip(shares.T, random.fields.items(), strict=True):
-        if isinstance(values, list) and values:
-            column = [values[int(x * len(values))] for x in share]
-        else:
-            column = _numbers(values, base, path, location, share)
-        for point, value in zip(points, column, strict=True):
-            point[path] = value
-    return points
-
-
-def _values(path: str, value: Any) -> list[Any]:
-    """The values of a path, each a scalar or labelled."""
-    values = value if isinstance(value, list) else [value]
-    for item in values or [[]]:
-        if isinstance(item, list):
-            allowed = "scalars or mappings, at least one (a list as {label: …, value: […]})"
-            raise InputError(f"grid: {path}", value, allowed)
-        if isinstance(item, Mapping) and "label" not in item:
-            allowed = "a `label` in what is no scalar: it is the point's coordinate"
-            raise InputError(f"grid: {path}", item, allowed)
-    return values
-
-
-def _numbers(
-    values: Any,
-    base: Mapping[str, Any],
-    path: str,
-    location: str,
-    shares: np.ndarray | None = None,
-) -> list[float]:
-    """The numbers of a span for a path, at equal steps where no shares of the way are given."""
-    span = parse(Span, values, f"{location}.{path}")
-    if shares is None:
-        shares = np.linspace(0.0, 1.0, span.points)
-    return span.values(shares, _is_integer(base, path))
+def _combinations(block: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
+    """Dotted path to value, for every point of a block."""
+    axes = []
+    for path, value in block.items():
+        values = value if isinstance(value, list) else [value]
+        for item in values or [[]]:
+            if isinstance(item, list):
+                allowed = "scalars or mappings, at least one (a list as {label: …, value: […]})"
+                raise InputError(f"grid: {path}", value, allowed)
+            if isinstance(item, Mapping) and "label" not in item:
+                allowed = "a `label` in what is no scalar: it is the point's coordinate"
+                raise InputError(f"grid: {path}", item, allowed)
+        axes.append(values)
+    for choice in itertools.product(*axes):
+        yield dict(zip(block, choice, strict=True))
 
 
 def _is_integer(base: Mapping[str, Any], path: str) -> bool:

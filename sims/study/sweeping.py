@@ -35,7 +35,6 @@ from sims.theory import predict
 
 MEANS = {
     "n_eff": Words("effective number of keys of a head, mean", KEYS),
-    "n_eff_least": Words("effective number of keys of a head at a query, least", KEYS),
     "n_third": Words("third-moment keys of a head at a query, least", KEYS),
 }
 """What is of single queries and heads elsewhere, and of all of them here."""
@@ -96,11 +95,11 @@ class Run:
 
     def plan(self) -> list[str]:
         """Lines for people: sizes and cost, and what theory does not cover."""
-        order, axes = self.sweep.spec.theory.order, self.sweep.axes
+        order, axes = self.sweep.spec.theory.order, self.sweep.axes.items()
         classes = [alike for alike in self.classes for _ in alike.points]
         lines = plan_lines([alike.cost for alike in classes], self.sweep.spec.simulation)
-        if axes:
-            lines[0] += f" ({' x '.join(f'{len(v)} of {p}' for p, v in axes.items())})"
+        if self.sweep.spec.sweep.grid:
+            lines[0] += f" ({' x '.join(f'{len(values)} of {path}' for path, values in axes)})"
         missing = Counter(alike.uncovered for alike in classes)
         covered = missing.pop("", 0) * (order != "none")
         lines.append(f"theory       {order}: {covered} of {len(classes)} points")
@@ -223,23 +222,16 @@ class Run:
 
     def _labelled(self, columns: xr.Dataset) -> xr.Dataset:
         """The rows of all points under their coordinates."""
-        points, axes = self.sweep.points, self.sweep.axes
-        names = short_names(list(points[0].coordinates), {*VARIABLES})
-        data = columns
-        if axes is None:
-            for path, name in names.items():
-                values = column([point.coordinates[path] for point in points])
-                data = data.assign_coords({name: (POINT, values)})
-        else:
-            coordinates = {names[path]: column(values) for path, values in axes.items()}
-            shape = tuple(map(len, coordinates.values()))
-            data = data.drop_vars(POINT)
-            data = data.map(
-                lambda v: xr.DataArray(v.values.reshape(shape), coordinates, [*coordinates])
+        axes, is_grid = self.sweep.axes, self.sweep.spec.sweep.grid is not None
+        coordinates = {}
+        for path, name in short_names(list(axes), VARIABLES).items():
+            coordinates[name] = (name if is_grid else POINT, column(axes[path]), {"path": path})
+        if is_grid:
+            shape = [len(values) for values in axes.values()]
+            columns = columns.drop_vars(POINT).map(
+                lambda v: xr.DataArray(v.values.reshape(shape), dims=[*coordinates])
             )
-        for path, name in names.items():
-            data[name].attrs["path"] = path
-        return described(data, MEANS)
+        return described(columns.assign_coords(coordinates), MEANS)
 
 
 def origin(spec: SweepSpec, columns: xr.Dataset) -> dict[str, str]:
