@@ -53,20 +53,19 @@ RUN = (
 
 def decompose(
     file: str,
-    rel_mcse: float | None,
-    seed: int | None,
+    simulation: dict[str, Any],
     as_json: bool,
     allow_code: bool,
     dry: bool,
 ) -> None:
-    """Run both roads on the problem of a file and print them."""
+    """Run both methods on the problem of a file, with these settings of simulation; print them."""
     if dry and (lines := unread_code(file)):
         print(*lines, sep="\n")
         return
     data = read_problem(file, None if dry else allow_code)
     if "#" in file:
         data.pop("sweep", None)  # of other sets of heads: sims sweep
-    spec = checked(DecomposeSpec, data, file, rel_mcse, seed, allow_code, dry)
+    spec = checked(DecomposeSpec, data, file, simulation, allow_code, dry)
     problem = spec.problem.build()
     order, reason = spec.theory.order, None
     try:

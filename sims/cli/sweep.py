@@ -2,6 +2,7 @@
 
 import sys
 from pathlib import Path
+from typing import Any
 
 import xarray as xr
 
@@ -21,8 +22,7 @@ MAX_ROWS = 40
 def sweep(
     spec: str,
     sets: list[str],
-    rel_mcse: float | None,
-    seed: int | None,
+    simulation: dict[str, Any],
     output_path: Path | None,
     parts: tuple[str | None, int | None, int | None],
     snakemake: list[str],
@@ -32,10 +32,9 @@ def sweep(
     """Run a sweep, or one shard of it, or gather shards, and write its file and its figure.
 
     Args:
-        spec: the file; with it ``sets``, ``rel_mcse`` and ``seed`` say what is swept.
+        spec: the file; with it ``sets`` and ``simulation`` say what is swept.
         sets: axes.
-        rel_mcse: precision.
-        seed: of the simulation.
+        simulation: settings in place of the file's.
         output_path: the output.
         parts: ``--shard``, ``--gather`` and ``--shards``, of which one is given at most.
         snakemake: its options, under ``--shards``.
@@ -54,40 +53,38 @@ def sweep(
     if dry and (lines := unread_code(spec)):
         print(*lines, sep="\n")
         return
-    run = Run(read_sweep(spec, sets, rel_mcse, seed, allow_code, dry), output, count)
+    run = Run(read_sweep(spec, sets, simulation, allow_code, dry), output, count)
     plan, interactive = run.plan(), sys.stderr.isatty()
     if dry:
         code_lines = unread(point.spec for point in run.sweep.points)
-        print(
-            f"{spec}: nothing is run or written",
-            *code_lines,
-            *plan,
-            f"output       {output}",
-            sep="\n",
-        )
+        header = f"{spec}: nothing is run or written"
+        print(header, *code_lines, *plan, f"output       {output}", sep="\n")
         return
     if interactive or (shard is None and any(problems.uncovered for problems in run.classes)):
         print(*plan, sep="\n", file=sys.stderr)
     if shard is not None:
         run.compute(part, interactive)
-        return
-    if shards is not None:
+    elif shards is None:
+        _write(run.gather(None if gather else run.compute(progress=interactive)), run)
+    elif run.is_done():
+        print(f"{run.identity}: complete", output, sep="\n")
+    else:
         from sims.cli.sharded import run_sharded
 
-        options = *(("set", axis) for axis in sets), ("rel-mcse", rel_mcse), ("seed", seed)
-        shared_options = [f"--{name}={value}" for name, value in options if value is not None]
-        shared_options += ["--allow-code"] * allow_code
-        if run.is_done():
-            print(f"{run.identity}: complete", output, sep="\n")
-        else:
-            run_sharded([spec, *shared_options], output, shards, run.source_digest, snakemake)
-        return
-    data = run.gather(None if gather else run.compute(progress=interactive))
+        options = [f"--set={axis}" for axis in sets] + ["--allow-code"] * allow_code
+        for name, value in simulation.items():
+            options.append(f"--{name.replace('_', '-')}={value}")
+        run_sharded([spec, *options], output, shards, run.source_digest, snakemake)
+
+
+def _write(data: xr.Dataset, run: Run) -> None:
+    """Draw the overview of a sweep that is finished, and print its table."""
     from sims.figures import overview, save
 
-    save(overview(data), output.with_suffix(".png"), run.identity, digest(output), ["png"])
+    figure = run.output.with_suffix(".png")
+    save(overview(data), figure, run.identity, digest(run.output), ["png"])
     _print(data)
-    print(output, output.with_suffix(".png"), sep="\n")
+    print(run.output, figure, sep="\n")
 
 
 def _print(data: xr.Dataset) -> None:

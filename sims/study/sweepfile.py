@@ -161,8 +161,7 @@ def checked(
     model: type[Spec],
     data: dict[str, Any],
     path: str,
-    rel_mcse: float | None = None,
-    seed: int | None = None,
+    simulation: Mapping[str, Any] | None = None,
     allow_code: bool = False,
     dry: bool = False,
 ) -> Spec:
@@ -172,8 +171,7 @@ def checked(
         model: what it is.
         data: as read.
         path: of the file, from whose folder the files of the problem are found.
-        rel_mcse: in place of the file's.
-        seed: in place of the file's.
+        simulation: settings in place of the file's.
         allow_code: whether the Python files that it names may be imported, and data that it names
             may lie outside its folder.
         dry: whether it is for a plan, which imports nothing.
@@ -182,29 +180,24 @@ def checked(
         InputError: it does not fit the schema, a setting makes no sense without claims, or there is
             no consent to code.
     """
-    options = {"rel_mcse": rel_mcse, "seed": seed}
-    simulation_data = data.get("simulation", {})
-    if isinstance(simulation_data, dict):
-        simulation_data = simulation_data | {
-            key: value for key, value in options.items() if value is not None
-        }
-    data = data | {"simulation": simulation_data}
+    data = {"simulation": {}, **data}
+    if isinstance(data["simulation"], dict):
+        data["simulation"] = {**data["simulation"], **(simulation or {})}
     if "problem" in data:
         anywhere = bool(resolved_consent(allow_code))
         data["problem"] = resolve_files(data["problem"], Path(path).parent, anywhere=anywhere)
     spec = parse(model, data, path, context={"allow_code": None if dry else allow_code})
-    simulation = spec.simulation
-    if simulation.rel_mcse is None or simulation.max_batches is not None:
+    settings = spec.simulation
+    if settings.rel_mcse is None or settings.max_batches is not None:
         return spec
-    limit = {"max_batches": max(MAX_BATCHES, simulation.batches)}
-    return spec.model_copy(update={"simulation": simulation.model_copy(update=limit)})
+    limit = {"max_batches": max(MAX_BATCHES, settings.batches)}
+    return spec.model_copy(update={"simulation": settings.model_copy(update=limit)})
 
 
 def read_sweep(
     path: str,
     sets: Sequence[str] = (),
-    rel_mcse: float | None = None,
-    seed: int | None = None,
+    simulation: Mapping[str, Any] | None = None,
     allow_code: bool = False,
     dry: bool = False,
 ) -> Sweep:
@@ -214,8 +207,7 @@ def read_sweep(
         path: the file.
         sets: ``heads.bandwidth=0.3:1:5``, ``n=256:4096:5:log``, ``heads.kernel=gaussian,softmax``:
             axes of the grid, in place of the file's own at these paths.
-        rel_mcse: in place of the file's.
-        seed: in place of the file's.
+        simulation: settings in place of the file's.
         allow_code: as in :func:`checked`.
         dry: as in :func:`checked`.
 
@@ -229,7 +221,7 @@ def read_sweep(
         if not isinstance(design, dict) or not isinstance(design.get("grid"), dict):
             raise InputError("--set", sets[0], "an axis of a grid: this file has another design")
         data["sweep"] = {**design, "grid": design["grid"] | dict(map(_axis, sets))}
-    spec = checked(SweepSpec, data, path, rel_mcse, seed, allow_code, dry)
+    spec = checked(SweepSpec, data, path, simulation, allow_code, dry)
     base, folder, anywhere = data["problem"], Path(path).parent, bool(resolved_consent(allow_code))
     blocks = _blocks(spec.sweep, base, path)
     changes = [change for block in blocks for change in _combinations(block)]
