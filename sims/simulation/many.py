@@ -5,7 +5,7 @@ A call for each would cost a hundred times as much as the work of a small one.
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, Unpack
 
 import jax
 import jax.numpy as jnp
@@ -18,7 +18,7 @@ from numpy.typing import ArrayLike
 
 from sims import threefry
 from sims.errors import InputError
-from sims.montecarlo import Draw, Rounds, run
+from sims.montecarlo import Draw, Rounds, Sampling, run
 from sims.montecarlo.compiled import Program, by_value, run_batches
 from sims.montecarlo.draws import wrapped
 from sims.montecarlo.sampler import BATCH, Arrays
@@ -104,15 +104,13 @@ def estimate_many(
     control_variate: bool = False,
     raw_labels: bool = True,
     keep_queries: bool = True,
-    replicates_per_batch: int = 64,
-    batches: int = 16,
-    devices: Sequence[jax.Device] | None = None,
-    progress: bool = False,
+    **sampling: Unpack[Sampling],
 ) -> xr.Dataset:
     """Estimates of many problems, as of :func:`~.engine.estimate` each, in one dataset.
 
     Problems that differ in numbers alone (frames, bandwidths, target, noise, queries) share a
-    compiled program and a call of it; sort them so that few shapes occur.
+    compiled program and a call of it; sort them so that few shapes occur. Of several problems all
+    get as many batches.
 
     Args:
         problems: (task, heads, n, queries) each, of equal H and Q.
@@ -122,10 +120,7 @@ def estimate_many(
         control_variate: as there.
         raw_labels: as there.
         keep_queries: as there.
-        replicates_per_batch: as of :func:`sims.montecarlo.run`.
-        batches: as there.
-        devices: as there.
-        progress: as there.
+        sampling: as there.
 
     Returns:
         Its variables with ``problem`` after ``batch``; and along ``problem`` ``rounding``,
@@ -137,6 +132,7 @@ def estimate_many(
     """
     streams = [()] * len(problems) if streams is None else streams
     options: dict[str, Any] = {
+        "precision": precision,
         "control_variate": control_variate,
         "raw_labels": raw_labels,
         "keep_queries": keep_queries,
@@ -144,25 +140,22 @@ def estimate_many(
     samplers, shares, classes = [], [], dict[object, list[int]]()
     for place, problem in enumerate(problems):
         try:
-            sampler, share = sampler_of(*problem, precision=precision, **options)
+            sampler, share = sampler_of(*problem, **options)
         except InputError as error:
-            raise InputError(
-                f"problem {place}: {error.field}", error.value, error.allowed
-            ) from error
+            field = f"problem {place}: {error.field}" if len(problems) > 1 else error.field
+            raise InputError(field, error.value, error.allowed) from error
         samplers.append(sampler)
         shares.append(share)
         classes.setdefault(_class(sampler), []).append(place)
     parts = []
     for places in classes.values():
-        of_class = ProblemsSampler([samplers[i] for i in places], [streams[i] for i in places])
-        data = run(
-            of_class,
-            seed,
-            replicates_per_batch=replicates_per_batch,
-            batches=batches,
-            devices=devices,
-            progress=progress,
-        )
+        if len(problems) == 1:
+            sampling["stream"] = streams[0]
+            data = run(samplers[0], seed, **sampling)
+            data = data.expand_dims(PROBLEM).transpose(BATCH, PROBLEM, ...)
+        else:
+            of_class = ProblemsSampler([samplers[i] for i in places], [streams[i] for i in places])
+            data = run(of_class, seed, **sampling)
         met = []
         for k, i in enumerate(places):
             values = {

@@ -6,6 +6,7 @@ import sys
 import warnings
 from collections import Counter
 from collections.abc import Callable, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass
 from functools import cached_property, partial
 from pathlib import Path
@@ -18,7 +19,6 @@ from sims import provenance, store
 from sims.errors import InputError
 from sims.identity import digest
 from sims.runtime import in_threads
-from sims.simulation import estimate
 from sims.simulation.many import estimate_many
 from sims.study import code
 from sims.study.describing import KEYS, VARIABLES, Words, attributes, described
@@ -197,20 +197,13 @@ class Run:
         predictions = [xr.Dataset()] * len(problems)
         if spec.theory.order != "none" and not problem_class.uncovered:
             predictions = in_threads(partial(_prediction, theory=spec.theory), problems)
-        seed, sampling = spec.simulation.seed, spec.simulation.sampling
-        options = spec.simulation.estimator | {"keep_queries": False, "progress": progress}
-        if size == 1:
-            with point_errors(points[0].name, points[0].coordinates):
-                options |= {**sampling, "checkpoint": checkpoint}
-                data = estimate(*problems[0], seed, **options).expand_dims(PROBLEM)
-            data["rounding"] = (PROBLEM, [data.attrs["rounding"]])
-            for name in NOTES:
-                data[name] = (PROBLEM, ["; ".join(phrases(data, name))])
-        else:
-            options |= {name: sampling[name] for name in ("batches", "replicates_per_batch")}
-            filled = problems + [problems[-1]] * (size - len(problems))
-            data = estimate_many(filled, seed, **options)
-            data = data.isel({PROBLEM: slice(len(problems))})
+        options = {**spec.simulation.estimator, **spec.simulation.sampling, "keep_queries": False}
+        options |= {"checkpoint": checkpoint if size == 1 else None, "progress": progress}
+        filled = problems + [problems[-1]] * (size - len(problems))
+        first = points[0]
+        with point_errors(first.name, first.coordinates) if size == 1 else nullcontext():
+            data = estimate_many(filled, spec.simulation.seed, **options)
+        data = data.isel({PROBLEM: slice(len(problems))})
         columns = columns_of(data, predictions, spec.theory.order)
         columns["rounding"] = data["rounding"].values
         for name in NOTES:

@@ -73,7 +73,7 @@ def test_parts_give_the_file_of_the_whole(folder, monkeypatch, capsys):
     """In any order, going on where one was killed; none may be missing or of another sweep."""
     assert run("sweep", "spec.yaml", *AXES) == 0
     whole, part = opened(), ("sweep", "spec.yaml", *AXES, "--output", "a.nc")
-    estimate, done = sweeping.estimate, []
+    estimate, done = sweeping.estimate_many, []
 
     def once(*arguments, **options):
         if done:
@@ -82,12 +82,14 @@ def test_parts_give_the_file_of_the_whole(folder, monkeypatch, capsys):
         return done[-1]
 
     monkeypatch.setattr(sweeping, "LONG", 0)  # so that a point is a group
-    monkeypatch.setattr(sweeping, "estimate", once)
+    monkeypatch.setattr(sweeping, "estimate_many", once)
     assert run(*part, "--shard", "1/3") == 130
     left = [file.name for file in Path("a.shards").iterdir()]
     assert len(left) == 1
     assert left[0].startswith("group_")
-    monkeypatch.setattr(sweeping, "estimate", lambda *a, **k: done.append(a) or estimate(*a, **k))
+    monkeypatch.setattr(
+        sweeping, "estimate_many", lambda *a, **k: done.append(a) or estimate(*a, **k)
+    )
     for index in (3, 1, 2):
         assert run(*part, "--shard", f"{index}/3") == 0
     assert len(done) == 6  # each point once
