@@ -89,11 +89,7 @@ def _write(data: xr.Dataset, run: Run) -> None:
 
 def _print(data: xr.Dataset) -> None:
     fields = [str(k) for k in data.coords if k != "point"]
-    frame = (
-        data.to_dataframe().reset_index()
-        if data.sizes
-        else data.expand_dims("point").to_dataframe()
-    )
+    frame = (data if data.sizes else data.expand_dims("point")).to_dataframe().reset_index()
     shown = frame[[*fields, "mse", "mse_mcse", "mse_theory"]].head(MAX_ROWS).copy()
     gap = shown["mse"] / shown["mse_theory"] - 1
     shown = shown.map(lambda x: f"{x:.4g}" if isinstance(x, float) else str(x))

@@ -52,16 +52,12 @@ class DrawnStudy(Study[DrawnProblem]):
     def problem(self, fields: Fields) -> DrawnProblem:
         from sims.study.specification import ProblemSpec
 
-        data = self._data(fields)
+        data = changed(self.experiment.spec.law["problem"], fields)
+        data = resolve_files(data, self.experiment.folder)
         location = f"{self.experiment.name}: problem {fields.number} of the law"
         context = {"allow_code": self.experiment.allow_code}
         built = parse(ProblemSpec, data, location, context=context).build()
         return DrawnProblem(dict(fields), data, built)
-
-    def _data(self, fields: Mapping[str, Any]) -> dict[str, Any]:
-        data = changed(self.experiment.spec.law["problem"], fields)
-        resolved: dict[str, Any] = resolve_files(data, self.experiment.folder)
-        return resolved
 
     def sampler(self, problem: DrawnProblem) -> "Sampler":
         from sims.simulation.engine import sampler_of

@@ -4,6 +4,7 @@ import itertools
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import Any, Literal, TypeVar
 
@@ -119,13 +120,25 @@ class Sweep:
     Attributes:
         spec: the file.
         points: its problems.
-        axes: dotted path to the coordinates of points; of a grid to those along it: points are in
-            the order of their combinations, the last path's changing fastest.
     """
 
     spec: SweepSpec
     points: list[Point]
-    axes: dict[str, list[Scalar]]
+
+    @property
+    def is_grid(self) -> bool:
+        """True if points are in the order of a grid, the last path's values changing fastest."""
+        return self.spec.sweep.grid is not None
+
+    @cached_property
+    def axes(self) -> dict[str, list[Scalar]]:
+        """Dotted path to the coordinates of points; of a grid, to the different ones."""
+        axes = {}
+        for path in self.points[0].coordinates:
+            axes[path] = [point.coordinates[path] for point in self.points]
+            if self.is_grid:
+                axes[path] = list(dict.fromkeys(axes[path]))
+        return axes
 
 
 def unread_code(path: str) -> list[str]:
@@ -235,15 +248,11 @@ def read_sweep(
         location = f"{path}: point {i} ({location or 'the problem alone'})"
         point_spec = parse(ProblemSpec, problem, location, context={"allow_code": consent})
         points.append(Point(f"{i:05d}", coordinates, point_spec))
-    axes = {}
-    for field in paths:
-        axes[field] = [point.coordinates[field] for point in points]
-        if spec.sweep.grid is not None:
-            axes[field] = list(dict.fromkeys(axes[field]))
-    if spec.sweep.grid is not None and math.prod(map(len, axes.values())) != len(points):
+    sweep = Sweep(spec, points)
+    if sweep.is_grid and math.prod(map(len, sweep.axes.values())) != len(points):
         allowed = "different values along an axis, each with a label of its own"
         raise InputError(f"{path}: sweep.grid", "a value twice", allowed)
-    return Sweep(spec, points, axes)
+    return sweep
 
 
 def _axis(text: str) -> tuple[str, Any]:
@@ -272,15 +281,13 @@ def _blocks(design: DesignSpec, base: Mapping[str, Any], location: str) -> list[
     if (random := design.random) is not None:
         shape = random.points, len(random.fields)
         shares = np.random.default_rng(random.seed).uniform(size=shape)
-        blocks: list[dict[str, Any]] = [{} for _ in shares]
+        columns = {}
         for share, (path, values) in zip(shares.T, random.fields.items(), strict=True):
             if isinstance(values, list) and values:
-                column = [values[int(x * len(values))] for x in share]
+                columns[path] = [values[place] for place in (share * len(values)).astype(int)]
             else:
-                column = numbers(path, values, "random.fields", share)
-            for block, value in zip(blocks, column, strict=True):
-                block[path] = value
-        return blocks
+                columns[path] = numbers(path, values, "random.fields", share)
+        return [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
     axes = dict(design.grid or {})
     for path, values in axes.items():
         if isinstance(values, Mapping) and "label" not in values:

@@ -98,7 +98,7 @@ class Run:
         order, axes = self.sweep.spec.theory.order, self.sweep.axes.items()
         classes = [alike for alike in self.classes for _ in alike.points]
         lines = plan_lines([alike.cost for alike in classes], self.sweep.spec.simulation)
-        if self.sweep.spec.sweep.grid:
+        if self.sweep.is_grid and axes:
             lines[0] += f" ({' x '.join(f'{len(values)} of {path}' for path, values in axes)})"
         missing = Counter(alike.uncovered for alike in classes)
         covered = missing.pop("", 0) * (order != "none")
@@ -215,7 +215,7 @@ class Run:
 
     def _labelled(self, columns: xr.Dataset) -> xr.Dataset:
         """The rows of all points under their coordinates."""
-        axes, is_grid = self.sweep.axes, self.sweep.spec.sweep.grid is not None
+        axes, is_grid = self.sweep.axes, self.sweep.is_grid
         coordinates = {}
         for path, name in short_names(list(axes), VARIABLES).items():
             coordinates[name] = (name if is_grid else POINT, column(axes[path]), {"path": path})
