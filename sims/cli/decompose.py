@@ -22,7 +22,8 @@ from sims.provenance import machine, versions
 from sims.simulation import estimate
 from sims.study.planning import check_covered, cost, described
 from sims.study.python_parts import unread
-from sims.study.schema import SimulationSpec
+from sims.study.schema import SimulationSpec, TheorySpec
+from sims.study.specification import Problem, ProblemSpec
 from sims.study.sweepfile import DecomposeSpec, checked, read_problem, unread_code
 from sims.terms import HEAD, LABELS, QUERY, SCALARS, phrases
 from sims.theory import FEW_KEYS, predict
@@ -73,10 +74,7 @@ def decompose(
     except Uncovered as error:
         reason = f"does not cover {error.field} {error.value} (covered: {error.allowed})"
     load = cost(spec.problem, problem, spec.simulation)
-    design, read = problem.task.design, []
-    if isinstance(design, EmpiricalDesign):
-        table = Path(spec.problem.design.file).name
-        read = ["{}: {:,} rows of {} columns".format(table, *design.rows.shape)]
+    read = _tables(spec.problem, problem)
     if dry:
         print(f"{file}: nothing is run or written", *read, sep="\n")
         print(*described([load], spec.simulation), *unread([spec.problem]), sep="\n")
@@ -85,7 +83,7 @@ def decompose(
     if reason is not None:
         print(f"theory of order {order}: {reason}; simulation alone", file=sys.stderr)
     simulate = partial(estimate, *problem, spec.simulation.seed, **spec.simulation.estimator)
-    sampling, interactive = spec.simulation.sampling, sys.stderr.isatty()
+    sampling = spec.simulation.sampling
     # Exact theory compiles for seconds: the first batches, which are kept, compile beside it.
     first = sampling | {"rel_mcse": None, "max_batches": None, "batches": 2}
     slow = reason is None and order in ("exact", "auto")
@@ -99,16 +97,9 @@ def decompose(
                 attrs={"order": "none", "rounding": 0.0},
             )
         else:
-            options, quiet = spec.theory.options, not (slow and interactive)
-            with Progress(console=Console(stderr=True), transient=True, disable=quiet) as bar:
-                if slow:
-                    task = bar.add_task("exact theory", total=1)
-                    options["progress"] = lambda completed, total: bar.update(
-                        task, completed=completed, total=total
-                    )
-                prediction = predict(*problem, **options)
+            prediction = _predict(problem, spec.theory)
     resume = future.result() if future else None
-    result = simulate(**sampling, resume=resume, progress=interactive)
+    result = simulate(**sampling, resume=resume, progress=sys.stderr.isatty())
     outcome = compare(prediction, result, spec.simulation)
     outcome["theory"]["uncovered"], outcome["read"] = reason, read
     outcome["settings"] = spec.model_dump(mode="json")
@@ -117,6 +108,27 @@ def decompose(
         print(RootModel[dict[str, Any]](outcome).model_dump_json(indent=1))
     else:
         _print(outcome)
+
+
+def _tables(spec: ProblemSpec, problem: Problem) -> list[str]:
+    """Size of the table that the design reads, if it reads one."""
+    design = problem.task.design
+    if not isinstance(design, EmpiricalDesign):
+        return []
+    return ["{}: {:,} rows of {} columns".format(Path(spec.design.file).name, *design.rows.shape)]
+
+
+def _predict(problem: Problem, theory: TheorySpec) -> xr.Dataset:
+    """The terms by theory; exact theory shows how far it is."""
+    options, exact = theory.options, theory.order != "first"
+    quiet = not (exact and sys.stderr.isatty())
+    with Progress(console=Console(stderr=True), transient=True, disable=quiet) as bar:
+        if exact:
+            task = bar.add_task("exact theory", total=1)
+            options["progress"] = lambda completed, total: bar.update(
+                task, completed=completed, total=total
+            )
+        return predict(*problem, **options)
 
 
 def compare(

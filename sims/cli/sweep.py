@@ -42,14 +42,10 @@ def sweep(
         dry: only say what would be done.
     """
     shard, gather, shards = parts
-    if sum(option is not None for option in parts) > 1:
-        raise InputError("--shard, --gather, --shards", "several", "one of them")
-    if snakemake and shards is None:
-        raise InputError("arguments", " ".join(snakemake), "one file; snakemake's under --shards")
+    part, count = _part(*parts, snakemake)
     output = writable(output_path or f"results/sweeps/{Path(spec).stem}.nc")
     if output.suffix != ".nc":
         raise InputError("--output", str(output), "a file whose name ends in .nc")
-    part, count = (1, gather or shards or 1) if shard is None else part_of("--shard", shard)
     if dry and (lines := unread_code(spec)):
         print(*lines, sep="\n")
         return
@@ -60,7 +56,7 @@ def sweep(
         header = f"{spec}: nothing is run or written"
         print(header, *code_lines, *plan, f"output       {output}", sep="\n")
         return
-    if interactive or (shard is None and any(problems.uncovered for problems in run.classes)):
+    if interactive or (shard is None and not run.is_covered):
         print(*plan, sep="\n", file=sys.stderr)
     if shard is not None:
         run.compute(part, interactive)
@@ -71,10 +67,26 @@ def sweep(
     else:
         from sims.cli.sharded import run_sharded
 
-        options = [f"--set={axis}" for axis in sets] + ["--allow-code"] * allow_code
-        for name, value in simulation.items():
-            options.append(f"--{name.replace('_', '-')}={value}")
+        options = _arguments(sets, simulation, allow_code)
         run_sharded([spec, *options], output, shards, run.source_digest, snakemake)
+
+
+def _part(
+    shard: str | None, gather: int | None, shards: int | None, snakemake: list[str]
+) -> tuple[int, int]:
+    """The part to compute, and how many there are; options are refused that do not go together."""
+    if sum(option is not None for option in (shard, gather, shards)) > 1:
+        raise InputError("--shard, --gather, --shards", "several", "one of them")
+    if snakemake and shards is None:
+        raise InputError("arguments", " ".join(snakemake), "one file; snakemake's under --shards")
+    return (1, gather or shards or 1) if shard is None else part_of("--shard", shard)
+
+
+def _arguments(sets: list[str], simulation: dict[str, Any], allow_code: bool) -> list[str]:
+    """Axes, settings and consent as options of the command line."""
+    options = [("set", axis) for axis in sets] + [*simulation.items()]
+    arguments = [f"--{name.replace('_', '-')}={value}" for name, value in options]
+    return arguments + ["--allow-code"] * allow_code
 
 
 def _write(data: xr.Dataset, run: Run) -> None:

@@ -86,6 +86,11 @@ class Run:
         """
         return classify(self.sweep.points, self.sweep.spec.simulation, self.sweep.spec.theory)
 
+    @property
+    def is_covered(self) -> bool:
+        """True if theory has something about every point, as far as can be said before."""
+        return not any(problem_class.uncovered for problem_class in self.classes)
+
     @cached_property
     def source_digest(self) -> str:
         """Digest of the code, the settings and the problems that make its numbers."""
