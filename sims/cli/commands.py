@@ -84,7 +84,7 @@ def sims(version: Annotated[bool, Option("--version", callback=_version)] = Fals
     """
 
 
-def _given(**options: Any) -> dict[str, Any]:
+def _settings(**options: Any) -> dict[str, Any]:
     """The options that have a value."""
     return {name: value for name, value in options.items() if value is not None}
 
@@ -110,7 +110,7 @@ def decompose(
     """
     from sims.cli import decompose
 
-    decompose.decompose(spec, _given(rel_mcse=rel_mcse, seed=seed), json, allow_code, dry)
+    decompose.decompose(spec, _settings(rel_mcse=rel_mcse, seed=seed), json, allow_code, dry)
 
 
 @app.command()
@@ -155,7 +155,7 @@ def sweep(
     """
     from sims.cli import sweep
 
-    parts, simulation = (shard, gather, shards), _given(rel_mcse=rel_mcse, seed=seed)
+    parts, simulation = (shard, gather, shards), _settings(rel_mcse=rel_mcse, seed=seed)
     sweep.sweep(spec, set or [], simulation, output, parts, options or [], allow_code, dry)
 
 

@@ -20,11 +20,11 @@ from sims.errors import Uncovered
 from sims.problem import EmpiricalDesign
 from sims.provenance import machine, versions
 from sims.simulation import estimate
-from sims.study.planning import check_covered, cost, described
+from sims.study.planning import check_covered, cost, plan_lines
 from sims.study.python_parts import unread
 from sims.study.schema import SimulationSpec, TheorySpec
 from sims.study.specification import Problem, ProblemSpec
-from sims.study.sweepfile import DecomposeSpec, checked, read_problem, unread_code
+from sims.study.sweepfile import DecomposeSpec, parse_file, read_problem, unread_code
 from sims.terms import HEAD, LABELS, QUERY, SCALARS, phrases
 from sims.theory import FEW_KEYS, predict
 
@@ -66,7 +66,7 @@ def decompose(
     data = read_problem(file, None if dry else allow_code)
     if "#" in file:
         data.pop("sweep", None)  # of other sets of heads: sims sweep
-    spec = checked(DecomposeSpec, data, file, simulation, allow_code, dry)
+    spec = parse_file(DecomposeSpec, data, file, simulation, allow_code, dry)
     problem = spec.problem.build()
     order, reason = spec.theory.order, None
     try:
@@ -77,7 +77,7 @@ def decompose(
     read = _tables(spec.problem, problem)
     if dry:
         print(f"{file}: nothing is run or written", *read, sep="\n")
-        print(*described([load], spec.simulation), *unread([spec.problem]), sep="\n")
+        print(*plan_lines([load], spec.simulation), *unread([spec.problem]), sep="\n")
         print(f"theory       {order}; {reason or 'not estimated'}")
         return
     if reason is not None:

@@ -80,9 +80,9 @@ def classify(
     classes = []
     for alike in shapes.values():
         first, *others = _extremes(alike)
-        problem = _affordable(first, simulation)
+        problem = _build_problem(first, simulation)
         for point in others:
-            _affordable(point, simulation)
+            _build_problem(point, simulation)
         uncovered = ""
         try:
             check_covered(problem, theory)
@@ -98,7 +98,7 @@ def classify(
     return classes
 
 
-def _affordable(point: Point, simulation: SimulationSpec) -> Problem:
+def _build_problem(point: Point, simulation: SimulationSpec) -> Problem:
     """The problem of a point; InputError names the point where it cannot be simulated."""
     with point_errors(point.name, point.coordinates):
         problem = point.spec.build()
@@ -195,7 +195,7 @@ def cost(spec: ProblemSpec, problem: Problem, simulation: SimulationSpec) -> Cos
     return Cost((shape, str(spec.heads.kernel), spec.design.kind), work, size)
 
 
-def described(costs: Sequence[Cost], simulation: SimulationSpec) -> list[str]:
+def plan_lines(costs: Sequence[Cost], simulation: SimulationSpec) -> list[str]:
     """Lines for people: how many points and replicates, and about how much time and memory.
 
     Args:

@@ -170,7 +170,7 @@ def read_problem(path: str, allow_code: bool | None = False) -> dict[str, Any]:
     return problem
 
 
-def checked(
+def parse_file(
     model: type[Spec],
     data: dict[str, Any],
     path: str,
@@ -221,8 +221,8 @@ def read_sweep(
         sets: ``heads.bandwidth=0.3:1:5``, ``n=256:4096:5:log``, ``heads.kernel=gaussian,softmax``:
             axes of the grid, in place of the file's own at these paths.
         simulation: settings in place of the file's.
-        allow_code: as in :func:`checked`.
-        dry: as in :func:`checked`.
+        allow_code: as in :func:`parse_file`.
+        dry: as in :func:`parse_file`.
 
     Raises:
         InputError: it cannot be read, or a point is no problem; the line names the point.
@@ -234,7 +234,7 @@ def read_sweep(
         if not isinstance(design, dict) or not isinstance(design.get("grid"), dict):
             raise InputError("--set", sets[0], "an axis of a grid: this file has another design")
         data["sweep"] = {**design, "grid": design["grid"] | dict(map(_axis, sets))}
-    spec = checked(SweepSpec, data, path, simulation, allow_code, dry)
+    spec = parse_file(SweepSpec, data, path, simulation, allow_code, dry)
     base, folder, anywhere = data["problem"], Path(path).parent, bool(resolved_consent(allow_code))
     blocks = _blocks(spec.sweep, base, path)
     changes = [change for block in blocks for change in _combinations(block)]

@@ -23,8 +23,7 @@ from sims.simulation.many import estimate_many
 from sims.study import code
 from sims.study.describing import KEYS, VARIABLES, Words, attributes, described
 from sims.study.grid import Point, point_errors
-from sims.study.planning import ProblemClass, classify
-from sims.study.planning import described as plan_lines
+from sims.study.planning import ProblemClass, classify, plan_lines
 from sims.study.results import read, write
 from sims.study.schema import TheorySpec
 from sims.study.specification import Problem
