@@ -19,7 +19,7 @@ from benchmarks.machine import description, show
 from benchmarks.problem import Work
 from sims.problem import Heads
 from sims.simulation import estimate
-from sims.study.sweepfile import DecomposeSpec, checked, read_problem
+from sims.study.sweepfile import DecomposeSpec, parse_file, read_problem
 from sims.theory import predict
 
 SPEC = str(Path(__file__).parents[1] / "docs/examples/decompose.yaml")
@@ -38,7 +38,7 @@ SWEEP = {
 
 def predictions() -> float:
     """CPU seconds of `predict` for 100 bandwidths of one problem."""
-    task, heads, n, queries = checked(DecomposeSpec, read_problem(SPEC), SPEC).problem.build()
+    task, heads, n, queries = parse_file(DecomposeSpec, read_problem(SPEC), SPEC).problem.build()
     every = [Heads(heads.frames, "gaussian", b) for b in np.linspace(0.5, 1.5, 100)]
     predict(task, heads, n, queries)
     begun = time.process_time()

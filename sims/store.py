@@ -56,16 +56,16 @@ def load(path: Path) -> xr.Dataset | None:
     return xr.Dataset.from_dict(layout)
 
 
-def load_or_compute(path: Path, compute: Callable[[], xr.Dataset]) -> xr.Dataset:
+def load_or_compute(path: Path, compute: Callable[[Path], xr.Dataset]) -> xr.Dataset:
     """The dataset of that name, computed and kept if there is none to believe.
 
     Args:
         path: ``WHAT-MADE.npz``; files of the same WHAT, made of other code or settings, then go.
-        compute: makes it.
+        compute: makes it; the file that it is given keeps what is unfinished, and then goes, too.
     """
     data = load(path)
     if data is None:
-        data = compute()
+        data = compute(path.with_suffix(".part.npz"))
         save(data, path)
         for stale in path.parent.glob(f"{path.stem.rpartition('-')[0]}-*"):
             if stale != path:

@@ -84,6 +84,11 @@ def sims(version: Annotated[bool, Option("--version", callback=_version)] = Fals
     """
 
 
+def _settings(**options: Any) -> dict[str, Any]:
+    """The options that have a value."""
+    return {name: value for name, value in options.items() if value is not None}
+
+
 @app.command()
 def decompose(
     spec: Annotated[
@@ -105,7 +110,7 @@ def decompose(
     """
     from sims.cli import decompose
 
-    decompose.decompose(spec, rel_mcse, seed, json, allow_code, dry)
+    decompose.decompose(spec, _settings(rel_mcse=rel_mcse, seed=seed), json, allow_code, dry)
 
 
 @app.command()
@@ -150,8 +155,8 @@ def sweep(
     """
     from sims.cli import sweep
 
-    parts = shard, gather, shards
-    sweep.sweep(spec, set or [], rel_mcse, seed, output, parts, options or [], allow_code, dry)
+    parts, simulation = (shard, gather, shards), _settings(rel_mcse=rel_mcse, seed=seed)
+    sweep.sweep(spec, set or [], simulation, output, parts, options or [], allow_code, dry)
 
 
 @app.command()

@@ -4,6 +4,7 @@ import math
 import sys
 import warnings
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -18,14 +19,14 @@ from sims.cli.listing import print_table
 from sims.errors import Uncovered
 from sims.problem import EmpiricalDesign
 from sims.provenance import machine, versions
-from sims.study.planning import check_covered, cost, described
+from sims.simulation import estimate
+from sims.study.planning import check_covered, cost, plan_lines
 from sims.study.python_parts import unread
-from sims.study.referenced_files import resolved_consent
-from sims.study.roads import estimate_terms, predict_terms
-from sims.study.schema import SimulationSpec
-from sims.study.sweepfile import DecomposeSpec, checked, read_problem, unread_code
+from sims.study.schema import SimulationSpec, TheorySpec
+from sims.study.specification import Problem, ProblemSpec
+from sims.study.sweepfile import DecomposeSpec, parse_file, read_problem, unread_code
 from sims.terms import HEAD, LABELS, QUERY, SCALARS, phrases
-from sims.theory import FEW_KEYS
+from sims.theory import FEW_KEYS, predict
 
 ORDERS = {"first": "first order in 1/n", "exact": "exact at this n", "none": "not asked for"}
 """What a table's theory is, by ``theory.order``."""
@@ -53,22 +54,19 @@ RUN = (
 
 def decompose(
     file: str,
-    rel_mcse: float | None,
-    seed: int | None,
+    simulation: dict[str, Any],
     as_json: bool,
     allow_code: bool,
     dry: bool,
 ) -> None:
-    """Run both roads on the problem of a file and print them."""
-    allowed = None if dry else allow_code
+    """Run both methods on the problem of a file, with these settings of simulation; print them."""
     if dry and (lines := unread_code(file)):
         print(*lines, sep="\n")
         return
-    data = read_problem(file, allowed)
+    data = read_problem(file, None if dry else allow_code)
     if "#" in file:
         data.pop("sweep", None)  # of other sets of heads: sims sweep
-    anywhere = bool(resolved_consent(allow_code))
-    spec = checked(DecomposeSpec, data, file, rel_mcse, seed, allowed, anywhere)
+    spec = parse_file(DecomposeSpec, data, file, simulation, allow_code, dry)
     problem = spec.problem.build()
     order, reason = spec.theory.order, None
     try:
@@ -76,22 +74,21 @@ def decompose(
     except Uncovered as error:
         reason = f"does not cover {error.field} {error.value} (covered: {error.allowed})"
     load = cost(spec.problem, problem, spec.simulation)
-    design, read = problem.task.design, []
-    if isinstance(design, EmpiricalDesign):
-        table = Path(spec.problem.design.file).name
-        read = ["{}: {:,} rows of {} columns".format(table, *design.rows.shape)]
+    read = _tables(spec.problem, problem)
     if dry:
         print(f"{file}: nothing is run or written", *read, sep="\n")
-        print(*described([load], spec.simulation), *unread([spec.problem]), sep="\n")
+        print(*plan_lines([load], spec.simulation), *unread([spec.problem]), sep="\n")
         print(f"theory       {order}; {reason or 'not estimated'}")
         return
     if reason is not None:
         print(f"theory of order {order}: {reason}; simulation alone", file=sys.stderr)
+    simulate = partial(estimate, *problem, spec.simulation.seed, **spec.simulation.estimator)
+    sampling = spec.simulation.sampling
     # Exact theory compiles for seconds: the first batches, which are kept, compile beside it.
-    first = spec.simulation.model_copy(update={"rel_mcse": None, "batches": 2})
+    first = sampling | {"rel_mcse": None, "max_batches": None, "batches": 2}
     slow = reason is None and order in ("exact", "auto")
     with ThreadPoolExecutor(1) as executor, warnings.catch_warnings():
-        future = executor.submit(estimate_terms, problem, first) if slow else None
+        future = executor.submit(simulate, **first) if slow else None
         # It names variables of the library; the outcome says the same in the file's words.
         warnings.filterwarnings("ignore", "exact theory: ", UserWarning)
         if order == "none" or reason is not None:
@@ -100,17 +97,10 @@ def decompose(
                 attrs={"order": "none", "rounding": 0.0},
             )
         else:
-            quiet = not (slow and sys.stderr.isatty())
-            with Progress(console=Console(stderr=True), transient=True, disable=quiet) as bar:
-                task = bar.add_task("exact theory", total=1)
-                prediction = predict_terms(
-                    problem,
-                    spec.theory,
-                    lambda completed, total: bar.update(task, completed=completed, total=total),
-                ).isel(order=0)
+            prediction = _predict(problem, spec.theory)
     resume = future.result() if future else None
-    estimate = estimate_terms(problem, spec.simulation, resume, sys.stderr.isatty())
-    outcome = compare(prediction, estimate, spec.simulation)
+    result = simulate(**sampling, resume=resume, progress=sys.stderr.isatty())
+    outcome = compare(prediction, result, spec.simulation)
     outcome["theory"]["uncovered"], outcome["read"] = reason, read
     outcome["settings"] = spec.model_dump(mode="json")
     if as_json:
@@ -118,6 +108,27 @@ def decompose(
         print(RootModel[dict[str, Any]](outcome).model_dump_json(indent=1))
     else:
         _print(outcome)
+
+
+def _tables(spec: ProblemSpec, problem: Problem) -> list[str]:
+    """Size of the table that the design reads, if it reads one."""
+    design = problem.task.design
+    if not isinstance(design, EmpiricalDesign):
+        return []
+    return ["{}: {:,} rows of {} columns".format(Path(spec.design.file).name, *design.rows.shape)]
+
+
+def _predict(problem: Problem, theory: TheorySpec) -> xr.Dataset:
+    """The terms by theory; exact theory shows how far it is."""
+    options, exact = theory.options, theory.order != "first"
+    quiet = not (exact and sys.stderr.isatty())
+    with Progress(console=Console(stderr=True), transient=True, disable=quiet) as bar:
+        if exact:
+            task = bar.add_task("exact theory", total=1)
+            options["progress"] = lambda completed, total: bar.update(
+                task, completed=completed, total=total
+            )
+        return predict(*problem, **options)
 
 
 def compare(

@@ -2,6 +2,7 @@
 
 import sys
 from pathlib import Path
+from typing import Any
 
 import xarray as xr
 
@@ -10,7 +11,6 @@ from sims.cli.options import part_of, writable
 from sims.errors import InputError
 from sims.files import digest
 from sims.study.python_parts import unread
-from sims.study.referenced_files import resolved_consent
 from sims.study.sweepfile import read_sweep, unread_code
 from sims.study.sweeping import Run
 from sims.theory import FEW_KEYS
@@ -22,8 +22,7 @@ MAX_ROWS = 40
 def sweep(
     spec: str,
     sets: list[str],
-    rel_mcse: float | None,
-    seed: int | None,
+    simulation: dict[str, Any],
     output_path: Path | None,
     parts: tuple[str | None, int | None, int | None],
     snakemake: list[str],
@@ -33,10 +32,9 @@ def sweep(
     """Run a sweep, or one shard of it, or gather shards, and write its file and its figure.
 
     Args:
-        spec: the file; with it ``sets``, ``rel_mcse`` and ``seed`` say what is swept.
+        spec: the file; with it ``sets`` and ``simulation`` say what is swept.
         sets: axes.
-        rel_mcse: precision.
-        seed: of the simulation.
+        simulation: settings in place of the file's.
         output_path: the output.
         parts: ``--shard``, ``--gather`` and ``--shards``, of which one is given at most.
         snakemake: its options, under ``--shards``.
@@ -44,62 +42,66 @@ def sweep(
         dry: only say what would be done.
     """
     shard, gather, shards = parts
-    if sum(option is not None for option in parts) > 1:
-        raise InputError("--shard, --gather, --shards", "several", "one of them")
-    if snakemake and shards is None:
-        raise InputError("arguments", " ".join(snakemake), "one file; snakemake's under --shards")
+    part, count = _part(*parts, snakemake)
     output = writable(output_path or f"results/sweeps/{Path(spec).stem}.nc")
     if output.suffix != ".nc":
         raise InputError("--output", str(output), "a file whose name ends in .nc")
-    part, count = (1, gather or shards or 1) if shard is None else part_of("--shard", shard)
-    allowed = None if dry else allow_code
     if dry and (lines := unread_code(spec)):
         print(*lines, sep="\n")
         return
-    anywhere = bool(resolved_consent(allow_code))
-    run = Run(read_sweep(spec, sets, rel_mcse, seed, allowed, anywhere), output, count)
+    run = Run(read_sweep(spec, sets, simulation, allow_code, dry), output, count)
     plan, interactive = run.plan(), sys.stderr.isatty()
     if dry:
         code_lines = unread(point.spec for point in run.sweep.points)
-        print(
-            f"{spec}: nothing is run or written",
-            *code_lines,
-            *plan,
-            f"output       {output}",
-            sep="\n",
-        )
+        header = f"{spec}: nothing is run or written"
+        print(header, *code_lines, *plan, f"output       {output}", sep="\n")
         return
-    if interactive or (shard is None and any(problems.uncovered for problems in run.classes)):
+    if interactive or (shard is None and not run.is_covered):
         print(*plan, sep="\n", file=sys.stderr)
     if shard is not None:
         run.compute(part, interactive)
-        return
-    if shards is not None:
+    elif shards is None:
+        _write(run.gather(None if gather else run.compute(progress=interactive)), run)
+    elif run.is_done():
+        print(f"{run.identity}: complete", output, sep="\n")
+    else:
         from sims.cli.sharded import run_sharded
 
-        options = *(("set", axis) for axis in sets), ("rel-mcse", rel_mcse), ("seed", seed)
-        shared_options = [f"--{name}={value}" for name, value in options if value is not None]
-        shared_options += ["--allow-code"] * allow_code
-        if run.is_done():
-            print(f"{run.identity}: complete", output, sep="\n")
-        else:
-            run_sharded([spec, *shared_options], output, shards, run.source_digest, snakemake)
-        return
-    data = run.gather(None if gather else run.compute(progress=interactive))
+        options = _arguments(sets, simulation, allow_code)
+        run_sharded([spec, *options], output, shards, run.source_digest, snakemake)
+
+
+def _part(
+    shard: str | None, gather: int | None, shards: int | None, snakemake: list[str]
+) -> tuple[int, int]:
+    """The part to compute, and how many there are; options are refused that do not go together."""
+    if sum(option is not None for option in (shard, gather, shards)) > 1:
+        raise InputError("--shard, --gather, --shards", "several", "one of them")
+    if snakemake and shards is None:
+        raise InputError("arguments", " ".join(snakemake), "one file; snakemake's under --shards")
+    return (1, gather or shards or 1) if shard is None else part_of("--shard", shard)
+
+
+def _arguments(sets: list[str], simulation: dict[str, Any], allow_code: bool) -> list[str]:
+    """Axes, settings and consent as options of the command line."""
+    options = [("set", axis) for axis in sets] + [*simulation.items()]
+    arguments = [f"--{name.replace('_', '-')}={value}" for name, value in options]
+    return arguments + ["--allow-code"] * allow_code
+
+
+def _write(data: xr.Dataset, run: Run) -> None:
+    """Draw the overview of a sweep that is finished, and print its table."""
     from sims.figures import overview, save
 
-    save(overview(data), output.with_suffix(".png"), run.identity, digest(output), ["png"])
+    figure = run.output.with_suffix(".png")
+    save(overview(data), figure, run.identity, digest(run.output), ["png"])
     _print(data)
-    print(output, output.with_suffix(".png"), sep="\n")
+    print(run.output, figure, sep="\n")
 
 
 def _print(data: xr.Dataset) -> None:
     fields = [str(k) for k in data.coords if k != "point"]
-    frame = (
-        data.to_dataframe().reset_index()
-        if data.sizes
-        else data.expand_dims("point").to_dataframe()
-    )
+    frame = (data if data.sizes else data.expand_dims("point")).to_dataframe().reset_index()
     shown = frame[[*fields, "mse", "mse_mcse", "mse_theory"]].head(MAX_ROWS).copy()
     gap = shown["mse"] / shown["mse_theory"] - 1
     shown = shown.map(lambda x: f"{x:.4g}" if isinstance(x, float) else str(x))

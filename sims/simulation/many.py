@@ -3,9 +3,9 @@
 A call for each would cost a hundred times as much as the work of a small one.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, Unpack
 
 import jax
 import jax.numpy as jnp
@@ -18,7 +18,7 @@ from numpy.typing import ArrayLike
 
 from sims import threefry
 from sims.errors import InputError
-from sims.montecarlo import Draw, Rounds, run
+from sims.montecarlo import Draw, Rounds, Sampling, run
 from sims.montecarlo.compiled import Program, by_value, run_batches
 from sims.montecarlo.draws import wrapped
 from sims.montecarlo.sampler import BATCH, Arrays
@@ -29,6 +29,7 @@ from sims.simulation.ensemble import EnsembleSampler, joined
 from sims.simulation.moments import batch_estimates
 from sims.simulation.replicate import Shared
 from sims.simulation.result import batch_arrays, build, examined
+from sims.simulation.rounding import Shares
 from sims.terms import PROBLEM
 
 
@@ -104,15 +105,13 @@ def estimate_many(
     control_variate: bool = False,
     raw_labels: bool = True,
     keep_queries: bool = True,
-    replicates_per_batch: int = 64,
-    batches: int = 16,
-    devices: Sequence[jax.Device] | None = None,
-    progress: bool = False,
+    **sampling: Unpack[Sampling],
 ) -> xr.Dataset:
     """Estimates of many problems, as of :func:`~.engine.estimate` each, in one dataset.
 
     Problems that differ in numbers alone (frames, bandwidths, target, noise, queries) share a
-    compiled program and a call of it; sort them so that few shapes occur.
+    compiled program and a call of it; sort them so that few shapes occur. Of several problems all
+    get as many batches.
 
     Args:
         problems: (task, heads, n, queries) each, of equal H and Q.
@@ -122,65 +121,61 @@ def estimate_many(
         control_variate: as there.
         raw_labels: as there.
         keep_queries: as there.
-        replicates_per_batch: as of :func:`sims.montecarlo.run`.
-        batches: as there.
-        devices: as there.
-        progress: as there.
+        sampling: as there.
 
     Returns:
         Its variables with ``problem`` after ``batch``; and along ``problem`` ``rounding``,
-        ``least_n_eff`` (NaN without label noise), ``faults`` and ``cautions`` (text, empty if there
-        is nothing to say). Attributes are those of the run.
+        ``faults`` and ``cautions`` (text, empty if there is nothing to say). Attributes are those
+        of the run.
 
     Raises:
         InputError: a problem cannot be simulated; the line names its place.
     """
     streams = [()] * len(problems) if streams is None else streams
     options: dict[str, Any] = {
+        "precision": precision,
         "control_variate": control_variate,
         "raw_labels": raw_labels,
         "keep_queries": keep_queries,
     }
-    samplers, shares, classes = [], [], dict[object, list[int]]()
-    for place, problem in enumerate(problems):
-        try:
-            sampler, share = sampler_of(*problem, precision=precision, **options)
-        except InputError as error:
-            raise InputError(
-                f"problem {place}: {error.field}", error.value, error.allowed
-            ) from error
-        samplers.append(sampler)
-        shares.append(share)
+    samplers, shares = zip(*_samplers(problems, options), strict=True)
+    classes: dict[object, list[int]] = {}
+    for place, sampler in enumerate(samplers):
         classes.setdefault(_class(sampler), []).append(place)
     parts = []
     for places in classes.values():
-        of_class = ProblemsSampler([samplers[i] for i in places], [streams[i] for i in places])
-        data = run(
-            of_class,
-            seed,
-            replicates_per_batch=replicates_per_batch,
-            batches=batches,
-            devices=devices,
-            progress=progress,
-        )
-        met = []
+        if len(problems) == 1:
+            sampling["stream"] = streams[0]
+            data = run(samplers[0], seed, **sampling)
+            data = data.expand_dims(PROBLEM).transpose(BATCH, PROBLEM, ...)
+        else:
+            of_class = ProblemsSampler([samplers[i] for i in places], [streams[i] for i in places])
+            data = run(of_class, seed, **sampling)
+        arrays = {str(k): v.values for k, v in data.variables.items() if BATCH in v.dims}
+        notes: dict[str, list[str]] = {"faults": [], "cautions": []}
         for k, i in enumerate(places):
-            values = {
-                str(name): v.values[:, k] for name, v in data.variables.items() if BATCH in v.dims
-            }
-            task, heads, _, _ = problems[i]
-            points = samplers[i].queries
-            met.append(examined(values, data.attrs, task, heads, points, shares[i], precision))
-        notes = {
-            name: (PROBLEM, [entry.get(name, "").replace("\n", "; ") for entry in met])
-            for name in ("faults", "cautions")
-        }
-        numbers = {
-            name: (PROBLEM, [entry.get(name, np.nan) for entry in met])
-            for name in ("rounding", "least_n_eff")
-        }
-        parts.append(data.assign(notes | numbers).assign_coords({PROBLEM: places}))
+            values = {name: array[:, k] for name, array in arrays.items()}
+            task, heads, *_ = problems[i]
+            queries = samplers[i].queries
+            met = examined(values, data.attrs, task, heads, queries, shares[i], precision)
+            for name, texts in notes.items():
+                texts.append(met.get(name, "").replace("\n", "; "))
+        data = data.assign({name: (PROBLEM, texts) for name, texts in notes.items()})
+        data["rounding"] = (PROBLEM, [shares[i].largest for i in places])
+        parts.append(data.assign_coords({PROBLEM: places}))
     return xr.concat(parts, PROBLEM, combine_attrs="override").sortby(PROBLEM)
+
+
+def _samplers(
+    problems: Sequence[tuple[Task, Heads, int, ArrayLike]], options: dict[str, Any]
+) -> Iterator[tuple[EnsembleSampler, Shares]]:
+    """The sampler of every problem; of several, an error names the place."""
+    for place, problem in enumerate(problems):
+        try:
+            yield sampler_of(*problem, **options)
+        except InputError as error:
+            field = f"problem {place}: {error.field}" if len(problems) > 1 else error.field
+            raise InputError(field, error.value, error.allowed) from error
 
 
 def _class(sampler: EnsembleSampler) -> object:

@@ -13,7 +13,7 @@ import xarray as xr
 
 from sims.judgement.effects_of_problems import gap
 from sims.judgement.summaries import Effects
-from sims.study.grid import changed
+from sims.study.grid import changed, label
 from sims.study.referenced_files import resolve_files
 from sims.study.results import Results
 from sims.study.stacking import Scalar
@@ -52,23 +52,18 @@ class DrawnStudy(Study[DrawnProblem]):
     def problem(self, fields: Fields) -> DrawnProblem:
         from sims.study.specification import ProblemSpec
 
-        data = self._data(fields)
+        data = changed(self.experiment.spec.law["problem"], fields)
+        data = resolve_files(data, self.experiment.folder)
         location = f"{self.experiment.name}: problem {fields.number} of the law"
         context = {"allow_code": self.experiment.allow_code}
         built = parse(ProblemSpec, data, location, context=context).build()
         return DrawnProblem(dict(fields), data, built)
 
-    def _data(self, fields: Mapping[str, Any]) -> dict[str, Any]:
-        data = changed(self.experiment.spec.law["problem"], fields)
-        resolved: dict[str, Any] = resolve_files(data, self.experiment.folder)
-        return resolved
-
     def sampler(self, problem: DrawnProblem) -> "Sampler":
         from sims.simulation.engine import sampler_of
 
-        names = ("precision", "control_variate", "raw_labels")
-        options = {name: getattr(self.experiment.simulation, name) for name in names}
-        return sampler_of(*problem.built, **options, keep_queries=False)[0]
+        options = self.experiment.simulation.estimator | {"keep_queries": False}
+        return sampler_of(*problem.built, **options)[0]
 
     def theory(self, problem: DrawnProblem) -> xr.Dataset:
         """Theory's terms, of the settings' ``order`` (first, exact or auto)."""
@@ -101,7 +96,10 @@ class DrawnStudy(Study[DrawnProblem]):
 
     def coordinates(self, number: int, problem: DrawnProblem) -> Mapping[str, Scalar]:
         """The drawn fields; of what is no scalar a label."""
-        return {path: _label(value) for path, value in problem.fields.items()}
+        return {
+            path: str(value) if isinstance(value, list) else label(value)
+            for path, value in problem.fields.items()
+        }
 
     def predictions(self) -> dict[str, xr.Dataset]:
         """Theory's terms of every problem, whose sizes may differ, in a point of its own."""
@@ -114,10 +112,3 @@ class DrawnStudy(Study[DrawnProblem]):
     def predicted_coordinates(self) -> Mapping[str, Mapping[str, Scalar]]:
         numbers = range(self.simulated)
         return {f"{k:04d}": self.coordinates(k, self.draw(k)) for k in numbers}
-
-
-def _label(value: Any) -> Scalar:
-    """The value, or what stands for one that is no scalar."""
-    if isinstance(value, Mapping):
-        return str(value.get("label", value.get("kind")))
-    return str(value) if isinstance(value, list) else value

@@ -1,16 +1,12 @@
-"""Problems that differ from a base problem at dotted paths, as the blocks of a grid say. No JAX."""
+"""Problems that differ from a base problem at dotted paths. No JAX."""
 
-import itertools
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from copy import deepcopy
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from sims.errors import InputError, one_of
-from sims.identity import digest
-from sims.study.referenced_files import resolve_files
 from sims.study.stacking import Scalar
 
 if TYPE_CHECKING:
@@ -31,11 +27,6 @@ class Point:
     name: str
     coordinates: dict[str, Scalar]
     spec: "ProblemSpec"
-
-    @property
-    def digest(self) -> str:
-        """Hash of the whole problem: two points with the same problem share it."""
-        return digest(self.spec.model_dump())
 
 
 @contextmanager
@@ -64,36 +55,9 @@ def changed(base: Mapping[str, Any], changes: Mapping[str, Any]) -> dict[str, An
     return copy
 
 
-def combinations(blocks: list[dict[str, Any]]) -> Iterator[dict[str, Any]]:
-    """Dotted path to value, for every point of every block."""
-    for block in blocks:
-        axes = []
-        for path, value in block.items():
-            values = value if isinstance(value, list) else [value]
-            for item in values or [[]]:
-                if isinstance(item, list):
-                    allowed = "scalars or mappings, at least one (a list as {label: …, value: […]})"
-                    raise InputError(f"grid: {path}", value, allowed)
-                if isinstance(item, Mapping) and "label" not in item:
-                    allowed = "a `label` in what is no scalar: it is the point's coordinate"
-                    raise InputError(f"grid: {path}", item, allowed)
-            axes.append([(path, v) for v in values])
-        yield from (dict(choice) for choice in itertools.product(*axes))
-
-
-def resolved_point(
-    labelled: dict[str, Any], paths: list[str], folder: Path, anywhere: bool = True
-) -> tuple[dict[str, Scalar], dict[str, Any]]:
-    """Coordinates of a problem along the paths, and the problem as its schema has it.
-
-    Args:
-        labelled: the problem, as the file has it.
-        paths: dotted paths that the grid changes.
-        folder: of the file, where those lie that the problem names.
-        anywhere: whether data that it names may lie elsewhere.
-    """
-    coordinates = {path: coordinate(labelled, path) for path in paths}
-    return coordinates, resolve_files(_without_labels(labelled), folder, anywhere=anywhere)
+def label(value: Any) -> Any:
+    """The value, or of a mapping its label, else its kind."""
+    return str(value.get("label", value.get("kind"))) if isinstance(value, Mapping) else value
 
 
 def coordinate(problem: Mapping[str, Any], path: str) -> Scalar:
@@ -101,16 +65,14 @@ def coordinate(problem: Mapping[str, Any], path: str) -> Scalar:
     value: Any = problem
     for part in path.split("."):
         value = value.get(part) if isinstance(value, Mapping) else None
-    if isinstance(value, Mapping):
-        return str(value.get("label", value.get("kind")))
-    return None if isinstance(value, list) else value
+    return None if isinstance(value, list) else label(value)
 
 
-def _without_labels(value: Any) -> Any:
+def without_labels(value: Any) -> Any:
     """The value with every labelled list replaced by the list."""
     if isinstance(value, list):
-        return [_without_labels(item) for item in value]
+        return [without_labels(item) for item in value]
     if not isinstance(value, Mapping):
         return value
-    fields = {key: _without_labels(item) for key, item in value.items() if key != "label"}
+    fields = {key: without_labels(item) for key, item in value.items() if key != "label"}
     return fields["value"] if "label" in value and set(fields) == {"value"} else fields

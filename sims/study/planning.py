@@ -1,7 +1,13 @@
-"""Cost of a run, and refusal of impossible problems, before any work is done."""
+"""Cost of a run, and refusal of impossible problems, before any work is done.
+
+Problems that differ in numbers alone are of one class: they share a compiled program, and are
+counted together. A class is read off the problems as data, so that nothing is built to sort them.
+"""
 
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -9,6 +15,7 @@ from sims.errors import InputError
 from sims.problem import Heads, check_compatible
 from sims.runtime import host_devices, memory
 from sims.simulation.plan import Shape, make_plan
+from sims.study.grid import Point, point_errors
 from sims.study.schema import SimulationSpec, TheorySpec
 from sims.study.specification import Problem, ProblemSpec, gibibytes
 from sims.theory import check_affordable, check_exact, predict
@@ -33,14 +40,98 @@ class Cost:
     Attributes:
         shape: what its compiled program depends on; problems of one shape share the program.
         work: operations of the batches that are drawn in any case; see :data:`RATE`.
-        working: bytes while it is built and simulated.
-        results: bytes of those batches.
+        size: bytes while it is built and simulated, and of those batches.
     """
 
     shape: tuple[object, ...]
     work: float
-    working: int
-    results: int
+    size: int
+
+
+@dataclass(frozen=True)
+class ProblemClass:
+    """Problems that differ in numbers alone.
+
+    Attributes:
+        points: the problems.
+        cost: of each.
+        uncovered: why theory has nothing about them; empty if it has.
+    """
+
+    points: list[Point]
+    cost: Cost
+    uncovered: str
+
+
+def classify(
+    points: Sequence[Point], simulation: SimulationSpec, theory: TheorySpec
+) -> list[ProblemClass]:
+    """The classes of problems, in the order of their first ones.
+
+    Of the problems of one shape but for n only the first is built, and those with the least and the
+    largest value of every coordinate: numbers that are allowed lie in ranges.
+
+    Raises:
+        InputError: a problem is impossible; the line names it.
+    """
+    shapes: dict[object, list[Point]] = {}
+    for point in points:
+        shapes.setdefault(_shape(point.spec), []).append(point)
+    classes = []
+    for alike in shapes.values():
+        first, *others = _extremes(alike)
+        problem = _build_problem(first, simulation)
+        for point in others:
+            _build_problem(point, simulation)
+        uncovered = ""
+        try:
+            check_covered(problem, theory)
+        except InputError as error:
+            uncovered = f"{error.field} {error.value}; covered: {error.allowed}"
+        by_n: dict[int, list[Point]] = {}
+        for point in alike:
+            by_n.setdefault(point.spec.n, []).append(point)
+        for n, group in by_n.items():
+            with point_errors(group[0].name, group[0].coordinates):
+                group_cost = cost(group[0].spec, problem._replace(n=n), simulation)
+            classes.append(ProblemClass(group, group_cost, uncovered))
+    return classes
+
+
+def _build_problem(point: Point, simulation: SimulationSpec) -> Problem:
+    """The problem of a point; InputError names the point where it cannot be simulated."""
+    with point_errors(point.name, point.coordinates):
+        problem = point.spec.build()
+        cost(point.spec, problem, simulation)
+    return problem
+
+
+def _shape(spec: ProblemSpec) -> object:
+    """Fields of a problem without n, real numbers and seeds."""
+    fields = spec.model_dump(exclude={"n": True, "heads": {"kernel", "bandwidth"}})
+    return _sizes("", fields), str(spec.heads.kernel)
+
+
+def _sizes(name: str, value: Any) -> object:
+    if isinstance(value, dict):
+        if value.get("kind") == "python":  # its options are compiled in
+            return str(value)
+        return tuple((key, _sizes(key, item)) for key, item in value.items())
+    if isinstance(value, list):
+        return len(value)
+    is_data = isinstance(value, float) or name.endswith("seed")
+    return None if is_data else value
+
+
+def _extremes(points: Sequence[Point]) -> list[Point]:
+    """The first, and those with the least and the largest of every coordinate that is a number."""
+    extremes = {0}
+    for path in points[0].coordinates:
+        values = [point.coordinates[path] for point in points]
+        with suppress(TypeError, ValueError):  # words
+            numbers = np.array(values, float)
+            extremes |= {int(numbers.argmin()), int(numbers.argmax())}
+    return [points[place] for place in sorted(extremes)]
 
 
 def check_covered(problem: Problem, theory: TheorySpec) -> None:
@@ -99,37 +190,31 @@ def cost(spec: ProblemSpec, problem: Problem, simulation: SimulationSpec) -> Cos
         raise InputError("n", request, f"{allowed} on {cores} cores")
     stored_queries = queries if simulation.keep_queries else 1
     results = 8 * COPIES * stored_queries * heads.count**2 * simulation.batches
-    working = spec.footprint() + plan.bytes_per_device * cores
-    check_fits(working + results)
-    return Cost((shape, str(spec.heads.kernel), spec.design.kind), work, working, results)
+    size = spec.footprint() + plan.bytes_per_device * cores + results
+    check_fits(size)
+    return Cost((shape, str(spec.heads.kernel), spec.design.kind), work, size)
 
 
-def described(
-    costs: Sequence[Cost], simulation: SimulationSpec, counts: Sequence[int] = (1,)
-) -> list[str]:
+def plan_lines(costs: Sequence[Cost], simulation: SimulationSpec) -> list[str]:
     """Lines for people: how many points and replicates, and about how much time and memory.
 
     Args:
-        costs: the cost of a point of each class.
+        costs: of the points.
         simulation: how much is sampled.
-        counts: points of each class.
     """
     batches, size, cores = simulation.batches, simulation.replicates_per_batch, host_devices()
-    points = sum(counts)
     shapes = len({c.shape for c in costs})
-    fixed = COMPILATION * shapes + POINT * points
-    seconds = sum(c.work * k for c, k in zip(costs, counts, strict=True)) / RATE / cores
+    fixed = COMPILATION * shapes + POINT * len(costs)
+    seconds = sum(c.work for c in costs) / RATE / cores
     limit = simulation.max_batches or batches
-    replicates, longest = (
-        f"{batches * size:,} a point ({batches} batches of {size})",
-        "",
-    )
+    replicates = f"{batches * size:,} a point ({batches} batches of {size})"
+    longest = ""
     if limit > batches and simulation.rel_mcse is not None:
         replicates += f", up to {limit * size:,} until precise"
         longest = f", up to {_time(fixed + seconds * limit / batches)}"
-    worst = max((c.working + c.results for c in costs), default=0)
+    worst = max(c.size for c in costs)
     return [
-        f"points       {points}, at most {shapes} compile shapes",
+        f"points       {len(costs)}, at most {shapes} compile shapes",
         f"replicates   {replicates}",
         f"time         about {_time(fixed + seconds)}{longest} on {cores} cores",
         f"memory       about {gibibytes(worst)} of {gibibytes(memory())}",

@@ -49,6 +49,19 @@ class SimulationSpec(Strict):
             raise InputError("max_batches", self.max_batches, f"at least batches = {self.batches}")
         return self
 
+    @property
+    def sampling(self) -> dict[str, Any]:
+        """How much is sampled, as arguments of :func:`sims.montecarlo.run`."""
+        names = {"replicates_per_batch", "batches", "rel_mcse", "negligible"}
+        limit = None if self.rel_mcse is None else self.max_batches or self.batches
+        return {**self.model_dump(include=names), "max_batches": limit}
+
+    @property
+    def estimator(self) -> dict[str, Any]:
+        """What is estimated of a problem, as arguments of :func:`sims.simulation.estimate`."""
+        names = {"precision", "control_variate", "raw_labels", "keep_queries"}
+        return self.model_dump(include=names)
+
 
 class TheorySpec(Strict):
     """Order and accuracy of theory."""
@@ -65,6 +78,11 @@ class TheorySpec(Strict):
         le=0.1,
         description="accuracy asked of exact theory; 1e-4, or 1e-3 if the design is not Gaussian",
     )
+
+    @property
+    def options(self) -> dict[str, Any]:
+        """Order and accuracy as arguments of :func:`sims.theory.predict`."""
+        return self.model_dump(exclude={"rtol"} if self.order == "first" else None)
 
 
 class Range(Strict):

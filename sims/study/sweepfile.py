@@ -1,8 +1,10 @@
 """The files of one problem and of a sweep of it: their schema, and the points they stand for."""
 
+import itertools
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import Any, Literal, TypeVar
 
@@ -12,9 +14,9 @@ from pydantic import Field, model_validator
 from sims.documents import mapping, read_yaml
 from sims.errors import InputError
 from sims.study.experiment import folder_of, load_experiment
-from sims.study.grid import Point, changed, combinations, resolved_point
+from sims.study.grid import Point, changed, coordinate, without_labels
 from sims.study.loading import load_study
-from sims.study.referenced_files import resolve_files
+from sims.study.referenced_files import resolve_files, resolved_consent
 from sims.study.schema import SimulationSpec, TheorySpec
 from sims.study.specification import ProblemSpec
 from sims.study.stacking import Scalar
@@ -56,13 +58,14 @@ class Span(Strict):
             raise InputError("low", self.low, "> 0 on a logarithmic scale")
         return self
 
-    def values(self, shares: np.ndarray, integer: bool) -> list[float]:
-        """The numbers at shares (0 to 1) of the way from low to high, to twelve digits.
+    def values(self, integer: bool, shares: np.ndarray | None = None) -> list[float]:
+        """The numbers at shares of the way from low to high, to twelve digits.
 
         Args:
-            shares: of the way.
             integer: whether they are rounded to whole numbers.
+            shares: of the way, from 0 to 1; None is equal steps.
         """
+        shares = np.linspace(0.0, 1.0, self.points) if shares is None else shares
         if self.scale == "log":
             values = self.low * (self.high / self.low) ** shares
         else:
@@ -117,13 +120,25 @@ class Sweep:
     Attributes:
         spec: the file.
         points: its problems.
-        axes: of a grid, dotted path to the coordinates along it: points are in the order of their
-            combinations, the last path's changing fastest. None where points are no grid.
     """
 
     spec: SweepSpec
     points: list[Point]
-    axes: dict[str, list[Scalar]] | None
+
+    @property
+    def is_grid(self) -> bool:
+        """True if points are in the order of a grid, the last path's values changing fastest."""
+        return self.spec.sweep.grid is not None
+
+    @cached_property
+    def axes(self) -> dict[str, list[Scalar]]:
+        """Dotted path to the coordinates of points; of a grid, to the different ones."""
+        axes = {}
+        for path in self.points[0].coordinates:
+            axes[path] = [point.coordinates[path] for point in self.points]
+            if self.is_grid:
+                axes[path] = list(dict.fromkeys(axes[path]))
+        return axes
 
 
 def unread_code(path: str) -> list[str]:
@@ -155,14 +170,13 @@ def read_problem(path: str, allow_code: bool | None = False) -> dict[str, Any]:
     return problem
 
 
-def checked(
+def parse_file(
     model: type[Spec],
     data: dict[str, Any],
     path: str,
-    rel_mcse: float | None = None,
-    seed: int | None = None,
-    allow_code: bool | None = False,
-    anywhere: bool = False,
+    simulation: Mapping[str, Any] | None = None,
+    allow_code: bool = False,
+    dry: bool = False,
 ) -> Spec:
     """The file with the command line's options in it, so that both are validated alike.
 
@@ -170,42 +184,35 @@ def checked(
         model: what it is.
         data: as read.
         path: of the file, from whose folder the files of the problem are found.
-        rel_mcse: in place of the file's.
-        seed: in place of the file's.
-        allow_code: whether the Python files that it names may be imported; None for a plan.
-        anywhere: whether data that it names may lie outside its folder.
+        simulation: settings in place of the file's.
+        allow_code: whether the Python files that it names may be imported, and data that it names
+            may lie outside its folder.
+        dry: whether it is for a plan, which imports nothing.
 
     Raises:
         InputError: it does not fit the schema, a setting makes no sense without claims, or there is
             no consent to code.
     """
-    options = {"rel_mcse": rel_mcse, "seed": seed}
-    simulation_data = data.get("simulation", {})
-    if isinstance(simulation_data, dict):
-        simulation_data = simulation_data | {
-            key: value for key, value in options.items() if value is not None
-        }
-    problem = {
-        key: resolve_files(value, Path(path).parent, anywhere=anywhere)
-        for key, value in data.items()
-        if key == "problem"
-    }
-    context = {"allow_code": allow_code}
-    spec = parse(model, {**data, **problem, "simulation": simulation_data}, path, context=context)
-    simulation = spec.simulation
-    if simulation.rel_mcse is None or simulation.max_batches is not None:
+    data = {"simulation": {}, **data}
+    if isinstance(data["simulation"], dict):
+        data["simulation"] = {**data["simulation"], **(simulation or {})}
+    if "problem" in data:
+        anywhere = bool(resolved_consent(allow_code))
+        data["problem"] = resolve_files(data["problem"], Path(path).parent, anywhere=anywhere)
+    spec = parse(model, data, path, context={"allow_code": None if dry else allow_code})
+    settings = spec.simulation
+    if settings.rel_mcse is None or settings.max_batches is not None:
         return spec
-    limit = {"max_batches": max(MAX_BATCHES, simulation.batches)}
-    return spec.model_copy(update={"simulation": simulation.model_copy(update=limit)})
+    limit = {"max_batches": max(MAX_BATCHES, settings.batches)}
+    return spec.model_copy(update={"simulation": settings.model_copy(update=limit)})
 
 
 def read_sweep(
     path: str,
     sets: Sequence[str] = (),
-    rel_mcse: float | None = None,
-    seed: int | None = None,
-    allow_code: bool | None = False,
-    anywhere: bool = False,
+    simulation: Mapping[str, Any] | None = None,
+    allow_code: bool = False,
+    dry: bool = False,
 ) -> Sweep:
     """The sweep of a file, with what the command line adds.
 
@@ -213,38 +220,39 @@ def read_sweep(
         path: the file.
         sets: ``heads.bandwidth=0.3:1:5``, ``n=256:4096:5:log``, ``heads.kernel=gaussian,softmax``:
             axes of the grid, in place of the file's own at these paths.
-        rel_mcse: in place of the file's.
-        seed: in place of the file's.
-        allow_code: as in :func:`checked`.
-        anywhere: as in :func:`checked`.
+        simulation: settings in place of the file's.
+        allow_code: as in :func:`parse_file`.
+        dry: as in :func:`parse_file`.
 
     Raises:
         InputError: it cannot be read, or a point is no problem; the line names the point.
     """
-    data = read_problem(path, allow_code)
+    consent = None if dry else allow_code
+    data = read_problem(path, consent)
     if sets:
         design = data.get("sweep", {"grid": {}})
         if not isinstance(design, dict) or not isinstance(design.get("grid"), dict):
             raise InputError("--set", sets[0], "an axis of a grid: this file has another design")
         data["sweep"] = {**design, "grid": design["grid"] | dict(map(_axis, sets))}
-    spec = checked(SweepSpec, data, path, rel_mcse, seed, allow_code, anywhere)
-    base = data["problem"]
-    changes = list(combinations(_blocks(spec.sweep, base, path)))
-    paths = list(dict.fromkeys(p for change in changes for p in change))
-    points, folder = [], Path(path).parent
+    spec = parse_file(SweepSpec, data, path, simulation, allow_code, dry)
+    base, folder, anywhere = data["problem"], Path(path).parent, bool(resolved_consent(allow_code))
+    blocks = _blocks(spec.sweep, base, path)
+    changes = [change for block in blocks for change in _combinations(block)]
+    paths = list(dict.fromkeys(itertools.chain(*changes)))
+    points = []
     for i, change in enumerate(changes):
-        coordinates, problem = resolved_point(changed(base, change), paths, folder, anywhere)
+        labelled = changed(base, change)
+        coordinates = {field: coordinate(labelled, field) for field in paths}
+        problem = resolve_files(without_labels(labelled), folder, anywhere=anywhere)
         location = ", ".join(f"{key}: {value}" for key, value in coordinates.items())
         location = f"{path}: point {i} ({location or 'the problem alone'})"
-        point_spec = parse(ProblemSpec, problem, location, context={"allow_code": allow_code})
+        point_spec = parse(ProblemSpec, problem, location, context={"allow_code": consent})
         points.append(Point(f"{i:05d}", coordinates, point_spec))
-    axes = None
-    if spec.sweep.grid is not None:
-        axes = {p: list(dict.fromkeys(point.coordinates[p] for point in points)) for p in paths}
-        if math.prod(map(len, axes.values())) != len(points):
-            allowed = "different values along an axis, each with a label of its own"
-            raise InputError(f"{path}: sweep.grid", "a value twice", allowed)
-    return Sweep(spec, points, axes)
+    sweep = Sweep(spec, points)
+    if sweep.is_grid and math.prod(map(len, sweep.axes.values())) != len(points):
+        allowed = "different values along an axis, each with a label of its own"
+        raise InputError(f"{path}: sweep.grid", "a value twice", allowed)
+    return sweep
 
 
 def _axis(text: str) -> tuple[str, Any]:
@@ -263,31 +271,48 @@ def _axis(text: str) -> tuple[str, Any]:
 
 def _blocks(design: DesignSpec, base: Mapping[str, Any], location: str) -> list[dict[str, Any]]:
     """The points as blocks of a grid; a random design's begin with those of a smaller one."""
+
+    def numbers(path: str, span: Any, field: str, shares: np.ndarray | None = None) -> list[float]:
+        checked_span = parse(Span, span, f"{location}: sweep.{field}.{path}")
+        return checked_span.values(_is_integer(base, path), shares)
+
     if design.list is not None:
         return [*design.list]
     if (random := design.random) is not None:
-        shares = np.random.default_rng(random.seed).uniform(
-            size=(random.points, len(random.fields))
-        )
+        shape = random.points, len(random.fields)
+        shares = np.random.default_rng(random.seed).uniform(size=shape)
         columns = {}
         for share, (path, values) in zip(shares.T, random.fields.items(), strict=True):
             if isinstance(values, list) and values:
-                columns[path] = [values[int(x * len(values))] for x in share]
+                columns[path] = [values[place] for place in (share * len(values)).astype(int)]
             else:
-                span = parse(Span, values, f"{location}: sweep.random.fields.{path}")
-                columns[path] = span.values(share, _is_integer(base, path))
+                columns[path] = numbers(path, values, "random.fields", share)
         return [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
     axes = dict(design.grid or {})
     for path, values in axes.items():
         if isinstance(values, Mapping) and "label" not in values:
-            span = parse(Span, values, f"{location}: sweep.grid.{path}")
-            integer = _is_integer(base, path)
-            numbers = span.values(np.linspace(0.0, 1.0, span.points), integer)
-            axes[path] = list(dict.fromkeys(numbers)) if integer else numbers
+            axes[path] = list(dict.fromkeys(numbers(path, values, "grid")))
     count = math.prod(len(v) if isinstance(v, list) else 1 for v in axes.values())
     if count > MAX_POINTS:
         raise InputError(f"{location}: sweep.grid", f"{count:,} points", f"at most {MAX_POINTS:,}")
     return [axes]
+
+
+def _combinations(block: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
+    """Dotted path to value, for every point of a block."""
+    axes = []
+    for path, value in block.items():
+        values = value if isinstance(value, list) else [value]
+        for item in values or [[]]:
+            if isinstance(item, list):
+                allowed = "scalars or mappings, at least one (a list as {label: …, value: […]})"
+                raise InputError(f"grid: {path}", value, allowed)
+            if isinstance(item, Mapping) and "label" not in item:
+                allowed = "a `label` in what is no scalar: it is the point's coordinate"
+                raise InputError(f"grid: {path}", item, allowed)
+        axes.append(values)
+    for choice in itertools.product(*axes):
+        yield dict(zip(block, choice, strict=True))
 
 
 def _is_integer(base: Mapping[str, Any], path: str) -> bool:

@@ -52,19 +52,11 @@ class SampledUnit:
         self, settings: SimulationSpec, progress: bool = False, checkpoint: Path | None = None
     ) -> xr.Dataset:
         """The unit's batches; the checkpoint keeps unfinished ones."""
-        limit = settings.max_batches or settings.batches
-        return run(
-            self.sampler,
-            settings.seed,
-            replicates_per_batch=self.replicates or settings.replicates_per_batch,
-            batches=settings.batches,
-            rel_mcse=settings.rel_mcse,
-            max_batches=None if settings.rel_mcse is None else limit,
-            negligible=settings.negligible,
-            stream=self.stream,
-            checkpoint=checkpoint,
-            progress=progress,
-        )
+        options = settings.sampling
+        if self.replicates is not None:
+            options["replicates_per_batch"] = self.replicates
+        options |= {"stream": self.stream, "checkpoint": checkpoint, "progress": progress}
+        return run(self.sampler, settings.seed, **options)
 
 
 @dataclass(frozen=True)
@@ -96,9 +88,8 @@ class Simulation:
 
     def batches_of(self, name: str) -> xr.Dataset:
         """The batches of a unit, computed if they are not kept, with what a killed run had."""
-        unit, settings, path = self.units[name], self.experiment.simulation, self.path(name)
-        batches = path.with_suffix(".part.npz")
+        unit, settings = self.units[name], self.experiment.simulation
         with point_errors(name, unit.coordinates):
             return store.load_or_compute(
-                path, lambda: unit.estimate(settings, self.progress, batches)
+                self.path(name), lambda batches: unit.estimate(settings, self.progress, batches)
             )

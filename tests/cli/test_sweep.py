@@ -73,20 +73,23 @@ def test_parts_give_the_file_of_the_whole(folder, monkeypatch, capsys):
     """In any order, going on where one was killed; none may be missing or of another sweep."""
     assert run("sweep", "spec.yaml", *AXES) == 0
     whole, part = opened(), ("sweep", "spec.yaml", *AXES, "--output", "a.nc")
-    estimate, done = sweeping.estimate_terms, []
+    estimate, done = sweeping.estimate_many, []
 
-    def once(*arguments):
+    def once(*arguments, **options):
         if done:
             raise KeyboardInterrupt
-        done.append(estimate(*arguments))
+        done.append(estimate(*arguments, **options))
         return done[-1]
 
-    monkeypatch.setattr(sweeping, "estimate_terms", once)
+    monkeypatch.setattr(sweeping, "LONG", 0)  # so that a point is a group
+    monkeypatch.setattr(sweeping, "estimate_many", once)
     assert run(*part, "--shard", "1/3") == 130
     left = [file.name for file in Path("a.shards").iterdir()]
     assert len(left) == 1
     assert left[0].startswith("group_")
-    monkeypatch.setattr(sweeping, "estimate_terms", lambda *a: done.append(a) or estimate(*a))
+    monkeypatch.setattr(
+        sweeping, "estimate_many", lambda *a, **k: done.append(a) or estimate(*a, **k)
+    )
     for index in (3, 1, 2):
         assert run(*part, "--shard", f"{index}/3") == 0
     assert len(done) == 6  # each point once
@@ -124,7 +127,7 @@ def test_a_sweep_stopped_and_cut_anew_at_random_is_the_undisturbed_one(monkeypat
     problem = SPEC | {"sweep": {"grid": sizes}}
     computed, left = [], [0]
 
-    def group(run, problem_class, points, size, progress):
+    def group(run, problem_class, points, size, progress, checkpoint):
         if not left[0]:
             raise KeyboardInterrupt
         left[0] -= 1

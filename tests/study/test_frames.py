@@ -1,12 +1,8 @@
-"""Theory as the experiment file asks for it."""
+"""Frames of queries and of keys, as a file has them."""
 
 import numpy as np
-import pytest
 
-from sims.study.roads import predict_terms
-from sims.study.schema import TheorySpec
 from sims.study.specification import ProblemSpec
-from sims.theory import predict
 
 FRAMES = {"kind": "haar", "seed": 1}
 
@@ -28,14 +24,6 @@ def problem(**more):
         n=16,
         queries={"kind": "gaussian", "count": 2, "scale": 0.5, "seed": 1},
     ).build()
-
-
-@pytest.mark.parametrize("order", ["first", "exact"])
-def test_every_variable_begins_with_the_order(order):
-    """However many orders there are, and whatever else a variable runs along."""
-    terms = predict_terms(problem(), TheorySpec(order=order))
-    assert terms["bias"].dims[1:] == predict(*problem())["bias"].dims
-    assert {values.dims[0] for values in terms.data_vars.values()} == {"order"}
 
 
 def test_key_frames_are_drawn_apart_from_frames_of_the_same_seed():
