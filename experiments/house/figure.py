@@ -1,7 +1,149 @@
-"""Figure of the house: sizes, outcomes and what they are made of."""
+"""The house sample in four panels: sizes over selectivity, outcomes, what the fall is made of."""
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+import pandas as pd
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
 from sims import figures
-def figure(results, answers):
-    drawing, axes = figures.panels(1,1,width=figures.COLUMN,title="t")
+from sims.judgement.answers import Answer
+from sims.study.results import Results
+
+from .statistic import READINGS, Sample, changes_over_the_ladder, ladder_errors, parameters
+
+QUESTIONS = {
+    "hdi-monotone": "error, rung by rung,\ngiven heads",
+    "hdi-monotone-law": "error, rung by rung,\nequally good heads",
+    "hdi": "variance kept, rung by rung,\ngiven heads",
+    "hdi-law": "variance kept, rung by rung,\nequally good heads",
+    "extremes": "orthogonal keep less\nthan random, given",
+    "adding-heads": "doubling pays more\nif random, given",
+}
+OUTCOMES = {
+    "holds": figures.PALETTE[0],
+    "level": "0.72",
+    "undecided": "0.9",
+    "fails": figures.PALETTE[1],
+}
+"""Outcome to its colour, in the order of the bars."""
+BINS = 6
+"""Groups of problems along n_eff/n, of equal size."""
+TITLE = "Diverse heads keep less variance, and mostly err less; how much depends on the problem"
+
+
+def figure(results: Results, answers: Sequence[Answer]) -> Figure:
+    """The figure; numbers are those of the answers, and of the first round of simulation."""
+    by_id = {answer.id: answer for answer in answers}
+    drawing, axes = figures.mosaic(("ab", "cd"), height=6.6, title=TITLE)
+    sample, drawn = Sample(results), parameters(results)
+    drawn = drawn.iloc[: len(sample.problems)]
+    _sizes(axes["a"], sample, drawn)
+    _outcomes(axes["b"], by_id)
+    _parts(axes["c"], sample, drawn)
+    _ladder(axes["d"], sample, drawn)
+    figures.letters(axes[name] for name in "abcd")
     return drawing
-def headline(results):
-    return None
+
+
+def headline(results: Results) -> Figure:
+    """The figure of the README: the change of the error over n_eff/n, in both readings."""
+    drawing, axes = figures.panels(width=1.35 * figures.COLUMN, height=3.1)
+    sample = Sample(results)
+    _sizes(axes[0, 0], sample, parameters(results).iloc[: len(sample.problems)])
+    title = f"Error, {len(sample.problems)} problems: random against nearly aligned heads"
+    axes[0, 0].set_title(title, loc="left", fontweight="bold")
+    return drawing
+
+
+def _groups(drawn: pd.DataFrame) -> tuple[pd.Series, np.ndarray]:
+    """Groups of problems of equal size along n_eff/n, and the median of each."""
+    count = max(1, min(BINS, len(drawn) // 3))
+    groups = pd.qcut(drawn["selectivity"], count, labels=False, duplicates="drop")
+    return groups, drawn["selectivity"].groupby(groups).median().to_numpy()
+
+
+def _sizes(ax: Axes, sample: Sample, drawn: pd.DataFrame) -> None:
+    """Median and quartiles of the change of the error, each set at its own best temperature."""
+    groups, x = _groups(drawn)
+    sizes = changes_over_the_ladder(sample)["error"].isel(temperature=1)
+    for place in range(len(READINGS)):
+        values = pd.Series(100 * sizes.isel(reading=place).values, index=drawn.index)
+        summary = values.groupby(groups).quantile([0.25, 0.5, 0.75]).unstack()
+        ink = figures.PALETTE[place]
+        ax.fill_between(x, summary[0.25], summary[0.75], color=ink, alpha=0.18, lw=0)
+        label = "heads as given" if place == 0 else "heads equally good alone"
+        ax.plot(x, summary[0.5], color=ink, lw=2, marker="o", ms=4, label=label)
+    ax.axhline(0, color=figures.GREY, lw=0.8, ls=":")
+    figures.log_axes(ax, x=True, plain=True)
+    ax.set(
+        xlabel="effective keys of a head over all keys, n_eff/n",
+        ylabel="change of the error (%)",
+        title="From nearly aligned to random heads",
+    )
+    ax.legend(loc="best")
+
+
+def _outcomes(ax: Axes, answers: Mapping[str, Answer]) -> None:
+    """Problems by outcome of each question, in percent of all."""
+    shown = {name: label for name, label in QUESTIONS.items() if name in answers}
+    for place, name in enumerate(shown):
+        counted = answers[name].shares()["all"].simulated
+        if counted is None:
+            continue
+        left = 0.0
+        for outcome, colour in OUTCOMES.items():
+            width = 100 * counted.parts[outcome]
+            label = outcome if place == 0 else None
+            ax.barh(-place, width, left=left, color=colour, height=0.7, label=label)
+            left += width
+    ax.set_yticks([-place for place in range(len(shown))], list(shown.values()))
+    ax.set(xlim=(0, 100), xlabel="problems (%)", title="How often it holds, by 1 %")
+    ax.legend(loc="lower center", bbox_to_anchor=(0.4, -0.36), ncols=4, frameon=False)
+
+
+def _parts(ax: Axes, sample: Sample, drawn: pd.DataFrame) -> None:
+    """Median changes of bias and variance, mean head and diversity, of given heads."""
+    groups, x = _groups(drawn)
+    sizes = changes_over_the_ladder(sample).isel(reading=0, temperature=1)
+    names = {
+        "bias": "squared bias",
+        "variance": "variance",
+        "mean_head": "mean error of a head",
+        "diversity": "less diversity term",
+    }
+    for place, (name, label) in enumerate(names.items()):
+        values = pd.Series(100 * sizes[name].values, index=drawn.index)
+        median = values.groupby(groups).median()
+        style = "-" if place < 2 else "--"
+        ax.plot(
+            x, median, color=figures.PALETTE[place], ls=style, marker="o", ms=3, label=label
+        )
+    ax.axhline(0, color=figures.GREY, lw=0.8, ls=":")
+    figures.log_axes(ax, x=True, plain=True)
+    ax.set(
+        xlabel="effective keys of a head over all keys, n_eff/n",
+        ylabel="change over the error (%), median",
+        title="The same change as two sums",
+    )
+    ax.legend(loc="best")
+
+
+def _ladder(ax: Axes, sample: Sample, drawn: pd.DataFrame) -> None:
+    """Error of each rung over the first one's, median and quartiles, at own best temperatures."""
+    errors = ladder_errors(sample)
+    x = np.array([5, 25, 50, 75, 100])
+    for place in range(len(READINGS)):
+        relative = 100 * errors.isel(reading=place, temperature=1).values
+        low, median, high = np.quantile(relative, (0.25, 0.5, 0.75), axis=0)
+        ink = figures.PALETTE[place]
+        ax.fill_between(x, low, high, color=ink, alpha=0.18, lw=0)
+        label = "heads as given" if place == 0 else "heads equally good alone"
+        ax.plot(x, median, color=ink, lw=2, marker="o", ms=4, label=label)
+    ax.set(
+        xlabel="index of the set over that of random heads (%)",
+        ylabel="error over the first rung's (%)",
+        title=f"Along the ladder, n = {len(drawn)} problems",
+    )
+    ax.legend(loc="best")

@@ -60,7 +60,7 @@ def replicate_sums(
 
     def of_replicate(keys: tuple[Array, Array, Array]) -> Sums:
         x, count, y = keys
-        log_count = jnp.log(count)
+        ones = jnp.ones_like(count)
         share = jnp.where(count > 0, 1 / jnp.maximum(count, 1), 0.0)
 
         def of_set(heads: tuple[Array, Array, Array]) -> Sums:
@@ -68,19 +68,20 @@ def replicate_sums(
             z = jnp.einsum("nd,hdk->hnk", x, frames)
             size = jnp.where(dot, 0.0, 0.5) * (z**2).sum(-1)
             score = jnp.einsum("hqk,hnk->hqn", q, z) - size[:, None]
+            score = jnp.where(count > 0, score, -jnp.inf)
+            score = score - score.max(-1, keepdims=True)
 
             def at_temperature(inverse: Array) -> Sums:
-                log_weights = score * inverse[:, None, None] + log_count
-                weights = jnp.exp(log_weights - log_weights.max(-1, keepdims=True))
-                weights = weights / weights.sum(-1, keepdims=True)
-                squares = weights**2
+                kernel = jnp.exp(score * inverse[:, None, None]) * count
+                total = kernel @ ones
+                weights = kernel / total[..., None]
                 mean, mean_of_half = weights.mean(0), weights[:half].mean(0)
                 return Sums(
-                    deviation=weights @ y - truth,
-                    noise=(squares @ share).mean(0),
+                    deviation=kernel @ y / total - truth,
+                    noise=(weights**2 @ share).mean(0),
                     ensemble_noise=mean**2 @ share,
                     half_noise=mean_of_half**2 @ share,
-                    keys=1 / squares.sum(-1),
+                    keys=1 / (weights**2 @ ones),
                 )
 
             return lax.map(at_temperature, inverse)

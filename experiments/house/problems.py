@@ -3,7 +3,7 @@
 Temperatures are tuned by a pilot simulation on draws of its own, by which nothing is judged.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -30,10 +30,15 @@ GRID = 2.0 ** np.arange(-3.5, 2.51, 0.5)
 """Bandwidths that the pilot tries, over √d_k."""
 LEAST_SKILL = 0.02
 """Skill below which no temperature is worth tuning: the draw is rejected."""
-PILOT = {64: (32, 4), 512: (12, 4), 4096: (8, 2)}
-"""By the number of keys, batches of a pilot and replicates of each, as many as are simulated."""
-QUERIES = 8
-"""Queries of a batch."""
+PILOT = 16
+"""Batches of a pilot."""
+REPLICATES = 2
+"""Replicates of a batch. Errors differ by query, not by the keys that are drawn: more would cost
+much and tell little."""
+QUERIES = {64: 64, 512: 16, 4096: 8}
+"""Number of keys to queries of a batch."""
+PROBES = 8
+"""Queries of a batch, its first ones, at which simulation is held against theory."""
 MOST_TABLE_KEYS = 512
 """Keys drawn from a table, at most: no more than half of its rows."""
 
@@ -77,7 +82,7 @@ class Problem:
     def queries(self, batch: int) -> np.ndarray:
         """The queries of a batch, (Q, d), which are part of the problem."""
         rng = np.random.default_rng([self.fields["queries"], batch])
-        return self.law.queries(rng, QUERIES)
+        return self.law.queries(rng, QUERIES[self.n])
 
     @property
     def heads(self) -> int:
@@ -104,7 +109,7 @@ def draw_problem(fields: Fields) -> Problem | None:
     rng = np.random.default_rng(fields["pilot"])
     sample, times = law.keys(rng, 1, 4096)
     variance = float(np.cov(target_values(target, sample[0]), aweights=times[0], ddof=0))
-    noise_sd = (fields["noise"] * variance) ** 0.5
+    noise_sd = (fields["noise_ratio"] * variance) ** 0.5
     key_frames = draw_key_frames(fields["frames"], dimension, heads, width)
     query_frames = key_frames
     if fields["apart"]:
@@ -255,18 +260,19 @@ class Pilot:
         self, query_frames: np.ndarray, key_frames: np.ndarray, bandwidth: np.ndarray
     ) -> np.ndarray:
         """Effective number of keys of each head, a mean over queries, (S, 2, H)."""
-        batches = self._batches(query_frames, key_frames, bandwidth)
-        return np.mean([np.asarray(sums.keys, float).mean((0, 4)) for sums in batches], axis=0)
+        # Each set twice, as a simulation has them: no other program is compiled.
+        twice = [np.concatenate([array] * 2) for array in (query_frames, key_frames, bandwidth)]
+        keys = [np.asarray(sums.keys, float).mean((0, 4)) for sums in self._batches(*twice)]
+        return np.mean(keys, axis=0)[:SETS]
 
     def _batches(
         self, query_frames: np.ndarray, key_frames: np.ndarray, bandwidth: np.ndarray
     ) -> list[Sums]:
-        batches, replicates = PILOT[self.n]
         rng = np.random.default_rng([self.fields["pilot"], 1])
         found = []
-        for _ in range(batches):
-            points, times = self.law.keys(rng, replicates, self.n)
-            queries = self.law.queries(rng, QUERIES)
+        for _ in range(PILOT):
+            points, times = self.law.keys(rng, REPLICATES, self.n)
+            queries = self.law.queries(rng, QUERIES[self.n])
             found.append(
                 sums_of(
                     self.target,
@@ -288,12 +294,11 @@ def sums_of(
     target: TrigonometricSeries,
     keys: tuple[np.ndarray, np.ndarray],
     queries: np.ndarray,
-    frames: tuple[np.ndarray, np.ndarray],
+    frames: Sequence[np.ndarray],
     bandwidth: np.ndarray,
     kernel: str,
-    rotation: np.ndarray | None = None,
 ) -> Sums:
-    """The sums of given keys and queries; a rotation turns the heads against both.
+    """The sums of given keys and queries, by a program for keys and frames filled up with zeros.
 
     Args:
         target: m.
@@ -302,12 +307,9 @@ def sums_of(
         frames: of queries and keys, (S, H, d, d_k).
         bandwidth: (S, T, H).
         kernel: gaussian or softmax.
-        rotation: orthogonal matrix R, (d, d), by which frames U become R U.
     """
     points, times = keys
     values, truth = target_values(target, points), target_values(target, queries)
-    if rotation is not None:
-        points, queries = points @ rotation, queries @ rotation
     extra = DIMENSION - points.shape[-1]
     narrow = WIDTH - frames[0].shape[-1]
     padded = [np.pad(f, ((0, 0), (0, 0), (0, extra), (0, narrow))) for f in frames]
@@ -340,7 +342,7 @@ def population(problem: Problem) -> dict[str, Any]:
         "width": width,
         "full": heads * width == dimension,
         "fits": problem.fits,
-        "variance": problem.variance,
+        "target_variance": problem.variance,
         "noise_sd": problem.noise_sd,
         "skill": problem.skill,
         "edge": problem.edge,

@@ -11,7 +11,7 @@ from sims.montecarlo import HostBatches
 from sims.montecarlo.draws import Draw
 
 from .outcomes import LOOKS, is_decided
-from .problems import HAAR, Problem, sums_of
+from .problems import COMMON, HAAR, PROBES, Problem, sums_of
 
 DIMS = ("reading", "set", "temperature")
 COORDS = {"reading": ["given", "in law"], "temperature": ["common", "own best"]}
@@ -47,27 +47,21 @@ def batch(draw: Draw, replicates: int, problem: Problem) -> dict[str, np.ndarray
     Read in law, all sets are turned by one uniform rotation a batch; as given they stay.
     """
     rng = draw.rng()
-    queries = problem.queries(draw.batch)
     keys = problem.law.keys(rng, replicates, problem.n)
     rotation = ortho_group.rvs(problem.law.dimension, random_state=rng)
-    frames = (problem.query_frames, problem.key_frames)
-    readings = []
-    for turned in (None, rotation):
-        sums = sums_of(
-            problem.target,
-            keys,
-            queries,
-            frames,
-            problem.bandwidth,
-            problem.fields["kernel"],
-            turned,
-        )
-        readings.append(terms_of(sums, problem.noise_sd))
-    outputs = {name: np.stack([terms[name].mean(-1) for terms in readings]) for name in TERMS}
-    given = readings[0]
+    frames = [
+        np.concatenate([array, rotation @ array])
+        for array in (problem.query_frames, problem.key_frames)
+    ]
+    bandwidth = np.concatenate([problem.bandwidth] * 2)
+    queries = problem.queries(draw.batch)
+    sums = sums_of(problem.target, keys, queries, frames, bandwidth, problem.fields["kernel"])
+    terms = terms_of(sums, problem.noise_sd)
+    shape = (2, *problem.bandwidth.shape[:2])
+    outputs = {name: terms[name].mean(-1).reshape(shape) for name in TERMS}
     probes = ("bias", "variance", "head_variance")
     for name, term in zip(PROBED, probes, strict=True):
-        outputs[name] = given[term][HAAR, 0]
+        outputs[name] = terms[term][HAAR, COMMON, :PROBES]
     return {name: values.astype(np.float32) for name, values in outputs.items()}
 
 

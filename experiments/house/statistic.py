@@ -125,6 +125,14 @@ def changes_over_the_ladder(sample: Sample) -> xr.Dataset:
     )
 
 
+def ladder_errors(sample: Sample) -> xr.DataArray:
+    """Error of each rung over the first rung's, (problem, reading, temperature, set)."""
+    terms = sample.means().isel(set=slice(HAAR + 1))
+    error = terms["bias"] + terms["variance"]
+    relative = error / error.isel(set=ALIGNED)
+    return relative.transpose("problem", "reading", "temperature", "set")
+
+
 def _gaps(sample: Sample) -> dict[str, Effects]:
     """Gaps of simulation from theory at the first Haar set, at queries in theory's range."""
     law = sample.law
@@ -196,7 +204,7 @@ def population(sample: Sample, frame: pd.DataFrame) -> pd.DataFrame:
     head_error = (means["head_bias"] + means["head_variance"]).isel(set=HAAR).values
     rows = frame.assign(
         variance_share=means["variance"].isel(set=HAAR).values / error,
-        skill=1 - error / frame["variance"],
+        skill=1 - error / frame["target_variance"],
         kept=error / head_error,
     )
     columns = {
@@ -204,7 +212,7 @@ def population(sample: Sample, frame: pd.DataFrame) -> pd.DataFrame:
         "n_eff/n": ("selectivity", significant),
         "share of variance in the error": ("variance_share", percent),
         "skill": ("skill", percent),
-        "label noise / signal": ("noise", significant),
+        "label noise / signal": ("noise_ratio", significant),
         "error / mean head's": ("kept", percent),
     }
     groups = {"all": rows, **dict(list(rows.groupby("family")))}
@@ -234,7 +242,7 @@ def specification(results: Results, frame: pd.DataFrame) -> pd.DataFrame:
                         chosen = (
                             (frame["shifted"] == shifted)
                             & (frame["apart"] == apart)
-                            & ((frame["noise"] > NOISY) == noisy)
+                            & ((frame["noise_ratio"] > NOISY) == noisy)
                         ).to_numpy()
                         line = {
                             "reading": reading,

@@ -17,9 +17,6 @@ if TYPE_CHECKING:
     from sims.judgement.answers import Answer, Effects
     from sims.montecarlo import Sampler
 
-MANY_KEYS = 4096
-"""Keys from which a batch has two replicates: they vary less, and cost more."""
-
 
 class House(Study[Problem]):
     """Seven sets of heads on common keys, as given and turned at random."""
@@ -31,9 +28,6 @@ class House(Study[Problem]):
         from .simulate import sampler_of
 
         return sampler_of(problem)
-
-    def replicates(self, problem: Problem) -> int | None:
-        return 2 if problem.n >= MANY_KEYS else None
 
     def theory(self, problem: Problem) -> xr.Dataset:
         from .predict import predicted

@@ -6,6 +6,8 @@ WITHIN = 0.95
 """Share of problems that a tolerance is stated for: T95."""
 CALLED = 3.0
 """Standard errors from zero at which a simulated problem counts as one that holds or fails."""
+SURE = 0.99
+"""Confidence with which the outcome of a problem is called, over all its pairs and looks."""
 FEWEST = 80
 """Problems below which nothing is said, of a whole or of a stratum."""
 SHOWN = 20

@@ -1,12 +1,12 @@
 """Outcomes of a problem: whether a quantity falls over pairs, rises, or is level. No JAX.
 
-Let r and f be the largest true relative rise and fall over a problem's pairs, and t a tolerance. The
-claim that it falls holds if r ≤ t < f, fails if r > t, and makes no difference (level) if both are at
-most t. Bounds are simultaneous over the pairs and the looks, by Bonferroni.
+Let r and f be the largest true relative rise and fall over a problem's pairs, and t a tolerance.
+The claim that it falls holds if r ≤ t < f, fails if r > t, and makes no difference (level) if both
+are at most t. Bounds are simultaneous over the pairs and the looks, by Bonferroni.
 """
 
 import numpy as np
-from scipy.special import ndtr, stdtrit
+from scipy.special import stdtrit
 
 from sims.judgement import house
 
@@ -17,13 +17,13 @@ HOLDS, FAILS, UNDECIDED, LEVEL = 1.0, -1.0, 0.0, 2.0
 def bound(freedom: np.ndarray | float, comparisons: int) -> np.ndarray:
     """Standard errors between an estimate and its simultaneous bound.
 
-    One comparison with many batches has :data:`~sims.judgement.house.CALLED` of them.
+    All comparisons of a problem hold together with :data:`~sims.judgement.house.SURE`.
 
     Args:
         freedom: of the standard error, batches less one.
         comparisons: pairs times looks.
     """
-    tail = ndtr(-house.CALLED) / comparisons
+    tail = (1 - house.SURE) / 2 / comparisons
     return np.asarray(-stdtrit(freedom, tail))
 
 

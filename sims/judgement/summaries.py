@@ -171,9 +171,10 @@ class Share:
             percent_range(*ends, short=short)
             for ends in (self.deciding.bracket, self.deciding.interval)
         )
-        if self.deciding.level:
-            share = f"{share} of those with a difference"
-        return f"{share} ({interval})" if short else f"{share} of problems ({interval})"
+        share = f"{share} ({interval})" if short else f"{share} of problems ({interval})"
+        others = {name: self.deciding.parts[name] for name in ("level", "undecided")}
+        named = [f"{percent(v, short=short)} {name}" for name, v in others.items() if v]
+        return "; ".join([share, *named])
 
     def outcomes(self, short: bool = False) -> str:
         """Shares of all problems by outcome: holds, fails, level, undecided."""
@@ -181,6 +182,14 @@ class Share:
             return "–"
         parts = self.deciding.parts.items()
         return ", ".join(f"{name} {percent(value, short=short)}" for name, value in parts)
+
+    def decided_by(self) -> str:
+        """The method whose tally decides the word, and contradictions between the two."""
+        if self.deciding is None or self.theory is None:
+            return "simulation"
+        method = "theory" if self.deciding is self.theory else "simulation"
+        contradictions = self.contradictions or "no"
+        return f"{method}; {contradictions} contradictions"
 
     def how_much(self, short: bool = False) -> str:
         """Median and quartiles of the relative change; "" where no size is told."""
@@ -240,6 +249,10 @@ class Gap:
         """How often the gap is within the tolerance; "" without one."""
         return word_of(self.near)
 
+    def decided_by(self) -> str:
+        """Both methods, whose gap it is."""
+        return "both"
+
     def headline(self, short: bool = False) -> str:
         """T95 with its interval; without the noun if ``short``."""
         if self.within is None:
@@ -293,6 +306,10 @@ class Mean:
     @property
     def word(self) -> str:
         """No word: a mean is a number."""
+        return ""
+
+    def decided_by(self) -> str:
+        """No method: nothing is decided."""
         return ""
 
     def headline(self, short: bool = False) -> str:

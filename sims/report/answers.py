@@ -3,10 +3,13 @@
 from collections.abc import Callable, Iterable, Sequence
 
 from sims.judgement.answers import Answer
+from sims.judgement.summaries import Mean, Share
 from sims.judgement.wording import INTERVAL
 from sims.papers import MAIN, Paper, PaperClaim, papers
 from sims.study.schema import ExperimentSpec
 
+COLUMNS = ("question", "answer", "how often", "by how much", "where it changes", "decided by")
+BRIEF_COLUMNS = COLUMNS[:4]
 MOST_OTHERS = 5
 """Further answers on a claim that its page shows."""
 
@@ -34,16 +37,17 @@ def listing(
     rows.sort(key=lambda answer: order.index(answer.claim))
     if brief:
         rows = list({answer.claim: answer for answer in reversed(rows)}.values())[::-1]
-    lines = [
-        ["question", "answer", "share true, or gap", "where it changes, of decided problems"],
-        ["---"] * 4,
-    ]
+    lines = [list(BRIEF_COLUMNS if brief else COLUMNS)]
+    lines.append(["---"] * len(lines[0]))
     for answer in rows:
         part = f" ({answer.restriction})" if answer.restriction else ""
         question = f"[{answer.question}{part}]({link(answer)})" if link else answer.question + part
-        changes = [change.in_words(short=brief) for change in answer.where[: 2 - brief]]
-        headline = answer.result.headline(short=brief)
-        lines.append([question, answer.spoken(), headline, "; ".join(changes)])
+        how_often, how_much = _sizes(answer, brief)
+        line = [question, answer.spoken(), how_often, how_much]
+        if not brief:
+            changes = [change.in_words() for change in answer.where]
+            line += ["; ".join(changes), answer.result.decided_by()]
+        lines.append(line)
     cells = [[cell.replace("|", "&#124;") for cell in line] for line in lines]
     table = [f"|{'|'.join(c)}|" if brief else f"| {' | '.join(c)} |" for c in cells]
     algebraic = [c for c in (*paper.claims, *paper.ours) if c.algebra and (link or not brief)]
@@ -53,6 +57,15 @@ def listing(
         for c in algebraic
     ]
     return "\n".join([*(table if rows else ()), "", *algebra]).strip() + "\n"
+
+
+def _sizes(answer: Answer, short: bool) -> tuple[str, str]:
+    """How often a claim holds, with the number of problems, and by how much."""
+    result = answer.result
+    headline = result.headline(short=short)
+    if isinstance(result, Share):
+        return f"{headline}, N {result.answered}", result.how_much(short=short)
+    return "–" if isinstance(result, Mean) else f"N {result.problems}", headline
 
 
 def tables(answers: Sequence[Answer]) -> dict[str, str]:
