@@ -70,7 +70,7 @@ def _sizes(ax: Axes, sample: Sample, drawn: pd.DataFrame) -> None:
     sizes = changes_over_the_ladder(sample)["error"].isel(temperature=1)
     for place in range(len(READINGS)):
         values = pd.Series(100 * sizes.isel(reading=place).values, index=drawn.index)
-        summary = values.groupby(groups).quantile([0.25, 0.5, 0.75]).unstack()
+        summary = values.groupby(groups).quantile(np.array([0.25, 0.5, 0.75])).unstack()
         ink = figures.PALETTE[place]
         ax.fill_between(x, summary[0.25], summary[0.75], color=ink, alpha=0.18, lw=0)
         label = "heads as given" if place == 0 else "heads equally good alone"
@@ -117,9 +117,7 @@ def _parts(ax: Axes, sample: Sample, drawn: pd.DataFrame) -> None:
         values = pd.Series(100 * sizes[name].values, index=drawn.index)
         median = values.groupby(groups).median()
         style = "-" if place < 2 else "--"
-        ax.plot(
-            x, median, color=figures.PALETTE[place], ls=style, marker="o", ms=3, label=label
-        )
+        ax.plot(x, median, color=figures.PALETTE[place], ls=style, marker="o", ms=3, label=label)
     ax.axhline(0, color=figures.GREY, lw=0.8, ls=":")
     figures.log_axes(ax, x=True, plain=True)
     ax.set(

@@ -1,5 +1,6 @@
 """Weights of heads on drawn keys, and the sums that every term is made of."""
 
+from functools import partial
 from typing import NamedTuple
 
 import jax
@@ -9,7 +10,7 @@ from jaxtyping import Float
 
 
 class Sums(NamedTuple):
-    """Sums of one replicate at each set of heads and temperature.
+    """Sums of one replicate and group of queries at each set of heads and temperature.
 
     Attributes:
         deviation: of each head from the target, given the keys, (S, T, H, Q).
@@ -31,14 +32,14 @@ def replicate_sums(
     points: Float[Array, "R n d"],
     times: Float[Array, "R n"],
     values: Float[Array, "R n"],
-    queries: Float[Array, "Q d"],
-    truth: Float[Array, " Q"],
-    query_frames: Float[Array, "S H d k"],
-    key_frames: Float[Array, "S H d k"],
+    queries: Float[Array, "G Q d"],
+    truth: Float[Array, "G Q"],
+    query_frames: Float[Array, "G S H d k"],
+    key_frames: Float[Array, "G S H d k"],
     inverse: Float[Array, "S T H"],
     dot: Array,
 ) -> Sums:
-    """The sums of every replicate, with R as the first axis.
+    """The sums of every replicate and group of queries, with R and G as the first axes.
 
     Weights are ``w_i ∝ c_i exp(s_i)``, of a key that was drawn c_i times. With q and z the
     projections of query and key, ``s = ⟨q, z⟩/b²`` (softmax) or ``−|q − z|²/(2b²)`` (Gaussian).
@@ -48,22 +49,27 @@ def replicate_sums(
         points: distinct keys.
         times: c, how often each was drawn; 0 fills up.
         values: the target at the keys.
-        queries: at which the heads predict.
+        queries: at which the heads predict, in G groups.
         truth: the target there.
-        query_frames: of S sets of H heads.
+        query_frames: of S sets of H heads, for each group.
         key_frames: the same for keys.
         inverse: 1/b² of T temperatures.
         dot: whether the kernel is softmax.
     """
-    half = key_frames.shape[1] // 2
-    asked = jnp.einsum("qd,shdk->shqk", queries, query_frames)
+    half = key_frames.shape[2] // 2
+    asked = jnp.einsum("gqd,gshdk->gshqk", queries, query_frames)
 
     def of_replicate(keys: tuple[Array, Array, Array]) -> Sums:
         x, count, y = keys
         ones = jnp.ones_like(count)
         share = jnp.where(count > 0, 1 / jnp.maximum(count, 1), 0.0)
 
-        def of_set(heads: tuple[Array, Array, Array]) -> Sums:
+        def of_group(group: tuple[Array, Array, Array]) -> Sums:
+            q, frames, truth = group
+            of_sets = partial(of_set, truth)
+            return lax.map(of_sets, (q, frames, inverse))
+
+        def of_set(truth: Array, heads: tuple[Array, Array, Array]) -> Sums:
             q, frames, inverse = heads
             z = jnp.einsum("nd,hdk->hnk", x, frames)
             size = jnp.where(dot, 0.0, 0.5) * (z**2).sum(-1)
@@ -86,6 +92,6 @@ def replicate_sums(
 
             return lax.map(at_temperature, inverse)
 
-        return lax.map(of_set, (asked, key_frames, inverse))
+        return lax.map(of_group, (asked, key_frames, truth))
 
     return lax.map(of_replicate, (points, times, values))

@@ -37,6 +37,8 @@ REPLICATES = 2
 much and tell little."""
 QUERIES = {64: 64, 512: 16, 4096: 8}
 """Number of keys to queries of a batch."""
+ROTATIONS = {64: 4, 512: 1, 4096: 1}
+"""Number of keys to rotations of a batch, each of which an equal part of the queries meets."""
 PROBES = 8
 """Queries of a batch, its first ones, at which simulation is held against theory."""
 MOST_TABLE_KEYS = 512
@@ -251,8 +253,8 @@ class Pilot:
         bandwidth = np.broadcast_to(GRID[:, None] * scale, (len(key_frames), len(GRID), len(scale)))
         found = []
         for sums in self._batches(query_frames, key_frames, bandwidth):
-            deviation = np.asarray(sums.deviation, float).mean(3)
-            noise = self.noise_sd**2 * np.asarray(sums.ensemble_noise, float)
+            deviation = sums.deviation.mean(3)
+            noise = self.noise_sd**2 * sums.ensemble_noise
             found.append((deviation**2 + noise).mean((0, 3)))
         return np.asarray(np.mean(found, axis=0))
 
@@ -262,7 +264,7 @@ class Pilot:
         """Effective number of keys of each head, a mean over queries, (S, 2, H)."""
         # Each set twice, as a simulation has them: no other program is compiled.
         twice = [np.concatenate([array] * 2) for array in (query_frames, key_frames, bandwidth)]
-        keys = [np.asarray(sums.keys, float).mean((0, 4)) for sums in self._batches(*twice)]
+        keys = [sums.keys.mean((0, 4)) for sums in self._batches(*twice)]
         return np.mean(keys, axis=0)[:SETS]
 
     def _batches(
@@ -278,7 +280,7 @@ class Pilot:
                     self.target,
                     (points, times),
                     queries,
-                    (query_frames, key_frames),
+                    (query_frames[None], key_frames[None]),
                     bandwidth,
                     self.fields["kernel"],
                 )
@@ -304,7 +306,8 @@ def sums_of(
         target: m.
         keys: distinct keys (R, n, d) and how often each was drawn (R, n).
         queries: (Q, d).
-        frames: of queries and keys, (S, H, d, d_k).
+        frames: of queries and keys, (G, S, H, d, d_k): the g-th of G groups of queries meets the
+            g-th.
         bandwidth: (S, T, H).
         kernel: gaussian or softmax.
     """
@@ -312,18 +315,26 @@ def sums_of(
     values, truth = target_values(target, points), target_values(target, queries)
     extra = DIMENSION - points.shape[-1]
     narrow = WIDTH - frames[0].shape[-1]
-    padded = [np.pad(f, ((0, 0), (0, 0), (0, extra), (0, narrow))) for f in frames]
+    padded = [np.pad(f, ((0, 0), (0, 0), (0, 0), (0, extra), (0, narrow))) for f in frames]
+    groups = len(frames[0])
     arrays = (
         np.pad(points, ((0, 0), (0, 0), (0, extra))),
         times,
         values,
-        np.pad(queries, ((0, 0), (0, extra))),
-        truth,
+        np.pad(queries, ((0, 0), (0, extra))).reshape(groups, -1, DIMENSION),
+        truth.reshape(groups, -1),
         *padded,
         bandwidth**-2.0,
     )
     singles = [jnp.asarray(array, jnp.float32) for array in arrays]
-    return replicate_sums(*singles, jnp.asarray(kernel == "softmax"))
+    sums = replicate_sums(*singles, jnp.asarray(kernel == "softmax"))
+    return Sums(*(_joined(np.asarray(values, float)) for values in sums))
+
+
+def _joined(values: np.ndarray) -> np.ndarray:
+    """Groups of queries (R, G, …, Q) as one, (R, …, G·Q)."""
+    moved = np.moveaxis(values, 1, -2)
+    return moved.reshape(*moved.shape[:-2], -1)
 
 
 def population(problem: Problem) -> dict[str, Any]:

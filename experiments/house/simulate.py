@@ -2,7 +2,6 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 from scipy.stats import ortho_group
@@ -10,8 +9,9 @@ from scipy.stats import ortho_group
 from sims.montecarlo import HostBatches
 from sims.montecarlo.draws import Draw
 
+from .moments import Sums
 from .outcomes import LOOKS, is_decided
-from .problems import COMMON, HAAR, PROBES, Problem, sums_of
+from .problems import COMMON, HAAR, PROBES, ROTATIONS, Problem, sums_of
 
 DIMS = ("reading", "set", "temperature")
 COORDS = {"reading": ["given", "in law"], "temperature": ["common", "own best"]}
@@ -42,15 +42,17 @@ TERMS = ("bias", "variance", "head_bias", "head_variance", "noise", "head_noise"
 
 
 def batch(draw: Draw, replicates: int, problem: Problem) -> dict[str, np.ndarray]:
-    """Unbiased estimates of every term from replicates on common queries and one rotation.
+    """Unbiased estimates of every term from replicates on common queries.
 
-    Read in law, all sets are turned by one uniform rotation a batch; as given they stay.
+    Read in law, all sets are turned by common uniform rotations; as given they stay.
     """
     rng = draw.rng()
     keys = problem.law.keys(rng, replicates, problem.n)
-    rotation = ortho_group.rvs(problem.law.dimension, random_state=rng)
+    count = ROTATIONS[problem.n]
+    rotations = ortho_group.rvs(problem.law.dimension, size=count, random_state=rng)
+    rotations = rotations.reshape(count, 1, 1, *rotations.shape[-2:])
     frames = [
-        np.concatenate([array, rotation @ array])
+        np.concatenate([np.broadcast_to(array, (count, *array.shape)), rotations @ array], axis=1)
         for array in (problem.query_frames, problem.key_frames)
     ]
     bandwidth = np.concatenate([problem.bandwidth] * 2)
@@ -65,12 +67,12 @@ def batch(draw: Draw, replicates: int, problem: Problem) -> dict[str, np.ndarray
     return {name: values.astype(np.float32) for name, values in outputs.items()}
 
 
-def terms_of(sums: Any, noise_sd: float) -> dict[str, np.ndarray]:
+def terms_of(sums: Sums, noise_sd: float) -> dict[str, np.ndarray]:
     """The terms of :data:`TERMS` by set, temperature and query, unbiased at any R ≥ 2."""
-    deviation = np.asarray(sums.deviation, float)
+    deviation = sums.deviation
     replicates = len(deviation)
     noise, ensemble_noise, half_noise = (
-        noise_sd**2 * np.asarray(values, float).mean(0)
+        noise_sd**2 * values.mean(0)
         for values in (sums.noise, sums.ensemble_noise, sums.half_noise)
     )
     ensemble = deviation.mean(3)

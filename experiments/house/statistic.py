@@ -9,7 +9,7 @@ import xarray as xr
 from sims.estimates import mcse
 from sims.judgement import house
 from sims.judgement.effects_of_problems import gap
-from sims.judgement.summaries import Effects, summarize
+from sims.judgement.summaries import Effects, Share, summarize
 from sims.judgement.wording import percent, percent_range, significant
 from sims.study.results import Results
 
@@ -17,8 +17,8 @@ from .outcomes import ALIGNED, HAAR, LOOKS, QUESTIONS, SECOND, falls_of, ratio
 
 READINGS = ("given", "in law")
 TEMPERATURES = ("common", "own best")
-LEAST_COVERED = 64
-"""Queries in theory's range, of fewer of which nothing is said."""
+LEAST_COVERED = 0.1
+"""Share of queries in theory's range, below which nothing is said."""
 SPECIFIED = ("hdi-monotone", "hdi", "extremes", "adding-heads")
 """Questions of the specification table."""
 NOISY = 0.2
@@ -37,7 +37,8 @@ class Sample:
     def __init__(self, results: Results) -> None:
         self.law = results.predictions["law"]
         self.problems = [results.estimates[name] for name in sorted(results.estimates)]
-        self.first = min(len(data["batch"]) for data in self.problems)
+        probes = self.problems[0].sizes["query"]
+        self.first = self.law.sizes["query"] // probes
 
     def arrays(self, number: int) -> dict[str, np.ndarray]:
         """Terms of a problem by name."""
@@ -137,8 +138,9 @@ def _gaps(sample: Sample) -> dict[str, Effects]:
     """Gaps of simulation from theory at the first Haar set, at queries in theory's range."""
     law = sample.law
     covered = law["covered"].values[: len(sample.problems)]
-    enough = covered.sum(1) >= LEAST_COVERED
-    simulated = {name: [] for name in ("bias", "variance", "head_variance", "mse", "apart")}
+    enough = covered.mean(1) >= LEAST_COVERED
+    names = ("bias", "variance", "head_variance", "mse", "apart")
+    simulated: dict[str, list[np.ndarray]] = {name: [] for name in names}
     for number, data in enumerate(sample.problems):
         mask = covered[number].reshape(sample.first, -1)
         means = {
@@ -182,7 +184,7 @@ def parameters(results: Results) -> pd.DataFrame:
     """The population, a row a problem: what the law drew, and what the pilot measured."""
     law = results.predictions["law"]
     frame = pd.DataFrame({str(k): v.values for k, v in law.items() if v.dims == ("number",)})
-    covered = law["covered"].sum("query").values
+    covered = law["covered"].mean("query").values
     return frame.assign(covered=covered).drop(columns=["shift", "features"], errors="ignore")
 
 
@@ -262,7 +264,7 @@ def specification(results: Results, frame: pd.DataFrame) -> pd.DataFrame:
 def _cell(effect: Effects, chosen: np.ndarray) -> str:
     """Percentages that hold, fail, are level and undecided; too few are not shown."""
     result = summarize(effect, chosen, house.TOLERANCES["order"])
-    counted = result.simulated
+    counted = result.simulated if isinstance(result, Share) else None
     if counted is None or counted.total < house.SHOWN:
         return "–"
     numbers = " / ".join(f"{100 * share:.0f}" for share in counted.parts.values())
@@ -282,7 +284,8 @@ def sizes_by_group(sample: Sample, frame: pd.DataFrame) -> pd.DataFrame:
     groups |= {"skill above": skilled.to_numpy()}
     names = ("error", "mean_head", "diversity", "bias", "variance", "yardstick")
     lines = []
-    for group, chosen in groups.items():
+    shown = {group: chosen for group, chosen in groups.items() if chosen.any()}
+    for group, chosen in shown.items():
         for reading, reading_name in enumerate(READINGS):
             for temperature, temperature_name in enumerate(TEMPERATURES):
                 part = sizes.isel(problem=chosen, reading=reading, temperature=temperature)
