@@ -1,7 +1,7 @@
 """Weights of heads on drawn keys, and the sums that every term is made of."""
 
 from functools import partial
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -10,7 +10,7 @@ from jaxtyping import Float
 
 
 class Sums(NamedTuple):
-    """Sums of one replicate and group of queries at each set of heads and temperature.
+    """Sums of one replicate and group of queries at each set of heads and temperature, as arrays.
 
     Attributes:
         deviation: of each head from the target, given the keys, (S, T, H, Q).
@@ -20,11 +20,11 @@ class Sums(NamedTuple):
         keys: effective number of keys ``1/Σ_i w²`` of each head, (S, T, H, Q).
     """
 
-    deviation: Array
-    noise: Array
-    ensemble_noise: Array
-    half_noise: Array
-    keys: Array
+    deviation: Any
+    noise: Any
+    ensemble_noise: Any
+    half_noise: Any
+    keys: Any
 
 
 @jax.jit
