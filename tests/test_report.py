@@ -106,8 +106,9 @@ def test_the_table_has_a_papers_confirmatory_answers_in_the_order_of_its_claims(
     lines = listing(papers()[MAIN], [late, *others, ANSWER], lambda one: f"#{one.id}").splitlines()
     assert [line for line in lines if line.startswith("| [")] == [
         "| [Is &#124;a&#124; at least b?](#gaps) | usually; not always | "
-        "90 % of problems (82 to 95 %) |  |",
-        "| [L? (n = 9)](#late) | usually; not always | 90 % of problems (82 to 95 %) |  |",
+        "90 % of problems (82 to 95 %), N 100 |  |  | simulation |",
+        "| [L? (n = 9)](#late) | usually; not always | 90 % of problems (82 to 95 %), N 100 |  |  "
+        "| simulation |",
     ]
     proved = [line for line in lines if line.startswith("- By algebra true: Single-head softmax")]
     assert proved[0].endswith("(`tests/test_algebra.py`)")

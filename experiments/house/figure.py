@@ -30,13 +30,13 @@ OUTCOMES = {
 """Outcome to its colour, in the order of the bars."""
 BINS = 6
 """Groups of problems along n_eff/n, of equal size."""
-TITLE = "Diverse heads keep less variance, and mostly err less; how much depends on the problem"
+TITLE = "Random heads err less than nearly aligned ones, mostly by less bias"
 
 
 def figure(results: Results, answers: Sequence[Answer]) -> Figure:
     """The figure; numbers are those of the answers, and of the first round of simulation."""
     by_id = {answer.id: answer for answer in answers}
-    drawing, axes = figures.mosaic(("ab", "cd"), height=6.6, title=TITLE)
+    drawing, axes = figures.mosaic(("ab", "cd"), height=7.2, title=TITLE)
     sample, drawn = Sample(results), parameters(results)
     drawn = drawn.iloc[: len(sample.problems)]
     _sizes(axes["a"], sample, drawn)
@@ -99,8 +99,8 @@ def _outcomes(ax: Axes, answers: Mapping[str, Answer]) -> None:
             ax.barh(-place, width, left=left, color=colour, height=0.7, label=label)
             left += width
     ax.set_yticks([-place for place in range(len(shown))], list(shown.values()))
-    ax.set(xlim=(0, 100), xlabel="problems (%)", title="How often it holds, by 1 %")
-    ax.legend(loc="lower center", bbox_to_anchor=(0.4, -0.36), ncols=4, frameon=False)
+    ax.set(xlim=(0, 100), xlabel="problems (%)", title="Outcomes, held against 1 %")
+    ax.legend(loc="upper center", bbox_to_anchor=(0.3, -0.14), ncols=4)
 
 
 def _parts(ax: Axes, sample: Sample, drawn: pd.DataFrame) -> None:
@@ -111,7 +111,7 @@ def _parts(ax: Axes, sample: Sample, drawn: pd.DataFrame) -> None:
         "bias": "squared bias",
         "variance": "variance",
         "mean_head": "mean error of a head",
-        "diversity": "less diversity term",
+        "diversity": "minus the diversity of heads",
     }
     for place, (name, label) in enumerate(names.items()):
         values = pd.Series(100 * sizes[name].values, index=drawn.index)
@@ -125,7 +125,7 @@ def _parts(ax: Axes, sample: Sample, drawn: pd.DataFrame) -> None:
         ylabel="change over the error (%), median",
         title="The same change as two sums",
     )
-    ax.legend(loc="best")
+    ax.legend(loc="upper center", bbox_to_anchor=(0.5, -0.2), ncols=2)
 
 
 def _ladder(ax: Axes, sample: Sample, drawn: pd.DataFrame) -> None:

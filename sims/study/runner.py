@@ -223,6 +223,7 @@ def rehearse(experiment: Experiment) -> None:
     small.settings.update(experiment.settings, problems=2, simulated=2)
     few_draws = {"batches": 4, "replicates_per_batch": 2, "rel_mcse": None}
     settings = experiment.simulation.model_copy(update=few_draws)
+    vars(small)["simulation"] = settings  # where the cached property keeps it
     study = load_study(small)
     units = units_of(study)
     estimates = {name: unit.estimate(settings) for name, unit in units.items()}

@@ -168,7 +168,7 @@ def test_from_questions_to_the_published_page(home, capsys):
     lines = (published / "answers.md").read_text().splitlines()
     falling, near = [line for line in lines if line.startswith("| ")][2:]
     assert falling.startswith("| Does it fall? (n = 9) | usually; not always | ")
-    assert near.startswith("| Is it σ²/n? | nearly always within 5 % | within ")
+    assert near.startswith("| Is it σ²/n? | nearly always within 5 % | N 200 | within ")
     _, _, near, _, _, again, *rest = Path("README.md").read_text().splitlines()
     assert near.startswith("- [P](https://arxiv.org/abs/2601.00001): Is it σ²/n? **Nearly")
     assert again == "With fresh draws 3 of all 3 answers agree within their intervals."

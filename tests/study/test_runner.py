@@ -133,10 +133,10 @@ def test_comments_and_layout_are_no_part_of_code(old, new, same):
 @pytest.mark.parametrize(
     ("step", "name", "file", "inside"),
     [
-        ("simulate", "house", "theory/first_order/closed_forms.py", True),  # solves label noise
+        ("simulate", "temperature", "theory/first_order/closed_forms.py", True),  # solves it
         ("simulate", "temperature", "theory/first_order/adaptive.py", True),
         ("simulate", "hierarchy", "theory/first_order/closed_forms.py", False),
-        ("simulate", "house", "simulation/native/sums.cc", True),
+        ("simulate", "temperature", "simulation/native/sums.cc", True),
         ("simulate", "house", "figures/theme.py", False),
         ("predict", "house", "simulation/replicate.py", False),
         ("predict", "collapse", "theory/neighbours/collapse.py", True),
