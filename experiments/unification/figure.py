@@ -41,6 +41,8 @@ def _shares(ax: Axes, answers: Mapping[str, Answer]) -> None:
     for shift, (name, label) in zip((0.14, -0.14), CLAIMS.items(), strict=True):
         parts = answers[name].shares()
         shown = {kind: result.simulated for kind, result in parts.items() if result.simulated}
+        if not shown:
+            continue
         middle = np.array([100 * np.mean(share.bracket) for share in shown.values()])
         low, high = 100 * np.transpose([share.interval for share in shown.values()])
         places = [shift - ("all", *KINDS).index(kind) for kind in shown]

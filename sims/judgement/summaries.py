@@ -413,7 +413,9 @@ def summarize(effects: Effects, selected: np.ndarray, tolerance: float | None = 
         selected: which of the M are meant.
         tolerance: that gaps are held against.
     """
-    meaningful = np.isfinite(effects.value.reshape(len(effects.value), -1)).all(1)
+    meaningful = np.isfinite(effects.value)
+    if meaningful.ndim > 1:
+        meaningful = meaningful.all(1)
     rows = selected[: len(effects.value)] & meaningful
     if effects.kind in ("share", "outcome"):
         return _share(effects, selected, rows, tolerance)

@@ -15,7 +15,7 @@ from sims.study.experiment import load_experiment
 from sims.study.loading import load_study
 from tests.cli.small import run
 
-COUNT, ROUNDS, REPLICATES = 30, 24, 8
+COUNT, ROUNDS, REPLICATES = 30, 16, 8
 FAR = 5.0
 
 

@@ -103,7 +103,7 @@ def test_a_share_over_an_edge_is_undecided_between_its_neighbours(interval, word
         ([0.05, -0.0099, 0.0, 0.02], {1}),
         ([0.05, -0.0101, 0.0, 0.02], {-1}),
         ([0.0101, 0.0, 0.0, 0.0], {1}),
-        ([0.0099, -0.0099, 0.0, 0.005], {2}),
+        ([0.0099] * 4, {2}),
     ],
 )
 def test_outcomes_at_an_edge_are_called_wrongly_once_in_a_hundred(falls, right):
