@@ -205,6 +205,10 @@ def schedule(
     return Schedule(here, apart, predicting and processes > 1 and bool(unfinished), count)
 
 
+NAMES = (AttributeError, KeyError, TypeError)
+"""Errors of a figure's code that no number of problems cures."""
+
+
 def rehearse(experiment: Experiment) -> None:
     """Ask the questions of an experiment, and draw its figure, with two problems and few draws.
 
@@ -236,8 +240,13 @@ def rehearse(experiment: Experiment) -> None:
         predictions = study.predictions()
     few = Results(small.name, "smoke", estimates, predictions, small.settings, coordinates, origin)
     answers = answer_questions(small, few)
-    with experiment.code_errors(), style():
-        study.figure(few, answers)
+    try:
+        with experiment.code_errors(), style():
+            study.figure(few, answers)
+    except (ValueError, ArithmeticError, LookupError, UnboundLocalError) as error:
+        # Two problems may be too few to draw: what is no mistake of names is not held against it.
+        if isinstance(error, InputError) and isinstance(error.__cause__, NAMES):
+            raise
 
 
 def units_of(study: Study[Any]) -> "dict[str, SampledUnit]":
