@@ -34,6 +34,7 @@ setup: $(STAMP) ## build .venv from the locked requirements (with uv where there
 reproduce: setup ## run every experiment, through to figures, ledger and report
 	@$(MAKE) --no-print-directory models || true # without a network the run goes on without trained_models
 	snakemake --config fidelity=$(FIDELITY) $(if $(EXPERIMENT),experiment=$(EXPERIMENT))
+	@$(if $(EXPERIMENT),,sims step compare --fidelity $(FIDELITY))
 
 publish: setup models ## a run of FIDELITY into results/published and README.md, and a second one with another salt beside it
 	@test -f experiments/salt.txt || python -c "import secrets; print(secrets.token_hex(8))" >experiments/salt.txt

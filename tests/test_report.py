@@ -121,7 +121,8 @@ def test_runs_agree_where_their_intervals_do():
     )
     first = [replace(ANSWER, id=id) for id in "abc"]
     again = [replace(ANSWER, id="a", result=near), replace(ANSWER, id="b", result=far)]
-    assert agreement(first, again) == (1, 2)
+    found = agreement(first, again)
+    assert (found.agreeing, found.differing) == (["a"], ["b"])
 
 
 @pytest.mark.usefixtures("folder")

@@ -401,7 +401,16 @@ def described(problem: Problem) -> dict[str, Any]:
         for place, key_frames in zip(places, keys, strict=True):
             place["heads.key_frames"] = key_frames
     asked = np.concatenate([problem.queries(batch) for batch in range(2)])
+    facts = population(problem)
+    about = (
+        f"Problem {problem.number}: d = {dimension}, H = {problem.heads}, d_k = {facts['width']}, "
+        f"n = {problem.n}, keys: {problem.law.family}, kernel: {fields['kernel']}; random heads at "
+        f"the common temperature have n_eff/n = {facts['selectivity']:.3f} and, by the pilot, a "
+        f"skill of {problem.skill:.2f}; label noise over the target's variance is "
+        f"{fields['noise_ratio']:.2f}."
+    )
     return {
+        "about": about,
         "problem": {
             "dimension": dimension,
             "design": problem.law.as_design(),

@@ -67,6 +67,8 @@ def decompose(
     if "#" in file:
         data.pop("sweep", None)  # of other sets of heads: sims sweep
     spec = parse_file(DecomposeSpec, data, file, simulation, allow_code, dry)
+    if spec.about and not as_json:
+        print(spec.about)
     problem = spec.problem.build()
     order, reason = spec.theory.order, None
     try:

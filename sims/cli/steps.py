@@ -13,6 +13,7 @@ from sims.errors import InputError, one_of
 from sims.files import write, write_json
 from sims.judgement.answers import agreement, write_answers
 from sims.papers import papers
+from sims.places import place
 from sims.study import ledger, runner
 from sims.study.code import accelerated
 from sims.study.experiment import Experiment, experiments, load_experiment
@@ -163,12 +164,20 @@ def _again(fidelity: str, marker: Path) -> None:
         ledger.read_run(target, fidelity)
         name = "again"
     answers = ledger.read_run(marker.parent, fidelity)
-    agreeing, count = agreement(ledger.read_run(target), answers)
+    found = agreement(ledger.read_run(target), answers)
     small = [replace(answer, problem=None, where=[]) for answer in answers]
     write_answers(small, target / f"{name}.json", f"answers.json of {fidelity}")
-    text = f"With fresh draws {agreeing} of all {count} answers agree within their intervals.\n"
+    text = f"With fresh draws {found.in_words()}\n"
     _fill(name, text)
     print(text, end="")
+
+
+def _compare(fidelity: str, marker: Path) -> None:
+    """Print how far the answers of a run agree with the published ones, if there are any."""
+    published = ledger.read_run(place("results/published"))
+    if published:
+        found = agreement(published, ledger.read_run(marker.parent, fidelity))
+        print(f"Compared with the published run {found.in_words()}")
 
 
 def _fill(name: str, text: str) -> None:
@@ -192,5 +201,6 @@ RUN_STEPS: dict[str, tuple[str, Callable[[Any, Path], object]]] = {
     "report": ("report.html", _report),
     "publish": ("answers.json", _publish),
     "again": ("answers.json", _again),
+    "compare": ("answers.json", _compare),
 }
-"""Of a whole run: the file that a step writes (of the last two: reads), and what does it."""
+"""Of a whole run: the file that a step writes (of the last three: reads), and what does it."""

@@ -151,6 +151,13 @@ class Share:
         """The interval of the share."""
         return self.deciding.interval if self.deciding else None
 
+    def ends(self) -> tuple[Pair, Pair] | None:
+        """Both ends of the bracket, each with its distance to that of the interval."""
+        if self.deciding is None:
+            return None
+        (low, high), (least, most) = self.deciding.bracket, self.deciding.interval
+        return (low, low - least), (high, most - high)
+
     @property
     def answered(self) -> int:
         """Number of problems that the share is of."""
@@ -239,6 +246,10 @@ class Gap:
             return None
         return self.within_interval[0], self.within_interval[1]
 
+    def ends(self) -> tuple[Pair, Pair] | None:
+        """The middle of T95's interval, twice, with half its width."""
+        return middle_ends(self.interval)
+
     @property
     def answered(self) -> int:
         """Number of problems that have a gap."""
@@ -298,6 +309,10 @@ class Mean:
     of: int = 0
     interval: Pair | None = None
 
+    def ends(self) -> tuple[Pair, Pair] | None:
+        """The middle of the interval, twice, with half its width."""
+        return middle_ends(self.interval)
+
     @property
     def answered(self) -> int:
         """Number of problems that the mean is over."""
@@ -328,6 +343,14 @@ class Mean:
 
 Result = Share | Gap | Mean
 """What is known of the effects of a population of problems."""
+
+
+def middle_ends(interval: Pair | None) -> tuple[Pair, Pair] | None:
+    """The middle of an interval, twice, with half its width; None of none."""
+    if interval is None:
+        return None
+    end = (interval[0] + interval[1]) / 2, (interval[1] - interval[0]) / 2
+    return end, end
 
 
 def word_of(counted: Tally | None) -> str:

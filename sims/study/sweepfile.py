@@ -30,6 +30,7 @@ MAX_POINTS = 100_000
 class DecomposeSpec(Strict):
     """The file of one problem: what ``sims decompose`` reads, and a sweep of one point."""
 
+    about: str = Field(default="", description="what the problem is, in words")
     problem: ProblemSpec
     simulation: SimulationSpec = Field(
         default=SimulationSpec(),

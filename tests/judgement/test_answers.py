@@ -324,4 +324,6 @@ def test_runs_agree_within_the_root_of_the_sum_of_squared_half_widths(moved, agr
         replace(one, result=Mean(problems=9, interval=(0.4 + shift, 0.6 + shift)))
         for shift in (0.0, moved)
     )
-    assert agreement([first, replace(first, id="gone")], [second]) == (agree, 1)
+    found = agreement([first, replace(first, id="gone")], [second])
+    assert (len(found.agreeing), len(found.differing)) == (agree, 1 - agree)
+    assert found.visible == pytest.approx(0.02**0.5 / 0.5)
