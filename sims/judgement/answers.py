@@ -29,6 +29,7 @@ from sims.judgement.summaries import (
     foreseen,
     margins,
     summarize,
+    tally,
 )
 from sims.judgement.wording import percent, significant
 from sims.validation import parse
@@ -93,6 +94,8 @@ class Answer:
         law: of the problems, in words.
         restriction: of the law, in words.
         strata: name to result, of those with enough problems.
+        conditions: the field of the law that decides alone, with the share at each of its values,
+            none of which is between 5 and 95 %; None where there is none.
         where: the parameters along which the answer changes most, two at most.
         always: "no" if a failure is confirmed on fresh draws, else "not refuted"; "" if not asked.
         p_value: of the failure that half of the draws found, by the other half.
@@ -123,6 +126,7 @@ class Answer:
     law: str
     restriction: str = ""
     strata: dict[str, AnyResult] = field(default_factory=dict)
+    conditions: Change | None = None
     where: list[Change] = field(default_factory=list)
     always: str = ""
     p_value: float = 1.0
@@ -209,7 +213,16 @@ def answer(
             [] if smoke else changes(effects, selected, parameters, by_theory, tolerance)
         )
     ]
-    word = result.word if question.status == "confirmatory" else ""
+    conditions = None
+    if isinstance(result, Share) and not smoke:
+        conditions = deciding_field(effects, selected, parameters, by_theory, tolerance)
+    word = (
+        ""
+        if question.status == "exploratory"
+        else house.BY_CONDITION
+        if conditions
+        else result.word
+    )
     return Answer(
         **question.model_dump(include={"paper", "id", "question", "status", "says"}),
         claim=question.claim or question.id,
@@ -217,6 +230,7 @@ def answer(
         word=house.TOO_FEW if word and smoke else word,
         restriction=restriction.text if restriction else "",
         strata=strata,
+        conditions=conditions,
         where=trends,
         always=always,
         p_value=p,
@@ -285,6 +299,32 @@ def changes(
         values = [float(size) for size in sizes]
         candidates.append(Change(str(name), [*groups], values, effects.kind != "estimate"))
     return sorted(candidates, key=lambda c: -np.ptp(c.values))[:2]
+
+
+def deciding_field(
+    effects: Effects,
+    selected: np.ndarray,
+    parameters: pd.DataFrame,
+    by_theory: bool,
+    tolerance: float | None = None,
+) -> Change | None:
+    """The field whose values decide the answer: a share would say how often the law draws each.
+
+    At each of its values the interval of the share lies above 95 % or below 5 %, and both occur.
+    """
+    call = foreseen(effects) if by_theory else calls(effects, tolerance)
+    usable = selected[: len(call)] & np.isfinite(call)
+    for name in parameters.columns:
+        column = parameters[name].iloc[: len(call)][usable]
+        counts = [tally(call[usable][rows]) for rows in group_rows(column).values()]
+        intervals = [counted.interval for counted in counts if counted is not None]
+        nearly_all = [low > house.LEVEL for low, _ in intervals]
+        nearly_none = [high < 1 - house.LEVEL for _, high in intervals]
+        sure = all(a or b for a, b in zip(nearly_all, nearly_none, strict=True))
+        if sure and any(nearly_all) and any(nearly_none):
+            shares = [float(np.mean(counted.bracket)) for counted in counts if counted]
+            return Change(str(name), list(group_rows(column)), shares, percent=True)
+    return None
 
 
 def scores(effects: Effects, by_theory: bool, tolerance: float | None = None) -> np.ndarray:

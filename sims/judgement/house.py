@@ -23,6 +23,8 @@ TOO_FEW = "too few to say"
 """The word of fewer problems than :data:`FEWEST`."""
 
 
+BY_CONDITION = "depends on a condition"
+"""The word where one field of the law decides."""
 WORDS = ("rarely", "sometimes", "usually", "nearly always")
 EDGES = (1 / 3, 2 / 3, 0.95)
 """Shares between neighbouring words."""

@@ -63,6 +63,8 @@ def _sizes(answer: Answer, short: bool) -> tuple[str, str]:
     """How often a claim holds, with the number of problems, and by how much."""
     result = answer.result
     headline = result.headline(short=short)
+    if answer.conditions is not None:
+        return answer.conditions.in_words(short), ""
     if isinstance(result, Share):
         return f"{headline}, N {result.answered}", result.how_much(short=short)
     return "–" if isinstance(result, Mean) else f"N {result.problems}", headline

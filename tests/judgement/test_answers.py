@@ -138,6 +138,18 @@ def test_level_problems_are_in_no_share():
     assert (made.always, falls[made.counterexample, 0]) == ("no", -0.05)
 
 
+def test_where_one_field_decides_there_is_no_share():
+    """A kernel that holds always and one that never does; with one exception in 20 it is a share."""
+    kernel = np.array(["gaussian", "softmax"] * 100)
+    truth = np.where(kernel == "gaussian", 1.0, -1.0)
+    table = pd.DataFrame({"s": RNG.random(ROWS), "kernel": kernel})
+    made = asked(simulated(truth), table)
+    assert made.word == "depends on a condition"
+    assert made.conditions.in_words() == "kernel gaussian: 100 %, softmax: 0 %"
+    truth[:40:4] *= -1
+    assert asked(simulated(truth), table).conditions is None
+
+
 def test_parameters_that_change_nothing_are_seldom_named():
     """Of 20 parameters one is named in 5 % of samples; without Bonferroni's step in 64 %."""
     named = 0
