@@ -213,16 +213,12 @@ def answer(
             [] if smoke else changes(effects, selected, parameters, by_theory, tolerance)
         )
     ]
-    conditions = None
+    decisive = None
     if isinstance(result, Share) and not smoke:
-        conditions = deciding_field(effects, selected, parameters, by_theory, tolerance)
-    word = (
-        ""
-        if question.status == "exploratory"
-        else house.BY_CONDITION
-        if conditions
-        else result.word
-    )
+        decisive = deciding_field(effects, selected, parameters, by_theory, tolerance)
+    word = house.BY_CONDITION if decisive else result.word
+    if question.status == "exploratory":
+        word = ""
     return Answer(
         **question.model_dump(include={"paper", "id", "question", "status", "says"}),
         claim=question.claim or question.id,
@@ -230,7 +226,7 @@ def answer(
         word=house.TOO_FEW if word and smoke else word,
         restriction=restriction.text if restriction else "",
         strata=strata,
-        conditions=conditions,
+        conditions=decisive,
         where=trends,
         always=always,
         p_value=p,
