@@ -12,7 +12,8 @@ from PIL import Image
 
 from sims.errors import InputError
 from sims.files import write
-from sims.judgement.answers import Answer, agreement, write_answers
+from sims.judgement.agreement import agreement
+from sims.judgement.answers import Answer, write_answers
 from sims.judgement.summaries import Share, tally
 from sims.judgement.wording import percent, significant
 from sims.papers import MAIN, papers

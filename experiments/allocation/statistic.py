@@ -5,7 +5,7 @@ import pandas as pd
 import xarray as xr
 
 from sims.judgement import house
-from sims.judgement.answers import Effects
+from sims.judgement.effects import Effects
 from sims.judgement.effects_of_problems import of_batches
 from sims.study.results import Results
 

@@ -7,7 +7,7 @@ import numpy as np
 import pandas as pd
 
 from sims.judgement import house
-from sims.judgement.answers import Effects
+from sims.judgement.effects import Effects
 from sims.judgement.effects_of_problems import gap, of_batches
 from sims.study.results import Results
 

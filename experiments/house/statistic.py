@@ -8,8 +8,9 @@ import xarray as xr
 
 from sims.estimates import mcse
 from sims.judgement import house
+from sims.judgement.effects import Effects
 from sims.judgement.effects_of_problems import gap
-from sims.judgement.summaries import Effects, Share, summarize
+from sims.judgement.summaries import Share, summarize
 from sims.judgement.wording import percent, percent_range, significant
 from sims.study.results import Results
 

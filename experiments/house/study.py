@@ -14,7 +14,8 @@ from .problems import Problem, draw_problem
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-    from sims.judgement.answers import Answer, Effects
+    from sims.judgement.answers import Answer
+    from sims.judgement.effects import Effects
     from sims.montecarlo import Sampler
 
 

@@ -15,7 +15,8 @@ from .problems import Problem, draw
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-    from sims.judgement.answers import Answer, Effects
+    from sims.judgement.answers import Answer
+    from sims.judgement.effects import Effects
     from sims.montecarlo import Sampler
 
 

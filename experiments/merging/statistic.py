@@ -9,7 +9,7 @@ import xarray as xr
 
 from sims.estimates import jackknife
 from sims.judgement import house
-from sims.judgement.answers import Effects
+from sims.judgement.effects import Effects
 from sims.judgement.effects_of_problems import extremum, gap, of_batches
 from sims.study.results import Results
 

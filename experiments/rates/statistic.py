@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 
 from sims.estimates import mcse
-from sims.judgement.answers import Effects
+from sims.judgement.effects import Effects
 from sims.judgement.effects_of_problems import gap, slope
 from sims.judgement.exponents import Exponents, exponents
 from sims.study.results import Results

@@ -7,8 +7,8 @@ import pandas as pd
 from scipy.stats import rankdata
 
 from sims.estimates import Batches, jackknife
+from sims.judgement.effects import Effects
 from sims.judgement.effects_of_problems import of_batches
-from sims.judgement.summaries import Effects
 from sims.study.results import Results
 
 COSTS = ("merging", "unexplained", "pruning", "predictions")

@@ -13,7 +13,8 @@ from sims.study.study import Study
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-    from sims.judgement.answers import Answer, Effects
+    from sims.judgement.answers import Answer
+    from sims.judgement.effects import Effects
     from sims.study.units import SampledUnit
 
 

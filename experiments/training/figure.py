@@ -8,7 +8,8 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from sims import figures
-from sims.judgement.answers import Answer, Effects
+from sims.judgement.answers import Answer
+from sims.judgement.effects import Effects
 from sims.study.results import Results
 
 from .statistic import CONTROLS, READINGS, effects, measured, parameters

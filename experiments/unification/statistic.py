@@ -5,7 +5,7 @@ from collections.abc import Mapping
 import numpy as np
 import pandas as pd
 
-from sims.judgement.answers import Effects
+from sims.judgement.effects import Effects
 from sims.judgement.effects_of_problems import gap, of_batches, order
 from sims.study.results import Results
 

@@ -11,7 +11,8 @@ from typing import Any
 from sims.cli.options import part_of, writable
 from sims.errors import InputError, one_of
 from sims.files import write, write_json
-from sims.judgement.answers import agreement, write_answers
+from sims.judgement.agreement import agreement
+from sims.judgement.answers import write_answers
 from sims.papers import papers
 from sims.places import place
 from sims.study import ledger, runner

@@ -4,7 +4,7 @@ import numpy as np
 
 from sims.estimates import mcse
 from sims.judgement import house
-from sims.judgement.summaries import Effects
+from sims.judgement.effects import Effects
 
 
 def of_batches(values: np.ndarray, **fields: np.ndarray | str | None) -> Effects:

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any
 import pandas as pd
 import xarray as xr
 
+from sims.judgement.effects import Effects
 from sims.judgement.effects_of_problems import gap
-from sims.judgement.summaries import Effects
 from sims.study.grid import changed, label
 from sims.study.referenced_files import resolve_files
 from sims.study.results import Results

@@ -7,7 +7,7 @@ import pandas as pd
 
 from sims.errors import InputError, one_of
 from sims.judgement.answers import Answer, answer
-from sims.judgement.summaries import Effects
+from sims.judgement.effects import Effects
 from sims.study.code import salt
 from sims.study.experiment import Experiment
 from sims.study.loading import load_study

@@ -10,7 +10,7 @@ from scipy.optimize import differential_evolution
 
 from sims.errors import InputError
 from sims.judgement.answers import Answer, condition_mask, read_answers, write_answers
-from sims.judgement.summaries import foreseen
+from sims.judgement.effects import foreseen
 from sims.problem.law import Law
 from sims.runtime import in_threads
 from sims.study.experiment import Experiment

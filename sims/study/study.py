@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
     from sims.judgement.answers import Answer
-    from sims.judgement.summaries import Effects
+    from sims.judgement.effects import Effects
     from sims.montecarlo import Sampler
     from sims.study.experiment import Experiment
     from sims.study.units import SampledUnit

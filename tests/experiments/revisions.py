@@ -10,7 +10,7 @@ from pathlib import Path
 
 import numpy as np
 
-from sims.judgement.summaries import Effects
+from sims.judgement.effects import Effects
 from sims.study import runner
 from sims.study.experiment import Experiment, experiments
 from sims.study.loading import load_study

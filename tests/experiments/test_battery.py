@@ -8,7 +8,8 @@ import pytest
 
 from sims import figures
 from sims.judgement import house
-from sims.judgement.answers import Effects, answer
+from sims.judgement.answers import answer
+from sims.judgement.effects import Effects
 from sims.study import runner
 from sims.study.experiment import experiments, load_experiment
 from sims.study.schema import Range

@@ -9,10 +9,13 @@ from scipy.stats import binomtest
 
 from sims.errors import InputError
 from sims.judgement import house
-from sims.judgement.answers import adjusted, agreement, answer, changes, read_answers, write_answers
+from sims.judgement.agreement import agreement
+from sims.judgement.answers import adjusted, answer, read_answers, write_answers
+from sims.judgement.changes import changes
+from sims.judgement.effects import Effects
 from sims.judgement.effects_of_problems import extremum, gap, of_batches, order, slope
 from sims.judgement.outcomes import outcome_calls
-from sims.judgement.summaries import Effects, Mean, summarize, tally
+from sims.judgement.summaries import Mean, summarize, tally
 from sims.judgement.wording import percent
 from sims.study.schema import QuestionSpec
 
@@ -139,7 +142,7 @@ def test_level_problems_are_in_no_share():
 
 
 def test_where_one_field_decides_there_is_no_share():
-    """A kernel that holds always and one that never does; with one exception in 20 it is a share."""
+    """One kernel holds always and one never does; with some exceptions it is a share."""
     kernel = np.array(["gaussian", "softmax"] * 100)
     truth = np.where(kernel == "gaussian", 1.0, -1.0)
     table = pd.DataFrame({"s": RNG.random(ROWS), "kernel": kernel})

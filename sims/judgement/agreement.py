@@ -1,0 +1,59 @@
+"""Agreement of the answers of two runs. No JAX."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from sims.judgement.answers import Answer
+from sims.judgement.summaries import Mean
+from sims.judgement.wording import percent
+
+
+@dataclass(frozen=True)
+class Agreement:
+    """How far the answers of two runs with other draws agree.
+
+    Attributes:
+        agreeing: ids of answers that agree.
+        differing: ids of those that do not.
+        visible: median over answers of the least difference that would have been seen, as a part
+            of the number's size for means, else absolute.
+    """
+
+    agreeing: list[str]
+    differing: list[str]
+    visible: float
+
+    def in_words(self) -> str:
+        """The counts, the names of differing answers, and the power, on one line."""
+        count = len(self.agreeing) + len(self.differing)
+        names = f" ({', '.join(self.differing)} differ)" if self.differing else ""
+        seen = percent(self.visible)
+        return (
+            f"{len(self.agreeing)} of {count} answers agree{names}; in half of them a difference "
+            f"of {seen} or less would have been seen."
+        )
+
+
+def agreement(first: Sequence[Answer], second: Sequence[Answer]) -> Agreement:
+    """Agreement of the answers that both runs have with an interval, compared end by end.
+
+    Two agree if both ends of their brackets differ by at most ``√(w² + w′²)``, with w the distance
+    from that end to the interval's. If nothing but draws differs they do so with probability
+    :data:`~sims.judgement.house.LEVEL` or more.
+    """
+    partners = {item.id: item for item in second}
+    agreeing, differing = list[str](), list[str]()
+    tolerated = list[float]()
+    for item in first:
+        both = [partner.result.ends() for partner in (item, partners.get(item.id, item))]
+        if item.id not in partners or any(ends is None for ends in both):
+            continue
+        one, other = (np.array(ends) for ends in both)
+        allowed = np.hypot(one[:, 1], other[:, 1])
+        scale = abs(one[:, 0]).max() if isinstance(item.result, Mean) else 1.0
+        agree = bool((abs(one[:, 0] - other[:, 0]) <= allowed).all())
+        (agreeing if agree else differing).append(item.id)
+        tolerated.append(float(allowed.max() / (scale or 1.0)))
+    return Agreement(agreeing, differing, float(np.median(tolerated)) if tolerated else 0.0)

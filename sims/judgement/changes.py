@@ -1,0 +1,144 @@
+"""Where an answer changes along the law, and the field that decides it alone. No JAX."""
+
+import itertools
+from dataclasses import dataclass
+
+import numpy as np
+import pandas as pd
+
+from sims.judgement import house
+from sims.judgement.effects import Effects, calls, foreseen
+from sims.judgement.outcomes import FAILS, HOLDS
+from sims.judgement.summaries import tally
+from sims.judgement.wording import percent, significant
+
+MOST_GROUPS = 4
+"""Groups of a parameter that are shown; of more, the lowest and the highest."""
+
+
+@dataclass(frozen=True)
+class Change:
+    """Change of the answer along a parameter of the law.
+
+    Attributes:
+        parameter: its name.
+        groups: its quarters, or its values if they are few.
+        values: share, T95 or mean in each.
+        percent: whether these are percentages.
+    """
+
+    parameter: str
+    groups: list[str]
+    values: list[float]
+    percent: bool
+
+    def in_words(self, short: bool = False) -> str:
+        """The values from the lowest to the highest quarter, or by name."""
+        shown = [
+            percent(value, short=short) if self.percent else significant(value)
+            for value in self.values
+        ]
+        name = self.parameter.replace("_", " ")
+        if all(" to " in group for group in self.groups):
+            return f"{name} ↑: {shown[0]} → {shown[-1]}"
+        groups = [{"True": "yes", "False": "no"}.get(group, group) for group in self.groups]
+        rows = list(zip(self.values, groups, shown, strict=True))
+        if len(rows) > MOST_GROUPS:
+            rows = [min(rows), max(rows)]
+        return f"{name} " + ", ".join(f"{group}: {value}" for _, group, value in rows)
+
+
+def changes(
+    effects: Effects,
+    selected: np.ndarray,
+    parameters: pd.DataFrame,
+    by_theory: bool,
+    tolerance: float | None = None,
+) -> list[Change]:
+    """The parameters along which the answer changes most, two at most: by quarters or values.
+
+    Only those along which it changes at all, by Kruskal and Wallis's test over all parameters. A
+    problem without an answer is in no group: one that is undecided, that the question has no
+    meaning in, or that is outside theory's range where theory is asked; nor is one without a value
+    of the parameter.
+    """
+    from scipy.stats import kruskal  # slow to load
+
+    score = scores(effects, by_theory, tolerance)
+    usable = selected[: len(score)] & np.isfinite(score)
+    candidates = []
+    for name in parameters.columns:
+        column = parameters[name].iloc[: len(score)]
+        rows = usable & column.notna().to_numpy()
+        groups = {
+            label: score[rows][members]
+            for label, members in group_rows(column[rows]).items()
+            if len(members) >= house.SHOWN
+        }
+        if len(groups) < 2 or np.ptp(np.concatenate([*groups.values()])) == 0:
+            continue
+        if kruskal(*groups.values()).pvalue > (1 - house.LEVEL) / len(parameters.columns):
+            continue
+        if effects.kind == "gap":
+            sizes = [np.quantile(abs(group), house.WITHIN) for group in groups.values()]
+        else:
+            sizes = [group.mean() for group in groups.values()]
+        values = [float(size) for size in sizes]
+        candidates.append(Change(str(name), [*groups], values, effects.kind != "estimate"))
+    return sorted(candidates, key=lambda c: -np.ptp(c.values))[:2]
+
+
+def deciding_field(
+    effects: Effects,
+    selected: np.ndarray,
+    parameters: pd.DataFrame,
+    by_theory: bool,
+    tolerance: float | None = None,
+) -> Change | None:
+    """The field whose values decide the answer: a share would say how often the law draws each.
+
+    At each of its values the interval of the share lies above 95 % or below 5 %, and both occur.
+    """
+    call = foreseen(effects) if by_theory else calls(effects, tolerance)
+    usable = selected[: len(call)] & np.isfinite(call)
+    for name in parameters.columns:
+        column = parameters[name].iloc[: len(call)][usable]
+        counts = [tally(call[usable][rows]) for rows in group_rows(column).values()]
+        intervals = [counted.interval for counted in counts if counted is not None]
+        nearly_all = [low > house.LEVEL for low, _ in intervals]
+        nearly_none = [high < 1 - house.LEVEL for _, high in intervals]
+        sure = all(a or b for a, b in zip(nearly_all, nearly_none, strict=True))
+        if sure and any(nearly_all) and any(nearly_none):
+            shares = [float(np.mean(counted.bracket)) for counted in counts if counted]
+            return Change(str(name), list(group_rows(column)), shares, percent=True)
+    return None
+
+
+def scores(effects: Effects, by_theory: bool, tolerance: float | None = None) -> np.ndarray:
+    """What is averaged over a group of problems, (N,) or (M,); NaN of those without an answer.
+
+    Of a share 1 where the claim holds and 0 where it fails, else the effect.
+
+    Args:
+        effects: of N problems, by theory of M.
+        by_theory: whether theory's are meant.
+        tolerance: of outcomes.
+    """
+    if effects.kind in ("share", "outcome"):
+        call = foreseen(effects) if by_theory else calls(effects, tolerance)
+        return np.select([call == HOLDS, call == FAILS], [1.0, 0.0], np.nan)
+    if not by_theory or effects.predicted is None:
+        return effects.value
+    inside = True if effects.valid is None else effects.valid
+    return np.where(inside, effects.predicted, np.nan)
+
+
+def group_rows(column: pd.Series) -> dict[str, np.ndarray]:
+    """Places of rows by the quarter that their number lies in, or by value if these are few."""
+    if not pd.api.types.is_numeric_dtype(column) or column.nunique() <= 4:
+        groups = column.groupby(column).indices.items()
+        return {str(value): np.asarray(rows) for value, rows in groups}
+    edges = np.unique(np.quantile(column, np.linspace(0, 1, 5)))
+    quarter = np.searchsorted(edges[1:-1], column, "right")
+    ends = enumerate(itertools.pairwise(edges))
+    return {f"{low:.3g} to {high:.3g}": np.flatnonzero(quarter == k) for k, (low, high) in ends}
