@@ -16,7 +16,7 @@ from sims.diversity import DEFINITIONS, geometric_gram
 from sims.problem import TARGETS, TrigonometricSeries
 from sims.study.study import Fields
 
-from .keys import TABLES, KeyLaw, key_law
+from .keys import GAUSSIAN, TABLES, KeyLaw, key_law
 from .moments import Sums, replicate_sums
 
 LADDER = (0.05, 0.25, 0.5, 0.75, 1.0)
@@ -39,6 +39,8 @@ QUERIES = {64: 64, 512: 16, 4096: 8}
 """Number of keys to queries of a batch."""
 ROTATIONS = {64: 4, 512: 1, 4096: 1}
 """Number of keys to rotations of a batch, each of which an equal part of the queries meets."""
+LEAST_KEYS = 50
+"""Effective keys below which the file of a problem asks for no theory: it is out of its range."""
 PROBES = 8
 """Queries of a batch, its first ones, at which simulation is held against theory."""
 MOST_TABLE_KEYS = 512
@@ -409,8 +411,10 @@ def described(problem: Problem) -> dict[str, Any]:
         f"skill of {problem.skill:.2f}; label noise over the target's variance is "
         f"{fields['noise_ratio']:.2f}."
     )
+    few = facts["n_eff"] < LEAST_KEYS or problem.law.family not in GAUSSIAN
     return {
         "about": about,
+        "theory": {"order": "none" if few else "first"},
         "problem": {
             "dimension": dimension,
             "design": problem.law.as_design(),

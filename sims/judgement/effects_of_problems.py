@@ -12,7 +12,7 @@ def of_batches(values: np.ndarray, **fields: np.ndarray | str | None) -> Effects
 
     Args:
         values: (N, B).
-        **fields: others of :class:`~sims.judgement.summaries.Effects`.
+        **fields: others of :class:`~sims.judgement.effects.Effects`.
     """
     return Effects(
         values.mean(1),
