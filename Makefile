@@ -53,7 +53,7 @@ test-shapes: setup ## the quick tests with the shape of every annotated array ch
 test-slurm: setup ## send runs through a real Slurm on this machine, and disturb them (root, minutes)
 	pytest -q tests/slurm -m slurm
 
-mutants: setup ## mistakes by cosmic-ray, COUNT in each of eight core files: does a test fail?
+mutants: setup ## mistakes by cosmic-ray, COUNT in each of some core files: does a test fail?
 	python -m tests.mutation $(COUNT) "$$(git rev-parse HEAD)"
 
 lint: setup ## check style, types, import rules and the workflow

@@ -1,4 +1,4 @@
-"""``make mutants``: mistakes that cosmic-ray makes in eight core files, and the share caught.
+"""``make mutants``: mistakes that cosmic-ray makes in core files, and the share caught.
 
 COUNT are drawn of each file, made in a copy of the tree and held against the tests named for it.
 """
@@ -23,6 +23,14 @@ FILES = {
     " tests/simulation/test_engine.py tests/simulation/test_control.py",
     "sims/judgement/intervals.py": "tests/judgement/test_intervals.py",
     "sims/judgement/answers.py": "tests/judgement/test_answers.py",
+    "sims/judgement/summaries.py": "tests/judgement/test_answers.py",
+    "sims/judgement/effects.py": "tests/judgement/test_answers.py",
+    "sims/judgement/changes.py": "tests/judgement/test_answers.py",
+    "sims/judgement/outcomes.py": "tests/judgement/test_answers.py",
+    "experiments/house/problems.py": "tests/experiments/test_house.py",
+    "experiments/house/outcomes.py": "tests/experiments/test_house.py"
+    " tests/experiments/test_battery.py -k house",
+    "experiments/house/statistic.py": "tests/experiments/test_battery.py -k house",
     "sims/terms.py": "tests/test_terms.py tests/simulation/test_statistics.py",
 }
 CONFIG = """[cosmic-ray]
