@@ -218,9 +218,11 @@ def rehearse(experiment: Experiment) -> None:
     Raises:
         InputError: its own code cannot be used, or a question names no effect.
     """
-    if type(load_study(experiment)) is drawn.DrawnStudy:
+    kind = type(load_study(experiment))
+    if kind is drawn.DrawnStudy:
         check_effects(experiment, SCALARS)
-        return
+    if kind is drawn.DrawnStudy or kind.effects is Study.effects:
+        return  # there is no code of the experiment's that asks
     from sims.figures import style
 
     small = replace(experiment)
