@@ -43,12 +43,15 @@ def first_order(problem: Problem, queries: np.ndarray) -> dict[str, np.ndarray]:
         problem.key_frames[HAAR],
     )
     task = Task(GaussianDesign(problem.law.covariance()), problem.target, problem.noise_sd)
-    terms = predict(task, heads, problem.n, queries)
+    with np.errstate(all="ignore"):  # far out of its range it has no finite numbers
+        return _by_query(predict(task, heads, problem.n, queries))
+
+
+def _by_query(terms: xr.Dataset) -> dict[str, np.ndarray]:
     signal, noise = terms["signal_covariance"].values, terms["noise_covariance"].values
     covariance = signal + noise
     keys = np.minimum(terms["n_eff"].values, terms["n_third"].values)
-    with np.errstate(over="ignore"):  # far out of its range
-        bias = terms["bias"].values.mean(-1) ** 2
+    bias = terms["bias"].values.mean(-1) ** 2
     return {
         "bias": bias,
         "variance": covariance.mean((-2, -1)),

@@ -240,7 +240,10 @@ def inner_minimum(errors: np.ndarray) -> float | None:
 
 @dataclass(frozen=True)
 class Pilot:
-    """A small simulation of a problem's heads, which tunes their temperatures."""
+    """A small simulation of a problem's heads, which tunes their temperatures.
+
+    In float64, so that a problem is the same to rounding whatever the devices that draw it.
+    """
 
     fields: Mapping[str, Any]
     law: KeyLaw
@@ -264,10 +267,8 @@ class Pilot:
         self, query_frames: np.ndarray, key_frames: np.ndarray, bandwidth: np.ndarray
     ) -> np.ndarray:
         """Effective number of keys of each head, a mean over queries, (S, 2, H)."""
-        # Each set twice, as a simulation has them: no other program is compiled.
-        twice = [np.concatenate([array] * 2) for array in (query_frames, key_frames, bandwidth)]
-        keys = [sums.keys.mean((0, 4)) for sums in self._batches(*twice)]
-        return np.mean(keys, axis=0)[:SETS]
+        batches = self._batches(query_frames, key_frames, bandwidth)
+        return np.asarray(np.mean([sums.keys.mean((0, 4)) for sums in batches], axis=0))
 
     def _batches(
         self, query_frames: np.ndarray, key_frames: np.ndarray, bandwidth: np.ndarray
@@ -285,6 +286,7 @@ class Pilot:
                     (query_frames[None], key_frames[None]),
                     bandwidth,
                     self.fields["kernel"],
+                    "float64",
                 )
             )
         return found
@@ -301,6 +303,7 @@ def sums_of(
     frames: Sequence[np.ndarray],
     bandwidth: np.ndarray,
     kernel: str,
+    precision: str = "float32",
 ) -> Sums:
     """The sums of given keys and queries, by a program for keys and frames filled up with zeros.
 
@@ -312,6 +315,7 @@ def sums_of(
             g-th.
         bandwidth: (S, T, H).
         kernel: gaussian or softmax.
+        precision: of the sums.
     """
     points, times = keys
     values, truth = target_values(target, points), target_values(target, queries)
@@ -328,8 +332,8 @@ def sums_of(
         *padded,
         bandwidth**-2.0,
     )
-    singles = [jnp.asarray(array, jnp.float32) for array in arrays]
-    sums = replicate_sums(*singles, jnp.asarray(kernel == "softmax"))
+    rounded = [jnp.asarray(array, precision) for array in arrays]
+    sums = replicate_sums(*rounded, jnp.asarray(kernel == "softmax"))
     return Sums(*(_joined(np.asarray(values, float)) for values in sums))
 
 
