@@ -52,7 +52,8 @@ def headline(results: Results) -> Figure:
     drawing, axes = figures.panels(width=1.35 * figures.COLUMN, height=3.1)
     sample = Sample(results)
     _sizes(axes[0, 0], sample, parameters(results).iloc[: len(sample.problems)])
-    title = f"Error, {len(sample.problems)} problems: random against nearly aligned heads"
+    axes[0, 0].set_title("")
+    title = f"Random heads err less than nearly aligned ones ({len(sample.problems)} problems)"
     axes[0, 0].set_title(title, loc="left", fontweight="bold")
     return drawing
 
@@ -76,13 +77,18 @@ def _sizes(ax: Axes, sample: Sample, drawn: pd.DataFrame) -> None:
         label = "heads as given" if place == 0 else "heads equally good alone"
         ax.plot(x, summary[0.5], color=ink, lw=2, marker="o", ms=4, label=label)
     ax.axhline(0, color=figures.GREY, lw=0.8, ls=":")
-    figures.log_axes(ax, x=True, plain=True)
+    _selectivity_axis(ax)
     ax.set(
-        xlabel="effective keys of a head over all keys, n_eff/n",
         ylabel="change of the error (%)",
         title="From nearly aligned to random heads",
     )
     ax.legend(loc="best")
+
+
+def _selectivity_axis(ax: Axes) -> None:
+    figures.log_axes(ax, x=True, plain=True)
+    figures.ticks(ax.xaxis, (0.02, 0.05, 0.1, 0.2, 0.5))
+    ax.set_xlabel("effective keys of a head over all keys, n_eff/n")
 
 
 def _outcomes(ax: Axes, answers: Mapping[str, Answer]) -> None:
@@ -119,9 +125,8 @@ def _parts(ax: Axes, sample: Sample, drawn: pd.DataFrame) -> None:
         style = "-" if place < 2 else "--"
         ax.plot(x, median, color=figures.PALETTE[place], ls=style, marker="o", ms=3, label=label)
     ax.axhline(0, color=figures.GREY, lw=0.8, ls=":")
-    figures.log_axes(ax, x=True, plain=True)
+    _selectivity_axis(ax)
     ax.set(
-        xlabel="effective keys of a head over all keys, n_eff/n",
         ylabel="change over the error (%), median",
         title="The same change as two sums",
     )

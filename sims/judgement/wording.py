@@ -36,7 +36,8 @@ def percent_range(low: float, high: float, short: bool = False) -> str:
     if first == last:
         return last
     start = first.removesuffix("%").removesuffix(" ")
-    return f"{start}–{last}" if short else f"{start} to {last}"
+    joined = short and not last.startswith("−")  # a dash beside a minus misleads
+    return f"{start}–{last}" if joined else f"{start} to {last}"
 
 
 def number_range(low: float, high: float, short: bool = False) -> str:
