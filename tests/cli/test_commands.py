@@ -70,7 +70,11 @@ def test_from_an_experiment_to_the_published_page(folder, capsys):
     for step in ("ledger", "report", "publish"):
         assert run("step", step, "--fidelity", "smoke") == 0, capsys.readouterr().err
     (row,) = read_json("results/smoke/answers.json")
-    assert (row["claim"], row["experiment"], row["result"]["problems"]) == ("decomposition", "small", 3)
+    assert (row["claim"], row["experiment"], row["result"]["problems"]) == (
+        "decomposition",
+        "small",
+        3,
+    )
     page = Path("results/published/report.html").read_text()
     assert 'src="http' not in page
     assert str(folder) not in page
