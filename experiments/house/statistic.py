@@ -279,8 +279,9 @@ def sizes_by_group(sample: Sample, frame: pd.DataFrame) -> pd.DataFrame:
     skilled = frame["skill"] > frame["skill"].median()
     groups = {"all": np.ones(len(frame), bool)}
     for interval in quarters.cat.categories:
-        name = f"n_eff/n {significant(interval.left)} to {significant(interval.right)}"
-        groups[name] = (quarters == interval).to_numpy()
+        chosen = (quarters == interval).to_numpy()
+        inside = frame["selectivity"][chosen]
+        groups[f"n_eff/n {significant(inside.min())} to {significant(inside.max())}"] = chosen
     groups |= {"skill below its median": ~skilled.to_numpy()}
     groups |= {"skill above": skilled.to_numpy()}
     names = ("error", "mean_head", "diversity", "bias", "variance", "yardstick")
