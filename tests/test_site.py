@@ -81,7 +81,7 @@ def test_the_front_page_and_every_claims_page_answer_without_scripts():
     """Answers and formulas are in the file; a claim's page says at most 300 words."""
     pages = {path.stem: path for path in (BUILT / "answers").glob("*.html")}
     front = (BUILT / "index.html").read_text("utf-8")
-    for name in ("decomposition", "hdi-monotone", "rates"):
+    for name in ("hdi", "hdi-monotone", "rates"):
         assert f'href="answers/{name}.html"' in front
         assert "<math" in pages[name].read_text("utf-8")
     del pages["index"]

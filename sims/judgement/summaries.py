@@ -129,8 +129,8 @@ class Share:
         )
         share = f"{share} ({interval})" if short else f"{share} of problems ({interval})"
         others = {name: self.deciding.parts[name] for name in ("level", "undecided")}
-        named = [f"{percent(v, short=short)} {name}" for name, v in others.items() if v]
-        return "; ".join([share, *named])
+        named = [f"{percent(v, short=short)} {name}" for name, v in others.items()]
+        return "; ".join([share, *named]) if self.deciding.level else share
 
     def outcomes(self, short: bool = False) -> str:
         """Shares of all problems by outcome: holds, fails, level, undecided."""

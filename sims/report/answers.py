@@ -3,13 +3,15 @@
 from collections.abc import Callable, Iterable, Sequence
 
 from sims.judgement.answers import Answer
-from sims.judgement.summaries import Mean, Share
+from sims.judgement.summaries import Mean, Result, Share
 from sims.judgement.wording import INTERVAL
 from sims.papers import MAIN, Paper, PaperClaim, papers
 from sims.study.schema import ExperimentSpec
 
 COLUMNS = ("question", "answer", "how often", "by how much", "where it changes", "decided by")
 BRIEF_COLUMNS = COLUMNS[:4]
+MOST_STRATA = 4
+"""Strata of an answer that its page shows, whether they differ or not."""
 MOST_OTHERS = 5
 """Further answers on a claim that its page shows."""
 
@@ -107,7 +109,7 @@ def page(answers: Sequence[Answer], fidelity: str, derivation: str = "") -> str:
     first, *others = answers
     where = f" Asked of: {first.restriction}." if first.restriction else ""
     lines = [f"**{first.spoken().capitalize()}.** {first.result.details()}.{where}", ""]
-    lines += [f"- {part}: {result.headline(short=True)}" for part, result in first.strata.items()]
+    lines += _strata(first)
     if first.where:
         changes = [change.in_words(short=True) for change in first.where]
         lines.append(f"- decided problems: {'; '.join(changes)}")
@@ -138,6 +140,23 @@ def page(answers: Sequence[Answer], fidelity: str, derivation: str = "") -> str:
     if claim and claim.formula:
         lines += ["", f"$$\n{claim.formula}\n$$"]
     return "\n".join(lines) + "\n"
+
+
+def _strata(answer: Answer) -> list[str]:
+    """A line for each stratum; of many, for those that differ from the whole."""
+    shown = answer.strata
+    if len(shown) > MOST_STRATA:
+        shown = {name: part for name, part in shown.items() if _apart(part, answer.result)}
+    lines = [f"- {name}: {part.headline(short=True)}" for name, part in shown.items()]
+    if alike := len(answer.strata) - len(shown):
+        lines.append(f"- {alike} {'other ' if shown else ''}strata agree with the whole.")
+    return lines
+
+
+def _apart(part: Result, whole: Result) -> bool:
+    if part.interval is None or whole.interval is None:
+        return False
+    return part.interval[0] > whole.interval[1] or part.interval[1] < whole.interval[0]
 
 
 def by_claim(answers: Iterable[Answer]) -> dict[str, list[Answer]]:
