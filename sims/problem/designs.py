@@ -155,7 +155,7 @@ def table_rows(
     return rows[:count], rows[count:]
 
 
-def table(dimension: int, name: str) -> EmpiricalDesign:
+def table(dimension: int, name: str = "digits") -> EmpiricalDesign:
     """Rows of real data, drawn with replacement: see :func:`table_rows`."""
     return EmpiricalDesign(table_rows(dimension, name)[0])
 

@@ -100,7 +100,11 @@ PROBLEM = [
     ("simulation.seed", 2**63, "simulation.seed: got 92233720368547"),
     # settings that would be passed over
     # misspelt words
-    ("problm", 1, "got 'problm'; allowed: problem, simulation, theory (did you mean problem?)"),
+    (
+        "problm",
+        1,
+        "got 'problm'; allowed: about, problem, simulation, theory (did you mean problem?)",
+    ),
     (
         "problem.nosie_sd",
         1,
