@@ -39,8 +39,9 @@ class Agreement:
 def agreement(first: Sequence[Answer], second: Sequence[Answer]) -> Agreement:
     """Agreement of the answers that both runs have with an interval, compared end by end.
 
-    Two agree if both ends of their brackets differ by at most ``√(w² + w′²)``, with w the distance
-    from that end to the interval's. If nothing but draws differs they do so with probability
+    Two agree if neither end of one bracket lies outside the other by more than ``√(w² + w′²)``,
+    with w the distance from that end to the interval's: a run that decides fewer problems has a
+    wider bracket. If nothing but draws differs they do so with probability
     :data:`~sims.judgement.house.LEVEL` or more.
     """
     partners = {item.id: item for item in second}
@@ -53,7 +54,9 @@ def agreement(first: Sequence[Answer], second: Sequence[Answer]) -> Agreement:
         one, other = (np.array(ends) for ends in both)
         allowed = np.hypot(one[:, 1], other[:, 1])
         scale = abs(one[:, 0]).max() if isinstance(item.result, Mean) else 1.0
-        agree = bool((abs(one[:, 0] - other[:, 0]) <= allowed).all())
+        # From the lower end down and from the upper end up: by how much one reaches beyond.
+        beyond = (other[:, 0] - one[:, 0]) * np.array([1, -1])
+        agree = bool((beyond <= allowed).all() or (-beyond <= allowed).all())
         (agreeing if agree else differing).append(item.id)
         tolerated.append(float(allowed.max() / (scale or 1.0)))
     return Agreement(agreeing, differing, float(np.median(tolerated)) if tolerated else 0.0)
