@@ -7,9 +7,10 @@ import numpy as np
 from sims.judgement import house
 from sims.judgement.outcomes import UNDECIDED, outcome_calls
 
+from .sets import ALIGNED, HAAR, ORTHOGONAL
+
 LOOKS = (128, 256, 512)
 """Numbers of batches at which a problem is looked at, the last one the most that it gets."""
-ALIGNED, HAAR, SECOND, ORTHOGONAL = 0, 4, 5, 6
 STEPS = ((0, 1), (1, 2), (2, 3), (3, 4))
 """Pairs of neighbouring rungs of the ladder."""
 QUESTIONS = ("hdi-monotone", "hdi", "extremes", "not-heads-alone", "adding-heads")

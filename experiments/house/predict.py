@@ -8,7 +8,8 @@ from sims.problem.design_laws import GaussianDesign
 from sims.theory import FEW_KEYS, noise_correlation_law, predict
 
 from .keys import GAUSSIAN
-from .problems import COMMON, HAAR, PROBES, Problem
+from .problems import PROBES, Problem
+from .sets import COMMON, HAAR
 
 TERMS = ("bias", "variance", "head_variance")
 

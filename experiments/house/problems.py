@@ -16,16 +16,10 @@ from sims.diversity import DEFINITIONS, geometric_gram
 from sims.problem import TARGETS, TrigonometricSeries
 from sims.study.study import Fields
 
-from .keys import GAUSSIAN, TABLES, KeyLaw, key_law
+from .keys import TABLES, KeyLaw, key_law
 from .moments import Sums, replicate_sums
+from .sets import HAAR, LADDER, SETS
 
-LADDER = (0.05, 0.25, 0.5, 0.75, 1.0)
-"""Mean index of the first sets over that of the Haar set, which is the last of the ladder."""
-ALIGNED, HAAR, SECOND, ORTHOGONAL = 0, 4, 5, 6
-"""Places of sets: the ends of the ladder, a second Haar set, and the orthogonal one."""
-SETS = 7
-COMMON, OWN_BEST = 0, 1
-"""Places of temperatures."""
 GRID = 2.0 ** np.arange(-3.5, 2.51, 0.5)
 """Bandwidths that the pilot tries, over √d_k."""
 LEAST_SKILL = 0.02
@@ -39,8 +33,6 @@ QUERIES = {64: 64, 512: 16, 4096: 8}
 """Number of keys to queries of a batch."""
 ROTATIONS = {64: 4, 512: 1, 4096: 1}
 """Number of keys to rotations of a batch, each of which an equal part of the queries meets."""
-LEAST_KEYS = 50
-"""Effective keys below which the file of a problem asks for no theory: it is out of its range."""
 PROBES = 8
 """Queries of a batch, its first ones, at which simulation is held against theory."""
 MOST_TABLE_KEYS = 512
@@ -341,97 +333,3 @@ def _joined(values: np.ndarray) -> np.ndarray:
     """Groups of queries (R, G, …, Q) as one, (R, …, G·Q)."""
     moved = np.moveaxis(values, 1, -2)
     return moved.reshape(*moved.shape[:-2], -1)
-
-
-def population(problem: Problem) -> dict[str, Any]:
-    """What a problem is: drawn fields, sizes, and what the pilot measured, each a number or word.
-
-    ``selectivity`` is n_eff/n of the first Haar set at the common temperature, a mean over heads.
-    """
-    seeds = {"frames", "query_frames", "design", "target", "sharpness", "queries", "pilot"}
-    drawn = {k: v for k, v in problem.fields.items() if k not in seeds and k != "size"}
-    dimension, heads, width = problem.fields["size"]
-    keys = problem.keys[HAAR, COMMON]
-    return drawn | {
-        "keys": problem.n,
-        "dimension": dimension,
-        "heads": heads,
-        "width": width,
-        "full": heads * width == dimension,
-        "fits": problem.fits,
-        "target_variance": problem.variance,
-        "noise_sd": problem.noise_sd,
-        "skill": problem.skill,
-        "edge": problem.edge,
-        "n_eff": keys.mean(),
-        "n_eff_spread": keys.std(),
-        "selectivity": keys.mean() / problem.n,
-        "own_selectivity": ("set", problem.keys[:, OWN_BEST].mean(-1) / problem.n),
-        "index": ("set", problem.index),
-    }
-
-
-def described(problem: Problem) -> dict[str, Any]:
-    """A problem as ``sims decompose`` and ``sims sweep`` read it: the first Haar set, or every set.
-
-    At the common temperature and 16 of its queries.
-    """
-    fields, dimension = problem.fields, problem.law.dimension
-    series = {
-        name: np.asarray(getattr(problem.target, name)).tolist()
-        for name in ("amplitude", "frequency", "phase")
-    }
-
-    def frames(arrays: np.ndarray) -> list[dict[str, Any]]:
-        sets = zip(arrays, problem.index, strict=True)
-        return [
-            {
-                "label": f"set {place}, index {index:.2f}",
-                "kind": "explicit",
-                "frames": array.tolist(),
-            }
-            for place, (array, index) in enumerate(sets)
-        ]
-
-    queries, keys = frames(problem.query_frames), frames(problem.key_frames)
-    heads = {
-        "count": problem.heads,
-        "width": fields["size"][2],
-        "frames": _explicit(queries[HAAR]),
-        "kernel": fields["kernel"],
-        "bandwidth": problem.bandwidth[HAAR, COMMON].tolist(),
-    }
-    places = [{"heads.frames": frames} for frames in queries]
-    if fields["apart"]:
-        heads["key_frames"] = _explicit(keys[HAAR])
-        for place, key_frames in zip(places, keys, strict=True):
-            place["heads.key_frames"] = key_frames
-    asked = np.concatenate([problem.queries(batch) for batch in range(2)])
-    facts = population(problem)
-    about = (
-        f"Problem {problem.number}: d = {dimension}, H = {problem.heads}, d_k = {facts['width']}, "
-        f"n = {problem.n}, keys: {problem.law.family}, kernel: {fields['kernel']}; random heads at "
-        f"the common temperature have n_eff/n = {facts['selectivity']:.3f} and, by the pilot, a "
-        f"skill of {problem.skill:.2f}; label noise over the target's variance is "
-        f"{fields['noise_ratio']:.2f}."
-    )
-    few = facts["n_eff"] < LEAST_KEYS or problem.law.family not in GAUSSIAN
-    return {
-        "about": about,
-        "theory": {"order": "none" if few else "first"},
-        "problem": {
-            "dimension": dimension,
-            "design": problem.law.as_design(),
-            "target": {"kind": "explicit", **series},
-            "noise_sd": float(problem.noise_sd),
-            "heads": heads,
-            "n": problem.n,
-            "queries": {"kind": "explicit", "count": len(asked), "points": asked.tolist()},
-        },
-        "simulation": {"batches": 64, "replicates_per_batch": 64},
-        "sweep": {"list": places},
-    }
-
-
-def _explicit(frames: dict[str, Any]) -> dict[str, Any]:
-    return {name: value for name, value in frames.items() if name != "label"}

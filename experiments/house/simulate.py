@@ -11,7 +11,8 @@ from sims.montecarlo.draws import Draw
 
 from .moments import Sums
 from .outcomes import LOOKS, is_decided
-from .problems import COMMON, HAAR, PROBES, ROTATIONS, Problem, sums_of
+from .problems import PROBES, ROTATIONS, Problem, sums_of
+from .sets import COMMON, HAAR
 
 DIMS = ("reading", "set", "temperature")
 COORDS = {"reading": ["given", "in law"], "temperature": ["common", "own best"]}

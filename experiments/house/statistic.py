@@ -1,6 +1,7 @@
 """Effects of the house sample, and its tables: the population, the specifications, the sizes."""
 
 from collections.abc import Mapping
+from itertools import product
 
 import numpy as np
 import pandas as pd
@@ -14,7 +15,8 @@ from sims.judgement.summaries import Share, summarize
 from sims.judgement.wording import percent, percent_range, significant
 from sims.study.results import Results
 
-from .outcomes import ALIGNED, HAAR, LOOKS, QUESTIONS, SECOND, falls_of, ratio
+from .outcomes import LOOKS, QUESTIONS, falls_of, ratio
+from .sets import ALIGNED, HAAR, ORTHOGONAL, SECOND
 
 READINGS = ("given", "in law")
 TEMPERATURES = ("common", "own best")
@@ -121,7 +123,7 @@ def changes_over_the_ladder(sample: Sample) -> xr.Dataset:
             "hdi-monotone": rise(error) / start,
             "hdi": relative(kept, HAAR, ALIGNED),
             "not-heads-alone": relative(kept, HAAR, ALIGNED),
-            "extremes": relative(kept, -1, HAAR),
+            "extremes": relative(kept, ORTHOGONAL, HAAR),
             "adding-heads": rise(gain),
         }
     )
@@ -237,28 +239,24 @@ def specification(results: Results, frame: pd.DataFrame) -> pd.DataFrame:
     """The answers to four questions under every choice of reading, temperature and stratum."""
     made = effects(results)
     lines = []
-    for reading in READINGS:
-        for temperature in TEMPERATURES:
-            for shifted in (False, True):
-                for apart in (False, True):
-                    for noisy in (False, True):
-                        chosen = (
-                            (frame["shifted"] == shifted)
-                            & (frame["apart"] == apart)
-                            & ((frame["noise_ratio"] > NOISY) == noisy)
-                        ).to_numpy()
-                        line = {
-                            "reading": reading,
-                            "temperature": temperature,
-                            "at the optimum": "no" if shifted else "yes",
-                            "maps": "two" if apart else "one",
-                            "noise": "> 0.2" if noisy else "< 0.2",
-                            "problems": str(chosen.sum()),
-                        }
-                        for question in SPECIFIED:
-                            effect = made[f"{question}, {reading}, {temperature}"]
-                            line[question] = _cell(effect, chosen)
-                        lines.append(line)
+    choices = product(READINGS, TEMPERATURES, (False, True), (False, True), (False, True))
+    for reading, temperature, shifted, apart, noisy in choices:
+        chosen = (
+            (frame["shifted"] == shifted)
+            & (frame["apart"] == apart)
+            & ((frame["noise_ratio"] > NOISY) == noisy)
+        ).to_numpy()
+        line = {
+            "reading": reading,
+            "temperature": temperature,
+            "at the optimum": "no" if shifted else "yes",
+            "maps": "two" if apart else "one",
+            "noise": "> 0.2" if noisy else "< 0.2",
+            "problems": str(chosen.sum()),
+        }
+        for question in SPECIFIED:
+            line[question] = _cell(made[f"{question}, {reading}, {temperature}"], chosen)
+        lines.append(line)
     return pd.DataFrame(lines)
 
 

@@ -31,14 +31,14 @@ class House(Study[Problem]):
         return sampler_of(problem)
 
     def theory(self, problem: Problem) -> xr.Dataset:
+        from .description import population
         from .predict import predicted
-        from .problems import population
 
         terms = predicted(problem, self.experiment.simulation.batches)
         return terms.assign(population(problem))
 
     def as_file(self, problem: Problem) -> dict[str, Any]:
-        from .problems import described
+        from .description import described
 
         return described(problem)
 

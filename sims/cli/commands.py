@@ -280,14 +280,10 @@ def claims(
                 answer for answer in answers if (answer.paper, answer.claim) == (id, claim.id)
             ]
             known_by = "by algebra" if claim.algebra else "not covered"
-            rows = [
-                (
-                    answer.question,
-                    answer.spoken().replace("; ", "\n"),
-                    answer.result.headline(short=True),
-                )
-                for answer in matches
-            ]
+            rows = []
+            for answer in matches:
+                word, share = answer.spoken().replace("; ", "\n"), answer.result.headline(True)
+                rows.append((answer.question, word, share))
             rows = rows or [(claim.statement, known_by, claim.algebra)]
             cells += [(claim.id * (row is rows[0]), *row) for row in rows]
             facts = [{key: getattr(answer, key) for key in ANSWER_KEYS} for answer in matches]

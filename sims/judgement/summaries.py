@@ -132,13 +132,6 @@ class Share:
         named = [f"{percent(v, short=short)} {name}" for name, v in others.items()]
         return "; ".join([share, *named]) if self.deciding.level else share
 
-    def outcomes(self, short: bool = False) -> str:
-        """Shares of all problems by outcome: holds, fails, level, undecided."""
-        if self.deciding is None:
-            return "–"
-        parts = self.deciding.parts.items()
-        return ", ".join(f"{name} {percent(value, short=short)}" for name, value in parts)
-
     def decided_by(self) -> str:
         """The method whose tally decides the word, and contradictions between the two."""
         if self.deciding is None or self.theory is None:

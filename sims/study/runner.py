@@ -22,18 +22,17 @@ from sims.judgement.answers import Answer, read_answers, write_answers
 from sims.study import code, drawn
 from sims.study.describing import read_variables
 from sims.study.experiment import Experiment, load_experiment
-from sims.study.judge import answer_questions, check_effects
+from sims.study.judge import answer_questions
 from sims.study.ledger import read_run
 from sims.study.loading import load_study
 from sims.study.referenced_files import resolve_files
+from sims.study.rehearsal import rehearse, units_of
 from sims.study.results import Coordinates, Results, assembled, write
 from sims.study.study import Study
-from sims.terms import SCALARS
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-    from sims.study.units import SampledUnit
 
 ONE_CORE = {"NPROC": "1", "SIMS_HOST_DEVICES": "1"}
 """Environment of a process that keeps one core busy: threads and devices that JAX starts there."""
@@ -203,65 +202,6 @@ def schedule(
     busy_here = any(name not in kept for name in here)
     count = processes - busy_here if apart else 1
     return Schedule(here, apart, predicting and processes > 1 and bool(unfinished), count)
-
-
-NAMES = (AttributeError, KeyError, TypeError)
-"""Errors of a figure's code that no number of problems cures."""
-
-
-def rehearse(experiment: Experiment) -> None:
-    """Ask the questions of an experiment, and draw its figure, with two problems and few draws.
-
-    A run at smoke is a rehearsal itself. Where effects are not the experiment's it is enough to
-    look at their names.
-
-    Raises:
-        InputError: its own code cannot be used, or a question names no effect.
-    """
-    kind = type(load_study(experiment))
-    if kind is drawn.DrawnStudy:
-        check_effects(experiment, SCALARS)
-    if kind is drawn.DrawnStudy or kind.effects is Study.effects:
-        return  # there is no code of the experiment's that asks
-    from sims.figures import style
-
-    small = replace(experiment)
-    counts = {"problems": 2, "simulated": 2}
-    if not isinstance(load_study(experiment), drawn.DrawnStudy):
-        counts = {name: 2 for name in counts if name in experiment.settings}
-    small.settings.update(experiment.settings | counts)
-    few_draws = {"batches": 4, "replicates_per_batch": 2, "rel_mcse": None}
-    settings = experiment.simulation.model_copy(update=few_draws)
-    vars(small)["simulation"] = settings  # where the cached property keeps it
-    study = load_study(small)
-    units = units_of(study)
-    estimates = {name: unit.estimate(settings) for name, unit in units.items()}
-    coordinates = {name: unit.coordinates for name, unit in units.items()}
-    origin: dict[str, dict[str, Any]] = {"simulation": {"versions": {}}}
-    with experiment.code_errors():
-        predictions = study.predictions()
-    few = Results(small.name, "smoke", estimates, predictions, small.settings, coordinates, origin)
-    answers = answer_questions(small, few)
-    try:
-        with experiment.code_errors(), style():
-            study.figure(few, answers)
-    except (ValueError, ArithmeticError, LookupError, UnboundLocalError) as error:
-        # Two problems may be too few to draw: what is no mistake of names is not held against it.
-        if isinstance(error, InputError) and isinstance(error.__cause__, NAMES):
-            raise
-
-
-def units_of(study: Study[Any]) -> "dict[str, SampledUnit]":
-    """Units of a study by name.
-
-    Raises:
-        InputError: there are none.
-    """
-    with study.experiment.code_errors():
-        units = study.units()
-    if not units:
-        raise InputError(str(study.experiment.folder), "no units", "one or more")
-    return units
 
 
 def _worker(

@@ -7,7 +7,8 @@ about 300 numbers: a false alarm once in 5,000 runs.
 import numpy as np
 import pytest
 
-from experiments.house import problems
+from experiments.house import description, problems
+from experiments.house import sets as places
 from experiments.house.outcomes import falls_of, is_decided
 from experiments.house.simulate import batch
 from sims.montecarlo.draws import Draw
@@ -82,9 +83,9 @@ def test_errors_in_both_readings_and_effective_keys_are_those_by_hand(drawn):
     """Of 30 problems at the common temperature, first rung and random set, and their change."""
     worst = []
     for number, problem in enumerate(drawn):
-        file, rng = problems.described(problem), np.random.default_rng([7, number])
+        file, rng = description.described(problem), np.random.default_rng([7, number])
         spec = file["problem"]
-        sets = [file["sweep"]["list"][k] for k in (problems.ALIGNED, problems.HAAR)]
+        sets = [file["sweep"]["list"][k] for k in (places.ALIGNED, places.HAAR)]
         draws = Draw.from_seed(3, (number,), 2)
         found = [batch(draws.draw(k), 2, problem) for k in range(ROUNDS)]
         error = np.stack([b["bias"] + b["variance"] for b in found])[..., 0]
@@ -103,10 +104,10 @@ def test_errors_in_both_readings_and_effective_keys_are_those_by_hand(drawn):
                 by_hand.append([row[0].mean() for row in rows])
                 effective.append(rows[1][1].mean())
         by_hand = np.array(by_hand).reshape(ROUNDS, 2, 2, 2).mean(1)
-        simulated = error[:, :, [problems.ALIGNED, problems.HAAR]]
+        simulated = error[:, :, [places.ALIGNED, places.HAAR]]
         joint = np.sqrt((by_hand.var(0, ddof=1) + simulated.var(0, ddof=1)) / ROUNDS)
         worst.append(np.abs(by_hand.mean(0) - simulated.mean(0)) / joint)
-        keys = problem.keys[problems.HAAR, problems.COMMON].mean()
+        keys = problem.keys[places.HAAR, places.COMMON].mean()
         assert np.mean(effective) == pytest.approx(keys, rel=0.25), number
     assert np.max(worst) < FAR
 
@@ -116,7 +117,7 @@ def test_what_is_solved_is_what_was_drawn(drawn):
     seen = set()
     for number, problem in enumerate(drawn):
         fields, rng = problem.fields, np.random.default_rng([8, number])
-        file = problems.described(problem)["problem"]
+        file = description.described(problem)["problem"]
         keys = keys_by_hand(rng, file["design"], file["dimension"], 20_000)
         variance = target_by_hand(file["target"], keys).var()
         ratio = problem.noise_sd**2 / variance
@@ -128,7 +129,7 @@ def test_what_is_solved_is_what_was_drawn(drawn):
             for b in frames[:k]
         ]
         index = 1 - np.mean(np.reshape(overlaps, (5, -1)), axis=1) / fields["size"][2]
-        assert index / index[-1] == pytest.approx(problems.LADDER, abs=1e-3)
+        assert index / index[-1] == pytest.approx(places.LADDER, abs=1e-3)
         same = np.array_equal(problem.query_frames, problem.key_frames)
         assert same != fields["apart"]
         if fields["apart"]:
@@ -140,7 +141,7 @@ def test_what_is_solved_is_what_was_drawn(drawn):
         assert np.allclose(scale, scale[0, 0])
         assert (scale == 1).all() != fields["uneven"]
         if problem.fits:
-            columns = np.concatenate([*problem.key_frames[problems.ORTHOGONAL]], 1)
+            columns = np.concatenate([*problem.key_frames[places.ORTHOGONAL]], 1)
             assert np.allclose(columns.T @ columns, np.eye(columns.shape[1]))
         seen.add(problem.law.family)
     assert len(seen) >= 6

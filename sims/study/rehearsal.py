@@ -1,0 +1,74 @@
+"""A rehearsal: the questions and the figure of an experiment on two problems, before a long run."""
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from sims.errors import InputError
+from sims.study import drawn
+from sims.study.experiment import Experiment
+from sims.study.judge import answer_questions, check_effects
+from sims.study.loading import load_study
+from sims.study.results import Results
+from sims.study.study import Study
+from sims.terms import SCALARS
+
+if TYPE_CHECKING:
+    from sims.study.units import SampledUnit
+
+NAMES = (AttributeError, KeyError, TypeError)
+"""Errors of a figure's code that no number of problems cures."""
+
+
+def rehearse(experiment: Experiment) -> None:
+    """Ask the questions of an experiment, and draw its figure, with two problems and few draws.
+
+    A run at smoke is a rehearsal itself. Where effects are not the experiment's it is enough to
+    look at their names.
+
+    Raises:
+        InputError: its own code cannot be used, or a question names no effect.
+    """
+    kind = type(load_study(experiment))
+    if kind is drawn.DrawnStudy:
+        check_effects(experiment, SCALARS)
+    if kind is drawn.DrawnStudy or kind.effects is Study.effects:
+        return  # there is no code of the experiment's that asks
+    from sims.figures import style
+
+    small = replace(experiment)
+    counts = {"problems": 2, "simulated": 2}
+    if not isinstance(load_study(experiment), drawn.DrawnStudy):
+        counts = {name: 2 for name in counts if name in experiment.settings}
+    small.settings.update(experiment.settings | counts)
+    few_draws = {"batches": 4, "replicates_per_batch": 2, "rel_mcse": None}
+    settings = experiment.simulation.model_copy(update=few_draws)
+    vars(small)["simulation"] = settings  # where the cached property keeps it
+    study = load_study(small)
+    units = units_of(study)
+    estimates = {name: unit.estimate(settings) for name, unit in units.items()}
+    coordinates = {name: unit.coordinates for name, unit in units.items()}
+    origin: dict[str, dict[str, Any]] = {"simulation": {"versions": {}}}
+    with experiment.code_errors():
+        predictions = study.predictions()
+    few = Results(small.name, "smoke", estimates, predictions, small.settings, coordinates, origin)
+    answers = answer_questions(small, few)
+    try:
+        with experiment.code_errors(), style():
+            study.figure(few, answers)
+    except (ValueError, ArithmeticError, LookupError, UnboundLocalError) as error:
+        # Two problems may be too few to draw: what is no mistake of names is not held against it.
+        if isinstance(error, InputError) and isinstance(error.__cause__, NAMES):
+            raise
+
+
+def units_of(study: Study[Any]) -> "dict[str, SampledUnit]":
+    """Units of a study by name.
+
+    Raises:
+        InputError: there are none.
+    """
+    with study.experiment.code_errors():
+        units = study.units()
+    if not units:
+        raise InputError(str(study.experiment.folder), "no units", "one or more")
+    return units
