@@ -7,10 +7,12 @@ import numpy as np
 from sims.judgement import house
 from sims.judgement.outcomes import UNDECIDED, outcome_calls
 
-from .sets import ALIGNED, HAAR, ORTHOGONAL
+from .sets import ALIGNED, HAAR, ORTHOGONAL, OWN_BEST
 
-LOOKS = (128, 256, 512)
-"""Numbers of batches at which a problem is looked at, the last one the most that it gets."""
+LOOKS = (128, 512, 2048)
+"""Numbers of batches at which a problem may be looked at. The first one is the first round, which
+all problems have; a run of fewer batches leaves out the last ones."""
+FIRST_ROUND = LOOKS[0]
 STEPS = ((0, 1), (1, 2), (2, 3), (3, 4))
 """Pairs of neighbouring rungs of the ladder."""
 QUESTIONS = ("hdi-monotone", "hdi", "extremes", "not-heads-alone", "adding-heads")
@@ -23,7 +25,7 @@ def is_decided(arrays: Mapping[str, np.ndarray], fits: bool) -> bool:
         for question in QUESTIONS:
             if question == "extremes" and not fits:
                 continue
-            falls = falls_of(question, arrays, reading, temperature=1)
+            falls = falls_of(question, arrays, reading, OWN_BEST)
             call = outcome_calls(
                 falls.mean(0)[None],
                 (falls.std(0, ddof=1) / len(falls) ** 0.5)[None],

@@ -7,7 +7,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-import jax.numpy as jnp
 import numpy as np
 from scipy.optimize import brentq
 from scipy.stats import ortho_group
@@ -324,8 +323,8 @@ def sums_of(
         *padded,
         bandwidth**-2.0,
     )
-    rounded = [jnp.asarray(array, precision) for array in arrays]
-    sums = replicate_sums(*rounded, jnp.asarray(kernel == "softmax"))
+    rounded = [np.asarray(array, precision) for array in arrays]
+    sums = replicate_sums(*rounded, np.asarray(kernel == "softmax"))
     return Sums(*(_joined(np.asarray(values, float)) for values in sums))
 
 

@@ -10,9 +10,9 @@ from sims.montecarlo import HostBatches
 from sims.montecarlo.draws import Draw
 
 from .moments import Sums
-from .outcomes import LOOKS, is_decided
+from .outcomes import FIRST_ROUND, LOOKS, is_decided
 from .problems import PROBES, ROTATIONS, Problem, sums_of
-from .sets import COMMON, HAAR
+from .sets import COMMON, HAAR, OWN_BEST, SECOND, SETS
 
 DIMS = ("reading", "set", "temperature")
 COORDS = {"reading": ["given", "in law"], "temperature": ["common", "own best"]}
@@ -35,7 +35,9 @@ class HouseSampler(HostBatches):
 def sampler_of(problem: Problem) -> HouseSampler:
     """The sampler of a problem."""
     dims = dict.fromkeys(TERMS, DIMS) | dict.fromkeys(PROBED, ("query",))
-    return HouseSampler(batch, constants=problem, dims=dims, coords=COORDS, fits=problem.fits)
+    return HouseSampler(
+        batch, constants=problem, dims=dims, coords=COORDS, partial=dims, fits=problem.fits
+    )
 
 
 TERMS = ("bias", "variance", "head_bias", "head_variance", "noise", "head_noise", "half_error")
@@ -45,27 +47,45 @@ TERMS = ("bias", "variance", "head_bias", "head_variance", "noise", "head_noise"
 def batch(draw: Draw, replicates: int, problem: Problem) -> dict[str, np.ndarray]:
     """Unbiased estimates of every term from replicates on common queries.
 
-    Read in law, all sets are turned by common uniform rotations; as given they stay.
+    Read in law, all sets are turned by common uniform rotations; as given they stay. After the
+    first round only what a look needs is computed: every set but the second Haar one, at its own
+    best temperature. The rest is NaN.
     """
+    first = draw.batch < FIRST_ROUND
+    sets = np.arange(SETS) if first else np.delete(np.arange(SETS), SECOND)
+    temperatures = [COMMON, OWN_BEST] if first else [OWN_BEST]
     rng = draw.rng()
     keys = problem.law.keys(rng, replicates, problem.n)
     count = ROTATIONS[problem.n]
     rotations = ortho_group.rvs(problem.law.dimension, size=count, random_state=rng)
     rotations = rotations.reshape(count, 1, 1, *rotations.shape[-2:])
-    frames = [
-        np.concatenate([np.broadcast_to(array, (count, *array.shape)), rotations @ array], axis=1)
-        for array in (problem.query_frames, problem.key_frames)
-    ]
-    bandwidth = np.concatenate([problem.bandwidth] * 2)
+    frames = []
+    for array in (problem.query_frames[sets], problem.key_frames[sets]):
+        given = np.broadcast_to(array, (count, *array.shape))
+        frames.append(np.concatenate([given, rotations @ array], axis=1))
+    bandwidth = problem.bandwidth[np.ix_(sets, temperatures)]
     queries = problem.queries(draw.batch)
-    sums = sums_of(problem.target, keys, queries, frames, bandwidth, problem.fields["kernel"])
+    sums = sums_of(
+        problem.target,
+        keys,
+        queries,
+        frames,
+        np.concatenate([bandwidth, bandwidth]),
+        problem.fields["kernel"],
+    )
     terms = terms_of(sums, problem.noise_sd)
-    shape = (2, *problem.bandwidth.shape[:2])
-    outputs = {name: terms[name].mean(-1).reshape(shape) for name in TERMS}
+    outputs = {}
+    for name in TERMS:
+        values = np.full((2, SETS, 2), np.nan, np.float32)
+        computed = terms[name].mean(-1).reshape(2, len(sets), len(temperatures))
+        values[np.ix_([0, 1], sets, temperatures)] = computed
+        outputs[name] = values
     probes = ("bias", "variance", "head_variance")
     for name, term in zip(PROBED, probes, strict=True):
-        outputs[name] = terms[term][HAAR, COMMON, :PROBES]
-    return {name: values.astype(np.float32) for name, values in outputs.items()}
+        outputs[name] = np.full(PROBES, np.nan, np.float32)
+        if first:
+            outputs[name] = terms[term][HAAR, COMMON, :PROBES].astype(np.float32)
+    return outputs
 
 
 def terms_of(sums: Sums, noise_sd: float) -> dict[str, np.ndarray]:

@@ -16,7 +16,7 @@ from sims.judgement.wording import percent, percent_range, significant
 from sims.study.results import Results
 
 from .outcomes import LOOKS, QUESTIONS, falls_of, ratio
-from .sets import ALIGNED, HAAR, ORTHOGONAL, SECOND
+from .sets import ALIGNED, COMMON, HAAR, ORTHOGONAL, SECOND
 
 READINGS = ("given", "in law")
 TEMPERATURES = ("common", "own best")
@@ -43,9 +43,12 @@ class Sample:
         probes = self.problems[0].sizes["query"]
         self.first = self.law.sizes["query"] // probes
 
-    def arrays(self, number: int) -> dict[str, np.ndarray]:
-        """Terms of a problem by name."""
-        return {str(k): v.values for k, v in self.problems[number].data_vars.items()}
+    def arrays(self, number: int, temperature: int) -> dict[str, np.ndarray]:
+        """Terms of a problem by name: of all batches, or where some lack them, the first round."""
+        data = self.problems[number]
+        if temperature == COMMON:
+            data = data.isel(batch=slice(self.first))
+        return {str(k): v.values for k, v in data.data_vars.items()}
 
     def means(self) -> xr.Dataset:
         """Means over the first round, (problem, reading, set, temperature), in float64."""
@@ -75,7 +78,7 @@ def _outcome(
     fits = sample.law["fits"].values
     draws = []
     for number in range(len(sample.problems)):
-        falls = falls_of(question, sample.arrays(number), reading, temperature)
+        falls = falls_of(question, sample.arrays(number, temperature), reading, temperature)
         if question == "extremes" and not fits[number]:
             falls = np.full_like(falls, np.nan)
         draws.append(falls)
@@ -87,7 +90,7 @@ def _outcome(
         error=np.stack([mcse(falls) for falls in draws]),
         kind="outcome",
         draws=draws,
-        looks=len(LOOKS),
+        looks=1 if temperature == COMMON else len(LOOKS),
         size=size,
     )
 

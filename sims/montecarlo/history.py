@@ -142,7 +142,9 @@ class History:
     def labelled(self, attrs: Mapping[str, Any], faults: Sequence[str]) -> xr.Dataset:
         """The result with MCSE, these attributes, and faults, among them what is not finite."""
         arrays, found = self.arrays(), list(faults)
-        if bad := sum(map(estimates.not_finite, arrays.values())):
+        partial = getattr(self.sampler, "partial", ())
+        whole = [values for name, values in arrays.items() if name not in partial]
+        if bad := sum(map(estimates.not_finite, whole)):
             found.append(f"{bad} of {sum(v.size for v in arrays.values())} values are not finite")
         data = with_mcse(self.sampler.label(arrays))
         data.attrs.update(attrs)  # in place: a copy takes as long as a small problem

@@ -1,6 +1,6 @@
 """Samplers, which the driver runs, and the labelled result of their named outputs."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from typing import Any, Protocol
 
@@ -60,15 +60,17 @@ class FunctionSampler:
         constants: what all batches share.
         dims: names of the dimensions of each output, batch and replicate apart; none if absent.
         coords: coordinates of those dimensions.
+        partial: names of outputs that some batches leave out, in part or whole, as NaN.
     """
 
     constants: PyTree = None
     dims: Mapping[str, Sequence[str]] = field(default_factory=dict)
     coords: Mapping[str, Any] = field(default_factory=dict)
+    partial: Collection[str] = ()
 
     def identity(self) -> object:
         """The functions and what they are given; not what changes no number but by rounding."""
-        names = {item.name for item in fields(self)} - {"coords", "at_once"}
+        names = {item.name for item in fields(self)} - {"coords", "partial", "at_once"}
         return {name: getattr(self, name) for name in names}
 
     @property
