@@ -16,8 +16,13 @@ from .sets import COMMON, HAAR, OWN_BEST, SECOND, SETS
 
 DIMS = ("reading", "set", "temperature")
 COORDS = {"reading": ["given", "in law"], "temperature": ["common", "own best"]}
-PROBED = ("probe_bias", "probe_variance", "probe_head_variance")
-"""Terms of the first Haar set as given, at the common temperature and at single queries."""
+PROBED = {
+    "probe_bias": "bias",
+    "probe_variance": "variance",
+    "probe_head_variance": "head_variance",
+}
+"""Terms of the first Haar set as given, at the common temperature and at single queries, and what
+they are called below."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -53,7 +58,7 @@ def batch(draw: Draw, replicates: int, problem: Problem) -> dict[str, np.ndarray
     """
     first = draw.batch < FIRST_ROUND
     sets = np.arange(SETS) if first else np.delete(np.arange(SETS), SECOND)
-    temperatures = [COMMON, OWN_BEST] if first else [OWN_BEST]
+    temperatures = slice(COMMON if first else OWN_BEST, None)
     rng = draw.rng()
     keys = problem.law.keys(rng, replicates, problem.n)
     count = ROTATIONS[problem.n]
@@ -63,7 +68,7 @@ def batch(draw: Draw, replicates: int, problem: Problem) -> dict[str, np.ndarray
     for array in (problem.query_frames[sets], problem.key_frames[sets]):
         given = np.broadcast_to(array, (count, *array.shape))
         frames.append(np.concatenate([given, rotations @ array], axis=1))
-    bandwidth = problem.bandwidth[np.ix_(sets, temperatures)]
+    bandwidth = problem.bandwidth[sets, temperatures]
     queries = problem.queries(draw.batch)
     sums = sums_of(
         problem.target,
@@ -74,17 +79,15 @@ def batch(draw: Draw, replicates: int, problem: Problem) -> dict[str, np.ndarray
         problem.fields["kernel"],
     )
     terms = terms_of(sums, problem.noise_sd)
-    outputs = {}
+    outputs: dict[str, np.ndarray] = {}
     for name in TERMS:
-        values = np.full((2, SETS, 2), np.nan, np.float32)
-        computed = terms[name].mean(-1).reshape(2, len(sets), len(temperatures))
-        values[np.ix_([0, 1], sets, temperatures)] = computed
-        outputs[name] = values
-    probes = ("bias", "variance", "head_variance")
-    for name, term in zip(PROBED, probes, strict=True):
+        computed = terms[name].mean(-1).reshape(2, *bandwidth.shape[:2])
+        outputs[name] = np.full((2, SETS, 2), np.nan, np.float32)
+        outputs[name][:, sets, temperatures] = computed
+    for name, term in PROBED.items():
         outputs[name] = np.full(PROBES, np.nan, np.float32)
         if first:
-            outputs[name] = terms[term][HAAR, COMMON, :PROBES].astype(np.float32)
+            outputs[name][:] = terms[term][HAAR, COMMON, :PROBES]
     return outputs
 
 
