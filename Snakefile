@@ -8,7 +8,7 @@ from pathlib import Path
 # Snakemake puts this folder first; no file here is to stand for a module.
 sys.path.append(sys.path.pop(0))
 
-from sims.places import place
+from sims.base.places import place
 from sims.study.code import (
     EXPERIMENTS,
     FIDELITIES,

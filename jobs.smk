@@ -7,7 +7,7 @@ from shlex import quote
 
 from snakemake.logging import logger
 
-from sims.errors import InputError
+from sims.base.errors import InputError
 from sims.study.code import check_dates, lock_results
 
 

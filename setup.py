@@ -1,4 +1,4 @@
-"""A wheel carries, in ``sims/share``, what a checkout keeps at its top level (``sims/places.py``).
+"""A wheel carries in ``sims/share`` what a checkout keeps at its top level.
 
 All else about the package is in pyproject.toml.
 """

@@ -8,9 +8,9 @@ import time
 import numpy as np
 
 from benchmarks.machine import description, show
+from sims.base.runtime import host_devices
 from sims.problem import Heads, Task, TrigonometricSeries
 from sims.problem.designs import isotropic
-from sims.runtime import host_devices
 from sims.study.experiment import load_experiment
 from sims.study.loading import load_study
 from sims.theory import predict

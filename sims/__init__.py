@@ -2,7 +2,7 @@
 
 A *problem* (:mod:`sims.problem`) goes down two independent roads, *theory* (:mod:`sims.theory`)
 and *simulation* (:mod:`sims.simulation`). Both end in the same labelled *terms*
-(:mod:`sims.terms`); *questions* compare them and return an answer (:mod:`sims.judgement`).
+(:mod:`sims.base.terms`); *questions* compare them and return an answer (:mod:`sims.judgement`).
 
 The names below are imported when they are first used, so that ``import sims`` costs nothing::
 
@@ -10,7 +10,7 @@ The names below are imported when they are first used, so that ``import sims`` c
 
 From then on JAX computes for the whole process in 64 bits, with float32 products that are not
 rounded further (matmul precision ``highest``) and on one CPU device a core; see
-:func:`sims.runtime.configure`. Code of one's own keeps JAX's defaults by
+:func:`sims.base.runtime.configure`. Code of one's own keeps JAX's defaults by
 ``with jax.enable_x64(False), jax.default_matmul_precision("default"):``.
 """
 

@@ -24,12 +24,12 @@ import xarray as xr
 from numpy.typing import ArrayLike
 from pydantic import NonNegativeInt, PositiveInt
 
-from sims.arrays import real_numbers
-from sims.errors import InputError
-from sims.estimates import dependence_p, mcse, skewness
+from sims.base.arrays import real_numbers
+from sims.base.errors import InputError
+from sims.base.estimates import dependence_p, mcse, skewness
+from sims.base.terms import BATCH, SCALARS
+from sims.base.validation import Strict, parse
 from sims.judgement.intervals import fixed_p, skewed_distance
-from sims.terms import BATCH, SCALARS
-from sims.validation import Strict, parse
 
 Simulated = xr.Dataset | ArrayLike | tuple[ArrayLike, ArrayLike]
 FALSE_ALARM = 1e-6

@@ -31,7 +31,7 @@ FILES = {
     "experiments/house/outcomes.py": "tests/experiments/test_house.py"
     " tests/experiments/test_battery.py -k house",
     "experiments/house/statistic.py": "tests/experiments/test_battery.py -k house",
-    "sims/terms.py": "tests/test_terms.py tests/simulation/test_statistics.py",
+    "sims/base/terms.py": "tests/test_terms.py tests/simulation/test_statistics.py",
 }
 CONFIG = """[cosmic-ray]
 module-path = "{file}"

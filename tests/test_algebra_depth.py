@@ -5,7 +5,7 @@ import itertools
 import numpy as np
 import pytest
 
-from sims.diversity import DEFINITIONS, normalised_errors
+from sims.problem.diversity import DEFINITIONS, normalised_errors
 
 N, D, HEADS, WIDTH = 6, 8, 2, 4
 rank = np.linalg.matrix_rank

@@ -4,8 +4,8 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from sims import terms
-from sims.errors import InputError
+from sims.base import terms
+from sims.base.errors import InputError
 from sims.problem import DESIGNS, TARGETS, EmpiricalDesign, GaussianDesign, Heads, Task
 from sims.simulation import nw_weights
 from sims.theory import predict

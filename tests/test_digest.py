@@ -6,8 +6,8 @@ import importlib
 import numpy as np
 import pytest
 
-from sims.errors import InputError
-from sims.identity import digest
+from sims.base.errors import InputError
+from sims.base.identity import digest
 from sims.problem import DESIGNS, FRAMES, KERNELS, TARGETS, Heads, Kernel, Task, gaussian_queries
 from sims.problem.kernels import gaussian_log, laplace_log
 from sims.simulation import estimate

@@ -3,7 +3,9 @@
 import numpy as np
 import pytest
 
-from sims.diversity import (
+from sims.base.errors import InputError
+from sims.problem import FRAMES, principal_angles
+from sims.problem.diversity import (
     DEFINITIONS,
     correlation,
     geometric_gram,
@@ -11,8 +13,6 @@ from sims.diversity import (
     normalised_errors,
     versions,
 )
-from sims.errors import InputError
-from sims.problem import FRAMES, principal_angles
 
 
 def equicorrelated(heads, c):

@@ -5,8 +5,8 @@ import pytest
 import xarray as xr
 from scipy.stats import binom, t
 
-from sims import terms
-from sims.estimates import jackknife, mcse, skewness
+from sims.base import terms
+from sims.base.estimates import jackknife, mcse, skewness
 from sims.judgement.effects_of_problems import of_batches
 
 RUNS = 20_000

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 import pytest
 
-from sims.errors import InputError
+from sims.base.errors import InputError
 from sims.problem import GaussianDesign, Heads, Task, TrigonometricSeries
 from sims.simulation import estimate
 from sims.theory import predict

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy.special import ndtri
 
-from sims.normals import normal, quantile
+from sims.problem.normals import normal, quantile
 
 
 def drawn(mass: np.ndarray, negative: bool = False) -> tuple[np.ndarray, np.ndarray]:

@@ -6,11 +6,11 @@ from pathlib import Path
 import pytest
 import yaml
 
-from sims.errors import InputError
-from sims.papers import MAIN, PAPERS, paper_of, papers
+from sims.base.errors import InputError
+from sims.base.validation import parse
 from sims.study.experiment import load_experiment
+from sims.study.papers import MAIN, PAPERS, paper_of, papers
 from sims.study.schema import ExperimentSpec
-from sims.validation import parse
 from tests.cli.small import EXPERIMENT
 
 OTHER = "2601.22766"

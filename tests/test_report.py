@@ -10,17 +10,17 @@ import pytest
 import xarray as xr
 from PIL import Image
 
-from sims.errors import InputError
-from sims.files import write
+from sims.base.errors import InputError
+from sims.base.files import write
 from sims.judgement.agreement import agreement
 from sims.judgement.answers import Answer, write_answers
 from sims.judgement.summaries import Share, tally
 from sims.judgement.wording import percent, significant
-from sims.papers import MAIN, papers
 from sims.report import write_report
 from sims.report.answers import background, by_claim, listing, page
 from sims.report.text import html, render_caption
 from sims.study.experiment import load_experiment
+from sims.study.papers import MAIN, papers
 from sims.study.results import Results
 from tests.browser.visiting import in_a_browser, visit
 from tests.cli.conftest import folder  # noqa: F401

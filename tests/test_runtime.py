@@ -8,7 +8,14 @@ import time
 import jax
 import pytest
 
-from sims.runtime import configure, forget_compiled, host_devices, in_threads, lost_digits, memory
+from sims.base.runtime import (
+    configure,
+    forget_compiled,
+    host_devices,
+    in_threads,
+    lost_digits,
+    memory,
+)
 
 
 def test_results_keep_their_order():

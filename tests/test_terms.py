@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from sims import terms
+from sims.base import terms
 
 
 @pytest.mark.theory

@@ -11,7 +11,7 @@ import pytest
 import xarray as xr
 from scipy.signal import lfilter
 
-from sims.errors import InputError
+from sims.base.errors import InputError
 from sims.testing import (
     DependentBatches,
     assert_agree,

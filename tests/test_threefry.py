@@ -5,7 +5,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from sims import threefry
+from sims.base import threefry
 
 SEEDS = (0, 7, 2**40 + 5, 2**63 - 1)
 

@@ -11,7 +11,7 @@ import pytest
 import xarray as xr
 from numpy.polynomial.hermite_e import hermegauss
 
-from sims.errors import InputError, Uncovered
+from sims.base.errors import InputError, Uncovered
 from sims.problem import DESIGNS, TARGETS, Heads, Task
 from sims.simulation import estimate
 from sims.theory import noise_covariance_law, predict

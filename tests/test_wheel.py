@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from sims.papers import papers
 from sims.study.experiment import experiments
 from sims.study.ledger import read_run
+from sims.study.papers import papers
 
 ROOT = Path(__file__).parents[1]
 SOURCES = (
@@ -79,7 +79,7 @@ def test_it_lists_experiments_and_claims_with_their_answers(sims, unpacked, monk
     rows = json.loads(sims("-m", "sims", "claims", "--json"))
     assert len(rows) == sum(len((*p.claims, *p.ours)) for p in papers().values())
     assert sum(len(row["answers"]) for row in rows) == len(read_run(ROOT / "results/published"))
-    code = "import sims, sims.places; print(sims.__file__, sims.places.CARRIED)"
+    code = "import sims, sims.base.places; print(sims.__file__, sims.base.places.CARRIED)"
     assert sims("-c", code).split() == [
         str(unpacked / "sims" / name) for name in ("__init__.py", "share")
     ]
@@ -90,7 +90,7 @@ def test_experiments_and_workflow_start_from_it(sims):
     said = sims(
         "-c",
         (
-            "import subprocess, sys; from sims.places import CARRIED\n"
+            "import subprocess, sys; from sims.base.places import CARRIED\n"
             "run = [sys.executable, '-m', 'snakemake', '-n', '-s', str(CARRIED / 'Snakefile')]\n"
             "sys.exit(subprocess.call([*run, '--config', 'fidelity=smoke', 'experiment=rates']))"
         ),
@@ -104,7 +104,8 @@ def test_experiments_and_workflow_start_from_it(sims):
 def test_code_of_experiments_is_sent_to_processes_and_not_looked_up_there(sims):
     """It lies in the package, yet cannot be imported by name as the package's modules can."""
     code = (
-        "import sims; from sims.identity import known_by_name; from sims.places import CARRIED\n"
+        "import sims; from sims.base.identity import known_by_name\n"
+        "from sims.base.places import CARRIED\n"
         "own = CARRIED / 'experiments' / 'allocation' / 'simulate.py'\n"
         "print(own.is_file(), known_by_name(str(own)), known_by_name(sims.__file__))"
     )

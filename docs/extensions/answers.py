@@ -4,10 +4,10 @@ from pathlib import Path
 
 from sphinx.application import Sphinx
 
-from sims.papers import MAIN, papers
 from sims.report.answers import background, by_claim, listing, page
 from sims.study.experiment import load_experiment
 from sims.study.ledger import read_run
+from sims.study.papers import MAIN, papers
 
 PUBLISHED = Path("results", "published")
 

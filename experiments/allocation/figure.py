@@ -11,7 +11,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from sims import figures
-from sims.estimates import mcse
+from sims.base.estimates import mcse
 from sims.judgement.answers import Answer
 from sims.study.results import Results
 

@@ -3,8 +3,8 @@
 import numpy as np
 import xarray as xr
 
+from sims.base.terms import PAIRS
 from sims.problem import DESIGNS, Heads, Task, TrigonometricSeries
-from sims.terms import PAIRS
 from sims.theory import predict as terms_of
 from sims.theory.neighbours import hidden
 

@@ -11,8 +11,8 @@ import numpy as np
 from scipy.optimize import brentq
 from scipy.stats import ortho_group
 
-from sims.diversity import DEFINITIONS, geometric_gram
 from sims.problem import TARGETS, TrigonometricSeries
+from sims.problem.diversity import DEFINITIONS, geometric_gram
 from sims.study.study import Fields
 
 from .keys import TABLES, KeyLaw, key_law

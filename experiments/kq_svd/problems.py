@@ -9,8 +9,8 @@ import numpy as np
 from scipy.linalg import expm
 
 from sims.attention.low_rank import kq_svd, stacked
+from sims.base.terms import PAIRS
 from sims.problem import DESIGNS, TARGETS, Heads, Task, TrigonometricSeries
-from sims.terms import PAIRS
 from sims.theory import predict
 
 WIDEST, MOST = 16, 4

@@ -10,8 +10,8 @@ subset is found exactly, by meeting in the middle. Source: arXiv 2511.04217.
 
 import numpy as np
 
-from sims.checks import check_count
-from sims.errors import InputError
+from sims.base.checks import check_count
+from sims.base.errors import InputError
 
 MOST_ITEMS = 44
 """Halves of 2²² sums; beyond, the best errors are below float64's rounding of the sums."""

@@ -7,7 +7,7 @@ import numpy as np
 import pandas as pd
 import xarray as xr
 
-from sims.estimates import jackknife
+from sims.base.estimates import jackknife
 from sims.judgement import house
 from sims.judgement.effects import Effects
 from sims.judgement.effects_of_problems import extremum, gap, of_batches

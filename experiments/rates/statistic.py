@@ -5,7 +5,7 @@ from collections.abc import Mapping
 import numpy as np
 import pandas as pd
 
-from sims.estimates import mcse
+from sims.base.estimates import mcse
 from sims.judgement.effects import Effects
 from sims.judgement.effects_of_problems import gap, slope
 from sims.judgement.exponents import Exponents, exponents

@@ -12,9 +12,9 @@ import numpy as np
 import xarray as xr
 from scipy.special import gamma
 
+from sims.base.runtime import in_threads
 from sims.judgement.effects_of_problems import extremum
 from sims.problem import DESIGNS, FRAMES, TARGETS, Heads, Task
-from sims.runtime import in_threads
 from sims.theory import FEW_KEYS
 from sims.theory.neighbours.context import RULES, Problems, tables
 from sims.weights import FACTORIES

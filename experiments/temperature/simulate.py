@@ -11,8 +11,8 @@ import optax
 from jaxtyping import Array, Float
 
 from sims.montecarlo import Replicates
-from sims.normals import normal
 from sims.problem import Heads
+from sims.problem.normals import normal
 from sims.simulation.many import ProblemsSampler, sampler_of
 from sims.weights.entmax import Entmax
 from sims.weights.rules import distance

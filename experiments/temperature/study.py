@@ -48,7 +48,7 @@ class Temperature(Study[Problem]):
 
         ``law`` is as of :func:`~.problems.tuned`, ``heads`` as of :func:`~.predict.terms`.
         """
-        from sims.runtime import in_threads
+        from sims.base.runtime import in_threads
 
         from .predict import terms
 

@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 from scipy.stats import rankdata
 
-from sims.estimates import Batches, jackknife
+from sims.base.estimates import Batches, jackknife
 from sims.judgement.effects import Effects
 from sims.judgement.effects_of_problems import of_batches
 from sims.study.results import Results

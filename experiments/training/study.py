@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import pandas as pd
 import xarray as xr
 
-from sims.identity import rounded_digest
+from sims.base.identity import rounded_digest
 from sims.study.results import Results
 from sims.study.study import Study
 

@@ -11,8 +11,8 @@ from typing import Any
 
 import numpy as np
 
+from sims.base.terms import PAIRS
 from sims.problem import DESIGNS, FRAMES, TARGETS, Heads, Task, TrigonometricSeries
-from sims.terms import PAIRS
 from sims.theory import predict
 
 MOST, WIDEST = 16, 2

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from sims.places import place
+from sims.base.places import place
 from sims.study.ledger import read_run
 
 QUESTIONS = {

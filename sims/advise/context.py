@@ -13,8 +13,8 @@ from dataclasses import dataclass
 import numpy as np
 import xarray as xr
 
-from sims.checks import check_within
-from sims.errors import InputError, one_of
+from sims.base.checks import check_within
+from sims.base.errors import InputError, one_of
 from sims.theory import FEW_KEYS
 from sims.theory.neighbours.context import ENTMAX, RULES, Problems, tables
 

@@ -9,8 +9,8 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from sims.errors import InputError, one_of
-from sims.files import regular_archive
+from sims.base.errors import InputError, one_of
+from sims.base.files import regular_archive
 
 FEWEST, FEWEST_GROUPS = 20, 5
 """Rows, and groups where there are some, below which nothing is advised."""

@@ -18,7 +18,7 @@ from sims.advise.extrapolation import Curve, learning_curve
 from sims.advise.heads import diverse_frames, head_predictions, temperature_grid
 from sims.advise.parts import ROUNDING, Parts, estimated_parts, noise_interval
 from sims.advise.reading import Data, draw_rows, reduce_columns
-from sims.errors import InputError
+from sims.base.errors import InputError
 
 CHOOSERS, REPORTERS = 300, 600
 """Rows that choose and report, at most."""

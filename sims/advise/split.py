@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 from scipy.optimize import brentq
 
-from sims.checks import check_non_negative, check_within
-from sims.errors import InputError, one_of
+from sims.base.checks import check_non_negative, check_within
+from sims.base.errors import InputError, one_of
 from sims.theory import FEW_KEYS, ViewTerms, view_terms
 
 LATENT, MOST = 64, 4096

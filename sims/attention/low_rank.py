@@ -18,7 +18,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from sims.errors import InputError
+from sims.base.errors import InputError
 
 CUTOFF = 1e-12
 """Singular values below this share of the largest one count as 0 in pseudo-inverses."""

@@ -15,9 +15,9 @@ from typing import NoReturn
 
 from typer import TyperException
 
+from sims.base.errors import InputError, one_line
+from sims.base.files import private_folder
 from sims.cli.commands import app
-from sims.errors import InputError, one_line
-from sims.files import private_folder
 
 TEMPORARY_FAILURE = 75
 """Exit code of a command that was asked to stop: EX_TEMPFAIL, the same command goes on."""

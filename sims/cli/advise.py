@@ -22,8 +22,8 @@ from sims.advise import (
     rests_on,
 )
 from sims.advise.context import HALF
+from sims.base.errors import InputError
 from sims.cli.listing import print_table
-from sims.errors import InputError
 from sims.theory import FEW_KEYS
 
 OPTIONS = {

@@ -11,8 +11,8 @@ from typer import Argument, Exit, Option, Typer
 from typer.core import TyperCommand, TyperOption
 
 from sims import __version__
-from sims.errors import InputError, one_of
-from sims.places import place
+from sims.base.errors import InputError, one_of
+from sims.base.places import place
 
 if TYPE_CHECKING:
     from pydantic import BaseModel
@@ -232,8 +232,8 @@ def experiments(json: Json = False) -> None:
 
     Those of this folder, or where it has none those that came with sims.
     """
+    from sims.base.documents import read_yaml
     from sims.cli.listing import print_table
-    from sims.documents import read_yaml
 
     rows: list[dict[str, Any]] = []
     for name in _names():
@@ -261,8 +261,8 @@ def claims(
     """
     from sims.cli.listing import print_table
     from sims.judgement.wording import INTERVAL
-    from sims.papers import papers
     from sims.study.ledger import read_run
+    from sims.study.papers import papers
 
     answers = read_run(source := Path("results", fidelity), fidelity)
     answers = answers or read_run(source := place("results/published"))
@@ -364,8 +364,8 @@ def schema(
     ] = "experiment",
 ) -> None:
     """Print the JSON schema of a file that users write."""
-    from sims.papers import Paper
     from sims.study.describing import VariablesSpec
+    from sims.study.papers import Paper
     from sims.study.schema import ExperimentSpec
     from sims.study.specification import ProblemSpec
     from sims.study.sweepfile import DecomposeSpec, SweepSpec

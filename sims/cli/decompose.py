@@ -15,17 +15,17 @@ from pydantic import RootModel
 from rich.console import Console
 from rich.progress import Progress
 
+from sims.base.errors import Uncovered
+from sims.base.terms import HEAD, LABELS, QUERY, SCALARS, phrases
 from sims.cli.listing import print_table
-from sims.errors import Uncovered
 from sims.problem import EmpiricalDesign
-from sims.provenance import machine, versions
 from sims.simulation import estimate
 from sims.study.planning import check_covered, cost, plan_lines
+from sims.study.provenance import machine, versions
 from sims.study.python_parts import unread
 from sims.study.schema import SimulationSpec, TheorySpec
 from sims.study.specification import Problem, ProblemSpec
 from sims.study.sweepfile import DecomposeSpec, parse_file, read_problem, unread_code
-from sims.terms import HEAD, LABELS, QUERY, SCALARS, phrases
 from sims.theory import FEW_KEYS, predict
 
 ORDERS = {"first": "first order in 1/n", "exact": "exact at this n", "none": "not asked for"}

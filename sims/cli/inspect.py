@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 import xarray as xr
 
+from sims.base.errors import InputError
+from sims.base.files import digest
 from sims.cli.listing import print_table
 from sims.cli.options import writable
-from sims.errors import InputError
-from sims.files import digest
 from sims.inspect import as_json, exceeded, inspect, scalars, stack
 from sims.inspect.geometry import DISTANCES
 from sims.inspect.report import FILE

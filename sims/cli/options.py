@@ -4,8 +4,8 @@ import os
 import re
 from pathlib import Path
 
-from sims.errors import InputError
-from sims.files import check_target
+from sims.base.errors import InputError
+from sims.base.files import check_target
 
 
 def writable(path: str | Path) -> Path:

@@ -11,9 +11,9 @@ from pathlib import Path
 
 from typer import Exit
 
-from sims.errors import InputError
-from sims.places import CARRIED
-from sims.runtime import host_devices
+from sims.base.errors import InputError
+from sims.base.places import CARRIED
+from sims.base.runtime import host_devices
 
 
 def run_sharded(

@@ -8,16 +8,16 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from sims.base.errors import InputError, one_of
+from sims.base.files import write, write_json
+from sims.base.places import place
 from sims.cli.options import part_of, writable
-from sims.errors import InputError, one_of
-from sims.files import write, write_json
 from sims.judgement.agreement import agreement
 from sims.judgement.answers import write_answers
-from sims.papers import papers
-from sims.places import place
 from sims.study import ledger, runner
 from sims.study.code import accelerated
 from sims.study.experiment import Experiment, experiments, load_experiment
+from sims.study.papers import papers
 
 RUN_FILES = ("simulation.nc", "theory.nc", "caption.md", "figure.png")
 """What ``sims run`` names at its end beside answers.json, the figure last."""
@@ -53,7 +53,7 @@ def run(name: str, fidelity: str, seed_offset: int, allow_code: bool, dry: bool)
 
 def _processes() -> int:
     """Number of processes: one per core and 2 GiB of memory; a single one on an accelerator."""
-    from sims.runtime import host_devices, memory
+    from sims.base.runtime import host_devices, memory
 
     return 1 if accelerated() else max(1, min(host_devices(), memory() // 2**31))
 

@@ -6,10 +6,10 @@ from typing import Any
 
 import xarray as xr
 
+from sims.base.errors import InputError
+from sims.base.files import digest
 from sims.cli.listing import print_table
 from sims.cli.options import part_of, writable
-from sims.errors import InputError
-from sims.files import digest
 from sims.study.python_parts import unread
 from sims.study.sweepfile import read_sweep, unread_code
 from sims.study.sweeping import Run

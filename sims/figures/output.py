@@ -8,8 +8,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from sims.base.files import write
 from sims.figures.theme import style
-from sims.files import write
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -22,14 +22,14 @@ def save(
     digest: str = "",
     formats: Sequence[str] = ("pdf", "png", "svg"),
 ) -> None:
-    """Write the figure in each format beside each other, each sealed (:mod:`sims.files`).
+    """Write the figure in each format beside each other, each sealed (:mod:`sims.base.files`).
 
     Args:
         figure: made with :func:`~sims.figures.layout.panels`, or within
             :func:`~sims.figures.theme.style`.
         path: the path of any of them; its suffix is replaced.
         identity: experiment and fidelity, with which the files are sealed.
-        digest: of the files that it shows (:func:`sims.files.digest`), for the metadata.
+        digest: of the files that it shows (:func:`sims.base.files.digest`), for the metadata.
         formats: of pdf, png and svg; each takes half a second.
     """
     # fontTools remarks on the dates in matplotlib's fonts, which nobody here can mend.

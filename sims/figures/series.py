@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from sims.errors import InputError
+from sims.base.errors import InputError
 from sims.figures.theme import MARKERS, PALETTE
 
 if TYPE_CHECKING:

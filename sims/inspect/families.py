@@ -10,8 +10,8 @@ from typing import Any
 
 from pydantic import BaseModel
 
-from sims.documents import mapping
-from sims.errors import InputError
+from sims.base.documents import mapping
+from sims.base.errors import InputError
 
 
 class Norm(BaseModel, frozen=True):

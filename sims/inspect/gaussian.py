@@ -11,7 +11,7 @@ Biases of queries count, those of keys drop out of softmax. Rotary positions are
 import numpy as np
 from numpy.linalg import LinAlgError, cholesky, slogdet, solve
 
-from sims.errors import InputError
+from sims.base.errors import InputError
 from sims.inspect.geometry import (
     Arrays,
     form_correlation,

@@ -9,9 +9,9 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from sims.diversity import DEFINITIONS
 from sims.inspect.layouts import CUTOFF, Layer
 from sims.inspect.patterns import Rule, rotated
+from sims.problem.diversity import DEFINITIONS
 
 DISTANCES = (0, 1, 4, 16, 64, 256, 1024)
 """Distances Δ between a query and a key at which rotary score forms are compared."""
@@ -40,7 +40,7 @@ def overlaps(frames: np.ndarray) -> np.ndarray:
 def projection_kernel(cosines: np.ndarray, ranks: np.ndarray) -> np.ndarray:
     """``‖U_hᵀU_g‖_F²/√(r_h r_g)``, (H, H): 1 for equal subspaces, 0 for orthogonal, NaN of none.
 
-    With equal ranks it is the geometric Gram matrix of :mod:`sims.diversity`. Name and
+    With equal ranks it is the geometric Gram matrix of :mod:`sims.problem.diversity`. Name and
     normalisation are those of TransformerLens (arXiv 2601.10266).
     """
     scale = np.sqrt(ranks[:, None] * ranks)

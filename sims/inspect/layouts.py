@@ -18,7 +18,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from sims.attention.attention import HeadMatrices
-from sims.errors import InputError
+from sims.base.errors import InputError
 from sims.inspect.families import FAMILIES, Family
 from sims.inspect.norms import HeadNorm, read_norms
 from sims.inspect.reader import Model, count, layer_number

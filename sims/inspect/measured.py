@@ -10,14 +10,14 @@ from itertools import chain
 
 import numpy as np
 
-from sims.diversity import DEFINITIONS
-from sims.errors import InputError
-from sims.estimates import jackknife, mcse
+from sims.base.errors import InputError
+from sims.base.estimates import jackknife, mcse
 from sims.inspect.ablation import Calibration, Removal
 from sims.inspect.geometry import Arrays, mean_of_pairs
 from sims.inspect.layouts import Layer
 from sims.inspect.patterns import Rule, projections, weights
 from sims.inspect.profiles import k_profile, kq_profile
+from sims.problem.diversity import DEFINITIONS
 
 FEWEST = 4
 """Sequences: two to calibrate on, two to ablate."""

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from sims.errors import InputError
+from sims.base.errors import InputError
 from sims.inspect.families import Family, Norm, read_number
 from sims.inspect.reader import Model
 

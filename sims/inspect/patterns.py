@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from sims.attention.attention import causal_mask, distance_bias, softmax
-from sims.errors import InputError, one_of
+from sims.base.errors import InputError, one_of
 from sims.inspect.families import FAMILIES, Family, check_keys, read_number
 from sims.inspect.layouts import Layer
 

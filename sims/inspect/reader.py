@@ -16,8 +16,8 @@ import ml_dtypes
 import numpy as np
 from safetensors import SafetensorError, safe_open
 
-from sims.errors import InputError, one_of
-from sims.files import regular_file
+from sims.base.errors import InputError, one_of
+from sims.base.files import regular_file
 
 FLOATS: dict[str, Any] = {"F64": "<f8", "F32": "<f4", "F16": "<f2", "BF16": ml_dtypes.bfloat16}
 """Stored types that are read, as NumPy's; all become float64."""

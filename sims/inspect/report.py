@@ -10,9 +10,8 @@ import numpy as np
 import xarray as xr
 from scipy.special import ndtri
 
-from sims.diversity import DEFINITIONS
-from sims.errors import InputError, one_of
-from sims.files import regular_archive
+from sims.base.errors import InputError, one_of
+from sims.base.files import regular_archive
 from sims.inspect.families import FAMILIES
 from sims.inspect.gaussian import covariance_root, on_gaussian_tokens
 from sims.inspect.geometry import (
@@ -27,6 +26,7 @@ from sims.inspect.layouts import Layer, layers
 from sims.inspect.measured import QUANTILES, measured, moments_of, sequences_of
 from sims.inspect.patterns import Rule, rule_of
 from sims.inspect.reader import Model
+from sims.problem.diversity import DEFINITIONS
 
 TOLERANCE = 0.01
 """Output error, as a share of variance, up to which removed heads count as redundant."""

@@ -13,14 +13,14 @@ import numpy as np
 import pandas as pd
 from pydantic import ConfigDict, Discriminator, RootModel
 
-from sims.errors import InputError, one_of
-from sims.files import read_json, write_json
+from sims.base.errors import InputError, one_of
+from sims.base.files import read_json, write_json
+from sims.base.validation import parse
 from sims.judgement import house
 from sims.judgement.changes import Change, changes, deciding_field
 from sims.judgement.effects import Effects, confirmed_failure, margins
 from sims.judgement.summaries import Gap, Mean, Result, Share, summarize
 from sims.judgement.wording import percent
-from sims.validation import parse
 
 if TYPE_CHECKING:
     from sims.study.schema import QuestionSpec
@@ -233,7 +233,7 @@ class _Answers(RootModel[list[Answer]]):
 
 
 def write_answers(answers: Iterable[Answer], path: str | Path, identity: str) -> None:
-    """Write answers as a JSON list, sealed with their ``identity`` (:mod:`sims.files`)."""
+    """Write answers as a JSON list, sealed with their ``identity`` (:mod:`sims.base.files`)."""
     write_json([asdict(answer) for answer in answers], path, identity)
 
 

@@ -6,7 +6,7 @@ from typing import Literal
 
 import numpy as np
 
-from sims.estimates import mcse
+from sims.base.estimates import mcse
 from sims.judgement import house
 from sims.judgement.intervals import fixed_p
 from sims.judgement.outcomes import outcome_calls

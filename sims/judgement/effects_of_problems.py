@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from sims.estimates import mcse
+from sims.base.estimates import mcse
 from sims.judgement import house
 from sims.judgement.effects import Effects
 

@@ -19,8 +19,8 @@ from numpy.typing import ArrayLike
 from numpyro.diagnostics import summary
 from numpyro.infer import MCMC, NUTS
 
-from sims.arrays import real_numbers
-from sims.runtime import configure
+from sims.base.arrays import real_numbers
+from sims.base.runtime import configure
 
 configure()
 

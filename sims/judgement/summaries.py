@@ -6,7 +6,7 @@ from typing import Literal
 import numpy as np
 from scipy.special import bdtr, betaincinv, stdtrit
 
-from sims.estimates import mcse
+from sims.base.estimates import mcse
 from sims.judgement import house
 from sims.judgement.effects import Effects, calls, foreseen
 from sims.judgement.outcomes import FAILS, HOLDS, LEVEL, UNDECIDED

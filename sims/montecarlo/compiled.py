@@ -14,7 +14,7 @@ from jax import lax
 from jax.sharding import Mesh, PartitionSpec
 from jaxtyping import Array, PyTree
 
-from sims.errors import InputError
+from sims.base.errors import InputError
 from sims.montecarlo.decompositions import waits_for_threads
 from sims.montecarlo.draws import Draw
 from sims.montecarlo.sampler import ReplicateSampler, Rounds

@@ -11,10 +11,10 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array
 
-from sims import threefry
-from sims.checks import check_count, on_device
-from sims.errors import InputError
-from sims.runtime import configure
+from sims.base import threefry
+from sims.base.checks import check_count, on_device
+from sims.base.errors import InputError
+from sims.base.runtime import configure
 
 configure()  # before the first array is made: precision and devices cannot change afterwards
 

@@ -13,12 +13,12 @@ from jaxtyping import Array
 from rich.console import Console
 from rich.progress import Progress
 
-from sims.checks import check_count
-from sims.errors import InputError
+from sims.base.checks import check_count
+from sims.base.errors import InputError
+from sims.base.runtime import forget_compiled, lost_digits
 from sims.montecarlo.draws import Draw
 from sims.montecarlo.history import CHECK_EVERY, History, Stopping
 from sims.montecarlo.sampler import Rounds, Sampler
-from sims.runtime import forget_compiled, lost_digits
 
 
 class Sampling(TypedDict, total=False):
@@ -76,7 +76,7 @@ def run(
         devices: JAX devices to spread batches over; None takes all.
         resume: an earlier result of the same sampler, seed, stream and R; sampling goes on at its
             next batch.
-        checkpoint: a file that keeps the batches, once in :data:`~sims.store.SECONDS`
+        checkpoint: a file that keeps the batches, once in :data:`~sims.base.store.SECONDS`
             and when an exception ends the run; a run of the same begins with those that it has.
         progress: show progress on stderr.
 

@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 import xarray as xr
 
-from sims import estimates, store
-from sims.checks import check_count, check_non_negative
-from sims.errors import InputError
-from sims.identity import digest
+from sims.base import estimates, store
+from sims.base.checks import check_count, check_non_negative
+from sims.base.errors import InputError
+from sims.base.identity import digest
 from sims.montecarlo.draws import Draw
 from sims.montecarlo.sampler import BATCH, Arrays, Sampler, with_mcse
 
@@ -123,7 +123,7 @@ class History:
         self.sampler.label(stacked([batch]))
 
     def add(self, batch: Arrays) -> None:
-        """Add a batch, and keep all if none was kept for :data:`~sims.store.SECONDS`."""
+        """Add a batch, and keep all if none was kept for :data:`~sims.base.store.SECONDS`."""
         self.finished.append(batch)
         if time.monotonic() - self._saved_at >= store.SECONDS:
             self.save()

@@ -8,7 +8,7 @@ import jax
 import numpy as np
 from jaxtyping import PyTree
 
-from sims.errors import InputError
+from sims.base.errors import InputError
 from sims.montecarlo.draws import Draw
 from sims.montecarlo.sampler import FunctionSampler, ReplicateSampler, Rounds
 

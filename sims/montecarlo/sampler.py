@@ -9,8 +9,8 @@ import numpy as np
 import xarray as xr
 from jaxtyping import PyTree
 
-from sims import estimates
-from sims.errors import InputError, one_of
+from sims.base import estimates
+from sims.base.errors import InputError, one_of
 from sims.montecarlo.draws import Draw
 
 BATCH, REPLICATE = "batch", "replicate"
@@ -37,7 +37,7 @@ class Sampler(Protocol):
     """A source of iid batches, each an unbiased estimate of the same expectations."""
 
     def identity(self) -> object:
-        """Inputs that determine the numbers, seed and R apart; see :func:`sims.identity.digest`."""
+        """Inputs that determine the numbers, seed and R apart."""
 
     def start(self, draws: Draw, devices: Sequence[jax.Device], batches: int) -> Rounds:
         """Set up a run of at most that many batches."""

@@ -1,9 +1,9 @@
 """The problem: designs, targets, frames, kernels, queries. Pure functions, frozen pytrees.
 
-The import configures JAX for the whole process: :func:`sims.runtime.configure`.
+The import configures JAX for the whole process: :func:`sims.base.runtime.configure`.
 """
 
-from sims.runtime import configure
+from sims.base.runtime import configure
 
 configure()  # before the first array is made: precision and devices cannot change afterwards
 

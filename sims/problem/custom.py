@@ -10,7 +10,7 @@ import numpy as np
 from jax.typing import DTypeLike
 from jaxtyping import Array, Float
 
-from sims.checks import (
+from sims.base.checks import (
     check_count,
     check_covariance,
     check_finite,
@@ -18,7 +18,7 @@ from sims.checks import (
     error_summary,
     on_device,
 )
-from sims.errors import InputError, Uncovered
+from sims.base.errors import InputError, Uncovered
 from sims.problem.design_laws import Design, WeightedPoints, student_points
 
 FREEDOM = 4.0

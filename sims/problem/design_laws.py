@@ -11,7 +11,7 @@ from jax.typing import DTypeLike
 from jaxtyping import Array, Float
 from numpy.typing import ArrayLike
 
-from sims.checks import (
+from sims.base.checks import (
     as_floats,
     as_numbers,
     check_count,
@@ -20,8 +20,8 @@ from sims.checks import (
     is_concrete,
     on_device,
 )
-from sims.errors import InputError
-from sims.normals import normal
+from sims.base.errors import InputError
+from sims.problem.normals import normal
 
 WeightedPoints = tuple[Float[np.ndarray, "N d"], Float[np.ndarray, " N"]]
 """Points that stand for a law, and their log weights, of sum 1."""

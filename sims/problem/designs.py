@@ -7,15 +7,15 @@ import numpy as np
 from jaxtyping import Array, Float
 from numpy.typing import ArrayLike
 
-from sims import threefry
-from sims.checks import (
+from sims.base import threefry
+from sims.base.checks import (
     check_count,
     check_non_negative,
     check_positive,
     on_device,
     seeded_key,
 )
-from sims.errors import InputError
+from sims.base.errors import InputError
 from sims.problem.design_laws import (
     CubeDesign,
     Design,

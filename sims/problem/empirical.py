@@ -11,9 +11,9 @@ from jax.typing import DTypeLike
 from jaxtyping import Array, Float
 from numpy.typing import ArrayLike
 
-from sims.checks import as_floats
-from sims.errors import InputError
-from sims.files import regular_file
+from sims.base.checks import as_floats
+from sims.base.errors import InputError
+from sims.base.files import regular_file
 from sims.problem.design_laws import Design, WeightedPoints
 
 MOST_ROWS = 2**20

@@ -6,9 +6,9 @@ import numpy as np
 from jaxtyping import Array, Float
 from numpy.typing import ArrayLike
 
-from sims import threefry
-from sims.checks import as_floats, check_count, check_covariance, on_device, seeded_key
-from sims.errors import InputError
+from sims.base import threefry
+from sims.base.checks import as_floats, check_count, check_covariance, on_device, seeded_key
+from sims.base.errors import InputError
 
 
 def principal_angles(

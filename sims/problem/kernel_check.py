@@ -4,8 +4,8 @@ import functools
 
 import numpy as np
 
-from sims.checks import evaluated
-from sims.errors import InputError
+from sims.base.checks import evaluated
+from sims.base.errors import InputError
 from sims.problem.kernels import Kernel
 
 RADII = np.array([0.02, 0.2, 0.5, 0.9, 1.3, 2.5, 6.0])

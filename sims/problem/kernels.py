@@ -9,7 +9,7 @@ from typing import Literal
 import jax.numpy as jnp
 from jaxtyping import Array
 
-from sims.errors import InputError, one_of
+from sims.base.errors import InputError, one_of
 
 LogKernel = Callable[[Array, Array, Array], Array]
 """``(query (p, …), key (p, …), bandwidth ()) -> log K (…)``, coordinates first."""

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from sims.errors import InputError
+from sims.base.errors import InputError
 
 DRAWN = "drawn"
 """A field that is the seed of a draw of its own: of frames, a target, a rotation."""

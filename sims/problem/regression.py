@@ -15,8 +15,8 @@ import numpy as np
 from jaxtyping import Array, Float
 from numpy.typing import ArrayLike
 
-from sims.checks import as_floats, check_count, device_key, evaluated, is_concrete, on_device
-from sims.errors import InputError
+from sims.base.checks import as_floats, check_count, device_key, evaluated, is_concrete, on_device
+from sims.base.errors import InputError
 from sims.problem.design_laws import Design
 
 EPS = float(np.finfo(float).eps)

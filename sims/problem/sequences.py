@@ -11,10 +11,10 @@ from jax.typing import DTypeLike
 from jaxtyping import Array, Float
 from numpy.typing import ArrayLike
 
-from sims.checks import as_floats, check_count, check_positive, is_concrete
-from sims.errors import InputError, Uncovered
-from sims.normals import normal
+from sims.base.checks import as_floats, check_count, check_positive, is_concrete
+from sims.base.errors import InputError, Uncovered
 from sims.problem.design_laws import Design, WeightedPoints, with_root
+from sims.problem.normals import normal
 
 BLOCK = 32
 """Keys whose recursion is unrolled by doubling."""

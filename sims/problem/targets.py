@@ -11,15 +11,15 @@ from collections.abc import Callable
 import numpy as np
 from numpy.typing import ArrayLike
 
-from sims import threefry
-from sims.checks import (
+from sims.base import threefry
+from sims.base.checks import (
     as_floats,
     check_count,
     check_non_negative,
     check_positive,
     seeded_key,
 )
-from sims.errors import InputError
+from sims.base.errors import InputError
 from sims.problem.regression import TrigonometricSeries
 
 
@@ -163,7 +163,7 @@ def explicit(
 
 
 Draw = Callable[[np.ndarray], np.ndarray]
-"""From a key of :mod:`sims.threefry` to frequencies (J, d)."""
+"""From a key of :mod:`sims.base.threefry` to frequencies (J, d)."""
 
 
 def _normals(features: int, dimension: int) -> Draw:

@@ -9,8 +9,8 @@ import numpy as np
 from jaxtyping import Array, Float
 from numpy.typing import ArrayLike
 
-from sims import threefry
-from sims.checks import (
+from sims.base import threefry
+from sims.base.checks import (
     as_floats,
     as_numbers,
     check_count,
@@ -21,7 +21,7 @@ from sims.checks import (
     on_device,
     seeded_key,
 )
-from sims.errors import InputError
+from sims.base.errors import InputError
 from sims.problem.design_laws import Design, with_root
 from sims.problem.kernel_check import check_kernel
 from sims.problem.kernels import KERNELS, Kernel, get_kernel

@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterable, Sequence
 from sims.judgement.answers import Answer
 from sims.judgement.summaries import Mean, Result, Share
 from sims.judgement.wording import INTERVAL
-from sims.papers import MAIN, Paper, PaperClaim, papers
+from sims.study.papers import MAIN, Paper, PaperClaim, papers
 from sims.study.schema import ExperimentSpec
 
 COLUMNS = ("question", "answer", "how often", "by how much", "where it changes", "decided by")

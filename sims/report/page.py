@@ -6,14 +6,14 @@ from pathlib import Path
 
 from PIL import Image
 
-from sims import files
-from sims.errors import InputError
+from sims.base import files
+from sims.base.errors import InputError
 from sims.judgement.answers import Answer
-from sims.papers import MAIN, papers
 from sims.report.answers import background, by_claim, listing, page
 from sims.report.text import environment, html
 from sims.study.experiment import load_experiment
 from sims.study.ledger import read_run
+from sims.study.papers import MAIN, papers
 
 WIDTH = 1400
 """Pixels across a figure, at most."""
@@ -31,7 +31,7 @@ def write_report(folder: Path, fidelity: str, output: Path) -> None:
         output: the HTML file.
 
     Raises:
-        InputError: there are no answers, or a file cannot be believed (:mod:`sims.files`).
+        InputError: there are no answers, or a file cannot be believed (:mod:`sims.base.files`).
     """
     answers, known = read_run(folder, fidelity), papers()
     if not answers:

@@ -11,7 +11,7 @@ from docutils.utils.math.latex2mathml import tex2mathml
 from markdown_it import MarkdownIt
 from mdit_py_plugins.dollarmath import dollarmath_plugin
 
-from sims.errors import InputError
+from sims.base.errors import InputError
 from sims.judgement.wording import percent, significant
 
 if TYPE_CHECKING:

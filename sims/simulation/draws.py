@@ -18,9 +18,9 @@ from jax import lax
 from jax.typing import DTypeLike
 from jaxtyping import Array, Float
 
-from sims.checks import on_device
-from sims.normals import normal
+from sims.base.checks import on_device
 from sims.problem import Target, Task, TrigonometricSeries
+from sims.problem.normals import normal
 
 DRAW_BLOCK = 4096
 """Rows drawn from one key; changing it changes every simulated number."""

@@ -13,7 +13,7 @@ step, with names that begin with ``raw_``:
 ``raw_bias_product`` (…, head, head2)           unbiased, as above
 ``raw_total_covariance`` (…, head, head2)       sample covariance of f̂: signal + noise
 ``integrated_raw_*`` (batch, head, head2)       the last two, averaged over queries
-``raw_squared_bias``, ``raw_variance``,         the scalar terms of :mod:`sims.terms` of the same
+``raw_squared_bias``, ``raw_variance``,         the scalar :mod:`sims.base.terms` of the same
 ``raw_covariance``, ``raw_ensemble_variance``,  name, from raw labels
 ``raw_mse``, ``raw_mean_head_mse`` (batch)
 ==============================================  =================================================
@@ -36,7 +36,7 @@ import xarray as xr
 from jaxtyping import Array
 from numpy.typing import ArrayLike
 
-from sims.errors import InputError, one_of
+from sims.base.errors import InputError, one_of
 from sims.montecarlo import Sampling, run
 from sims.problem import Heads, Kernel, SequenceDesign, Task, check_compatible
 from sims.simulation.draws import DRAW_BLOCK
@@ -94,10 +94,10 @@ def estimate(
         sampling: how much to sample, and from where to resume, :class:`sims.montecarlo.Sampling`:
             ``replicates_per_batch``, ``batches``, ``rel_mcse``, ``max_batches``, ``negligible`` (a
             share of the MSE, 1e-3), ``stream``, ``resume`` and ``progress`` of
-            :func:`sims.montecarlo.run`. ``rel_mcse`` is of every scalar term of :mod:`sims.terms`.
+            :func:`sims.montecarlo.run`. ``rel_mcse`` is of every scalar term.
 
     Returns:
-        The dataset of :mod:`sims.terms`, batched and with MCSE, the raw-label variables above,
+        The dataset of :mod:`sims.base.terms`, batched and with MCSE, the raw-label variables above,
         ``empty_rate``, and the attributes of :func:`sims.montecarlo.run` with ``n``,
         ``precision`` (that of the work), ``kernel_sums`` ("C++", "CUDA" or "XLA"), ``rounding`` (a
         bound on rounding, as a share of the heads' bias² + signal variance and of their noise

@@ -10,7 +10,7 @@ import numpy as np
 import xarray as xr
 from numpy.typing import ArrayLike
 
-from sims.checks import on_device
+from sims.base.checks import on_device
 from sims.montecarlo import Draw, Replicates, Rounds
 from sims.montecarlo.draws import PILOT
 from sims.montecarlo.sampler import Arrays

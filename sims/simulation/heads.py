@@ -15,8 +15,8 @@ from jax.typing import DTypeLike
 from jaxtyping import Array, Float
 from numpy.typing import ArrayLike
 
-from sims.checks import as_floats
-from sims.errors import InputError
+from sims.base.checks import as_floats
+from sims.base.errors import InputError
 from sims.problem import KERNELS, Heads, Kernel
 from sims.weights import WeightRule
 

@@ -16,8 +16,9 @@ from jax.sharding import Mesh
 from jaxtyping import Array, PyTree
 from numpy.typing import ArrayLike
 
-from sims import threefry
-from sims.errors import InputError
+from sims.base import threefry
+from sims.base.errors import InputError
+from sims.base.terms import PROBLEM
 from sims.montecarlo import Draw, Rounds, Sampling, run
 from sims.montecarlo.compiled import Program, by_value, run_batches
 from sims.montecarlo.draws import wrapped
@@ -30,7 +31,6 @@ from sims.simulation.moments import batch_estimates
 from sims.simulation.replicate import Shared
 from sims.simulation.result import batch_arrays, build, examined
 from sims.simulation.rounding import Shares
-from sims.terms import PROBLEM
 
 
 @dataclass(frozen=True)
@@ -48,7 +48,7 @@ class EachProblem:
 class ProblemsSampler:
     """Batches of P problems of one shape; the p-th draws with ``streams[p]`` folded into the seed.
 
-    What it labels has the dimensions of :mod:`sims.terms` with ``problem`` after ``batch``.
+    What it labels has the dimensions of :mod:`sims.base.terms` with ``problem`` after ``batch``.
     """
 
     members: Sequence[EnsembleSampler]

@@ -4,8 +4,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from sims.checks import check_count
-from sims.errors import InputError
+from sims.base.checks import check_count
+from sims.base.errors import InputError
 from sims.montecarlo.compiled import divisor
 from sims.problem import Heads, Kernel, Task
 from sims.simulation.draws import DRAW_BLOCK

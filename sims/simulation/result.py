@@ -8,7 +8,7 @@ import xarray as xr
 from jaxtyping import Float
 from numpy.typing import ArrayLike
 
-from sims import estimates, terms
+from sims.base import estimates, terms
 from sims.problem import Heads, Kernel, Task
 from sims.problem.empirical import EmpiricalDesign, unit_cautions
 from sims.simulation.heads import vanishes

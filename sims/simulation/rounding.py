@@ -17,7 +17,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
-from sims.errors import InputError
+from sims.base.errors import InputError
 from sims.problem import Heads, Kernel, Task
 from sims.simulation.all_keys import over_keys
 from sims.simulation.draws import centred, draw, target_values

@@ -17,9 +17,9 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
-from sims.documents import read_yaml
-from sims.errors import InputError
-from sims.places import place
+from sims.base.documents import read_yaml
+from sims.base.errors import InputError
+from sims.base.places import place
 from sims.study.referenced_files import resolve_files
 from sims.study.sources import (
     combined_digest,
@@ -30,7 +30,7 @@ from sims.study.sources import (
 )
 
 EXPERIMENTS = "experiments"
-"""The folder of the experiments: see :mod:`sims.places`."""
+"""The folder of the experiments: see :mod:`sims.base.places`."""
 FIDELITIES = ("smoke", "standard", "paper")
 FORMATS = dict.fromkeys(FIDELITIES, ("pdf", "png", "svg")) | {"smoke": ("png",)}
 """Fidelity to the formats of its figures."""

@@ -12,9 +12,9 @@ from typing import Any, NamedTuple
 import xarray as xr
 from pydantic import Field, RootModel
 
-from sims.documents import read_yaml
-from sims.terms import LABELS
-from sims.validation import Strict, parse
+from sims.base.documents import read_yaml
+from sims.base.terms import LABELS
+from sims.base.validation import Strict, parse
 
 Y, SQUARE, X, KEYS, NUMBER = "unit of Y", "squared unit of Y", "unit of X", "keys", "1"
 
@@ -160,7 +160,7 @@ def attributes(origin: Mapping[str, Any]) -> dict[str, str]:
     """The facts of a provenance that a reader looks for first, as text for a file's attributes.
 
     Args:
-        origin: as :mod:`sims.provenance` has it, with the seed; what it lacks is "none".
+        origin: as :mod:`sims.study.provenance` has it, with the seed; what it lacks is "none".
 
     Returns:
         ``experiment``, ``fidelity``, ``road``, ``title``, ``fingerprint`` (of code and settings),

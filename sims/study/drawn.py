@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING, Any
 import pandas as pd
 import xarray as xr
 
+from sims.base.terms import BATCH, SCALARS
+from sims.base.validation import parse
 from sims.judgement.effects import Effects
 from sims.judgement.effects_of_problems import gap
 from sims.study.grid import changed, label
@@ -18,8 +20,6 @@ from sims.study.referenced_files import resolve_files
 from sims.study.results import Results
 from sims.study.stacking import Scalar
 from sims.study.study import Fields, Study
-from sims.terms import BATCH, SCALARS
-from sims.validation import parse
 
 if TYPE_CHECKING:
     from sims.montecarlo import Sampler
@@ -103,7 +103,7 @@ class DrawnStudy(Study[DrawnProblem]):
 
     def predictions(self) -> dict[str, xr.Dataset]:
         """Theory's terms of every problem, whose sizes may differ, in a point of its own."""
-        from sims.runtime import in_threads
+        from sims.base.runtime import in_threads
 
         problems = [self.draw(number) for number in range(self.simulated)]
         terms = in_threads(self.theory, problems)

@@ -11,11 +11,12 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from sims.documents import read_yaml
-from sims.errors import InputError, one_of
-from sims.papers import paper_of
-from sims.places import CARRIED, place
+from sims.base.documents import read_yaml
+from sims.base.errors import InputError, one_of
+from sims.base.places import CARRIED, place
+from sims.base.validation import parse
 from sims.study.code import EXPERIMENTS, FIDELITIES, seed_of
+from sims.study.papers import paper_of
 from sims.study.referenced_files import (
     check_consent,
     checkpoint,
@@ -24,7 +25,6 @@ from sims.study.referenced_files import (
     resolved_consent,
 )
 from sims.study.schema import ExperimentSpec, SimulationSpec
-from sims.validation import parse
 
 SEED_STRIDE = 1000
 """What one step of a seed offset adds to the seed: more than an experiment has batches."""
@@ -117,7 +117,7 @@ class Experiment:
 
 
 def experiments() -> list[str]:
-    """Names of all experiments that are here (:mod:`sims.places`)."""
+    """Names of all experiments that are here (:mod:`sims.base.places`)."""
     return sorted(path.parent.name for path in place(EXPERIMENTS).glob("*/experiment.yaml"))
 
 

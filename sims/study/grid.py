@@ -6,7 +6,7 @@ from copy import deepcopy
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from sims.errors import InputError, one_of
+from sims.base.errors import InputError, one_of
 from sims.study.stacking import Scalar
 
 if TYPE_CHECKING:

@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import pandas as pd
 
-from sims.errors import InputError, one_of
+from sims.base.errors import InputError, one_of
 from sims.judgement.answers import Answer, answer
 from sims.judgement.effects import Effects
 from sims.study.code import salt

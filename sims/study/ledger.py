@@ -7,8 +7,8 @@ from pathlib import Path
 
 import yaml
 
-from sims.errors import InputError
-from sims.files import replace
+from sims.base.errors import InputError
+from sims.base.files import replace
 from sims.judgement.answers import Answer, adjusted, read_answers, write_answers
 from sims.study.experiment import experiments, load_experiment
 

@@ -3,7 +3,7 @@
 from pathlib import Path
 from typing import Any
 
-from sims.errors import InputError
+from sims.base.errors import InputError
 from sims.study.drawn import DrawnStudy
 from sims.study.experiment import Experiment
 from sims.study.referenced_files import check_consent, load_module

@@ -11,9 +11,9 @@ from typing import Any
 
 import numpy as np
 
-from sims.errors import InputError
+from sims.base.errors import InputError
+from sims.base.runtime import host_devices, memory
 from sims.problem import Heads, check_compatible
-from sims.runtime import host_devices, memory
 from sims.simulation.plan import Shape, make_plan
 from sims.study.grid import Point, point_errors
 from sims.study.schema import SimulationSpec, TheorySpec

@@ -24,12 +24,12 @@ from typing import Any, Literal
 import numpy as np
 from pydantic import ConfigDict, Field, PrivateAttr
 
-from sims.checks import error_summary
-from sims.errors import InputError, one_of
+from sims.base.checks import error_summary
+from sims.base.errors import InputError, one_of
+from sims.base.validation import Strict
 from sims.problem import CustomDesign, CustomTarget, Design, Kernel, StudentDesign, Target
 from sims.problem.kernels import gaussian_log
 from sims.study.referenced_files import check_consent, load_module, resolved_consent
-from sims.validation import Strict
 from sims.weights import WeightRule
 
 

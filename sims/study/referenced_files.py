@@ -16,8 +16,8 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from sims.errors import InputError
-from sims.files import regular_file
+from sims.base.errors import InputError
+from sims.base.files import regular_file
 from sims.study.sources import combined_digest, own_sources
 
 

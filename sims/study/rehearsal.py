@@ -3,14 +3,14 @@
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from sims.errors import InputError
+from sims.base.errors import InputError
+from sims.base.terms import SCALARS
 from sims.study import drawn
 from sims.study.experiment import Experiment
 from sims.study.judge import answer_questions, check_effects
 from sims.study.loading import load_study
 from sims.study.results import Results
 from sims.study.study import Study
-from sims.terms import SCALARS
 
 if TYPE_CHECKING:
     from sims.study.units import SampledUnit

@@ -5,7 +5,7 @@ with their coordinates (angle, kernel, n, …), so that ``.sel(n=200)`` selects:
 points has the name of the coordinate with the longest line (:mod:`sims.study.stacking`), and
 ``.set_xindex("kernel")`` lets another one select. Every variable and coordinate has ``long_name``
 and ``units``; the attributes say where the numbers come from. A file that is read is whole, and of
-that experiment (:mod:`sims.files`).
+that experiment (:mod:`sims.base.files`).
 """
 
 import io
@@ -18,8 +18,8 @@ from typing import Any
 import numpy as np
 import xarray as xr
 
-from sims import files
-from sims.errors import InputError
+from sims.base import files
+from sims.base.errors import InputError
 from sims.study.describing import Words, attributes, described
 from sims.study.stacking import Scalar, stack, unstack
 
@@ -39,10 +39,10 @@ class Results:
         settings: the experiment's own settings at this fidelity.
         coordinates: point's name to its coordinates: dotted path of the problem to a scalar or the
             label of what is no scalar.
-        provenance: road to its provenance; see :mod:`sims.provenance`.
+        provenance: road to its provenance; see :mod:`sims.study.provenance`.
         simulation: all estimates as one dataset, as the file has them.
         theory: all predictions as one dataset, as the file has them.
-        digest: of simulation.nc and theory.nc (:func:`sims.files.digest`); empty if not read.
+        digest: of simulation.nc and theory.nc (:func:`sims.base.files.digest`); empty if not read.
     """
 
     experiment: str
@@ -69,8 +69,8 @@ class Results:
             identity: experiment and fidelity that both files must have, "house at smoke".
 
         Raises:
-            InputError: a file cannot be believed (:mod:`sims.files`), or theory's problem or points
-                are not the simulation's. Off the grid theory may have others.
+            InputError: a file cannot be believed (:mod:`sims.base.files`), or theory's problem or
+                points are not the simulation's. Off the grid theory may have others.
         """
         simulation, theory = folder / "simulation.nc", folder / "theory.nc"
         simulated = read(simulation, f"simulation.nc of {identity}")
@@ -129,7 +129,7 @@ def assembled(
 
 
 def write(data: xr.Dataset, path: str | Path, identity: str) -> None:
-    """Write one road's results as netCDF, sealed with their ``identity`` (:mod:`sims.files`)."""
+    """Write one road's results as netCDF, sealed with their ``identity``."""
     netcdf = io.BytesIO()
     data.to_netcdf(netcdf, engine="h5netcdf")
     files.write(netcdf.getvalue(), path, identity)

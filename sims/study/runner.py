@@ -15,11 +15,11 @@ from typing import TYPE_CHECKING, Any
 
 import xarray as xr
 
-from sims import files, provenance
-from sims.errors import InputError
-from sims.identity import digest
+from sims.base import files
+from sims.base.errors import InputError
+from sims.base.identity import digest
 from sims.judgement.answers import Answer, read_answers, write_answers
-from sims.study import code, drawn
+from sims.study import code, drawn, provenance
 from sims.study.describing import read_variables
 from sims.study.experiment import Experiment, load_experiment
 from sims.study.judge import answer_questions

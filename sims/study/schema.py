@@ -9,9 +9,9 @@ from typing import Any, Literal
 
 from pydantic import Field, model_validator
 
-from sims.errors import InputError, one_of
-from sims.papers import MAIN
-from sims.validation import Strict, parse
+from sims.base.errors import InputError, one_of
+from sims.base.validation import Strict, parse
+from sims.study.papers import MAIN
 
 
 class SimulationSpec(Strict):

@@ -8,11 +8,11 @@ import numpy as np
 import xarray as xr
 from scipy.optimize import differential_evolution
 
-from sims.errors import InputError
+from sims.base.errors import InputError
+from sims.base.runtime import in_threads
 from sims.judgement.answers import Answer, condition_mask, read_answers, write_answers
 from sims.judgement.effects import foreseen
 from sims.problem.law import Law
-from sims.runtime import in_threads
 from sims.study.experiment import Experiment
 from sims.study.loading import load_study
 from sims.study.results import Results

@@ -15,8 +15,8 @@ from functools import cache
 from importlib.machinery import PathFinder
 from pathlib import Path
 
-from sims.errors import InputError
-from sims.identity import known_by_name
+from sims.base.errors import InputError
+from sims.base.identity import known_by_name
 
 PACKAGE = Path(__file__).parents[1]
 _COMPILED = (".cc", ".cu", ".h", ".j2")

@@ -15,7 +15,9 @@ import numpy as np
 from numpy.typing import ArrayLike
 from pydantic import AfterValidator, BaseModel, Discriminator, Field, Tag, create_model
 
-from sims.errors import InputError
+from sims.base.errors import InputError
+from sims.base.runtime import memory
+from sims.base.validation import Strict
 from sims.problem import (
     DESIGNS,
     FRAMES,
@@ -29,10 +31,8 @@ from sims.problem import (
     Task,
     redundant_views,
 )
-from sims.runtime import memory
 from sims.study import python_parts
 from sims.study.python_parts import PythonChoice
-from sims.validation import Strict
 from sims.weights import FACTORIES, WeightRule
 
 

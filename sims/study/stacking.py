@@ -18,7 +18,7 @@ import numpy as np
 import pandas as pd
 import xarray as xr
 
-from sims.errors import InputError
+from sims.base.errors import InputError
 
 POINT = "point"
 Scalar = str | float | int | bool | None

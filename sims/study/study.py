@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar
 import pandas as pd
 import xarray as xr
 
-from sims.identity import rounded_digest
+from sims.base.identity import rounded_digest
 from sims.study.results import Results
 from sims.study.stacking import Scalar
 
@@ -147,7 +147,7 @@ class Study(Generic[Problem]):
 
     def units(self) -> "dict[str, SampledUnit]":
         """What is simulated, by name: a unit for each problem."""
-        from sims.runtime import in_threads
+        from sims.base.runtime import in_threads
 
         numbers = range(self.simulated)
         in_threads(self.draw, numbers)  # which keeps them
@@ -172,7 +172,7 @@ class Study(Generic[Problem]):
 
     def predictions(self) -> dict[str, xr.Dataset]:
         """Theory by point: all problems in one, ``law``, along ``number``."""
-        from sims.runtime import in_threads
+        from sims.base.runtime import in_threads
 
         rows = in_threads(lambda number: self.theory(self.draw(number)), range(self.predicted))
         return {LAW: xr.concat(rows, "number", combine_attrs="drop")}

@@ -11,8 +11,9 @@ from typing import Any, Literal, TypeVar
 import numpy as np
 from pydantic import Field, model_validator
 
-from sims.documents import mapping, read_yaml
-from sims.errors import InputError
+from sims.base.documents import mapping, read_yaml
+from sims.base.errors import InputError
+from sims.base.validation import Strict, parse
 from sims.study.experiment import folder_of, load_experiment
 from sims.study.grid import Point, changed, coordinate, without_labels
 from sims.study.loading import load_study
@@ -20,7 +21,6 @@ from sims.study.referenced_files import resolve_files, resolved_consent
 from sims.study.schema import SimulationSpec, TheorySpec
 from sims.study.specification import ProblemSpec
 from sims.study.stacking import Scalar
-from sims.validation import Strict, parse
 
 MAX_BATCHES = 4096
 """Limit under ``rel_mcse`` where the file sets none."""

@@ -15,12 +15,13 @@ from typing import Any
 import numpy as np
 import xarray as xr
 
-from sims import provenance, store
-from sims.errors import InputError
-from sims.identity import digest
-from sims.runtime import in_threads
+from sims.base import store
+from sims.base.errors import InputError
+from sims.base.identity import digest
+from sims.base.runtime import in_threads
+from sims.base.terms import BATCH, PROBLEM, SCALARS, phrases
 from sims.simulation.many import estimate_many
-from sims.study import code
+from sims.study import code, provenance
 from sims.study.describing import KEYS, VARIABLES, Words, attributes, described
 from sims.study.grid import Point, point_errors
 from sims.study.planning import ProblemClass, classify, plan_lines
@@ -29,7 +30,6 @@ from sims.study.schema import TheorySpec
 from sims.study.specification import Problem
 from sims.study.stacking import POINT, column, short_names
 from sims.study.sweepfile import Sweep, SweepSpec
-from sims.terms import BATCH, PROBLEM, SCALARS, phrases
 from sims.theory import predict
 
 MEANS = {

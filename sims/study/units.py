@@ -11,8 +11,8 @@ from pathlib import Path
 
 import xarray as xr
 
-from sims import store
-from sims.identity import digest
+from sims.base import store
+from sims.base.identity import digest
 from sims.montecarlo import HostBatches, HostReplicates, Sampler, run
 from sims.study.code import code
 from sims.study.experiment import Experiment

@@ -7,9 +7,9 @@ import numpy as np
 import xarray as xr
 from numpy.typing import ArrayLike
 
-from sims.errors import InputError, Uncovered, one_of
+from sims.base.errors import InputError, Uncovered, one_of
+from sims.base.terms import phrases
 from sims.problem import Heads, Kernel, SequenceDesign, Task
-from sims.terms import phrases
 from sims.theory.coverage import FEW_KEYS, check_affordable, check_exact, examined, without_value
 from sims.theory.first_order.blocks import BlockTerms, block_terms
 from sims.theory.first_order.closed_forms import (
@@ -145,7 +145,7 @@ def predict(
             of :func:`sims.theory.exact.exact_terms` for ``exact`` and ``auto``.
 
     Returns:
-        The dataset of :mod:`sims.terms` (no batches), with ``n_eff`` (query, head) and the
+        The dataset of :mod:`sims.base.terms` (no batches), with ``n_eff`` (query, head) and the
         attributes ``order``, which one was taken, and if there are any ``cautions``: first order is
         rough, since n_eff or n_third is below :data:`FEW_KEYS`; and ``faults``: numbers are lost in
         rounding or beyond float64. Both are text, a line a phrase.

@@ -5,9 +5,9 @@ import numpy as np
 import xarray as xr
 from numpy.typing import ArrayLike
 
-from sims.errors import InputError, Uncovered
+from sims.base.errors import InputError, Uncovered
+from sims.base.terms import PAIRS, phrases
 from sims.problem import GaussianDesign, Heads, Kernel, Task, TrigonometricSeries
-from sims.terms import PAIRS, phrases
 
 FEW_KEYS = 50
 """First-order theory is rough where n_eff or n_third is below: its relative error is of order

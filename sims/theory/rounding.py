@@ -4,7 +4,7 @@ import equinox as eqx
 import numpy as np
 from jaxtyping import Float
 
-from sims.errors import InputError
+from sims.base.errors import InputError
 from sims.problem import Target, Task
 
 EPS = float(np.finfo(float).eps)

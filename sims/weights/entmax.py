@@ -17,7 +17,7 @@ import jax.numpy as jnp
 from jax import lax
 from jaxtyping import Array, Float
 
-from sims.checks import check_within
+from sims.base.checks import check_within
 
 POWERS = (1e-20, 1e20)
 """Powers ν allowed: reciprocals are numbers in single precision, too."""

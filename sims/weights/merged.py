@@ -15,7 +15,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, ArrayLike, Float
 
-from sims.checks import as_floats, check_count
+from sims.base.checks import as_floats, check_count
 from sims.weights.rules import Scores, WeightRule, scores_of
 
 

@@ -13,8 +13,8 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, ArrayLike, Float
 
-from sims.checks import evaluated
-from sims.errors import InputError, one_of
+from sims.base.checks import evaluated
+from sims.base.errors import InputError, one_of
 from sims.weights.entmax import Entmax
 
 Scores = Callable[[Array, Array, ArrayLike], Array]

@@ -13,8 +13,8 @@ import jax.numpy as jnp
 from jax import lax
 from jaxtyping import Array, Float
 
-from sims.checks import check_count, check_finite, check_positive
-from sims.errors import InputError, one_of
+from sims.base.checks import check_count, check_finite, check_positive
+from sims.base.errors import InputError, one_of
 from sims.weights.entmax import Entmax
 from sims.weights.merged import merged
 from sims.weights.rules import WeightRule, Weights, scores_of

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from sims.advise import advise_data, prepared, read_data
 from sims.advise.parts import noise_interval
-from sims.errors import InputError
+from sims.base.errors import InputError
 
 RNG = np.random.default_rng(0)
 X, Y = RNG.normal(size=(60, 3)), RNG.normal(size=60)

@@ -10,7 +10,7 @@ from sims.attention.low_rank import (
     kq_svd,
     stacked,
 )
-from sims.errors import InputError
+from sims.base.errors import InputError
 
 
 @pytest.fixture

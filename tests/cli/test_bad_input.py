@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from sims.files import write_json
+from sims.base.files import write_json
 from tests.cli.small import EXPERIMENT, SPEC, changed, refused, run, write
 from tests.pipeline import ROOT
 

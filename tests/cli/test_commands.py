@@ -9,8 +9,8 @@ import subprocess
 import sys
 from pathlib import Path
 
-from sims.files import read_json
-from sims.papers import MAIN, papers
+from sims.base.files import read_json
+from sims.study.papers import MAIN, papers
 from tests.cli.small import HOST, OWN, run, write
 from tests.pipeline import ROOT
 

@@ -16,12 +16,12 @@ import yaml
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from sims.base.errors import InputError
+from sims.base.terms import SCALARS
 from sims.cli import sweep as printing
-from sims.errors import InputError
 from sims.study import sweeping
 from sims.study.sweepfile import read_sweep
 from sims.study.sweeping import columns_of
-from sims.terms import SCALARS
 from tests.cli.small import SPEC, run
 from tests.pipeline import ROOT
 

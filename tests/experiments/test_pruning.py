@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from experiments.lottery_tickets.pruning import MOST_ITEMS, closest_sum
-from sims.errors import InputError
+from sims.base.errors import InputError
 
 
 @pytest.mark.parametrize("count", [1, 2, 7, 11])

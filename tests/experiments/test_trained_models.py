@@ -8,7 +8,7 @@ import xarray as xr
 from scipy.special import softmax
 from scipy.stats import rankdata, spearmanr
 
-from sims.errors import InputError
+from sims.base.errors import InputError
 from sims.inspect.patterns import Rule, projections, weights
 from sims.study.experiment import choose, load_experiment
 

@@ -15,8 +15,8 @@ import numpy as np
 import pytest
 import xarray as xr
 
-from sims import files, store
-from sims.errors import InputError
+from sims.base import files, store
+from sims.base.errors import InputError
 from sims.report.text import html, render_caption
 from sims.study import code, run
 from sims.study.code import FORMATS
@@ -68,7 +68,7 @@ RUN = """
 import sys
 from pathlib import Path
 from sims.cli import main
-from sims import store
+from sims.base import store
 store.SECONDS = 0.0
 sys.exit(main(["step", "simulate", "small", "--fidelity", "smoke", "--output", sys.argv[1]]))
 """

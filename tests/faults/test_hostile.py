@@ -14,9 +14,9 @@ import yaml
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from sims import files
-from sims.documents import mapping
-from sims.errors import InputError
+from sims.base import files
+from sims.base.documents import mapping
+from sims.base.errors import InputError
 from sims.inspect.report import FILE
 from tests.cli.conftest import folder  # noqa: F401
 from tests.cli.small import SPEC, changed, refused

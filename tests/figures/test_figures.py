@@ -9,7 +9,7 @@ import pytest
 from matplotlib.colors import to_hex, to_rgb
 
 from sims import figures
-from sims.errors import InputError
+from sims.base.errors import InputError
 from sims.judgement.house import word
 
 TWO = pd.DataFrame(

@@ -14,7 +14,7 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from safetensors import SafetensorError, safe_open
 
-from sims.errors import InputError
+from sims.base.errors import InputError
 from sims.inspect import Model, reader
 from tests.cli.small import run
 from tests.inspect.models import LAYOUTS, LLAMA, D, H, inputs, matrices, write

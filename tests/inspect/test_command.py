@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 import xarray as xr
 
-from sims.errors import InputError
+from sims.base.errors import InputError
 from sims.inspect import inspect, scalars
 from sims.study.results import read
 from tests.cli.small import run

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from sims.errors import InputError
+from sims.base.errors import InputError
 from sims.inspect import inspect
 from sims.inspect.patterns import rule_of
 from tests.inspect.models import LAYOUTS, LLAMA, WIDTH, D, H, inputs, matrices, write

@@ -9,7 +9,7 @@ import pytest
 import xarray as xr
 from safetensors.numpy import save_file
 
-from sims.errors import InputError
+from sims.base.errors import InputError
 from sims.inspect import Model, as_json, exceeded, inspect, layers, reader
 from tests.inspect.models import GROUPED, LAYOUTS, LLAMA, WIDTH, D, H, inputs, matrices, write
 

@@ -9,7 +9,7 @@ from safetensors.numpy import load_file, save_file
 
 from experiments.trained_models import problems
 from experiments.trained_models.checkpoints import tensors
-from sims.errors import InputError
+from sims.base.errors import InputError
 from sims.inspect import inspect
 from sims.study.experiment import load_experiment
 from sims.study.referenced_files import checkpoint

@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 from scipy.stats import binomtest
 
-from sims.errors import InputError
+from sims.base.errors import InputError
 from sims.judgement import house
 from sims.judgement.agreement import agreement
 from sims.judgement.answers import adjusted, answer, read_answers, write_answers

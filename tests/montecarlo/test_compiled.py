@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 import xarray as xr
 
-from sims.errors import InputError
+from sims.base.errors import InputError
 from sims.montecarlo import Fold, Replicates, replicate_key, root_key, run
 from sims.montecarlo.compiled import run_batches
 

@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 import xarray as xr
 
-from sims.errors import InputError
+from sims.base.errors import InputError
 from sims.montecarlo import HostBatches, HostReplicates, replicate_key, root_key, run
 
 

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from sims.errors import InputError
+from sims.base.errors import InputError
 from sims.problem import (
     DESIGNS,
     FRAMES,

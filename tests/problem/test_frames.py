@@ -5,9 +5,9 @@ import numpy as np
 import pytest
 import scipy.linalg
 
-from sims import threefry
-from sims.checks import seeded_key
-from sims.errors import InputError
+from sims.base import threefry
+from sims.base.checks import seeded_key
+from sims.base.errors import InputError
 from sims.problem import FRAMES, principal_angles
 
 RNG = np.random.default_rng(1)

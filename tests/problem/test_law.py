@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from sims.errors import InputError
+from sims.base.errors import InputError
 from sims.problem.law import Law
 
 FIELDS = {

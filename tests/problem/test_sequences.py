@@ -8,7 +8,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from sims.errors import InputError
+from sims.base.errors import InputError
 from sims.problem import FRAMES, SEQUENCES, TARGETS, Heads, SequenceDesign, Task
 from sims.problem.sequences import cumulated
 from sims.simulation import estimate

@@ -5,7 +5,7 @@ import hashlib
 import numpy as np
 import pytest
 
-from sims.errors import InputError
+from sims.base.errors import InputError
 from sims.problem.tables import TABLES, load_table, place
 
 

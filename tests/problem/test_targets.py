@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy.special import gamma, kv
 
-from sims.errors import InputError
+from sims.base.errors import InputError
 from sims.problem import TARGETS, TrigonometricSeries
 
 EXAMPLES = {

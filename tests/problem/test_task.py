@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy.stats import kstest
 
-from sims.errors import InputError
+from sims.base.errors import InputError
 from sims.problem import (
     DESIGNS,
     KERNELS,

@@ -5,8 +5,8 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from sims.normals import normal
 from sims.problem import KERNELS
+from sims.problem.normals import normal
 from sims.simulation.native import usable, with_native_bits, with_quick_bits
 
 

@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from sims import terms
-from sims.errors import InputError
+from sims.base import terms
+from sims.base.errors import InputError
 from sims.montecarlo import replicate_key, root_key
 from sims.montecarlo.draws import PILOT
 from sims.simulation import draw, ensemble, estimate

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import xarray as xr
 
-from sims.errors import InputError
+from sims.base.errors import InputError
 from sims.montecarlo import replicate_key, root_key
 from sims.montecarlo.compiled import run_batches
 from sims.problem import DESIGNS, TARGETS, Heads, Kernel, Task

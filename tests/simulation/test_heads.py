@@ -4,7 +4,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from sims.errors import InputError
+from sims.base.errors import InputError
 from sims.problem import Heads, Kernel
 from sims.simulation import nw_weights
 

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from sims.errors import InputError
+from sims.base.errors import InputError
 from sims.problem import DESIGNS, FRAMES, TARGETS, Heads, Task
 from sims.simulation import estimate
 from sims.simulation.many import estimate_many

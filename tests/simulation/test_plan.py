@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from jax.sharding import Mesh
 
-from sims.errors import InputError
+from sims.base.errors import InputError
 from sims.montecarlo import Draw
 from sims.montecarlo.compiled import Program, run_batches
 from sims.simulation.all_keys import weighed

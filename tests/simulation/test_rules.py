@@ -7,8 +7,8 @@ import pytest
 import xarray as xr
 from optax.projections import projection_simplex
 
-from sims import terms
-from sims.errors import InputError
+from sims.base import terms
+from sims.base.errors import InputError
 from sims.problem import Heads
 from sims.problem.kernels import gaussian_log
 from sims.simulation import ensemble, estimate, nw_weights

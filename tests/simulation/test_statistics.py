@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 import xarray as xr
 
-from sims import terms
+from sims.base import terms
 from sims.problem import DESIGNS, TARGETS, Heads, Task
 from sims.simulation import estimate
 from sims.simulation.result import RAW_SCALARS, reached

@@ -5,14 +5,14 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from sims.base.errors import InputError
+from sims.base.validation import parse
 from sims.cli.decompose import DecomposeSpec
-from sims.errors import InputError
 from sims.study.experiment import load_experiment
 from sims.study.loading import load_study
 from sims.study.planning import cost
 from sims.study.schema import ExperimentSpec, SimulationSpec, TheorySpec
 from sims.study.specification import ProblemSpec
-from sims.validation import parse
 from tests.cli.small import EXPERIMENT, changed
 
 ROOT = Path(__file__).parents[2]

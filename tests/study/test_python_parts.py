@@ -9,14 +9,14 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from sims.errors import InputError
+from sims.base.errors import InputError
+from sims.base.validation import parse
 from sims.problem import CustomDesign, StudentDesign
 from sims.study import code, python_parts
 from sims.study.experiment import choose, load_experiment
 from sims.study.python_parts import PythonChoice
 from sims.study.referenced_files import resolve_files
 from sims.study.specification import ProblemSpec
-from sims.validation import parse
 from sims.weights import WeightRule
 from tests.cli.small import EXPERIMENT, SPEC, run, write
 

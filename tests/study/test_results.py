@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 import xarray as xr
 
-from sims.errors import InputError
-from sims.identity import rounded_digest
+from sims.base.errors import InputError
+from sims.base.identity import rounded_digest
 from sims.study.results import Results, assembled, read, write
 from sims.study.stacking import short_names, stack, unstack
 

@@ -4,7 +4,7 @@ import jax
 import numpy as np
 import pytest
 
-from sims.errors import InputError
+from sims.base.errors import InputError
 from sims.problem import (
     DESIGNS,
     FRAMES,

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from jaxtyping import TypeCheckError
 
-from sims.errors import InputError
+from sims.base.errors import InputError
 from sims.problem import FRAMES, SEQUENCES, TARGETS, Heads, Task, TrigonometricSeries
 from sims.simulation import estimate, nw_weights
 from sims.simulation.all_keys import over_slots

@@ -8,7 +8,7 @@ from scipy.optimize import brentq
 from scipy.special import softmax
 from sklearn.neighbors import KNeighborsRegressor
 
-from sims.errors import InputError
+from sims.base.errors import InputError
 from sims.problem import DESIGNS, FRAMES, TARGETS, Heads, Task
 from sims.simulation import estimate, nw_weights
 from sims.weights import FACTORIES, RULES

@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 from jaxtyping import Float
 
-from sims.errors import InputError, one_of
+from sims.base.errors import InputError, one_of
 
 WIDTH = 64
 """Columns of a table."""

@@ -31,8 +31,8 @@ import numpy as np
 from jax.typing import DTypeLike
 from jaxtyping import Array, Float
 
-from sims import files
-from sims.errors import InputError
+from sims.base import files
+from sims.base.errors import InputError
 from sims.problem import Kernel
 from sims.problem.kernels import GAUSSIAN, SOFTMAX
 from sims.simulation.sums import Sums, anchors

@@ -2,7 +2,7 @@
 
 import subprocess
 
-from sims.errors import InputError
+from sims.base.errors import InputError
 from sims.simulation.native import build, library
 
 try:

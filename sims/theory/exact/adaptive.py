@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from sims.errors import InputError
+from sims.base.errors import InputError
 from sims.problem import Heads, Task
 from sims.theory.exact.nearest import FINENESS, Nearest, averaged, nearest
 from sims.theory.exact.pairs import Pair

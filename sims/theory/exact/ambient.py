@@ -17,7 +17,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
-from sims.errors import InputError
+from sims.base.errors import InputError
 from sims.problem import EmpiricalDesign, Heads, Task
 from sims.theory.exact.conditioning import GaussianLaw
 from sims.theory.exact.execution import MAX_POINTS, Job, bucket, computed

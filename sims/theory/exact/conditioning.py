@@ -15,7 +15,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from jaxtyping import Float
 
-from sims.errors import InputError
+from sims.base.errors import InputError
 from sims.problem import GaussianDesign, Heads, Task, TrigonometricSeries
 from sims.theory.exact.laplace import Regression
 from sims.theory.rounding import EPS, LARGEST

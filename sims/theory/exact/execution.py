@@ -20,7 +20,7 @@ import numpy as np
 from jax.stages import Wrapped
 from jaxtyping import Array, Int, PyTree
 
-from sims.runtime import host_devices
+from sims.base.runtime import host_devices
 from sims.theory.exact.laplace import Setting, Single
 from sims.theory.exact.pairs import Pair
 from sims.theory.exact.rules import Grids, Items

@@ -12,7 +12,7 @@ from typing import NamedTuple
 import numpy as np
 from scipy.special import betainccinv, betaincinv, betaln
 
-from sims.errors import InputError
+from sims.base.errors import InputError
 from sims.problem import Heads, Task
 from sims.theory import rounding
 from sims.theory.exact.root import HeadExpectations

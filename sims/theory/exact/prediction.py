@@ -12,8 +12,8 @@ import xarray as xr
 from jaxtyping import Float
 from numpy.typing import ArrayLike
 
-from sims import terms
-from sims.errors import InputError
+from sims.base import terms
+from sims.base.errors import InputError
 from sims.problem import Heads, Kernel, Task, check_compatible
 from sims.theory import rounding
 from sims.theory.coverage import check_exact, without_value
@@ -65,7 +65,7 @@ def exact_terms(
             done, and how many there are; by default nobody is told.
 
     Returns:
-        The dataset of :mod:`sims.terms` without batches, ``n_eff`` (query, head) as in the
+        The dataset of :mod:`sims.base.terms` without batches, ``n_eff`` (query, head) as in the
         first-order theory, and
 
         - ``<name>_error`` beside every term: an estimate of its absolute error, from grid

@@ -9,7 +9,7 @@ import numpy as np
 from jaxtyping import Array, Float
 from scipy.special import logsumexp
 
-from sims.errors import Uncovered
+from sims.base.errors import Uncovered
 from sims.problem.kernels import Kernel
 from sims.theory.exact.conditioning import DENSITY_REACH, Projection
 from sims.theory.exact.laplace import SATURATED

@@ -21,7 +21,7 @@ from jaxtyping import Float
 from numpy.typing import ArrayLike
 from scipy.optimize import brentq
 
-from sims.errors import InputError, Uncovered
+from sims.base.errors import InputError, Uncovered
 from sims.problem import Heads, Task, TrigonometricSeries, check_compatible
 from sims.problem.design_laws import GaussianDesign
 from sims.theory import rounding

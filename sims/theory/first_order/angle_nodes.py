@@ -13,8 +13,8 @@ from jaxtyping import Float
 from scipy.optimize import elementwise
 from scipy.special import logsumexp
 
-from sims.checks import check_positive
-from sims.errors import InputError
+from sims.base.checks import check_positive
+from sims.base.errors import InputError
 from sims.problem import Kernel
 from sims.problem.kernels import GAUSSIAN, KERNELS, SOFTMAX, get_kernel
 from sims.theory.first_order.ball_rules import ball_rule

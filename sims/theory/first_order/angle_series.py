@@ -20,8 +20,8 @@ from numpy.typing import ArrayLike
 from scipy.linalg import eigh_tridiagonal
 from scipy.special import gammaln, roots_legendre
 
-from sims.checks import check_non_negative
-from sims.errors import InputError
+from sims.base.checks import check_non_negative
+from sims.base.errors import InputError
 from sims.problem import Kernel
 from sims.theory.first_order.angle_nodes import AngleWeights, Nodes, angle_weights
 from sims.weights import WeightRule

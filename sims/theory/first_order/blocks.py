@@ -12,8 +12,8 @@ from typing import Literal, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
-from sims.checks import as_floats, check_non_negative, check_positive
-from sims.errors import InputError
+from sims.base.checks import as_floats, check_non_negative, check_positive
+from sims.base.errors import InputError
 from sims.theory.first_order.views import (
     average,
     check_averages,

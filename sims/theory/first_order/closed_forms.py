@@ -25,8 +25,8 @@ import xarray as xr
 from jaxtyping import Float, Int
 from numpy.typing import ArrayLike
 
-from sims import terms
-from sims.errors import Uncovered
+from sims.base import terms
+from sims.base.errors import Uncovered
 from sims.problem import Heads, Target, Task, TrigonometricSeries, check_compatible
 from sims.problem.design_laws import GaussianDesign
 from sims.problem.kernels import GAUSSIAN, SOFTMAX
@@ -307,7 +307,7 @@ def first_order_terms(
         weights: ensemble weights α (H,), sum 1; None is uniform.
 
     Returns:
-        The dataset of :mod:`sims.terms` without batches, with ``n_eff`` and
+        The dataset of :mod:`sims.base.terms` without batches, with ``n_eff`` and
         ``n_third`` (query, head), and the attributes ``rounding``, what rounding may be of the
         heads' bias² + signal variance or noise variance, and ``faults`` where that is too much.
 

@@ -13,8 +13,8 @@ import numpy as np
 from jaxtyping import Array, Float
 from numpy.typing import ArrayLike
 
-from sims.checks import as_floats, check_non_negative, check_positive, is_concrete
-from sims.errors import InputError
+from sims.base.checks import as_floats, check_non_negative, check_positive, is_concrete
+from sims.base.errors import InputError
 from sims.problem import Kernel
 from sims.problem.kernels import GAUSSIAN, SOFTMAX, get_kernel
 from sims.theory.arrays import Number, Numbers, namespace

@@ -14,7 +14,7 @@ import xarray as xr
 from jaxtyping import Float
 from numpy.typing import ArrayLike
 
-from sims.errors import InputError
+from sims.base.errors import InputError
 from sims.problem import Heads, Task, TrigonometricSeries, check_compatible
 from sims.theory import rounding
 from sims.theory.first_order.adaptive import (

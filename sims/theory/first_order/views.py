@@ -14,8 +14,8 @@ import numpy as np
 from jaxtyping import Float
 from numpy.typing import ArrayLike
 
-from sims.checks import as_floats, check_non_negative, check_positive
-from sims.errors import InputError
+from sims.base.checks import as_floats, check_non_negative, check_positive
+from sims.base.errors import InputError
 from sims.theory.arrays import Number
 
 KERNELS = ("gaussian", "softmax")

@@ -19,7 +19,7 @@ import xarray as xr
 from jaxtyping import Float
 from numpy.typing import ArrayLike
 
-from sims.errors import InputError, Uncovered
+from sims.base.errors import InputError, Uncovered
 from sims.problem import (
     GaussianDesign,
     Heads,
@@ -183,8 +183,8 @@ def merged_terms(
         weights: ensemble weights α (H,), sum 1; None is uniform.
 
     Returns:
-        The dataset of :mod:`sims.terms` with ``n_eff`` and ``n_third`` (of slots, by the second and
-        the third moment) and ``limit``, m* (query, head).
+        The dataset of :mod:`sims.base.terms` with ``n_eff`` and ``n_third`` (of slots, by the
+        second and the third moment) and ``limit``, m* (query, head).
 
     Raises:
         InputError: no closed form exists, parts do not fit together, n is no multiple of s, or

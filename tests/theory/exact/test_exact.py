@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from exact_problems import brute_force, flat, random_problem
 
-from sims.errors import InputError
+from sims.base.errors import InputError
 from sims.problem import (
     CubeDesign,
     EmpiricalDesign,

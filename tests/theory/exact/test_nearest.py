@@ -18,7 +18,7 @@ from exact_problems import (
 from scipy.integrate import quad
 from scipy.stats import beta, norm
 
-from sims.errors import InputError
+from sims.base.errors import InputError
 from sims.problem import Heads
 from sims.theory import predict
 from sims.weights import FACTORIES

@@ -9,7 +9,7 @@ import pytest
 from scipy import stats
 from scipy.special import expit
 
-from sims.errors import Uncovered
+from sims.base.errors import Uncovered
 from sims.problem import (
     DESIGNS,
     FRAMES,

@@ -22,7 +22,7 @@ from exact_problems import (
 )
 from scipy.stats import norm
 
-from sims.errors import InputError
+from sims.base.errors import InputError
 from sims.problem import Heads
 from sims.theory import predict
 from sims.weights import FACTORIES

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from sims import terms
+from sims.base import terms
 from sims.problem import Heads
 from sims.theory.exact import exact_terms
 from tests.theory.exact.exact_problems import random_problem

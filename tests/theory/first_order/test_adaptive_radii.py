@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 from scipy.special import gamma
 
-from sims.errors import InputError
+from sims.base.errors import InputError
 from sims.problem import DESIGNS, Heads, Task, TrigonometricSeries
 from sims.theory import predict
 from sims.theory.first_order.adaptive import Head, ProjectedDesign, ball_rule, single

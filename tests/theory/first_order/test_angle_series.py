@@ -5,7 +5,7 @@ import pytest
 from numpy.polynomial.hermite_e import hermegauss
 from numpy.polynomial.legendre import leggauss
 
-from sims.errors import InputError
+from sims.base.errors import InputError
 from sims.problem import DESIGNS, TARGETS, Heads, Task
 from sims.theory import gaussian_overlap, predict, softmax_overlap
 from sims.theory.first_order.angle_series import angle_series

@@ -7,7 +7,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from sims.errors import InputError
+from sims.base.errors import InputError
 from sims.problem import DESIGNS, Heads, Task, TrigonometricSeries
 from sims.theory import BlockTerms, block_terms, first_order_arrays, view_terms
 

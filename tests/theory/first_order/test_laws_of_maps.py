@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from numpy.polynomial.hermite_e import hermegauss
 
-from sims.errors import InputError
+from sims.base.errors import InputError
 from sims.problem import DESIGNS, TARGETS, Heads, Task
 from sims.theory import predict, softmax_overlap, softmax_overlap_of_maps
 

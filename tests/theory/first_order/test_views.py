@@ -5,7 +5,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from sims.errors import InputError
+from sims.base.errors import InputError
 from sims.problem import Heads, Task, TrigonometricSeries, redundant_views
 from sims.theory import ViewTerms, first_order_arrays, predict, view_terms
 from sims.theory.first_order.views import matern_mixture

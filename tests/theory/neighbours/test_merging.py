@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from scipy.linalg import toeplitz
 
-from sims.errors import InputError
+from sims.base.errors import InputError
 from sims.problem import (
     DESIGNS,
     FRAMES,

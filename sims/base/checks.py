@@ -13,9 +13,9 @@ import numpy as np
 from jaxtyping import Array
 from numpy.typing import ArrayLike
 
-from sims import threefry
-from sims.arrays import is_masked, real_numbers
-from sims.errors import InputError
+from sims.base import threefry
+from sims.base.arrays import is_masked, real_numbers
+from sims.base.errors import InputError
 
 HUGE = 1e100
 """Most that a number given by a user may be, and 1/HUGE the least positive one: squares and their
@@ -38,7 +38,7 @@ def as_numbers(field: str, value: ArrayLike, *shapes: tuple[int, ...]) -> jax.Ar
         shapes: that are allowed, () first; none given allows any.
 
     Raises:
-        InputError: as of :func:`sims.arrays.real_numbers`; or it has another shape.
+        InputError: as of :func:`sims.base.arrays.real_numbers`; or it has another shape.
     """
     real = [jnp.floating] if is_concrete(value) else [jnp.floating, jnp.integer]
     if isinstance(value, jax.Array) and any(jnp.issubdtype(value.dtype, kind) for kind in real):
@@ -115,7 +115,7 @@ def check_covariance(field: str, matrix: Array) -> None:
 
 
 def seeded_key(field: str, seed: int) -> np.ndarray:
-    """The random key (:mod:`sims.threefry`) of a seed in the field of that name.
+    """The random key (:mod:`sims.base.threefry`) of a seed in the field of that name.
 
     The field enters the key: the same seed in two fields gives independent draws. Otherwise the
     default seeds would make frames, target, queries and Σ's eigenbasis out of the same normals.

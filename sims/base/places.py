@@ -6,7 +6,7 @@ A checkout keeps them at its top level; a wheel carries them inside the package,
 
 from pathlib import Path
 
-_PACKAGE = Path(__file__).parent
+_PACKAGE = Path(__file__).parent.parent
 CARRIED = _PACKAGE / "share" if (_PACKAGE / "share").is_dir() else _PACKAGE.parent
 """The folder of what came with the package: its own ``share``, or the top level of a checkout."""
 LOCAL_FOLDERS = ("experiments", "papers")

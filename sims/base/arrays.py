@@ -4,7 +4,7 @@ from typing import Any
 
 import numpy as np
 
-from sims.errors import InputError
+from sims.base.errors import InputError
 
 
 @np.errstate(invalid="ignore")

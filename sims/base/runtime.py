@@ -14,7 +14,7 @@ from typing import TypeVar
 
 import jax
 
-from sims.errors import InputError
+from sims.base.errors import InputError
 
 Item = TypeVar("Item")
 Out = TypeVar("Out")

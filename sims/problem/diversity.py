@@ -28,8 +28,8 @@ from collections.abc import Callable
 import numpy as np
 from numpy.typing import ArrayLike
 
-from sims.arrays import real_numbers
-from sims.errors import InputError
+from sims.base.arrays import real_numbers
+from sims.base.errors import InputError
 
 
 def mean_index(r: np.ndarray) -> np.ndarray:

@@ -20,13 +20,13 @@ from typing import Any
 
 import numpy as np
 
-from sims.errors import InputError
-from sims.places import CARRIED
+from sims.base.errors import InputError
+from sims.base.places import CARRIED
 
 _PLAIN = bool | int | float | complex | str | bytes | np.dtype | None | types.EllipsisType
 _INSTALLED = (
     "<frozen",
-    str(Path(__file__).parent.resolve()),
+    str(Path(__file__).parent.parent.resolve()),
     *(str(Path(sysconfig.get_path(k)).resolve()) for k in ("stdlib", "purelib", "platlib")),
 )
 """Where code is known by name: this package's, the interpreter's and installed ones'."""

@@ -35,9 +35,9 @@ import numpy as np
 import xarray as xr
 from numpy.typing import ArrayLike
 
-from sims import estimates
-from sims.arrays import real_numbers
-from sims.errors import InputError
+from sims.base import estimates
+from sims.base.arrays import real_numbers
+from sims.base.errors import InputError
 
 QUERY, HEAD, HEAD2, BATCH, PROBLEM = "query", "head", "head2", "batch", "problem"
 PAIRS = ("bias_product", "signal_covariance", "noise_covariance")

@@ -6,8 +6,8 @@ from typing import Any, ClassVar
 
 import yaml
 
-from sims.errors import InputError
-from sims.files import regular_file
+from sims.base.errors import InputError
+from sims.base.files import regular_file
 
 LARGEST_FILE = 2**26
 """Bytes of a file, at most."""

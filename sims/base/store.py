@@ -13,8 +13,8 @@ from pathlib import Path
 import numpy as np
 import xarray as xr
 
-from sims import files
-from sims.errors import InputError
+from sims.base import files
+from sims.base.errors import InputError
 
 SECONDS = 60.0
 """Between two writes of a run's batches: what a kill may cost."""

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from sims.weighting import WEIGHTINGS, non_negative, optimal, risk, uniform
+from sims.theory.weighting import WEIGHTINGS, non_negative, optimal, risk, uniform
 
 
 def matrices(count: int, heads: int, seed: int = 0, rank: int | None = None):

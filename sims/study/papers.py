@@ -9,13 +9,13 @@ from typing import Literal
 
 from pydantic import Field
 
-from sims.documents import read_yaml
-from sims.errors import InputError, one_of
-from sims.places import place
-from sims.validation import Strict, parse
+from sims.base.documents import read_yaml
+from sims.base.errors import InputError, one_of
+from sims.base.places import place
+from sims.base.validation import Strict, parse
 
 PAPERS = "papers"
-"""The folder of the papers' files: see :mod:`sims.places`."""
+"""The folder of the papers' files: see :mod:`sims.base.places`."""
 MAIN = "2605.20271"
 """arXiv id of the paper that an experiment is about unless it names another one."""
 

@@ -24,7 +24,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from sims.errors import InputError
+from sims.base.errors import InputError
 
 LARGEST_UNPACKED = 2**30
 """Bytes that the contents of a small file may take."""

@@ -7,7 +7,7 @@ from typing import Any, TypeVar
 
 from pydantic import BaseModel, ConfigDict, ValidationError, model_validator
 
-from sims.errors import InputError, one_of
+from sims.base.errors import InputError, one_of
 
 Model = TypeVar("Model", bound=BaseModel)
 

@@ -1,8 +1,8 @@
 """Head weights: how an ensemble ``f̄ = Σ_h α_h f̂_h``, ``Σ_h α_h = 1``, may weigh its heads.
 
 Everything follows from the risk matrix ``M = E[ββᵀ] + S`` (H, H) of the heads' errors (bias
-products plus covariances, squared unit of Y; see :mod:`sims.terms`): the ensemble's mean squared
-error is ``αᵀMα``. Each rule below minimises it over its own set of weights, and the sets are
+products plus covariances, squared unit of Y; see :mod:`sims.base.terms`): the ensemble's mean
+squared error is ``αᵀMα``. Each rule minimises it over its own set of weights, and the sets are
 nested, uniform ⊂ ordered ⊂ non-negative ⊂ all that sum to one, so the least risks are ordered the
 other way round.
 
@@ -24,7 +24,7 @@ from numpy.typing import ArrayLike
 from scipy.linalg import eigh, lstsq
 from scipy.optimize import nnls
 
-from sims.arrays import real_numbers
+from sims.base.arrays import real_numbers
 
 Weighting = Callable[[np.ndarray], np.ndarray]
 
