@@ -39,7 +39,13 @@ class PaperClaim(Claim):
     )
     reconstruction: str = Field(
         min_length=1,
-        description="what of its precise form is ours, since the source leaves it open",
+        description="how we read it: what of its precise form is ours, since the source leaves it "
+        "open",
+    )
+    fairness: str = Field("", description="why this is the strongest fair reading, a sentence")
+    failure: str = Field("", description="what would count as a failure of the claim, a sentence")
+    headline: bool = Field(
+        False, description="whether the README shows this claim for the paper; one claim at most"
     )
 
 

@@ -140,6 +140,9 @@ class QuestionSpec(Strict):
     says: Literal["always"] | None = Field(
         default=None, description="always: so the sentence says, of every problem or every step"
     )
+    validates: bool = Field(
+        default=False, description="whether our formulas are on trial, and not a paper's sentence"
+    )
     restrict: RestrictionSpec | None = Field(default=None, description="of the law; default: none")
     strata: dict[str, Conditions] = Field(
         default_factory=dict, description="parts that are answered apart, too, by name"
