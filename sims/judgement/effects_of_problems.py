@@ -22,6 +22,25 @@ def of_batches(values: np.ndarray, **fields: np.ndarray | str | None) -> Effects
     )
 
 
+def outcome(falls: np.ndarray, **fields: np.ndarray | None) -> Effects:
+    """Outcomes of problems with one pair each: whether a quantity falls, rises or is level.
+
+    Args:
+        falls: (N, B) relative falls as iid batches; NaN of a problem that has no pair.
+        **fields: others of :class:`~sims.judgement.effects.Effects`.
+    """
+    draws = falls[..., None]
+    value = draws.mean(1)
+    return Effects(
+        value,
+        mcse(draws.swapaxes(0, 1)),
+        "outcome",
+        draws=[*draws],
+        size=-value[:, 0],
+        **fields,  # type: ignore[arg-type]
+    )
+
+
 def gap(values: np.ndarray, predicted: np.ndarray, valid: np.ndarray | None = None) -> Effects:
     """Relative gaps of the two roads, simulated / predicted − 1.
 
