@@ -165,7 +165,7 @@ def target_by_hand(problem, points):
         {"kind": "heads", "kernel": "softmax", "keys": 32, "bandwidth": 0.8},
         {"kind": "trees", "points": 20, "bagging": True},
         {"kind": "trees", "points": 20, "bagging": False},
-        {"kind": "ants", "evaporates": True},
+        {"kind": "ants", "evaporates": True, "evaporation": 0.3, "initial": 1.0, "agents": 16},
     ],
 )
 def test_errors_of_both_pools_are_those_by_hand(changes):
@@ -173,10 +173,10 @@ def test_errors_of_both_pools_are_those_by_hand(changes):
 
     Of 20 numbers a false alarm comes once in 80,000 runs.
     """
-    problem = drawn(**changes, agents=4)
+    problem = drawn(**{"agents": 4, **changes})
     study, rng = load_study(EXPERIMENT), np.random.default_rng(8)
-    draws = {"batches": 24, "replicates_per_batch": 40 if changes["kind"] != "trees" else 8}
-    simulated = run(study.sampler(problem), 4, **draws)
+    replicates = {"heads": 40, "trees": 8, "ants": 400}[changes["kind"]]
+    simulated = run(study.sampler(problem), 4, batches=24, replicates_per_batch=replicates)
     truth = 0.0 if changes["kind"] == "ants" else target_by_hand(problem, problem.queries)
     if changes["kind"] == "heads":
         estimates, squares = nadaraya_watson(problem, 300, rng)
@@ -185,7 +185,7 @@ def test_errors_of_both_pools_are_those_by_hand(changes):
     elif changes["kind"] == "trees":
         estimates = forests_by_scikit_learn(problem, 100, rng)
     else:
-        estimates = ants_by_hand(problem, 600, rng)
+        estimates = ants_by_hand(problem, 1500, rng)
     errors = ((estimates.mean(2) - truth) ** 2).mean(2)
     single = ((estimates - truth) ** 2).mean((2, 3))
     for name, values in (("mse", errors), ("mean_head_mse", single)):
@@ -209,7 +209,7 @@ def test_trees_are_what_their_names_say():
     assert known[0] == 1.0
     assert known[1:] == pytest.approx([0.632, 0.632], abs=0.03)
     problem = drawn(kind="trees", bagging=False, features=10, tried=0.3)
-    assert [pool.get("max_features", 1.0) for pool in problem.forests] == [1.0, 3]
+    assert problem.forests == [{"bootstrap": True}, {"bootstrap": True, "max_features": 3}]
 
 
 def test_a_forest_errs_about_the_target():
