@@ -52,8 +52,9 @@ def effects(results: Results) -> Mapping[str, Effects]:
 
     def fall(error: np.ndarray) -> Effects:
         """Relative fall from the plain to the diverse pool, where the correlation falls."""
-        relative = 1 - ratio(error[..., DIVERSE], error[..., PLAIN], axis=1)
-        return outcome(np.where(apart, relative, np.nan))
+        change = ratio(error[..., DIVERSE], error[..., PLAIN], axis=1) - 1
+        change = np.where(apart, change, np.nan)
+        return outcome(-change, size=change.mean(1))
 
     law = results.predictions["law"]
     theory = law["error"].values[:, DIVERSE]

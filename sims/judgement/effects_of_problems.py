@@ -22,23 +22,16 @@ def of_batches(values: np.ndarray, **fields: np.ndarray | str | None) -> Effects
     )
 
 
-def outcome(falls: np.ndarray, **fields: np.ndarray | None) -> Effects:
+def outcome(falls: np.ndarray, size: np.ndarray | None = None) -> Effects:
     """Outcomes of problems with one pair each: whether a quantity falls, rises or is level.
 
     Args:
         falls: (N, B) relative falls as iid batches; NaN of a problem that has no pair.
-        **fields: others of :class:`~sims.judgement.effects.Effects`.
+        size: (N,) by how much, as a relative change; None where no size is told.
     """
     draws = falls[..., None]
-    value = draws.mean(1)
-    return Effects(
-        value,
-        mcse(draws.swapaxes(0, 1)),
-        "outcome",
-        draws=[*draws],
-        size=-value[:, 0],
-        **fields,  # type: ignore[arg-type]
-    )
+    error = mcse(draws.swapaxes(0, 1))
+    return Effects(draws.mean(1), error, "outcome", draws=[*draws], size=size)
 
 
 def gap(values: np.ndarray, predicted: np.ndarray, valid: np.ndarray | None = None) -> Effects:

@@ -10,11 +10,10 @@ import numpy as np
 import xarray as xr
 
 NAN, HEAD, TWO = np.nan, np.ones((2, 2)), np.array([1, 2])
-HALVING, LAYER, LEVEL = -np.arange(13) * np.log(2), np.arange(24), np.arange(6)
+HALVING, LEVEL = -np.arange(13) * np.log(2), np.arange(6)
 ITEMS, RATES = np.array([6, 10, 14, 18]), np.log(2) * np.array([[1], [0.5]])
 BY_ORDER = {"log_scaled": np.array([[-5, -6, -4], [-5, -4, -6]])}
 KEYS = np.log(2.0 ** np.arange(7, 28, 2))
-LOGS = np.log([[0.5], [0.8]])
 DECAY = np.stack([4.0**-LEVEL, 1 - 0.9 * (LEVEL == 5)])[:, None]
 DECAY = DECAY * np.array([[1, 0.5, 1.5], [1, 0.5, 2]])[..., None]
 SPLIT = np.repeat([[2, 1, 1, 1, 1], [1, 2, 1, 1, 1]], 2, 1)[..., None, None] * HEAD
@@ -80,31 +79,20 @@ TABLE = {
             "recovered": [0, 0, 0, 0.5],
         },
     ),
+    # At 24 layers memory leaves a smaller residual, more likeness, fewer keys and a larger error.
     "hidden_scores": (
+        {"depth": [6, 12], "deep": [12, 24], "mse": [[2, 1], [1, 4]]},
         {
-            "second_difference": LOGS[:, 0] * TWO,
-            "rate": [0.5, 0.4],
-            "depth": [6, 24],
-            "deep": [12, 24],
-            "mse": [[2, 1], [1, 4]],
-        },
-        {
-            "log_residual": np.stack(
-                [np.tile(-0.5 * LAYER**2, (2, 1)), LOGS * LAYER**2 / 2 + [[1], [-900]]], -1
-            ),
-            "log_odds": np.stack(
-                [np.tile(0.6 * LAYER, (2, 1)), 0.5 * LAYER + np.array([[-1], [10]])], -1
-            ),
-            "keys": np.array([[0.5, 0.6], [0.5, 0.4]])[:, None] * np.ones((24, 1)),
+            "log_residual": np.array([[-9, -8], [-9, -9.5]]),
+            "cosine": np.array([[0.8, 0.5], [0.6, 0.7]]),
+            "keys": np.array([[0.5, 0.6], [0.5, 0.4]]),
             "mse": np.array([[2, 1], [2, 8]]),
         },
         {
-            "residual": [13.5 + 12.5 * LOGS[0, 0], 264.5 * (1 + LOGS[1, 0]) - 900],
-            "spread": [2.1, -7.7],
-            "keys": [0.2, -0.2],
-            "second difference": [0, -0.5],
-            "growth": [0, 0.25],
-            "error": [0.5, -3],
+            "residual": [[1], [-0.5]],
+            "cosine": [[0.3], [-0.1]],
+            "keys": [[0.2], [-0.2]],
+            "error": [[0.5], [-3]],
             "roads": [0, 1],
         },
     ),
