@@ -53,9 +53,9 @@ def _paths(ax: Axes, path: np.ndarray, law: pd.DataFrame, alone: pd.Series) -> N
     whole = law["branches"] == "whole"
     kinds = {
         "attention alone": law["collapsing"] == 0,
-        "the same, mask or bias": law["collapsing"] == 1,
+        "with a mask or bias": law["collapsing"] == 1,
         "residual stream": ~alone & whole,
-        r"the same, branches$/\sqrt{L}$": ~alone & ~whole,
+        r"branches$/\sqrt{L}$": ~alone & ~whole,
     }
     for place, (label, chosen) in enumerate(kinds.items()):
         look = {"marker": figures.MARKERS[place], "ms": 3, "label": f"{label} (n = {chosen.sum()})"}
@@ -93,6 +93,7 @@ def _powers(ax: Axes, law: pd.DataFrame) -> None:
     figures.ticks(ax.yaxis, (-0.1, 0.1, 0.3, 1, 3, 10))
     ax.legend(title="branches", loc="upper left")
     ax.set(
+        ylim=(-0.15, 40),
         xlabel=r"variance $\sigma^2$ of a branch",
         ylabel=r"power $p$ in $\rho \propto L^{-p}$",
         title="Residual stream, new weights in every layer",

@@ -7,21 +7,19 @@ from scipy.special import softmax
 from sims.theory.neighbours.collapse import late_rate, norm_rate
 from sims.theory.neighbours.heads import lost_share
 
-from .problems import NONE, Problem
+from .problems import Problem
 
 
 def theory(problem: Problem) -> xr.Dataset:
     """What is known of a problem, n_eff/n of its heads, and what was drawn.
 
-    ``order``: ratio of neighbouring steps of log ρ of attention alone; ``rate``: the step itself
-    under a mask or bias; ``lost`` shares of the heads without gates and with.
+    ``rate``: step of log ρ of attention alone under a mask or bias; ``lost`` shares of the heads without gates and with.
     """
     layer = problem.layer
     gate_sets = np.ones_like(layer.gates), layer.gates
     noise = problem.drawn["noise"]
     lost = [lost_share(layer.factors, gates, layer.output, noise) for gates in gate_sets]
     known = {
-        "order": 3.0 if problem.drawn["positions"] == NONE else 1.0,
         "rate": rate(problem),
         "lost": ("gates", lost),
         "width": problem.width,

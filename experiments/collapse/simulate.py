@@ -15,7 +15,7 @@ from .problems import ALONE, Problem
 Array = np.ndarray
 PATH = 12
 """Layers that are shown one by one; a stack has as many at least."""
-DRAWS = 64
+DRAWS = 96
 """Draws of heads in a batch."""
 
 

@@ -17,6 +17,8 @@ SOON, SMALL = 6, -6.0
 """Layers after which log₁₀ ρ is to be below that."""
 NEAR = np.log(0.03)
 """log ρ below which tokens are near collapse."""
+ORDER = 3.0
+"""Ratio of neighbouring steps of log ρ, of attention alone without positions."""
 WITHOUT, GATED = 0, 1
 """Places of the shares that are lost."""
 
@@ -33,7 +35,7 @@ def effects(results: Results) -> Mapping[str, Effects]:
     gating = ratio(lost[..., GATED], lost[..., WITHOUT], axis=1) - 1
     return {
         "soon": of_batches(SMALL - path[..., SOON] / np.log(10)),
-        "order": gap(ratio(steps[..., 1], steps[..., 0], axis=1), law["order"].values),
+        "order": gap(ratio(steps[..., 1], steps[..., 0], axis=1), np.full(len(path), ORDER)),
         "rate": gap(fell / law["depth"].values[:, None], law["rate"].values, near),
         "depth": of_batches(house.TOLERANCES["slope"] - exponents(ends)),
         "lost": of_batches(lost[..., WITHOUT] - least, predicted=theory[:, WITHOUT] - least),
@@ -59,7 +61,7 @@ def parameters(results: Results) -> pd.DataFrame:
     """
     law = results.predictions["law"]
     columns = {str(k): v.values for k, v in law.items() if v.dims == ("number",)}
-    table = pd.DataFrame(columns).drop(columns=["weights", "order", "rate"])
+    table = pd.DataFrame(columns).drop(columns=["weights", "rate"])
     positioned = (table["positions"] != NONE).astype(float)
     collapsing = positioned.where(table["block"] == ALONE)
     return table.assign(collapsing=collapsing, lost=law["lost"].values[:, WITHOUT])

@@ -9,7 +9,7 @@ import xarray as xr
 from sims.study.results import Results
 from sims.study.study import Fields, Study
 
-from .problems import Problem
+from .problems import ALONE, Problem
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -34,8 +34,10 @@ class Collapse(Study[Problem]):
         return HostBatches(batch, constants=problem, dims=dims)
 
     def replicates(self, problem: Problem) -> int:
-        times: int = self.experiment.settings["scaled"] if problem.scaled else 1
-        return self.experiment.simulation.replicates_per_batch * times
+        drawn = problem.drawn
+        kind = "alone" if drawn["block"] == ALONE else drawn["branches"]
+        times: Mapping[str, int] = self.experiment.settings["times"]
+        return self.experiment.simulation.replicates_per_batch * times[kind]
 
     def theory(self, problem: Problem) -> xr.Dataset:
         from .predict import theory

@@ -34,7 +34,9 @@ def figure(results: Results, answers: Sequence[Answer]) -> Figure:
     )
     _outcomes(axes["a"], by_id)
     _bins(axes["b"], drawn, "memory", "cosine", "start", ("copy", "zero"))
-    axes["b"].set(xlabel="memory α′", ylabel="change of the mean cosine", title="Likeness of tokens")
+    axes["b"].set(
+        xlabel="memory α′", ylabel="change of the mean cosine", title="Likeness of tokens"
+    )
     _bins(axes["c"], drawn, "selectivity", "keys", "matrix", ("gaussian", "semidefinite"))
     axes["c"].set(
         xlabel="n_eff/n of the first layer",
