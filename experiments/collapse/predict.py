@@ -13,7 +13,8 @@ from .problems import Problem
 def theory(problem: Problem) -> xr.Dataset:
     """What is known of a problem, n_eff/n of its heads, and what was drawn.
 
-    ``rate``: step of log ρ of attention alone under a mask or bias; ``lost`` shares of the heads without gates and with.
+    ``rate``: step of log ρ of attention alone under a mask or bias; ``lost``: shares of the heads
+    without gates and with.
     """
     layer = problem.layer
     gate_sets = np.ones_like(layer.gates), layer.gates

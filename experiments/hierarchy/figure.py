@@ -29,7 +29,7 @@ def figure(results: Results, answers: Sequence[Answer]) -> Figure:
     by_id = {answer.id: answer for answer in answers}
     first, second = by_id["scale-decay"].word, by_id["scale-decay-power"].word
     title = (
-        f"The error of few levels falls geometrically: {first} for a target with geometric weights, "
+        f"The error of few levels falls geometrically: {first} for geometric weights, "
         f"{second} for a power law"
     )
     drawing, axes = figures.mosaic(("ab", "cd"), height=6.2, title=title)

@@ -39,7 +39,7 @@ def test_stacks_by_plain_layers(changes):
 
     rng = np.random.default_rng(7)
     tokens, layers = problem.tokens(rng, 1, count := 2)[0], []
-    for layer in range(depth):
+    for _ in range(depth):
         layers.append([problem.matrices(rng, 1, count)])
         if fields["mlps"] and not alone:
             layers[-1].append(rng.normal(size=(count, 8, 32)) / 8**0.5)
