@@ -25,6 +25,7 @@ from sims.study.experiment import Experiment, load_experiment
 from sims.study.judge import answer_questions
 from sims.study.ledger import read_run
 from sims.study.loading import load_study
+from sims.study.panels import plot_claims
 from sims.study.referenced_files import resolve_files
 from sims.study.rehearsal import rehearse, units_of
 from sims.study.results import Coordinates, Results, assembled, write
@@ -256,6 +257,8 @@ def plot(experiment: Experiment, output: Path) -> None:
     save(figure, output, experiment.identity, results.digest, kinds)
     if headline is not None:
         save(headline, folder / "headline.png", experiment.identity, results.digest, kinds)
+    if experiment.fidelity != "smoke":
+        plot_claims(experiment, study, results, folder)
     files.write(caption, folder / "caption.md", f"caption.md of {experiment.identity}")
 
 

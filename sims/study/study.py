@@ -5,7 +5,7 @@ the problems, loops over them, names units and streams of draws, and joins what 
 method imports inside itself, the steps that call it alone depend on (:mod:`sims.study.code`).
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import cached_property
 from itertools import count
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
     from sims.judgement.answers import Answer
     from sims.judgement.effects import Effects
+    from sims.judgement.robustness import Cell
     from sims.montecarlo import Sampler
     from sims.study.experiment import Experiment
     from sims.study.units import SampledUnit
@@ -97,6 +98,12 @@ class Study(Generic[Problem]):
 
     def numbers(self, results: Results) -> Mapping[str, Any]:
         """Numbers that the caption names."""
+        return {}
+
+    def specifications(
+        self, results: Results, effects: "Mapping[str, Effects]"
+    ) -> "Mapping[str, Sequence[Cell]]":
+        """By a question's id, its answer under every combination of choices, where it is known."""
         return {}
 
     def as_file(self, problem: Problem) -> dict[str, Any] | None:
