@@ -131,7 +131,7 @@ def simulate(
 
     from sims.problem.kernels import GAUSSIAN
     from sims.simulation.native import LEAST_WORK, usable
-    from sims.study.units import Simulation
+    from sims.study.units import DRAWN, Simulation
 
     if experiment.fidelity != "smoke":  # all units together are worth compiling the sums
         usable(GAUSSIAN, jax.default_backend(), LEAST_WORK)
@@ -161,7 +161,11 @@ def simulate(
     if part != (1, 1):
         return
     coordinates = {name: unit.coordinates for name, unit in units.items()}
-    _write_road(experiment, "simulation", estimates, coordinates, study.problem_digests(), output)
+    if all(DRAWN in data.attrs for data in estimates.values()):
+        digests = {name: str(data.attrs[DRAWN]) for name, data in estimates.items()}
+    else:
+        digests = study.problem_digests()
+    _write_road(experiment, "simulation", estimates, coordinates, digests, output)
 
 
 @dataclass(frozen=True)

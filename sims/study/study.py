@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from sims.judgement.robustness import Cell
     from sims.montecarlo import Sampler
     from sims.study.experiment import Experiment
-    from sims.study.units import SampledUnit
+    from sims.study.units import DrawnUnit, SampledUnit
 
 Problem = TypeVar("Problem")
 LAW = "law"
@@ -152,19 +152,37 @@ class Study(Generic[Problem]):
                 return problem
         raise AssertionError
 
-    def units(self) -> "dict[str, SampledUnit]":
+    def units(self) -> "Mapping[str, SampledUnit | DrawnUnit]":
         """What is simulated, by name: a unit for each problem."""
         from sims.base.runtime import in_threads
 
         numbers = range(self.simulated)
+        if self._draws_apart:
+            return {f"{number:04d}": self._drawn_apart(number) for number in numbers}
         in_threads(self.draw, numbers)  # which keeps them
         return {f"{number:04d}": self._unit(number) for number in numbers}
 
-    def unit(self, name: str) -> "SampledUnit":
+    def unit(self, name: str) -> "SampledUnit | DrawnUnit":
         """One unit by name, for which no other problem is drawn unless the study names its own."""
-        if type(self).units is Study.units:
-            return self._unit(int(name))
-        return self.units()[name]
+        if type(self).units is not Study.units:
+            return self.units()[name]
+        return self._drawn_apart(int(name)) if self._draws_apart else self._unit(int(name))
+
+    @cached_property
+    def _draws_apart(self) -> bool:
+        """Whether a process that simulates a problem draws it, too: those of plain Python do."""
+        known_without = type(self).coordinates is Study.coordinates
+        return known_without and bool(self.simulated) and self._unit(0).on_one_core
+
+    def _drawn_apart(self, number: int) -> "DrawnUnit":
+        from sims.base.identity import digest
+        from sims.study.units import DrawnUnit
+
+        def make() -> "tuple[SampledUnit, str]":
+            return self._unit(number), problem_digest(self.draw(number))
+
+        made_of = digest(dict(self.law), self.experiment.settings, self.experiment.simulation.seed)
+        return DrawnUnit(make, digest(made_of, number), {"number": number})
 
     def _unit(self, number: int) -> "SampledUnit":
         from sims.study.units import SampledUnit
