@@ -30,6 +30,8 @@ if TYPE_CHECKING:
 Problem = TypeVar("Problem")
 LAW = "law"
 """Name of the point that has theory's rows of all problems, along ``number``."""
+COUNTS = ("simulated", "problems")
+"""Settings on which no single problem depends."""
 PROSE = ("text", "problem", "checkpoints")
 """Keys of a law that are no fields."""
 
@@ -181,8 +183,10 @@ class Study(Generic[Problem]):
         def make() -> "tuple[SampledUnit, str]":
             return self._unit(number), problem_digest(self.draw(number))
 
-        made_of = digest(dict(self.law), self.experiment.settings, self.experiment.simulation.seed)
-        return DrawnUnit(make, digest(made_of, number), {"number": number})
+        settings = {k: v for k, v in self.experiment.settings.items() if k not in COUNTS}
+        seed = self.experiment.simulation.seed
+        made_of = digest(dict(self.law), settings, seed, number)
+        return DrawnUnit(make, made_of, {"number": number})
 
     def _unit(self, number: int) -> "SampledUnit":
         from sims.study.units import SampledUnit
