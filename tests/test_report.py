@@ -153,9 +153,10 @@ def test_a_claims_page_answers_first_and_leads_to_what_is_behind():
         "![panel](x.png)",
         "- narrow: 90 % of problems (82 to 95 %)",
         "effect −3 % ± 1 %, n 64. Run it: `sims decompose small#3`.",
-        "- 2 more: `sims claims --paper 2605.20271`",
         "$$\n\\operatorname{MSE}",
         "(../theory.md#the-decomposition)",
+        "**Why this reading**\n\nAn identity cannot fail",
+        "- 2 more: `sims claims --paper 2605.20271`",
     )
     places = [text.index(part) for part in order]
     assert places == sorted(places)
