@@ -31,7 +31,10 @@ def outcome(falls: np.ndarray, size: np.ndarray | None = None) -> Effects:
     """
     draws = falls[..., None]
     error = mcse(draws.swapaxes(0, 1))
-    return Effects(draws.mean(1), error, "outcome", draws=[*draws], size=size)
+    size_error = None if size is None else error[:, 0]
+    return Effects(
+        draws.mean(1), error, "outcome", draws=[*draws], size=size, size_error=size_error
+    )
 
 
 def gap(values: np.ndarray, predicted: np.ndarray, valid: np.ndarray | None = None) -> Effects:
