@@ -17,7 +17,8 @@ KEYS = np.log(2.0 ** np.arange(7, 28, 2))
 LOGS = np.log([[0.5], [0.8]])
 DECAY = np.stack([4.0**-LEVEL, 1 - 0.9 * (LEVEL == 5)])[:, None]
 DECAY = DECAY * np.array([[1, 0.5, 1.5], [1, 0.5, 2]])[..., None]
-SPLIT = np.repeat([[2, 1, 1, 1, 1], [1, 2, 1, 1, 1]], 2, 1)[..., None, None] * HEAD
+SPLIT = np.array([[2, 1, 1.5, 1.8, 2.5], [1, 2, 2.5, 3, 1.5]])
+SHARE = 2.0 ** np.arange(-4, 1)
 MIXED = {"mse": np.array([[3, 2, 1], [1, 2, 3]])}
 MORE = np.array([1, 1.2])[:, None, None, None]
 CURVES = np.full((2, 2, 15), 5.0)
@@ -27,25 +28,24 @@ ALIKE = np.array([[0.8, 0.2], [0.8, 0.2], [0.2, 0.8]])
 POOLED = VARIANCE * (ALIKE + (1 - ALIKE) / np.array([[4], [16], [4]]))
 
 TABLE = {
-    # The best inner split errs by half of an end, or twice; d_k* grows like a log, H* like D.
+    # The best inner split errs half as much as an end, or more; d_k* grows like a log, H* like D.
     "allocation": (
         {
+            "margin": [0.5, -0.6],
+            "known": [1, 1],
             "inner": [1, 1],
             "end": [0, 0],
             "by_keys": [2 + 0.8 * KEYS, 1 + 3 * KEYS**0.5],
             "by_budget": [np.full((3, 5), 4), np.tile(2.0 ** (0.3 * LEVEL[:5]), (3, 1))],
-            "known": np.ones((2, len(KEYS))),
-            "excess": np.tile([[1], [-0.5]], len(KEYS)),
         },
+        {"single": SPLIT * (2 - SHARE), "pair": SPLIT * (1 - SHARE)},
         {
-            f"integrated_{name}": share * SPLIT
-            for name, share in (
-                ("bias_product", 0.5),
-                ("signal_covariance", 0.3),
-                ("noise_covariance", 0.2),
-            )
+            "allocation": [[0.5], [-0.6]],
+            "simulated": [[0.5], [-1]],
+            "roads": [0, 0.25],
+            "heads-linear": [0.1, -0.2],
+            "exponent, one target": [1, 0.7],
         },
-        {"allocation": [1, -0.5], "heads-linear": [0.1, -0.2], "exponent, one target": [1, 0.7]},
     ),
     "angles": (
         {"correlation": [0.4, 0.5], "gaussian": [0.4] * 2, "product": [0.005, 0.3]},
