@@ -163,12 +163,10 @@ def numbers(results: Results) -> dict[str, Any]:
     )
     theory = theory[: len(simulated)]
     decided = (theory != 0) & (simulated != 0)
-    quantiles = {}
-    for decay in ("exponential", "polynomial"):
-        slopes = exponents(law["by_budget"].values[law["decay"].values == decay, 0])
-        quantiles[decay] = np.nanquantile(slopes, [0.05, 0.95])
+    shared = exponents(law["by_budget"].values[law["decay"].values != "even", 0])
+    known = shared[np.isfinite(shared)]
     return {
-        "quantiles": quantiles,
+        "exponents": (known.min(initial=1), known.max(initial=1)),
         "decided": int(decided.sum()),
         "opposite": int((decided & (theory != simulated)).sum()),
     }
