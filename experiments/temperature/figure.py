@@ -13,7 +13,7 @@ from sims.judgement import house
 from sims.judgement.answers import Answer
 from sims.study.results import Results
 
-from .problems import POWERS, SIMULATED
+from .rules import POWERS, SIMULATED
 from .statistic import KEPT, MIDDLE, Sample, effects
 
 RIVALS = {

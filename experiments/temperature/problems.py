@@ -24,10 +24,6 @@ TASKS, WAVES, PLANE = 6, 9, 2
 LOG = ", log n"
 NAMES = [*RULES, "softmax" + LOG]
 """Rules; of the last the scores are multiplied by log n over the logarithm of the tuned context."""
-POWERS = {"sparsemax": 1.0, "5/3-entmax": 1.5, "1.5-entmax": 2.0, "4/3-entmax": 3.0}
-"""α-entmax by the power ν of its kernel."""
-SIMULATED = 16
-"""Number of keys over that of the tuned context that is simulated, and from which exponents are."""
 RATIOS = 4.0 ** np.arange(7)
 """Numbers of keys over that of the tuned context."""
 RADII = {1: np.geomspace(5e-4, 7, 110), 2: np.geomspace(5e-3, 7, 80)}

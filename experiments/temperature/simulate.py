@@ -18,7 +18,8 @@ from sims.weights.entmax import Entmax
 from sims.weights.rules import distance
 from sims.weights.sparse import ReluGap
 
-from .problems import LOG, NAMES, PLANE, POWERS, SIMULATED, Problem, tuned
+from .problems import LOG, NAMES, PLANE, Problem, tuned
+from .rules import POWERS, SIMULATED
 
 FAR = -1e9
 """Score of a key out of reach, finite for the gradient."""
@@ -130,7 +131,7 @@ def filled(values: np.ndarray) -> np.ndarray:
 
 
 def errors(key: Array, shared: Population, _: None, *, most: int) -> dict[str, Array]:
-    """Mean squared errors of one replicate at :data:`~.problems.SIMULATED` times the context."""
+    """Mean squared errors of one replicate at :data:`~.rules.SIMULATED` times the context."""
     single = jax.tree.map(lambda leaf: jnp.asarray(leaf, jnp.float32), shared)
     problem_errors = partial(held_out, most=most)
     return {"error": jax.lax.map(problem_errors, (jax.random.split(key, len(single.seen)), single))}

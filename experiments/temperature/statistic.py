@@ -12,7 +12,7 @@ from sims.judgement.effects import Effects
 from sims.judgement.effects_of_problems import gap, of_batches, slope
 from sims.study.results import Results
 
-from .problems import POWERS, SIMULATED
+from .rules import POWERS, SIMULATED
 
 KEPT, BEST, LEARNED = range(3)
 """Places of the simulated parameters: tuned by theory at the context, best by theory, learned."""
@@ -21,7 +21,7 @@ MIDDLE = "1.5-entmax"
 
 
 class Sample:
-    """Errors of every rule at :data:`~.problems.SIMULATED` times the context, by both methods.
+    """Errors of every rule at :data:`~.rules.SIMULATED` times the context, by both methods.
 
     Attributes:
         law: theory of all M problems.
