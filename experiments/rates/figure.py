@@ -49,7 +49,7 @@ def draw_slopes(ax: Axes, law: xr.Dataset) -> None:
     ax.set(
         xlabel="stated exponent $−2β/(2β + d_k)$, β ≤ 2",
         ylabel="slope of log error on log $n$",
-        title=f"$n > {FAR:.0e}$, {len(stated)} problems (grey: ± {tolerance:g})",
+        title=f"From 7·10⁷ keys, {len(stated)} problems (grey: ± {tolerance:g})",
     )
 
 
@@ -67,7 +67,7 @@ def draw_local_slopes(ax: Axes, law: xr.Dataset) -> None:
     ax.set(
         xlabel="number of keys $n$",
         ylabel="local slope less stated exponent",
-        title=f"With nuisance coordinates ({len(local)} problems)",
+        title=f"Slope on the way there ({len(local)} problems)",
     )
 
 
