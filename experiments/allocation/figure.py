@@ -51,7 +51,7 @@ def figure(results: Results, answers: Sequence[Answer]) -> Figure:
     called = pd.Categorical(calls(both["allocation"], house.TOLERANCES["order"]), [*OUTCOMES])
     outcome = pd.Series(called.rename_categories(OUTCOMES))
     draw_shares(axes["c"], law, outcome, OUTCOME_INKS, DECAYS)
-    axes["c"].set_title(f"Shared views: an inner split wins {words['allocation']}")
+    axes["c"].set_title(f"Shared views, not tuned: an inner split wins {words['allocation']}")
     form = pd.Series(pd.Categorical(growth(law["by_keys"].values)["form"], FORMS))
     draw_shares(axes["d"], law, form, INKS, DECAYS[:2])
     fits = ", ".join(f"{words[id]} ({rule})" for rule, id in GROWTH.items())

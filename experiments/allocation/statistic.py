@@ -147,11 +147,14 @@ def exponents(by_budget: np.ndarray) -> np.ndarray:
 
 
 def parameters(results: Results) -> pd.DataFrame:
-    """What the law drew, a row a regime; ``shared`` is 1 where heads share a view."""
+    """What the law drew; ``shared``, ``tuned`` and ``known`` are 1 where that is so, else 0."""
     law = results.predictions["law"].drop_vars(["inner", "end", "slower", "rougher", "margin"])
     columns = {name: v.values for name, v in law.items() if v.dims == ("number",)}
-    shared = (law["decay"].values != "even").astype(float)
-    return pd.DataFrame(columns).assign(shared=shared, known=law["known"].values.astype(float))
+    return pd.DataFrame(columns).assign(
+        shared=(law["decay"].values != "even").astype(float),
+        tuned=(law["temperature"].values == "tuned").astype(float),
+        known=law["known"].values.astype(float),
+    )
 
 
 def numbers(results: Results) -> dict[str, Any]:
