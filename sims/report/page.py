@@ -9,7 +9,8 @@ from PIL import Image
 from sims.base import files
 from sims.base.errors import InputError
 from sims.judgement.answers import Answer
-from sims.report.answers import background, by_claim, listing, page
+from sims.report.answers import by_claim, listing
+from sims.report.claims import background, page
 from sims.report.text import environment, html
 from sims.study.experiment import load_experiment
 from sims.study.ledger import read_run
@@ -60,7 +61,7 @@ def write_report(folder: Path, fidelity: str, output: Path) -> None:
         figure = _figure(folder / name / "figure.png", f"figure.png of {run}")
         claims = by_claim(answer for answer in answers if answer.experiment == name)
         pages = [
-            (claim, rows[0].question, markup(page(rows, fidelity, spec.derivation)))
+            (claim, rows[0].question, markup(page(rows, derivation=spec.derivation)))
             for claim, rows in claims.items()
         ]
         text = f"{caption.strip()}\n\n{background(spec, next(iter(claims.values()))[0], fidelity)}"
