@@ -128,7 +128,7 @@ def test_the_table_of_try_it_serves_any_number_of_heads():
     alone, shared = try_table.compute_terms(3, 40.0, 0.3)[:, :3]
     task, heads, queries = try_table.draw_problem(3, 40.0, 0.3)
     errors = [
-        predict(task, Heads(heads.frames[list(pair)], "gaussian", bandwidth=0.3), 256, queries)[
+        predict(task, Heads(heads.frames[np.array(pair)], "gaussian", bandwidth=0.3), 256, queries)[
             "mse"
         ]
         for pair in combinations(range(6), 2)

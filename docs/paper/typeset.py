@@ -8,7 +8,7 @@ documentation. Pandoc turns the filled-in Markdown into Typst, which sets it in 
 import re
 import sys
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -70,8 +70,20 @@ def split_cells(line: str) -> list[str]:
     return [cell.strip() for cell in line.strip("|").split("|")]
 
 
-def write_table(rows: Sequence[Row], widths: dict[str, int], caption: str) -> str:
-    """A Markdown table of some columns, of widths in proportion, with its caption."""
+def write_table(rows: Iterable[Row], caption: str, widths: Mapping[str, int] | None = None) -> str:
+    """A Markdown table with its caption.
+
+    Args:
+        rows: its rows.
+        caption: what stands above it.
+        widths: columns that are shown and their relative widths; else all, by their longest cells.
+    """
+    rows = list(rows)
+    if widths is None:
+        widths = {}
+        for column in rows[0]:
+            words = [*column.split(), *(row[column] for row in rows)]
+            widths[column] = max(map(len, words)) + 1
     lines = [list(widths), ["-" * width for width in widths.values()]]
     lines += [[row[column] for column in widths] for row in rows]
     return "\n".join([*(f"|{'|'.join(line)}|" for line in lines), "", f": {caption}"])
@@ -83,15 +95,15 @@ def rank_word(answer: str) -> int:
 
 
 def tabulate(paper: Paper, answers: Sequence[Answer]) -> list[Row]:
-    """Rows of the table of a paper's confirmatory answers, sorted by their words."""
+    """Rows of the table of a paper's confirmatory answers."""
     text = listing(paper, answers, lambda answer: answer.id)
-    rows = read_table(text, "question", "answer", "how often", "by how much")
+    rows = read_table(text, "question", "answer", "how often", "by how much", "always?")
     results = {answer.id: answer.result for answer in answers}
     for row in rows:
         row["question"], id = LINK.fullmatch(row["question"]).groups()
         row["how often"] = row["how often"].replace(" of problems", "")
         row["outcomes"] = draw_outcomes(results[id])
-    return sorted(rows, key=lambda row: rank_word(row["answer"]))
+    return rows
 
 
 def draw_outcomes(result: Result) -> str:
@@ -109,9 +121,8 @@ def choose_headline(paper: Paper, answers: Sequence[Answer]) -> Row:
     if claim and claim.algebra:
         verdict = f"{'false' if claim.counterexample else 'true'} by algebra"
         return {"question": claim.statement, "answer": verdict, "how often": claim.counterexample}
-    rows = [row for row in answers if row.paper == paper.arxiv and row.status == "confirmatory"]
-    chosen = [row for row in rows if claim is None or row.claim == claim.id]
-    return tabulate(paper, chosen[:1])[0]
+    chosen = [row for row in answers if claim is None or row.claim == claim.id]
+    return tabulate(paper, chosen)[0]
 
 
 def set_symbols(text: str) -> str:
@@ -144,9 +155,10 @@ def gather_facts(folder: Path) -> dict[str, Any]:
     known, answers = papers(), read_run(folder)
     if not answers:
         raise InputError(str(folder), "no answers", "a published run: make publish")
-    asked = [answer for answer in answers if answer.status == "confirmatory"]
+    confirmatory = [answer for answer in answers if answer.status == "confirmatory"]
+    asked = [answer for answer in confirmatory if answer.subject == "paper"]
     counts = Counter(answer.paper for answer in asked)
-    main = tabulate(known[MAIN], answers)
+    main = sorted(tabulate(known[MAIN], answers), key=lambda row: rank_word(row["answer"]))
     return {
         "answers": {answer.id: answer for answer in answers},
         "asked": asked,
