@@ -85,6 +85,7 @@ def test_notebooks_were_executed():
 @pytest.mark.site
 def test_the_front_page_and_every_claims_page_answer_without_scripts():
     """Answers and formulas are in the file; a claim's page says at most 300 words."""
+    assert 'src="_static/try_it.svg"' in (BUILT / "try_it.html").read_text("utf-8")
     pages = {path.stem: path for path in (BUILT / "answers").glob("*.html")}
     front = (BUILT / "index.html").read_text("utf-8")
     for name in ("hdi", "hdi-monotone", "rates"):

@@ -162,6 +162,7 @@ def gather_facts(folder: Path) -> dict[str, Any]:
     return {
         "answers": {answer.id: answer for answer in answers},
         "asked": asked,
+        "confirmatory": confirmatory,
         "citation": yaml.safe_load((ROOT / "CITATION.cff").read_text("utf-8")),
         "counts": counts,
         "main": main,

@@ -95,22 +95,25 @@ function draw(settings, single) {
   add("circle", { class: "try-chosen", cx: chosen, cy: y(floor[settings.angle]), r: 4 });
 }
 
-function list(terms, single) {
-  const rows = TERMS.map(([name, label]) => [label, terms[name].toFixed(3), name]);
-  rows.push(["Error", terms.error.toFixed(3)]);
-  rows.push(["Skill", percent(1 - terms.error)]);
-  rows.push(["Error against one head", percent(terms.error / single.error - 1)]);
-  const body = find("terms").tBodies[0];
-  body.replaceChildren();
-  for (const [label, value, name] of rows) {
-    const row = body.insertRow();
+// Rows of the table, made once: a screen reader tells what changes alone.
+function addRows() {
+  const labels = [...TERMS, ["", "Error"], ["", "Skill"], ["", "Error against one head"]];
+  for (const [name, label] of labels) {
+    const row = find("terms").tBodies[0].insertRow();
     const heading = document.createElement("th");
     heading.scope = "row";
-    if (name) heading.className = `try-${name}`;
+    heading.className = name && `try-${name}`;
     heading.textContent = label;
     row.append(heading);
-    row.insertCell().textContent = value;
+    row.insertCell();
   }
+}
+
+function list(terms, single) {
+  const values = TERMS.map(([name]) => terms[name].toFixed(3));
+  values.push(terms.error.toFixed(3), percent(1 - terms.error), percent(terms.error / single.error - 1));
+  const rows = find("terms").tBodies[0].rows;
+  values.forEach((value, index) => (rows[index].cells[1].textContent = value));
 }
 
 function update() {
@@ -136,5 +139,6 @@ find("heads").max = TABLE.heads;
 find("selectivity").max = TABLE.selectivity.length - 1;
 find("static").hidden = true;
 document.getElementById("try").hidden = false;
+addRows();
 for (const input of document.querySelectorAll("#try input")) input.addEventListener("input", update);
 update();
