@@ -4,6 +4,7 @@ import io
 import re
 import shutil
 from dataclasses import replace
+from html import escape
 
 import numpy as np
 import pytest
@@ -17,10 +18,12 @@ from sims.judgement.answers import Answer, write_answers
 from sims.judgement.summaries import Share, tally
 from sims.judgement.wording import percent, significant
 from sims.report import write_report
-from sims.report.answers import by_claim, listing
+from sims.report.answers import by_claim, filled, listing
 from sims.report.claims import background, page
+from sims.report.learnt import readme_texts
 from sims.report.text import html, render_caption
 from sims.study.experiment import load_experiment
+from sims.study.ledger import read_run
 from sims.study.papers import MAIN, papers
 from sims.study.results import Results
 from tests.browser.visiting import in_a_browser, visit
@@ -153,9 +156,10 @@ def test_a_claims_page_answers_first_and_leads_to_what_is_behind():
         "![panel](x.png)",
         "- narrow: 90 % of problems (82 to 95 %)",
         "effect −3 % ± 1 %, n 64. Run it: `sims decompose small#3`.",
-        "- 2 more: `sims claims --paper 2605.20271`",
         "$$\n\\operatorname{MSE}",
         "(../theory.md#the-decomposition)",
+        "**Why this reading**\n\nAn identity cannot fail",
+        "- 2 more: `sims claims --paper 2605.20271`",
     )
     places = [text.index(part) for part in order]
     assert places == sorted(places)
@@ -163,6 +167,19 @@ def test_a_claims_page_answers_first_and_leads_to_what_is_behind():
     law = background(load_experiment("small").spec, one, "smoke")
     assert law.startswith("**The problems.** Bandwidths of 0.7 to 0.9.\n\n**How it was")
     assert "`make reproduce FIDELITY=smoke EXPERIMENT=small`" in law
+
+
+def test_the_readme_and_the_report_say_what_is_published():
+    """Every number on an answer stands in answers.json; none is written by hand."""
+    published = ROOT / "results" / "published"
+    answers, readme = read_run(published), (ROOT / "README.md").read_text("utf-8")
+    for name, text in readme_texts(answers).items():
+        assert f"<!-- answers {name} -->" in readme
+        assert filled(readme, name, text) == readme, name
+    report = (published / "report.html").read_text("utf-8")
+    for answer in answers:
+        if answer.status == "confirmatory" and answer.conditions is None:
+            assert escape(answer.result.headline(short=True)) in report
 
 
 @pytest.fixture

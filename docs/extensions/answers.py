@@ -45,19 +45,17 @@ def claim_page(rows: Sequence[Answer]) -> str:
     alt = f"Effect of every problem, in order. {first.question} {first.spoken().capitalize()}."
     picture = f':::{{image}} ../../{panel if panel.is_file() else whole}\n:alt: "{alt}"\n:::'
     caption = (PUBLISHED / f"{first.experiment}.md").read_text("utf-8").split("<!--")[0].strip()
-    figure = f':::{{image}} ../../{whole}\n:alt: "Figure to: {spec.title}"\n:::'
-    return f"""# {label(first)}
+    figure = f':::{{image}} ../../{whole}\n:alt: "Figure to: {spec.title}"\n:::\n\n'
+    text = page(rows, picture, spec.derivation, folded)
+    behind = folded(
+        "The problems, and how the answer was computed", background(spec, first, "standard")
+    )
+    return f"# {label(first)}\n\n{text}\n{behind}\n{folded('The figure', figure + caption)}"
 
-{page(rows, picture, spec.derivation)}
-{background(spec, first, "standard")}
-<details><summary>The experiment's figure</summary>
 
-{figure}
-
-{caption}
-
-</details>
-"""
+def folded(title: str, text: str) -> str:
+    """A part of a page that a reader opens."""
+    return f"<details><summary>{title}</summary>\n\n{text}\n\n</details>\n"
 
 
 def paper_page(

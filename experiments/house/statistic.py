@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from itertools import product
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pandas as pd
@@ -13,14 +14,19 @@ from sims.judgement.effects import Effects
 from sims.judgement.effects_of_problems import gap
 from sims.judgement.robustness import Cell
 from sims.judgement.summaries import Share, summarize
-from sims.judgement.wording import percent, percent_range, significant
+from sims.judgement.wording import number_range, percent, percent_range, significant
 from sims.study.results import Results
 
 from .outcomes import LOOKS, QUESTIONS, change_over_ends, falls_of, ratio
-from .sets import ALIGNED, COMMON, HAAR, SECOND
+from .sets import ALIGNED, COMMON, HAAR, OWN_BEST, SECOND
+
+if TYPE_CHECKING:
+    from .sizes import SizeModel
 
 READINGS = ("given", "in law")
 TEMPERATURES = ("common", "own best")
+FEWEST_MODELLED = 40
+"""Problems below which sizes are not modelled."""
 LEAST_COVERED = 0.1
 """Share of queries in theory's range, below which nothing is said."""
 COMPONENTS = {
@@ -217,6 +223,7 @@ def tables(results: Results) -> dict[str, str]:
         "population": _markdown(population(sample, frame)),
         "specification": _markdown(specification_table(cells)),
         "sizes": _markdown(sizes_by_group(sample, frame)),
+        "model": _markdown(model_table(size_models(sample, frame))),
     }
 
 
@@ -299,6 +306,45 @@ def _cell(share: Share) -> str:
         return "–"
     numbers = " / ".join(f"{100 * part:.0f}" for part in counted.parts.values())
     return f"{share.word}: {numbers}" if counted.total >= house.FEWEST else numbers
+
+
+def size_models(sample: Sample, frame: pd.DataFrame) -> "list[SizeModel]":
+    """The size at own best temperatures against selectivity and skill, in both readings.
+
+    Empty of fewer than :data:`FEWEST_MODELLED` problems.
+    """
+    from .sizes import fit  # imported late: it loads JAX
+
+    if len(frame) < FEWEST_MODELLED:
+        return []
+    changes = changes_over_the_ladder(sample)["error"].isel(temperature=OWN_BEST)
+    models = []
+    for reading in range(len(READINGS)):
+        errors = []
+        for number in range(len(frame)):
+            arrays = sample.first_round(number)
+            errors.append(mcse(change_over_ends("hdi-monotone", arrays, reading, OWN_BEST)))
+        columns = (frame[name].to_numpy() for name in ("selectivity", "skill", "family"))
+        change = changes.isel(reading=reading).values
+        models.append(fit(100 * change, 100 * np.array(errors), *columns))
+    return models
+
+
+def model_table(models: "list[SizeModel]") -> pd.DataFrame:
+    """Coefficients of the models in percentage points, with their central 95 %."""
+    names = {
+        "intercept": "change at mean n_eff/n and median skill",
+        "slope": "per standard deviation of log n_eff/n",
+        "skill": "per standard deviation of the skill",
+    }
+    lines = []
+    for name, title in names.items():
+        line = {"percentage points": title}
+        for reading, model in zip(READINGS, models, strict=False):
+            median, low, high = model.coefficients[name]
+            line[reading] = f"{significant(median, 2)} ({number_range(low, high)})"
+        lines.append(line)
+    return pd.DataFrame(lines)
 
 
 def sizes_by_group(sample: Sample, frame: pd.DataFrame) -> pd.DataFrame:

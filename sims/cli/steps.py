@@ -17,7 +17,6 @@ from sims.study import ledger, runner
 from sims.study.code import accelerated
 from sims.study.experiment import Experiment, experiments, load_experiment
 from sims.study.panels import CLAIMS
-from sims.study.papers import MAIN, papers
 
 RUN_FILES = ("simulation.nc", "theory.nc", "caption.md", "figure.png")
 """What ``sims run`` names at its end beside answers.json, the figure last."""
@@ -126,8 +125,7 @@ def _report(fidelity: str, output: Path) -> None:
 
 def _publish(fidelity: str, report: Path) -> None:
     """Copy a finished run's answers and figures, with the report; its texts go into README.md."""
-    from sims.report import answers as tables
-    from sims.report.learnt import TEMPLATES, learnt
+    from sims.report.learnt import readme_texts
 
     source, target = report.parent, Path("results", "published")
     figures = [name for name in experiments() if (source / name / "figure.png").exists()]
@@ -135,11 +133,7 @@ def _publish(fidelity: str, report: Path) -> None:
     if len(files) < len(PUBLISHED) or not figures:
         raise InputError(str(source), "no finished run", "make reproduce, first")
     answers = ledger.read_run(source, fidelity)
-    texts = {
-        "main": tables.listing(papers()[MAIN], answers, brief=True),
-        "neighbours": tables.headlines(answers),
-    }
-    texts |= {name: learnt(answers, name) for name in TEMPLATES}
+    texts = readme_texts(answers)
     shutil.rmtree(target, ignore_errors=True)
     (target / CLAIMS).mkdir(parents=True)
     for name in figures:

@@ -3,7 +3,7 @@
 No JAX.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from sims.judgement import house
 from sims.judgement.answers import Answer
@@ -17,19 +17,34 @@ MOST_OTHERS = 5
 """Further answers on a claim that its page shows."""
 
 
-def page(answers: Sequence[Answer], picture: str = "", derivation: str = "") -> str:
+def unfolded(title: str, text: str) -> str:
+    """A part of a page that is always open."""
+    return f"**{title}**\n\n{text}"
+
+
+def page(
+    answers: Sequence[Answer],
+    picture: str = "",
+    derivation: str = "",
+    fold: Callable[[str, str], str] = unfolded,
+) -> str:
     """What is known of a claim, as Markdown below its title.
 
     Args:
         answers: on the claim, as :func:`sims.report.answers.by_claim` has them.
         picture: Markdown of the panel that shows the first answer.
         derivation: the section of the documentation, from ``docs/``, where the claim names none.
+        fold: makes a part of title and text that a reader opens.
     """
     first, *others = answers
     claim = claim_of(first)
     parts = [_sentence(claim, first), _answer(first), picture, *_details(first), _worst(first)]
-    parts.append(_others(others))
     parts.append(_formula(claim, claim.derivation or derivation if claim else derivation))
+    if isinstance(claim, PaperClaim) and claim.fairness:
+        failure = f"A failure would be: {claim.failure}" if claim.failure else ""
+        parts.append(fold("Why this reading", f"{claim.fairness} {failure}".strip()))
+    if others:
+        parts.append(fold("Further questions", _others(others)))
     return "\n\n".join(part for part in parts if part) + "\n"
 
 
@@ -47,9 +62,7 @@ def _sentence(claim: Claim | None, answer: Answer) -> str:
     if not isinstance(claim, PaperClaim):
         return f"**Our claim.** {claim.statement}"
     lines = [f"**The paper says** (arXiv {answer.paper}). {claim.statement}"]
-    lines.append(f"**Our reading.** {claim.reconstruction} {claim.fairness}".strip())
-    if claim.failure:
-        lines.append(f"**A failure would be:** {claim.failure}")
+    lines.append(f"**Our reading.** {claim.reconstruction}")
     return "\n\n".join(lines)
 
 
@@ -123,9 +136,7 @@ def command(answer: Answer) -> str:
 
 def _others(answers: Sequence[Answer]) -> str:
     """Further answers on the claim."""
-    if not answers:
-        return ""
-    lines = ["**Further questions**", ""]
+    lines = []
     for answer in answers[:MOST_OTHERS]:
         value = answer.result.headline(short=True)
         lines.append(f"- {answer.question} **{answer.spoken().capitalize()}.** {value}.")

@@ -6,10 +6,20 @@ from pathlib import Path
 from sims.base.errors import InputError
 from sims.base.places import place
 from sims.judgement.answers import Answer
+from sims.report.answers import headlines, listing
 from sims.report.text import environment
+from sims.study.papers import MAIN, papers
 
 TEMPLATES = ("learnt", "trained")
 """Templates in docs/learnt/, each a text of the README."""
+
+
+def readme_texts(answers: Sequence[Answer]) -> dict[str, str]:
+    """What a run fills into the README, by the name of its place."""
+    texts = {name: learnt(answers, name) for name in TEMPLATES}
+    texts["main"] = listing(papers()[MAIN], answers, brief=True)
+    texts["neighbours"] = headlines(answers)
+    return texts
 
 
 def learnt(answers: Sequence[Answer], name: str) -> str:
@@ -22,7 +32,7 @@ def learnt(answers: Sequence[Answer], name: str) -> str:
         InputError: the template cannot be read, names an answer that is not there, or a sentence
             is contradicted.
     """
-    path = Path(place(f"docs/learnt/{name}.md"))
+    path = Path(place(f"docs/learnt/{name}.md.j2"))
 
     def require(condition: bool, sentence: str) -> str:
         if not condition:

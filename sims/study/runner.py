@@ -299,7 +299,7 @@ def _check_settings(experiment: Experiment, data: xr.Dataset, path: Path) -> Non
 
 def _settings(experiment: Experiment, road: str) -> dict[str, Any]:
     """Settings and problem digest that, with the code, determine the numbers of a road."""
-    law = resolve_files(experiment.spec.law, experiment.folder)
+    law = resolve_files(code.without_prose(experiment.spec.law), experiment.folder)
     problem = digest(experiment.settings, experiment.simulation.seed, law)
     settings = experiment.simulation.model_dump(mode="json") if road == "simulation" else {}
     return {"problem": problem, **settings}
