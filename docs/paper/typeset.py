@@ -21,6 +21,7 @@ from sims.judgement import house
 from sims.judgement.answers import Answer
 from sims.judgement.summaries import Result, Share
 from sims.report.answers import listing
+from sims.report.learnt import learnt
 from sims.report.text import environment
 from sims.study.experiment import load_experiment
 from sims.study.ledger import read_run
@@ -143,7 +144,8 @@ def gather_facts(folder: Path) -> dict[str, Any]:
     """What the paper's source can use, of the run published in that folder.
 
     Raises:
-        InputError: there are no answers, or a published table lacks a column.
+        InputError: there are no answers, a published table lacks a column, or answers contradict a
+            sentence on what we learnt.
     """
 
     def read_caption(name: str) -> str:
@@ -174,6 +176,7 @@ def gather_facts(folder: Path) -> dict[str, Any]:
         "papers": known,
         "MAIN": MAIN,
         "law": load_experiment("house").spec.law["text"],
+        "learnt": lambda name: learnt(answers, name),
         "read_caption": read_caption,
         "read_page": read_page,
         "read_table": read_table,
@@ -208,5 +211,8 @@ def typeset(folder: Path, output: Path) -> str:
 
 if __name__ == "__main__":
     published = Path(sys.argv[1])
-    typeset(published, published / "paper.pdf")
+    try:
+        typeset(published, published / "paper.pdf")
+    except InputError as error:
+        sys.exit(f"paper: {error}")
     print(published / "paper.pdf")
