@@ -137,7 +137,7 @@ def test_the_table_counts_the_lines_of_the_blocks():
         texts = [text for _, info, text in BLOCKS if info.startswith(start)]
         return sum(bool(line.strip()) for text in texts for line in text.splitlines())
 
-    scaffold = ROOT / "sims/study/scaffold/experiment.yaml.txt"
+    scaffold = ROOT / "sims/study/scaffold/gap/experiment.yaml.txt"
     text = scaffold.read_text(encoding="utf-8")
     counts = {
         "target": lines("insert=sims/problem/targets.py"),

@@ -68,6 +68,8 @@ def read_data(path: str | Path, target: str | None = None, groups: str | None = 
             got = f"{path.stat().st_size:,} bytes"
             raise InputError(f"--data {path}", got, f"1 to {LARGEST_FILE:,} bytes")
         return kinds[path.suffix](path, target, groups)
+    except FileNotFoundError:
+        raise InputError(f"--data {path}", "file not found") from None
     except OSError as error:
         got = error.strerror or str(error)
         raise InputError(f"--data {path}", got, "a file that can be read") from None

@@ -91,8 +91,8 @@ def _rotation(
     base = read_number(settings, "rope_theta", default)
     if math.isnan(base):
         if kind is None:
-            allowed = "a number; or --attention, for plain softmax without positions"
-            raise InputError("config.rope_theta", None, allowed)
+            missing = "not there: give it, or --attention for plain softmax without positions"
+            raise InputError("config.rope_theta", missing)
         return None, 1.0
     share = read_number(settings, "rotary_pct", family.rotated)
     return base, read_number(settings, "partial_rotary_factor", share)

@@ -106,8 +106,8 @@ class Model:
         documented = count(self.config, of_sides) or count(self.config, HEADS)
         heads = requested if requested is not None else documented
         if heads is None:
-            allowed = f"config.json with {' or '.join(HEADS)}, or --heads N: no tensor says it"
-            raise InputError("number of heads", None, allowed)
+            missing = f"not known: give --heads N, or a config.json with {' or '.join(HEADS)}"
+            raise InputError("number of heads", missing)
         if documented not in (None, heads):
             allowed = f"{documented}, as config.json says of {module}, or no config"
             raise InputError("--heads", heads, allowed)
@@ -179,7 +179,7 @@ def _model_file(path: Path) -> Path:
             raise InputError(str(path), got, f"one with model.safetensors or its {INDEX}")
         path = others[0]
     if not path.is_file():
-        raise InputError(str(path), "no file", "a .safetensors file, its index, or a folder")
+        raise InputError(str(path), "file not found: a .safetensors file, its index, or a folder")
     if path.suffix not in ("", ".safetensors") and not path.name.endswith(INDEX):
         allowed = "a .safetensors file: pickles run code and other formats are not read"
         raise InputError(str(path), path.suffix, allowed)

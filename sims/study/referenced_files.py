@@ -80,7 +80,7 @@ def checkpoint(file: str) -> Path:
     """
     path = Path(os.environ.get("SIMS_MODELS") or Path(sys.prefix, "models"), file)
     if not path.is_file():
-        raise InputError(str(path), "no file", "trained models, which `make models` unpacks")
+        raise InputError(str(path), "file not found: `make models` unpacks trained models")
     return path
 
 

@@ -59,7 +59,7 @@ NPZ = [
 LINES = [
     ("", "advise: got 'none'; allowed: one of --data FILE, --n N, --context"),
     ("--n 9 --context 4k:8k", "got '--n and --context'"),
-    ("--data none.csv --target y", "--data none.csv: got 'No such file"),
+    ("--data none.csv --target y", "--data none.csv: file not found"),
     ("--data . --target y", "allowed: a file .csv or .npz"),
     ("--data bad.npz", "allowed: arrays of numbers"),
     ("--data good.csv", "--target: got None; allowed: a column: a, b, y"),
@@ -68,7 +68,7 @@ LINES = [
     ("--data good.csv --target y --groups y", "allowed: another column than --target"),
     ("--data good.npz --target y", "--target: got 'y'; allowed: no such option"),
     ("--data good.csv --target y --budget 8", "--budget: got 8; allowed: with --data"),
-    ("--n 4096 --budget 64", "--noise: got None; allowed: a number, with --n"),
+    ("--n 4096 --budget 64", "--n: needs --noise"),
     ("--n 4096 --budget 1 --noise 1", "--budget: got 1; allowed: 2 to 4096"),
     ("--n 4096 --budget 64 --noise -1", "--noise: got -1.0; allowed: finite and >= 0"),
     ("--n 4096 --budget 64 --noise nan", "--noise: got nan; allowed: finite and >= 0"),

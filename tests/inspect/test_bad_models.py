@@ -141,8 +141,8 @@ ROWS = {
     "other type": (*plain(entry(dtype="F63")), "a whole .safetensors file"),
     "missing": (*plain(MODEL.unlink), "one with model.safetensors or its .index.json"),
     "a .bin": (*plain(lambda: MODEL.rename("m.bin")), "pickles run code", "m.bin"),
-    "no such file": (*plain(lambda: None), "got 'no file'", "other.safetensors"),
-    "a pipe": (*plain(lambda: os.mkfifo("pipe")), "got 'no file'", "pipe"),
+    "no such file": (*plain(lambda: None), "file not found", "other.safetensors"),
+    "a pipe": (*plain(lambda: os.mkfifo("pipe")), "file not found", "pipe"),
     # shards
     "index of text": (*plain(index("weights")), "a JSON file"),
     "index without map": (*plain(index({})), "weight_map: got 'NoneType'"),
@@ -259,7 +259,7 @@ ROWS = {
     "limit": (*plain(lambda: None, "--fail-above", "heads"), "allowed: NAME=NUMBER"),
     "limit of nothing": (*plain(lambda: None, "--fail-above", "overlap_exces=1"), "did you mean"),
     "output": (*plain(lambda: None, "--output", "a.png"), "a file whose name ends in .nc"),
-    "compared": (*plain(lambda: None, "--compare", "x.nc"), "x.nc: got 'no file'"),
+    "compared": (*plain(lambda: None, "--compare", "x.nc"), "x.nc: file not found"),
 }
 
 
