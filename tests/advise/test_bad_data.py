@@ -62,7 +62,7 @@ LINES = [
     ("--data none.csv --target y", "--data none.csv: file not found"),
     ("--data . --target y", "allowed: a file .csv or .npz"),
     ("--data bad.npz", "allowed: arrays of numbers"),
-    ("--data good.csv", "--target: got None; allowed: a column: a, b, y"),
+    ("--data good.csv", "--target: not given: a column, a, b, y"),
     ("--data good.csv --target a --target y", "--target: got '2 values'; allowed: one value"),
     ("--n 4096 --n 4096 --budget 64 --noise 1", "--n: got '2 values'; allowed: one value"),
     ("--data good.csv --target y --groups y", "allowed: another column than --target"),
