@@ -23,7 +23,7 @@ NAMED = [
     ),
     ("target", TARGET | {"slop": 1}, "slop"),
     ("target", {"kind": "python", "file": "my.py"}, "target.name: got 'nothing'; allowed: a value"),
-    ("design", {"kind": "empirical", "file": "no.npy"}, "problem.design.file: no.npy: file not found"),
+    ("design", {"kind": "empirical", "file": "no.npy"}, "design.file: no.npy: file not found"),
     ("design", {"kind": "empirical", "file": "my.py"}, "design.file"),
     ("design", {"kind": "empirical", "file": "rows.csv"}, "allowed: numbers of shape (N, 4)"),
 ]
