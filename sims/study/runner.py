@@ -25,6 +25,7 @@ from sims.study.experiment import Experiment, load_experiment
 from sims.study.judge import answer_questions
 from sims.study.ledger import read_run
 from sims.study.loading import load_study
+from sims.study.panels import plot_claims
 from sims.study.referenced_files import resolve_files
 from sims.study.rehearsal import rehearse, units_of
 from sims.study.results import Coordinates, Results, assembled, write
@@ -150,7 +151,16 @@ def simulate(
     if part != (1, 1):
         return
     coordinates = {name: unit.coordinates for name, unit in units.items()}
-    _write_road(experiment, "simulation", estimates, coordinates, study.problem_digests(), output)
+    digests = _collect_digests(study, estimates)
+    _write_road(experiment, "simulation", estimates, coordinates, digests, output)
+
+
+def _collect_digests(study: Study[Any], estimates: Mapping[str, xr.Dataset]) -> dict[str, str]:
+    """Digests of simulated problems: as their processes drew them, or drawn here."""
+    from sims.study.units import DRAWN
+
+    digests = {name: str(data.attrs.get(DRAWN, "")) for name, data in estimates.items()}
+    return digests if all(digests.values()) else study.problem_digests()
 
 
 def _compile_sums() -> None:
@@ -290,6 +300,8 @@ def plot(experiment: Experiment, output: Path) -> None:
     save(figure, output, experiment.identity, results.digest, kinds)
     if headline is not None:
         save(headline, folder / "headline.png", experiment.identity, results.digest, kinds)
+    if experiment.fidelity != "smoke":
+        plot_claims(experiment, study, results, folder)
     files.write(caption, folder / "caption.md", f"caption.md of {experiment.identity}")
 
 
@@ -327,7 +339,7 @@ def _check_settings(experiment: Experiment, data: xr.Dataset, path: Path) -> Non
 
 def _settings(experiment: Experiment, road: str) -> dict[str, Any]:
     """Settings and problem digest that, with the code, determine the numbers of a road."""
-    law = resolve_files(experiment.spec.law, experiment.folder)
+    law = resolve_files(code.without_prose(experiment.spec.law), experiment.folder)
     problem = digest(experiment.settings, experiment.simulation.seed, law)
     settings = experiment.simulation.model_dump(mode="json") if road == "simulation" else {}
     return {"problem": problem, **settings}
