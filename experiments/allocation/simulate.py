@@ -7,7 +7,8 @@ import numpy as np
 
 from sims.problem import Heads, Task
 from sims.problem.design_laws import GaussianDesign
-from sims.simulation.many import ProblemsSampler, sampler_of
+from sims.simulation.engine import sampler_of
+from sims.simulation.many import ProblemsSampler
 
 from .grids import LATENT, splits
 from .problems import Drawn, curve, sampled

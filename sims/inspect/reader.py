@@ -171,7 +171,7 @@ def _settings(config: dict[str, Any]) -> dict[str, Any]:
             raise InputError("config", sorted(parts), allowed)
         config = config | parts.popitem()[1]
     try:
-        from transformers import CONFIG_MAPPING  # type: ignore[import-not-found]
+        from transformers import CONFIG_MAPPING
 
         defaults = CONFIG_MAPPING[config.get("model_type")].from_dict(config).to_dict()
     except Exception:  # not installed, no such class, or a config that the class refuses
