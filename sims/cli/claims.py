@@ -6,9 +6,8 @@ from typing import Any
 
 from sims.base.documents import read_yaml
 from sims.base.errors import InputError, one_of
-from sims.base.places import place
+from sims.base.places import experiments, place
 from sims.cli.listing import print_table
-from sims.cli.options import named_experiments
 from sims.judgement.answers import Answer
 from sims.judgement.wording import INTERVAL
 from sims.study.ledger import read_run
@@ -21,7 +20,7 @@ ANSWER_KEYS = ("experiment", "id", "question", "status", "word", "always")
 def list_experiments(as_json: bool) -> None:
     """Print the title and the claims of each experiment."""
     rows: list[dict[str, Any]] = []
-    for name in named_experiments():
+    for name in experiments():
         data = read_yaml(place("experiments") / name / "experiment.yaml")
         ids = dict.fromkeys(str(q.get("claim", q["id"])) for q in data["questions"])
         rows.append({"name": name, "title": str(data.get("title")), "claims": list(ids)})

@@ -7,8 +7,8 @@ from typer import Argument, Context, Exit, Option, Typer
 from typer.core import TyperCommand, TyperOption
 
 from sims import __version__
+from sims.base import places
 from sims.base.errors import InputError
-from sims.cli.options import named_experiments
 
 app = Typer(rich_markup_mode=None, pretty_exceptions_enable=False)
 
@@ -31,7 +31,7 @@ class Command(TyperCommand):
 
 
 Name = Annotated[
-    str, Argument(help="Name of the experiment, or its folder", autocompletion=named_experiments)
+    str, Argument(help="Name of the experiment, or its folder", autocompletion=places.experiments)
 ]
 Fidelity = Annotated[
     Literal["smoke", "standard", "paper"],

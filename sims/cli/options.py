@@ -7,7 +7,7 @@ from pathlib import Path
 from sims.base.documents import read_yaml
 from sims.base.errors import InputError
 from sims.base.files import check_target
-from sims.base.places import place
+from sims.base.places import experiments
 
 COMMANDS = {
     "a model": "sims inspect {name}",
@@ -67,7 +67,7 @@ def check_kind(name: str, *kinds: str) -> None:
 def _kind_of(name: str) -> str | None:
     """A kind of :data:`COMMANDS`; None where nothing says it."""
     path = Path(name)
-    if name in named_experiments():
+    if name in experiments():
         return "an experiment"
     if path.suffix not in (".yaml", ".yml") or not path.is_file():
         return SUFFIXES.get(path.suffix)
@@ -75,8 +75,3 @@ def _kind_of(name: str) -> str | None:
     if "questions" in keys:
         return "the file of an experiment"
     return "a sweep" if "sweep" in keys else "a problem"
-
-
-def named_experiments() -> list[str]:
-    """Names of the experiments that are here, without a look into their files."""
-    return sorted(path.parent.name for path in place("experiments").glob("*/experiment.yaml"))

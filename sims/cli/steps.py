@@ -9,14 +9,14 @@ from typing import Any
 
 from sims.base.errors import InputError, one_of
 from sims.base.files import write, write_json
-from sims.base.places import place
+from sims.base.places import experiments, place
 from sims.cli.listing import print_table
 from sims.cli.options import check_kind, part_of, writable
 from sims.judgement.agreement import agreement
 from sims.judgement.answers import write_answers
 from sims.study import ledger, runner
 from sims.study.code import accelerated
-from sims.study.experiment import Experiment, experiments, load_experiment
+from sims.study.experiment import Experiment, load_experiment
 from sims.study.panels import CLAIMS
 
 RUN_FILES = ("simulation.nc", "theory.nc", "caption.md", "figure.png")

@@ -13,7 +13,7 @@ from typing import Any
 
 from sims.base.documents import read_yaml
 from sims.base.errors import InputError, one_of
-from sims.base.places import CARRIED, place
+from sims.base.places import CARRIED, experiments, place
 from sims.base.validation import parse
 from sims.study.code import EXPERIMENTS, FIDELITIES, seed_of
 from sims.study.papers import paper_of
@@ -114,11 +114,6 @@ class Experiment:
             message = f"{type(error).__name__}: {error}"
             location = f"{self.folder / path.name}, line {frame.lineno}"
             raise InputError(location, message, allowed) from error
-
-
-def experiments() -> list[str]:
-    """Names of all experiments that are here (:mod:`sims.base.places`)."""
-    return sorted(path.parent.name for path in place(EXPERIMENTS).glob("*/experiment.yaml"))
 
 
 def folder_of(experiment: str | Path) -> Path:

@@ -9,8 +9,9 @@ import yaml
 
 from sims.base.errors import InputError
 from sims.base.files import replace
+from sims.base.places import experiments
 from sims.judgement.answers import Answer, adjusted, read_answers, write_answers
-from sims.study.experiment import experiments, load_experiment
+from sims.study.experiment import load_experiment
 
 
 def gather(fidelity: str, folder: Path) -> list[Answer]:

@@ -339,7 +339,7 @@ def test_the_environment_and_the_machine(folder, capsys, recwarn, monkeypatch):
     def full(*arguments):
         raise MemoryError("Unable to allocate 8 EiB\nfor an array")
 
-    monkeypatch.setattr("sims.cli.claims.named_experiments", full)
+    monkeypatch.setattr("sims.cli.claims.experiments", full)
     words = "memory: got 'Unable to allocate 8 EiB"
     refused(capsys, recwarn, words, "experiments")
     monkeypatch.setenv("SIMS_HOST_DEVICES", "two")

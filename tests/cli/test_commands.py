@@ -137,6 +137,6 @@ def test_a_command_that_is_asked_to_stop_says_so(folder, capsys, monkeypatch):
     def stopped(*arguments):
         os.kill(os.getpid(), signal.SIGTERM)
 
-    monkeypatch.setattr("sims.cli.claims.named_experiments", stopped)
+    monkeypatch.setattr("sims.cli.claims.experiments", stopped)
     assert run("experiments") == 75
     assert capsys.readouterr().err == "sims experiments: stopped; the same command goes on\n"
