@@ -105,6 +105,8 @@ def regular_file(
     """
     try:
         status = Path(path).stat()
+    except FileNotFoundError:
+        raise InputError(field, "file not found") from None
     except (OSError, ValueError) as error:  # a ValueError is a NUL in the name
         raise InputError(field, getattr(error, "strerror", str(error)), allowed) from None
     if not stat.S_ISREG(status.st_mode):
@@ -233,9 +235,11 @@ def _bytes(path: Path, identity: str | None) -> bytes:
     check_target(path)  # a pipe would be waited for
     try:
         return path.read_bytes()
+    except FileNotFoundError:
+        step = identity or "the step that writes it"
+        raise InputError(str(path), f"file not found: it is {step}, run that step first") from None
     except OSError as error:
-        missing = isinstance(error, FileNotFoundError)
-        raise _damaged(path, identity, "no file" if missing else str(error.strerror)) from None
+        raise _damaged(path, identity, str(error.strerror)) from None
 
 
 def _verified(
