@@ -127,7 +127,8 @@ class Stream(NamedTuple):
 
 def split(tokens: Array) -> Stream:
     """Tokens before the first layer."""
-    mean, shape = np.mean(tokens, axis=-2), tokens.shape[:-1]
+    mean = np.mean(tokens, axis=-2)
+    shape = tokens.shape[:-1]
     none = np.zeros(shape[:-1])
     scores = np.zeros(shape), np.zeros((*shape, shape[-1])), none - np.inf
     return Stream(mean, *_sized(tokens - mean[..., None, :], none), *scores)
@@ -137,7 +138,8 @@ def _sized(residual: Array, log_scale: Array) -> tuple[Array, Array]:
     """A residual of norm 1 and the logarithm of its scale, 0 where tokens are equal."""
     part = residual - np.mean(residual, axis=-2, keepdims=True)
     size = np.sqrt(np.sum(part**2, axis=(-2, -1)))
-    positive, size = size > 0, np.where(size > 0, size, 1.0)
+    positive = size > 0
+    size = np.where(size > 0, size, 1.0)
     return part / size[..., None, None], np.where(positive, log_scale + np.log(size), 0.0)
 
 
@@ -212,7 +214,8 @@ def split_rms_norm(stream: Stream) -> Stream:
     With ``s_i² = s²(1 + t u_i)``, s that of m, a token's factor is ``(1 + g_i)/s`` with
     ``g_i = expm1(−½ log1p(t u_i))``, and g/t tends to −u/2.
     """
-    mean, centred = stream.mean[..., None, :], stream.centred
+    mean = stream.mean[..., None, :]
+    centred = stream.centred
     scale = np.exp(stream.log_scale)[..., None, None]
     square = np.sum(mean**2, axis=-1, keepdims=True)
     u = np.sum(centred * (2 * mean + scale * centred), axis=-1, keepdims=True) / square

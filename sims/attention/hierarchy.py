@@ -17,7 +17,8 @@ from sims.attention.attention import Array, causal_mask, softmax
 
 def strided_taps(tokens: Array, taps: Any) -> Array:
     """The next coarser copy: ``Σ_k c_k x_{2t−k}``, ⌈n/2⌉ tokens. Nothing later than 2t enters."""
-    n, before = tokens.shape[-2], len(taps) - 1
+    n = tokens.shape[-2]
+    before = len(taps) - 1
     xp: Any = tokens.__array_namespace__()
     padded = xp.pad(tokens, [(0, 0)] * (tokens.ndim - 2) + [(before, 0), (0, 0)])
     return sum(tap * padded[..., before - k : before - k + n : 2, :] for k, tap in enumerate(taps))

@@ -51,7 +51,8 @@ def replace(data: bytes, path: str | Path) -> None:
 
     Readers see the old file or the new one, never a part, even if the machine stops.
     """
-    path, temporary = Path(path), None
+    path = Path(path)
+    temporary = None
     check_target(path)
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -186,7 +187,9 @@ def read_json(path: str | Path, identity: str | None = None) -> Any:
     Raises:
         InputError: as :func:`read`.
     """
-    content, label, rows = _bytes(Path(path), identity), "", None
+    content = _bytes(Path(path), identity)
+    label = ""
+    rows = None
     try:
         rows = json.loads(content)
         for row in [rows] if isinstance(rows, dict) else rows:

@@ -48,7 +48,8 @@ def memory(root: Path = Path("/")) -> int:
         root: where ``proc`` and ``sys`` are.
     """
     limits = [os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")]
-    groups, group = root / "sys/fs/cgroup", ""
+    groups = root / "sys/fs/cgroup"
+    group = ""
     with contextlib.suppress(OSError):
         group = (root / "proc/self/cgroup").read_text().partition("0::/")[2].strip()
     for folder in (groups / group, *(groups / group).parents):

@@ -113,7 +113,8 @@ def scalars(
     alpha = np.full(heads, 1 / heads) if weights is None else real_numbers("weights", weights)
     if alpha.shape != (heads,) or not np.isclose(alpha.sum(), 1.0, rtol=0, atol=1e-9):
         raise InputError("weights", alpha.tolist(), f"{heads} numbers that sum to 1")
-    outer, diagonal = np.outer(alpha, alpha), np.eye(heads) / heads
+    outer = np.outer(alpha, alpha)
+    diagonal = np.eye(heads) / heads
     # 0/0 for a single head: there is no pair, so its mean is NaN.
     with np.errstate(invalid="ignore"):
         pairs = (1 - np.eye(heads)) / (heads * (heads - 1))
@@ -122,7 +123,8 @@ def scalars(
         with np.errstate(invalid="ignore"):  # ∞ · 0, of an error that is not known
             return np.sum(integrated[name].values * matrix, axis=(-2, -1))
 
-    signal, noise = "signal_covariance", "noise_covariance"
+    signal = "signal_covariance"
+    noise = "noise_covariance"
     terms = {
         "squared_bias": form("bias_product", outer),
         "signal_variance": form(signal, diagonal),

@@ -173,11 +173,13 @@ class Replicates(ReplicateSampler):
             batch = jax.tree.map(lambda *leaves: np.stack(leaves), *host_batches)
             return program, self.constants, batch, draws.keys(np.array(numbers, np.uint32))
 
-        mesh, attrs = Mesh(np.array(devices), ("batch",)), {}
+        mesh = Mesh(np.array(devices), ("batch",))
+        attrs = {}
         if on_cpu and mesh.size > 1:
             traced = run_batches.trace(*arguments(0, mesh.size), mesh=mesh)
             if waits_for_threads(traced.jaxpr.jaxpr):
-                mesh, attrs = Mesh(np.array(devices[:1]), ("batch",)), {"device_count": 1}
+                mesh = Mesh(np.array(devices[:1]), ("batch",))
+                attrs = {"device_count": 1}
 
         def begin(first: int) -> Callable[[], dict[str, np.ndarray]]:
             values = run_batches(*arguments(first, mesh.size), mesh=mesh)

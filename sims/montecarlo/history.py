@@ -141,7 +141,8 @@ class History:
 
     def labelled(self, attrs: Mapping[str, Any], faults: Sequence[str]) -> xr.Dataset:
         """The result with MCSE, these attributes, and faults, among them what is not finite."""
-        arrays, found = self.arrays(), list(faults)
+        arrays = self.arrays()
+        found = list(faults)
         partial = getattr(self.sampler, "partial", ())
         whole = [values for name, values in arrays.items() if name not in partial]
         if bad := sum(map(estimates.not_finite, whole)):

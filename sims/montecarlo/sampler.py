@@ -124,7 +124,8 @@ class FunctionSampler:
             if estimates.not_finite(values):
                 return False
             means = values.mean(axis=1) if self.stacked else values
-            mean, error = np.abs(means.mean(axis=0)), estimates.mcse(means)
+            mean = np.abs(means.mean(axis=0))
+            error = estimates.mcse(means)
             largest = np.fmax.reduce(mean, axis=None)
             if np.any((error > rel_mcse * mean) & (mean + 2 * error > negligible * largest)):
                 return False

@@ -57,7 +57,8 @@ def check_kernel(kernel: Kernel, width: int) -> None:
             allowed = "a kernel that is -inf from there on"
             raise InputError(field, f"support {kernel.support:g}", allowed)
     if kernel.log_ratio is not None:
-        key, anchor = keys[1], np.roll(keys[1], 1, axis=2)
+        key = keys[1]
+        anchor = np.roll(keys[1], 1, axis=2)
         (ratio,) = evaluated(field, kernel.log_ratio, FORM, (shape, query, key, anchor))
         calls = [(shape, query, point, 1.0) for point in (key, anchor)]
         far, near = evaluated(field, kernel.log_value, FORM, *calls)

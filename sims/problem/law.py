@@ -79,7 +79,8 @@ class Law:
         """The quantiles of the law at which the free fields of a draw are, from 0 to 1."""
         found = []
         for name in self.free:
-            how, value = self.fields[name], drawn[name]
+            how = self.fields[name]
+            value = drawn[name]
             if isinstance(how, list):
                 found.append((how.index(value) + 0.5) / len(how))
                 continue

@@ -172,7 +172,8 @@ class CustomTarget(Target):
             hash(function)
         except TypeError:  # an object with arrays; a static field needs a hash
             function = functools.partial(function)
-        self.size, self.function = int(dimension), function
+        self.size = int(dimension)
+        self.function = function
         rows = np.random.default_rng(0).normal(size=(self.dimension + 3, self.dimension))
         parts = [part.astype(t) for t in (np.float32, np.float64) for part in (rows, rows[:2])]
         values = evaluated("target", function, FORM, *((part.shape[:1], part) for part in parts))

@@ -56,7 +56,8 @@ class SequenceDesign(Design):
         (Yule–Walker).
         """
         first, second = np.asarray(self.roots)
-        total, product = first + second, first * second
+        total = first + second
+        product = first * second
         start = np.zeros(max(count, 2))
         start[:2] = 1.0, total / (1 + product) - total
         # Imported late: SciPy's signals load its statistics.
@@ -97,7 +98,8 @@ def _cumulated(noise: Float[Array, "n d"], root: Float[Array, ""]) -> Float[Arra
     power, reach = root, 1
     while reach < BLOCK:
         rows = rows.at[:, reach:].add(power * rows[:, :-reach])
-        power, reach = power**2, 2 * reach
+        power = power**2
+        reach = 2 * reach
     lags = jnp.arange(count)[:, None] - jnp.arange(count)
     across = jnp.where(lags >= 0, power ** jnp.maximum(lags, 0), 0.0)
     ends = across @ rows[:, -1]

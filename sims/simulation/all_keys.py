@@ -74,7 +74,8 @@ def over_keys(
         linear, gram = slot_sums(settings, heads, projected, keys, columns, jnp.asarray(gates))
     else:
         assert isinstance(heads.rule, WeightRule)  # for the type checker
-        bandwidth, block = heads.bandwidth.astype(x.dtype), settings.query_block
+        bandwidth = heads.bandwidth.astype(x.dtype)
+        block = settings.query_block
         if settings.sums == "C++":
             linear, gram = native_rule_sums(heads.rule, projected, keys, columns, bandwidth)
         else:

@@ -72,7 +72,8 @@ def cosine(turns: Float[Array, "*shape"]) -> Float[Array, "*shape"]:
     """
     v = 0.25 - jnp.abs(turns - jnp.round(turns))
     *lower, last = _SINE[: _TERMS[turns.dtype.name]]
-    square, poly = v * v, jnp.full_like(v, last)
+    square = v * v
+    poly = jnp.full_like(v, last)
     for coefficient in reversed(lower):
         poly = poly * square + coefficient
     return v * poly

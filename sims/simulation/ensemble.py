@@ -53,7 +53,9 @@ class EnsembleSampler:
             One replicate as a function, how many of them are computed side by side, what they
             share for each group of queries, and attributes of the result.
         """
-        (task, constant), heads, count = centred(self.task), self.heads, len(self.queries)
+        task, constant = centred(self.task)
+        heads = self.heads
+        count = len(self.queries)
         shape = Shape.from_problem(task, heads, self.n, count, self.precision)
         function = replicate if isinstance(heads.rule, Kernel) else weighed
         if (slots := over_slots(heads, self.n)) is not None:

@@ -38,7 +38,8 @@ def nw_weights(heads: Heads, query: ArrayLike, keys: ArrayLike) -> Float[Array, 
     Raises:
         InputError: shapes disagree with the heads.
     """
-    query, keys = as_floats("query", query), as_floats("keys", keys)
+    query = as_floats("query", query)
+    keys = as_floats("keys", keys)
     if query.shape != (heads.dimension,):
         raise InputError("query", query.shape, f"shape ({heads.dimension},)")
     if keys.ndim != 2 or keys.shape[1] != heads.dimension or not len(keys):

@@ -66,7 +66,8 @@ class ProblemsSampler:
             for member, of_member in zip(self.members, words, strict=True)
         ]
         function, at_once, _, attrs = parts[0]
-        first, mesh = self.members[0], Mesh(np.array(devices), ("batch",))
+        first = self.members[0]
+        mesh = Mesh(np.array(devices), ("batch",))
         fold = batch_estimates(first.raw_labels)
         program = EachProblem(Program(by_value(function), fold, False, at_once))
         groups = [_stacked(known) for known in zip(*(part[2] for part in parts), strict=True)]
@@ -76,7 +77,8 @@ class ProblemsSampler:
             of_batch = threefry.fold_in(words, numbers)[:, :, None]
             keys = wrapped(threefry.fold_in(of_batch, np.arange(draws.replicates)))
             values = [run_batches(program, known, None, keys, mesh=mesh) for known in groups]
-            count, keep_queries = len(first.queries), first.keep_queries
+            count = len(first.queries)
+            keep_queries = first.keep_queries
             return lambda: joined(
                 [jax.tree.map(np.asarray, f) for f in values], count, keep_queries, 2
             )

@@ -74,7 +74,8 @@ def working_set(
     Counts every array that must exist together, temporaries twice; the compiled program may
     reuse more than that. The datasets returned to the caller are not included.
     """
-    h, item = shape.heads, shape.itemsize
+    h = shape.heads
+    item = shape.itemsize
     once, per_replicate = _of_a_query(shape)
     rows = shape.n if shape.all_keys else min(shape.n, max(key_block, DRAW_BLOCK))
     # XLA keeps up to seven arrays of X's size alive while it draws X in a loop over blocks.
@@ -92,7 +93,8 @@ def working_set(
 def _of_a_query(shape: Shape) -> tuple[int, int]:
     """Bytes a query takes: moments and results in flight; sums of one replicate."""
     h = shape.heads
-    moments, in_flight = 2 * h * (3 * h + 3) * 8, 2 * h * (5 * h + 3) * 8
+    moments = 2 * h * (3 * h + 3) * 8
+    in_flight = 2 * h * (5 * h + 3) * 8
     sums = 2 * h * (h + 4) * 8 + h * (h + 4) * shape.itemsize
     return moments + in_flight, sums + h * (h + 2) * 8
 
@@ -117,7 +119,8 @@ def make_plan(
     """
     check_count("memory_budget", budget)
     cpu = platform == "cpu"
-    keys, group = min(shape.n, 1024 if cpu and sums == "XLA" else DRAW_BLOCK), shape.queries
+    keys = min(shape.n, 1024 if cpu and sums == "XLA" else DRAW_BLOCK)
+    group = shape.queries
     if shape.all_keys:
         keys = shape.n
     if cpu:
@@ -129,9 +132,12 @@ def make_plan(
         parts = -(-group * sum(_of_a_query(shape)) // GROUP)
         group = -(-group // parts)
     elif shape.all_keys:
-        at_once, queries = divisor(replicates, 32), 1
+        at_once = divisor(replicates, 32)
+        queries = 1
     elif sums == "CUDA":
-        at_once, queries, keys = divisor(replicates, 32), group, min(shape.n, KEYS)
+        at_once = divisor(replicates, 32)
+        queries = group
+        keys = min(shape.n, KEYS)
     else:  # of as many rows, those of more queries and fewer replicates are faster
         at_once = divisor(replicates, min(32, max(8, ROWS // shape.queries)))
         queries = ROWS // at_once

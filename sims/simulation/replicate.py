@@ -144,7 +144,8 @@ def _stream(settings: Settings, key: Array, shared: Shared) -> Sums:
     if settings.sums == "C++":
         key = with_native_bits(key)
     queries = projected_queries(shared.heads, shared.queries, settings.dtype)
-    shape, columns = (len(shared.queries), shared.heads.count), 3 if settings.raw_labels else 2
+    shape = (len(shared.queries), shared.heads.count)
+    columns = 3 if settings.raw_labels else 2
     pairs = jnp.zeros((*shape, shape[1]))
     sums = Sums(
         jnp.full(shape, -jnp.inf),
@@ -164,7 +165,9 @@ def _stream(settings: Settings, key: Array, shared: Shared) -> Sums:
             x, noise = drawn(block)
         else:
             x, noise = jax.vmap(drawn)(block * together + jnp.arange(together))
-            x, noise, size = x.reshape(-1, x.shape[-1]), noise.reshape(-1), together * size
+            x = x.reshape(-1, x.shape[-1])
+            noise = noise.reshape(-1)
+            size = together * size
         step = min(settings.key_block, size)
         complete = size // step * step
         if complete == step:
@@ -193,7 +196,8 @@ def sums_over(
     noise: Float[Array, " n"],
 ) -> Sums:
     """The sums over given keys x and their unit label noise, at projected queries."""
-    heads, control = shared.heads, shared.control
+    heads = shared.heads
+    control = shared.control
     values = target_values(shared.task.target, x)
     labels = [values, noise] if settings.raw_labels else [values]
     return KERNEL_SUMS[settings.sums](
@@ -227,7 +231,8 @@ def _merge(old: Sums, new: Sums) -> Sums:
 
 def finished(shared: Shared, sums: Sums, raw_labels: bool = False) -> Replicate:
     """The conditional moments from the sums over all keys."""
-    task, queries = shared.task, shared.queries
+    task = shared.task
+    queries = shared.queries
     total = sums.linear[..., -1]
     empty = total <= 0
     inverse = jnp.where(empty, 0.0, 1 / jnp.where(empty, 1.0, total))

@@ -95,7 +95,8 @@ def reached(data: xr.Dataset, rel_mcse: float, negligible: float = 1e-3) -> bool
     """
     mse = float(data["mse"].mean())
     for name in terms.SCALARS:
-        value, error = abs(float(data[name].mean())), float(terms.mcse(data[name]))
+        value = abs(float(data[name].mean()))
+        error = float(terms.mcse(data[name]))
         if np.isnan(value) and name in CROSS:
             continue
         if not np.isfinite(value + error):
@@ -133,10 +134,12 @@ def examined(
         shares: bounds on the rounding error.
         asked: precision asked for.
     """
-    faults, cautions = attrs.get("faults", "").splitlines(), []
+    faults = attrs.get("faults", "").splitlines()
+    cautions = []
     by_query = "empty_rate" in values
     rates = values["empty_rate" if by_query else "mean_empty_rate"]
-    never, rates = unseen(rates), rates.mean(0)
+    never = unseen(rates)
+    rates = rates.mean(0)
     rate = float(rates.mean())
     attributes: dict[str, Any] = {"rounding": shares.largest, "empty_rate": rate}
     if never:

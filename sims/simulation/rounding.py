@@ -97,7 +97,8 @@ def rounding(
         queries: x.
         precision: "float32" or "float64".
     """
-    (task, constant), rng = centred(task), np.random.default_rng(0)
+    task, constant = centred(task)
+    rng = np.random.default_rng(0)
     outward = queries[np.argsort(np.abs(queries).sum(axis=1))]
     queries = outward[np.linspace(0, len(queries) - 1, min(QUERIES, len(queries))).astype(int)]
     evaluations = max(heads.count * len(queries), task.target.terms)
@@ -128,7 +129,8 @@ def _keys(task: Task, rng: np.random.Generator, count: int) -> Float[np.ndarray,
 
 def _mean_square(values: Float[np.ndarray, "D Q H"], share: float) -> Float[np.ndarray, "Q H"]:
     """E v² where only a share of the variance over designs is left."""
-    mean, variance = values.mean(0), values.var(0, ddof=1)
+    mean = values.mean(0)
+    variance = values.var(0, ddof=1)
     return np.maximum(mean**2 - variance / len(values), 0.0) + share * variance
 
 

@@ -79,7 +79,8 @@ def _auto_terms(
     **options: Any,
 ) -> xr.Dataset:
     """First order within its range; beyond it exact theory, if affordable and accurate."""
-    first, refused = None, None
+    first = None
+    refused = None
     try:
         first = _first_order_terms(task, heads, n, queries, weights=weights)
     except InputError as error:
@@ -93,7 +94,8 @@ def _auto_terms(
     try:
         check_affordable(task, heads, queries)
         exact = _exact_terms(task, heads, n, queries, weights=weights, **options)
-        mse, bound = float(exact["mse"]), float(exact["mse_error"])
+        mse = float(exact["mse"])
+        bound = float(exact["mse_error"])
         if bound <= TRUSTED * mse:
             return exact
         best = exact if first is None else first

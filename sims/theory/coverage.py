@@ -56,7 +56,8 @@ def check_exact(task: Task, heads: Heads) -> None:
     design.from_normals(np.zeros((1, design.dimension + design.EXTRA_NORMALS)))
     if design.EXPONENTIAL:
         return
-    axis, rule = jnp.eye(heads.width)[0], heads.rule
+    axis = jnp.eye(heads.width)[0]
+    rule = heads.rule
     near, far = (float(rule.log_value(axis, r * axis, jnp.ones(()))) for r in (FAR, FARTHER))
     if far - near > STEEP:
         allowed = f"one that is bounded: E K is infinite under {type(design).__name__}"

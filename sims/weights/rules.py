@@ -85,8 +85,10 @@ def check_rule(rule: WeightRule, width: int) -> None:
     Raises:
         InputError: a function fails, has another shape, or gives no finite numbers.
     """
-    rng, n = np.random.default_rng(0), max(7, rule.least)
-    query, keys = rng.normal(size=(width, 1)), rng.normal(size=(width, n))
+    rng = np.random.default_rng(0)
+    n = max(7, rule.least)
+    query = rng.normal(size=(width, 1))
+    keys = rng.normal(size=(width, n))
     for part, function, *points in (
         ("scores", rule.scores, query, keys, 0.8),
         ("weights", rule.weights, np.linspace(-1.5, 2.0, n)),

@@ -60,7 +60,8 @@ def _attributes(rule: Kernel | WeightRule) -> dict[str, Any] | None:
         return {"kind": np.int64(KINDS[rule])} if rule in KINDS else None
     if rule.scores not in SCORE_KINDS:
         return None
-    offset, empty = 0.0, ""  # empty: the weights of a row without a positive entry
+    offset = 0.0
+    empty = ""  # empty: the weights of a row without a positive entry
     match rule.weights:
         case Entmax(nu=power):
             number = 0
@@ -129,7 +130,8 @@ def native_sums(
 ) -> Sums:
     """:func:`~.sums.streamed_sums` in C++; kernel gaussian or softmax, on a CPU."""
     near, offset = anchors(kernel, queries, keys)
-    (count, _, heads), width = queries.shape, len(columns)
+    count, _, heads = queries.shape
+    width = len(columns)
     pairs = (count, heads, heads)
     shapes = [(count, heads), pairs, (count, heads, width), (0,) if centres is None else pairs]
     peak, gram, linear, centred = _call(
@@ -167,7 +169,8 @@ def native_rule_sums(
         ``Σ_i w_hi c_i`` for every column and then ``Σ_i w_hi``, 0 for a query that attends to no
         key; and ``Σ_i w_hi w_gi``.
     """
-    (count, _, heads), (width, n) = queries.shape, columns.shape
+    count, _, heads = queries.shape
+    width, n = columns.shape
     shapes = [(count, heads, width + 1), (count, heads, heads)]
     linear, gram = _call(
         f"sims_rules_{keys.dtype.name}",
@@ -210,7 +213,8 @@ def _native_threefry() -> Any:
     def bits(key: Array, width: int, shape: tuple[int, ...]) -> Array:
         if width not in (32, 64):
             return plain.random_bits(key, width, shape)
-        name, dtype = f"sims_bits_{width}", f"uint{width}"
+        name = f"sims_bits_{width}"
+        dtype = f"uint{width}"
         (out,) = _call(name, dtype, [shape], key, method="broadcast_all")
         return out
 

@@ -87,7 +87,8 @@ def _command(
     real = {"float32": "float", "float64": "double"}[precision]
     sizes = {"HEADS": heads, "WIDTH": width, "COLUMNS": columns, "REAL": real}
     macros = {**sizes, "GAUSSIAN": int(kernel is GAUSSIAN)}
-    include, defined = f"-I{jax.ffi.include_dir()}", [f"-D{k}={v}" for k, v in macros.items()]
+    include = f"-I{jax.ffi.include_dir()}"
+    defined = [f"-D{k}={v}" for k, v in macros.items()]
     if shutil.which("nvcc"):
         return ("nvcc", *FLAGS, f"-arch={target}", include, *defined, str(SOURCE))
     return (compiler(), *HOST_FLAGS, include, *defined, "-x", "c++", str(SOURCE))
@@ -127,7 +128,8 @@ def _loaded(
     kernel: Kernel, heads: int, width: int, columns: int, precision: str, target: str
 ) -> bool:
     sizes = (heads, width, columns, precision)
-    command, reason = _command(kernel, *sizes, target), ""
+    command = _command(kernel, *sizes, target)
+    reason = ""
     path = in_cache("cuda", (SOURCE,), command)
     try:
         load(path, command, _name(kernel, *sizes), target)
@@ -147,7 +149,9 @@ def largest_error(kernel: Kernel, heads: int, width: int, columns: int, precisio
 
     Of keys that single precision serves, and of others so far out that scores are made in double.
     """
-    rng, worst, (count, n) = np.random.default_rng(0), 0.0, (70, 1700)
+    rng = np.random.default_rng(0)
+    worst = 0.0
+    count, n = 70, 1700
     compute = jax.jit(functools.partial(cuda_sums, kernel))
     for scale in (width**-0.25, 20 * width**-0.5):
         q, keys, labels, centres = (
@@ -202,13 +206,15 @@ def cuda_sums(
 
     ``name`` is of the library, where it is not the usual one.
     """
-    (count, width, heads), dtype = queries.shape, keys.dtype
+    count, width, heads = queries.shape
+    dtype = keys.dtype
     longest = jnp.sqrt(jnp.square(queries).sum(1).max())
     if kernel is GAUSSIAN:  # the longest key for which no score is beyond LARGEST
         reach = jnp.sqrt(longest**2 + 2 * LARGEST) - longest
     else:
         reach = LARGEST / longest
-    pairs, dummy = (count, heads, heads), (1,)  # no empty arrays: not every device takes them
+    pairs = (count, heads, heads)
+    dummy = (1,)  # no empty arrays: not every device takes them
     shapes = ((count, heads), pairs, (count, heads, len(columns)))
     peak, gram, linear, centred = jax.ffi.ffi_call(
         name or _name(kernel, heads, width, len(columns), dtype.name),

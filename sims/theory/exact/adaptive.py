@@ -59,7 +59,8 @@ def solve_adaptive(
         _check_attended(rows)
     names = ("radius", "radius_sd", "attended", "expected_attended")
     facts = {name: np.zeros((len(queries), heads.count)) for name in names}
-    finished, total = 0, len(queries) * (heads.count + len(joint))
+    finished = 0
+    total = len(queries) * (heads.count + len(joint))
     for q, row in enumerate(rows):
         means = []
         for h, root in enumerate(row):
@@ -148,7 +149,8 @@ def _refined(
     """
     value = expectations_at(levels[0])
     for level in levels[1:]:
-        coarser, value = value, expectations_at(level)
+        coarser = value
+        value = expectations_at(level)
         error = type(value)(*(abs(a - b) for a, b in zip(value, coarser, strict=True)))
         entry = judged(value, error)
         if entry[2]:

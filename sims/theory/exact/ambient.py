@@ -104,7 +104,8 @@ def ambient_pair(setting: Setting, nodes: Nodes, couple: Couple) -> Pair:
     def replicate(item: tuple[tuple[Array, Array], tuple[Single, Single]]) -> Pair:
         (points, log_weight), curves = item
         joint_nodes = Nodes(jnp.concatenate([points, points], axis=1), log_weight, nodes.used)
-        pair, correlation = couple._replace(singles=curves), jnp.ones(points.shape[1])
+        pair = couple._replace(singles=curves)
+        correlation = jnp.ones(points.shape[1])
         return scattered_pair(setting, joint_nodes, pair, correlation)
 
     return jax.lax.map(replicate, ((nodes.points, nodes.log_weight), couple.singles))
@@ -189,15 +190,20 @@ def head_arrays(
 ) -> tuple[list[Head], int, list[float]]:
     """Heads in the coordinates ξ, the size of a grid in log s that serves all, effective keys."""
     width = nodes.points.shape[-1]
-    frames, bandwidth = np.asarray(heads.frames), np.asarray(heads.bandwidth)
+    frames = np.asarray(heads.frames)
+    bandwidth = np.asarray(heads.bandwidth)
     key_frames = np.pad(np.asarray(heads.of_keys), ((0, 0), (0, width - len(x)), (0, 0)))
     log_weight = nodes.log_weight[:, : int(nodes.used)]
     log_weight = (log_weight - np.log(len(log_weight))).ravel()
-    centre, shape = np.zeros(width), np.eye(width)
+    centre = np.zeros(width)
+    shape = np.eye(width)
     centre[len(x) :] = truth
-    items, sizes, effective = [], [], []
+    items = []
+    sizes = []
+    effective = []
     for h in range(heads.count):
-        query, keys = frames[h].T @ x, np.moveaxis(nodes.points @ key_frames[h], 2, 0)
+        query = frames[h].T @ x
+        keys = np.moveaxis(nodes.points @ key_frames[h], 2, 0)
         values = compiled_log(heads.kernel)(query[:, None, None], keys, bandwidth[h])
         log_kernel = np.asarray(values)[:, : int(nodes.used)].ravel()
         check_never_zero(heads.kernel, log_kernel)
@@ -217,16 +223,21 @@ def one_key(task: Task, law: GaussianLaw | None, queries: int, heads: int) -> So
         mean, variance = law.mean_and_variance()
     else:
         nodes = points_of(task, -1)
-        weight, values = np.exp(nodes.log_weight), nodes.points[..., -1]
+        weight = np.exp(nodes.log_weight)
+        values = nodes.points[..., -1]
         means = np.sum(weight * values, axis=1)
         variances = np.sum(weight * (values - means[:, None]) ** 2, axis=1)
-        mean, variance = float(means.mean()), float(variances.mean())
+        mean = float(means.mean())
+        variance = float(variances.mean())
         off = 3 * np.std([means, variances], axis=1) / np.sqrt(max(len(means) - 1, 1))
     solution = Solution.unknown(queries, heads)
     solution.mean[:], solution.mean_error[:] = mean, off[0]
-    solution.effective_keys[:], solution.empty[:] = 1.0, 0.0
+    solution.effective_keys[:] = 1.0
+    solution.empty[:] = 0.0
     solution.signal[:], solution.signal_error[:] = variance, off[1]
-    solution.noise[:], solution.noise_error[:], solution.defect[:] = 1.0, 0.0, 0.0
+    solution.noise[:] = 1.0
+    solution.noise_error[:] = 0.0
+    solution.defect[:] = 0.0
     solution.converged[:] = True
     solution.methods.add("closed form" if law is not None else "mean over points")
     return solution

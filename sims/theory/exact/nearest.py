@@ -85,7 +85,8 @@ def within(
     mass, mean, second = weights * head.seen.moments(head.target, head.query + square**0.5 * nodes)
     mean, second = mean - centre * mass, second - 2 * centre * mean + centre**2 * mass
     if head.sharpness == 0:
-        first_moment, second_moment = mean.sum() / mass.sum(), second.sum() / mass.sum()
+        first_moment = mean.sum() / mass.sum()
+        second_moment = second.sum() / mass.sum()
         square_mean = second_moment / k + (1 - 1 / k) * first_moment**2
         return 1.0, float(first_moment), float(square_mean), 1 / k
     if len(head.query) == 2:  # e is the same in all directions
@@ -102,12 +103,14 @@ def within(
     dt = t * float(np.log(t[1] / t[0]))
     decay = np.exp(-np.multiply.outer(t, share))
     log = np.log(np.maximum(decay @ mass / total, 1e-300))
-    once, twice = k * np.exp((k - 1) * log), k * (k - 1) * np.exp((k - 2) * log)
+    once = k * np.exp((k - 1) * log)
+    twice = k * (k - 1) * np.exp((k - 2) * log)
 
     def share_moment(values: np.ndarray, power: int) -> np.ndarray:
         return decay @ (share**power * values) / total
 
-    mass_moment, mean_moment = share_moment(mass, 1), share_moment(mean, 1)
+    mass_moment = share_moment(mass, 1)
+    mean_moment = share_moment(mean, 1)
     weight = share_moment(mass, 2)
     return (
         float((dt * t) @ (once * weight + twice * mass_moment**2)),

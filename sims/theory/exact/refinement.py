@@ -60,7 +60,8 @@ def solve(
     """
     solution = Solution.unknown(len(queries), heads.count)
     refinement = Refinement(law, heads, n, truth, rtol, max_level, progress, solution)
-    singles, pairs = {}, []
+    singles = {}
+    pairs = []
     bandwidth = np.asarray(heads.bandwidth)
     for q, x in enumerate(queries):
         for h in range(heads.count):
@@ -114,14 +115,17 @@ class Refinement:
 
     def singles(self, items: Sequence[HeadItem]) -> None:
         """Refine heads: mean relative to √(β² + S), signal and noise to themselves."""
-        rtol, solution = SINGLE_SHARE * self.rtol, self.solution
+        rtol = SINGLE_SHARE * self.rtol
+        solution = self.solution
         for level, step, sized in self.levels(items):
             sizes = {item.place: size for item, size in sized}
             active = [item for item, _ in sized]
             for item, result, random in self._run_singles(active, sizes, step, level):
                 value, error = compare(result, random, item.value, self.tail)
-                item.value, item.level = value, level
-                (q, h, _), mean = item.place, value.centre * value.reach
+                item.value = value
+                item.level = level
+                q, h, _ = item.place
+                mean = value.centre * value.reach
                 mean_error = error.centre * value.reach
                 if value.reach < 1:  # 1 is exact: a kernel that never vanishes
                     mean_error += error.reach * np.abs(value.centre)
@@ -158,11 +162,14 @@ class Refinement:
         self, groups: Groups[Item], step: float, level: int
     ) -> Iterator[tuple[Item, Any, bool]]:
         """Items with their results, and whether these are randomised."""
-        kernel, n, jobs = program_kernel(self.kernel), np.asarray(float(self.n)), []
+        kernel = program_kernel(self.kernel)
+        n = np.asarray(float(self.n))
+        jobs = []
         for (rule, need), members in groups.items():
             self.solution.methods.add(rule.name)
             setting = Setting(kernel, need.size, np.asarray(step), n)
-            nodes, items = rule.nodes(need, level), [packed for _, packed in members]
+            nodes = rule.nodes(need, level)
+            items = [packed for _, packed in members]
             jobs.append(Job(rule.function, setting, nodes, items))
         order = [(item, rule) for (rule, _), members in groups.items() for item, _ in members]
         for (item, rule), result in zip(order, computed(jobs), strict=True):
@@ -170,7 +177,8 @@ class Refinement:
 
     def _update_pair(self, item: PairItem, result: Pair, random: bool) -> None:
         value, error = compare(result, random, item.value, self.tail)
-        (q, h, g), signal = item.place, self.solution.signal
+        q, h, g = item.place
+        signal = self.solution.signal
         # Zero, up to the sign of its rounding, for a constant target.
         scale = np.sqrt(max(signal[q, h, h] * signal[q, g, g], TINY))
         # Randomised points take over where a grid is exhausted: only if they do better.
@@ -252,7 +260,8 @@ def compare(
         root = np.sqrt(rules.RANDOMISATIONS)
         spread = [3 * np.std(leaf, axis=0, ddof=1) / root for leaf in result]
     elif previous is None:
-        value, spread = result, [np.full_like(leaf, np.inf) for leaf in result]
+        value = result
+        spread = [np.full_like(leaf, np.inf) for leaf in result]
     else:
         # Curves live on grids that differ between levels; only numbers are compared.
         value = result

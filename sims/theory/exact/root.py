@@ -112,7 +112,8 @@ class Root(NamedTuple):
         density = self.head.seen.density(points.reshape(-1, points.shape[-1])).reshape(
             points.shape[:2]
         )
-        mass, kappa = weight * node_weights * density.sum(1), cosine ** (2 * self.head.power)
+        mass = weight * node_weights * density.sum(1)
+        kappa = cosine ** (2 * self.head.power)
         target = self.constant / square**self.head.power / self.n
         if target >= 1:  # κ ≤ 1
             return -np.inf
@@ -137,7 +138,8 @@ class Root(NamedTuple):
         cosine, sine, node_weights = self.nodes(square, level.radial)
         kappa = cosine ** (2 * head.power)
         slope = head.power * cosine ** (2 * head.power - 2)
-        power, reach = square**head.power, level.reach
+        power = square**head.power
+        reach = level.reach
         mean, variance = (self.n * head.mass(square, k * head.power) / power**k for k in (1, 2))
         # Steps in ω repeat the law of the sum: c must not be met again on either side of it.
         above = reach**2 / 6 + (reach**4 / 36 + reach**2 * variance) ** 0.5
@@ -218,7 +220,8 @@ class HeadExpectations(NamedTuple):
 
 def one_head(root: Root, level: Level) -> HeadExpectations:
     """Expectations of a head at one level of refinement."""
-    head, n = root.head, root.n
+    head = root.head
+    n = root.n
     grid = root.grid(level)
     table = Table.tabulate(head.seen, [head], [root.first.limit], (float(grid[-1]),), level)
     dlog = float(np.log(grid[1] / grid[0]))
@@ -228,8 +231,11 @@ def one_head(root: Root, level: Level) -> HeadExpectations:
         values = table.basis(0, side.places) @ table.series
         sums_of = {name: part @ values for name, part in side.parts.items()}
         f1, f2, f3, _ = falling(n, 1 + sums_of["rest"][:, 0], side.measure)
-        a, c, e = sums_of["slope"][:, 0], sums_of["kernel"][:, 1], sums_of["square"]
-        ac, ae = sums_of["both"][:, 1], sums_of["both kernel"]
+        a = sums_of["slope"][:, 0]
+        c = sums_of["kernel"][:, 1]
+        e = sums_of["square"]
+        ac = sums_of["both"][:, 1]
+        ae = sums_of["both kernel"]
         once = float(np.sum(f1 * a).real)
         sums = (
             f1 * ac + f2 * a * c,
@@ -324,7 +330,8 @@ def pair_integrand(
         head_sums: what the parts of each come to on its own.
         values: densities of two nodes, times 1, m_h, m_g and m_hm_g.
     """
-    (first, second), (first_sums, second_sums) = sides, head_sums
+    first, second = sides
+    first_sums, second_sums = head_sums
 
     @cache
     def first_product(name: str, f: int) -> np.ndarray:

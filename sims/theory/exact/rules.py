@@ -107,7 +107,8 @@ def _grown(size: int, level: int) -> int:
 
 def _padded(points: Float[np.ndarray, "N k"], log_weight: Float[np.ndarray, " N"]) -> Nodes:
     """Nodes padded with weight 0 up to 1024·8^j, and the number of those that count."""
-    size, (used, k) = LEAST_POINTS, points.shape
+    size = LEAST_POINTS
+    used, k = points.shape
     while size < used:
         size *= 8
     return Nodes(

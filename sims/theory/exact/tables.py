@@ -72,7 +72,8 @@ class Table(NamedTuple):
 
         These are 1, m_h, m_g, m_hm_g, each about its own centre; g is h where there is one head.
         """
-        unit, directions = np.cos(np.pi * (np.arange(level.table) + 0.5) / level.table), []
+        unit = np.cos(np.pi * (np.arange(level.table) + 0.5) / level.table)
+        directions = []
         offsets = []
         for head, limit in zip(heads, limits, strict=True):
             around, weight = circle(len(head.query), level.angular)
@@ -82,7 +83,8 @@ class Table(NamedTuple):
             directions.append((len(around), weight))
         points = offsets[0] if len(heads) == 1 else product_points(*offsets)
         mass, mean, square = seen.moments(heads[0].target, points)
-        a, b = centres[0], centres[-1]
+        a = centres[0]
+        b = centres[-1]
         product = square - (a + b) * mean + a * b * mass
         values = np.stack([mass, mean - a * mass, mean - b * mass, product], axis=-1).reshape(
             *(size for count, _ in directions for size in (level.table, count)), 4

@@ -173,14 +173,17 @@ class Single(NamedTuple):
 
 def single(head: Head) -> Single:
     """A head by itself: docs/theory.md, "Adaptive radii to first order"."""
-    nu, gamma, square = head.power, head.mean_kernel, head.radius()
+    nu = head.power
+    gamma = head.mean_kernel
+    square = head.radius()
 
     def lower_mean(radius_square: float) -> float:
         total, mean, _ = head.integral(radius_square, nu - 1)
         return float(mean / total)
 
     limit = float(head.integral(square, nu)[1]) / gamma
-    slope, lower = nu * head.mass(square, nu - 1), lower_mean(square)
+    slope = nu * head.mass(square, nu - 1)
+    lower = lower_mean(square)
     product = nu * head.integral(square, 2 * nu - 1)
     twice = head.integral(square, 2 * nu) / gamma**2
     overlap = float(twice[0])
@@ -190,7 +193,8 @@ def single(head: Head) -> Single:
             nu * head.mass(radius_square, nu - 1)
         )
 
-    turn, variance = slope_of(lower_mean, square), gamma**2 * (overlap - 1)
+    turn = slope_of(lower_mean, square)
+    variance = gamma**2 * (overlap - 1)
     return Single(
         square,
         limit,
@@ -214,7 +218,8 @@ def fixed_radius(head: Head) -> Single:
     """
     free = single(head)
     _, mean, square = head.integral(free.square, 2 * head.power) / head.mean_kernel**2
-    limit, overlap = free.limit, free.overlap
+    limit = free.limit
+    overlap = free.overlap
     return free._replace(
         lower=limit,
         bias=float(limit * overlap - mean),
@@ -231,7 +236,8 @@ def joint_ball(
     joint_design: ProjectedDesign,
 ) -> tuple[list[np.ndarray], list[np.ndarray], Float[np.ndarray, "3 N M"]]:
     """Rules for two heads' balls: nodes, weights of ``(λ − D²)^a``, and moments at all pairs."""
-    places, weights = [], []
+    places = []
+    weights = []
     for head, head_facts, power in zip(heads, singles, powers, strict=True):
         width = len(head.query)
         nodes, node_weights = ball_rule(
@@ -247,7 +253,8 @@ def paired(
     heads: tuple[Head, Head], singles: tuple[Single, Single], joint_design: ProjectedDesign
 ) -> tuple[float, float]:
     """``r_hg``, and n times the signal covariance of two heads with that ``joint_design``."""
-    (first, second), (head, other) = singles, heads
+    first, second = singles
+    head, other = heads
     _, weights, moments = joint_ball(heads, singles, (head.power, other.power), joint_design)
     mass, mean, product = weights[0] @ moments @ weights[1] / (head.mean_kernel * other.mean_kernel)
     signal = product - (first.lower + second.lower) * mean + first.lower * second.lower * mass
@@ -295,9 +302,11 @@ def looking(task: Task, heads: Heads, n: int, points: Float[np.ndarray, "Q d"]) 
     """The heads at every query; an InputError where theory does not cover the problem."""
     rule = covered(task, heads)
     assert isinstance(rule, Entmax)  # for the type checker; see sims.theory
-    power, target = float(rule.nu), jax.tree.map(np.asarray, task.target)
+    power = float(rule.nu)
+    target = jax.tree.map(np.asarray, task.target)
     gammas = (2 * np.asarray(heads.bandwidth, float) ** 2 * power) ** power / n
-    seen, frames = views(task, heads, 1).values(), np.asarray(heads.frames)
+    seen = views(task, heads, 1).values()
+    frames = np.asarray(heads.frames)
     return [
         [
             Head(view, frame.T @ x, power, target, float(gamma))
@@ -310,7 +319,8 @@ def looking(task: Task, heads: Heads, n: int, points: Float[np.ndarray, "Q d"]) 
 def views(task: Task, heads: Heads, size: int) -> dict[tuple[int, ...], ProjectedDesign]:
     """Projected designs of every group of ``size`` heads, by their numbers."""
     assert isinstance(task.design, GaussianDesign)  # for the type checker; see covered
-    sigma, key_frames = np.asarray(task.design.covariance), np.asarray(heads.of_keys)
+    sigma = np.asarray(task.design.covariance)
+    key_frames = np.asarray(heads.of_keys)
     return {
         group: ProjectedDesign.from_frame(sigma, np.hstack([key_frames[h] for h in group]))
         for group in combinations(range(heads.count), size)
@@ -332,7 +342,8 @@ def radius_terms(
     overlap, signal = np.zeros((2, len(points), heads.count, heads.count))
     for q, row_singles in enumerate(singles):
         for h, head_facts in enumerate(row_singles):
-            overlap[q, h, h], signal[q, h, h] = head_facts.overlap, head_facts.signal
+            overlap[q, h, h] = head_facts.overlap
+            signal[q, h, h] = head_facts.signal
     for (h, g), joint_design in views(task, heads, 2).items():
         for q, (row, row_singles) in enumerate(zip(rows, singles, strict=True)):
             pair_facts = pair_of((row[h], row[g]), (row_singles[h], row_singles[g]), joint_design)

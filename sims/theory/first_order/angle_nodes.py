@@ -121,7 +121,8 @@ def _log_mass(
     points, weights = ball_rule(width, power, *sizes)
     if width == 2:  # all is even across the query
         upper = points[:, 1] > 0
-        points, weights = points[upper], 2 * weights[upper]
+        points = points[upper]
+        weights = 2 * weights[upper]
     first = r[:, None] + h[:, None] * points[:, 0]
     aside = h[:, None] * (points[:, 1] if width == 2 else np.zeros(len(points)))
     log = np.log(weights) + width * np.log(h)[:, None] - (first**2 + aside**2) / 2

@@ -60,7 +60,8 @@ class AngleSeries(NamedTuple):
 
     def overlap(self, cosines: ArrayLike) -> tuple[np.ndarray, np.ndarray]:
         """ρ at cosines (…, d_k), and a bound on its error; ρ(1) itself is by quadrature."""
-        squares, order = np.minimum(np.square(cosines), 1.0), len(self.coefficients) - 1
+        squares = np.minimum(np.square(cosines), 1.0)
+        order = len(self.coefficients) - 1
         powers = squares[..., None] ** np.arange(order + 1)
         values = powers[..., 0, :] @ self.coefficients
         if self.coefficients.ndim == 2:

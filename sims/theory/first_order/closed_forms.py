@@ -72,7 +72,8 @@ def gaussian_tilt(
 
     (completing the square; G ≻ 0 for any frames, also when heads coincide). Valid for every Σ ⪰ 0.
     """
-    xp, sides = namespace(queries), bandwidth.shape[:-1]
+    xp = namespace(queries)
+    sides = bandwidth.shape[:-1]
     stacked, scaled_keys = (
         (part / bandwidth[..., None, None]).swapaxes(-3, -2).reshape(*sides, len(sigma), -1)
         for part in (frames, key_frames)
@@ -226,7 +227,8 @@ def _closed_forms(
     The mapped function takes a head or a pair of heads, or a stack of them.
     """
     assert isinstance(task.design, GaussianDesign)  # for the type checker; see first_order_terms
-    sigma, xp = task.design.covariance, namespace(queries)
+    sigma = task.design.covariance
+    xp = namespace(queries)
     series = series_of(task, "first order")
     # Weights of sum 1 do not see the constant part, in which the rest would drown.
     amplitude = xp.where((series.frequency != 0).any(1), series.amplitude, 0.0)
@@ -235,7 +237,8 @@ def _closed_forms(
 
     def tilt_by(selected: Chosen) -> Tilt:
         """The design reweighted by the product of these heads' kernels."""
-        frames, key_frames = heads.frames[selected], heads.of_keys[selected]
+        frames = heads.frames[selected]
+        key_frames = heads.of_keys[selected]
         return TILTS[heads.kernel](sigma, frames, key_frames, heads.bandwidth[selected], queries)
 
     def single_terms(indices: tuple[Numbers]) -> tuple[Numbers, Numbers, Numbers]:

@@ -50,7 +50,8 @@ def gaussian_overlap(
     """
     c, b, kappa = _arguments(cosine, bandwidth, query_scale)
     # The determinant of a Gaussian integral over queries; where it is not positive, no average.
-    xp, t = namespace(c), 1.0 + b**2
+    xp = namespace(c)
+    t = 1.0 + b**2
     # A difference of squares as a product, whose first factor is positive wherever it is finite.
     part = xp.abs(c) * (t - kappa**2)
     finite = t**2 + part > kappa**2 * c**2
@@ -85,7 +86,8 @@ def softmax_overlap(
     """
     c, b, kappa = _arguments(cosine, bandwidth, query_scale)
     # The same determinant, of I − 2κ² times the symmetric part of P_hP_g/s².
-    xp, a = namespace(c), (kappa / b**2) ** 2
+    xp = namespace(c)
+    a = (kappa / b**2) ** 2
     finite = a * xp.abs(c) * (1 + xp.abs(c)) < 1
     inverse = 1.0 - 2.0 * a * c**2 - a**2 * c**2 * (1 - c**2)
     return xp.where(finite, xp.where(finite, inverse, 1.0) ** -0.5, xp.inf)
@@ -116,11 +118,13 @@ def softmax_overlap_of_maps(
     Raises:
         InputError: shapes disagree, or an argument is out of its range.
     """
-    query_maps, key_maps = as_floats("frames", frames), as_floats("key_frames", key_frames)
+    query_maps = as_floats("frames", frames)
+    key_maps = as_floats("key_frames", key_frames)
     if query_maps.ndim < 3 or key_maps.shape != query_maps.shape:
         allowed = f"the frames' shape {query_maps.shape}, (…, H, d, d_k)"
         raise InputError("key_frames", key_maps.shape, allowed)
-    b, kappa = as_floats("bandwidth", bandwidth), as_floats("query_scale", query_scale)
+    b = as_floats("bandwidth", bandwidth)
+    kappa = as_floats("query_scale", query_scale)
     check_positive("bandwidth", b)
     check_non_negative("query_scale", kappa)
     maps = jnp.einsum("...hdk,...hek->...hde", key_maps, query_maps) * (kappa / b**2)

@@ -88,10 +88,13 @@ def head_facts(head: Near) -> Single:
     """A head by itself: docs/theory/adaptive_kernels.md, "The k nearest keys"."""
     mass = head.share
     square = head.radius(mass)
-    total, limit, turn = float(head.ball(square, 1)[0]), head.limit(square), head.turn(square)
+    total = float(head.ball(square, 1)[0])
+    limit = head.limit(square)
+    turn = head.turn(square)
     density, edge, _ = shell(head.seen, head.query, head.target, square)
     twice = head.ball(square, 2) / total**2
-    overlap, drift = float(twice[0]), mass * (1 - mass)
+    overlap = float(twice[0])
+    drift = mass * (1 - mass)
     bend = slope_of(head.turn, square) / float(density)
     inside = float(twice[2] - 2 * limit * twice[1] + limit**2 * overlap)
     return Single(
@@ -119,14 +122,13 @@ def pair_facts(
         joint_design: what the two see together, h's coordinates first.
     """
     places, inside, (mass, mean, square) = joint_ball(heads, singles, (0.0, 0.0), joint_design)
-    weighed, turns = (
-        [],
-        [head.turn(single.square) for head, single in zip(heads, singles, strict=True)],
-    )
+    weighed = []
+    turns = [head.turn(single.square) for head, single in zip(heads, singles, strict=True)]
     for head, single, place, node_weights in zip(heads, singles, places, inside, strict=True):
         share = np.exp(-0.5 * head.sharpness * ((place - head.query) ** 2).sum(axis=1))
         weighed.append(node_weights * share / float(head.ball(single.square, 1)[0]))
-    a, b = singles[0].limit, singles[1].limit
+    a = singles[0].limit
+    b = singles[1].limit
     overlap = weighed[0] @ mass @ weighed[1]
     product = weighed[0] @ (square - (a + b) * mean + a * b * mass) @ weighed[1]
     # λ̂ moves with the keys within it, by which either head sees the other's.
@@ -173,7 +175,8 @@ def placed(task: Task, heads: Heads, n: int, points: Float[np.ndarray, "Q d"]) -
     if rule.k >= n:
         raise InputError("heads.kernel.k", rule.k, f"below n = {n} (theory)")
     target = jax.tree.map(np.asarray, task.target)
-    seen, frames = views(task, heads, 1).values(), np.asarray(heads.frames)
+    seen = views(task, heads, 1).values()
+    frames = np.asarray(heads.frames)
     soft = rule.weighting == "softmax"
     scale = np.asarray(heads.bandwidth, float) ** -2.0 if soft else np.zeros(heads.count)
     return [

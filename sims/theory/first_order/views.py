@@ -118,24 +118,31 @@ def view_terms(
     check_non_negative("noise", noise)
     check_non_negative("relevance", relevance)
     check_averages(kernel, b, noise, query_scale)
-    width, count = np.asarray(width), len(relevance)
+    width = np.asarray(width)
+    count = len(relevance)
     if (width < 0).any() or (width > count).any():
         raise InputError("width", width.tolist(), f"0 to {count}")
     scales, weights = matern_mixture(nu)
     # A tilt puts z_j at a_j x_j and leaves it a variance; an overlap is log C_j and q_j. They
     # belong to a seen coordinate; an unseen one has zeros (docs/theory.md, "Splitting a budget").
-    rank, none = max(width.ndim, b.ndim), np.zeros(1)
+    rank = max(width.ndim, b.ndim)
+    none = np.zeros(1)
     b = b.reshape(*[1] * (rank - b.ndim), *b.shape, 1)
-    v, twice = noise**2 + b**2, 2 + 2 * noise**2 + b**2
+    v = noise**2 + b**2
+    twice = 2 + 2 * noise**2 + b**2
     if kernel == "gaussian":
-        single, same, pair = 1 / (1 + v), 2 / twice, 2 / (2 + v)
+        single = 1 / (1 + v)
+        same = 2 / twice
+        pair = 2 / (2 + v)
         overlap = {
             "same": (np.log((1 + v) / (b * np.sqrt(twice))), same - 2 * single),
             "pair": (np.log((1 + v) / np.sqrt(v * (2 + v))), pair - 2 * single),
         }
     else:
         # A dot product moves the keys and does not narrow them: the law keeps its variance.
-        single, same, pair = 1 / b**2, 2 / b**2, 2 / b**2
+        single = 1 / b**2
+        same = 2 / b**2
+        pair = 2 / b**2
         overlap = {"same": (none, -2 * (1 + noise**2) * single**2), "pair": (none, -2 * single**2)}
     place = {"one": single, "same": same, "pair": pair}
     places = [each | {"query": np.ones(1)} for each in (dict.fromkeys(place, none), place)]
@@ -223,10 +230,12 @@ def check_averages(kernel: str, bandwidth: ArrayLike, noise: float, query_scale:
     if kernel not in KERNELS:
         raise InputError("kernel", kernel, ", ".join(KERNELS))
     if kernel == "gaussian":
-        limit, bound = 0.5**0.5, "0.707"
+        limit = 0.5**0.5
+        bound = "0.707"
     else:
         narrowest = float(np.min(bandwidth))
-        limit, bound = narrowest**2 / (2 * np.sqrt(1 + noise**2)), "b²/2√(1 + τ²), b the least one"
+        limit = narrowest**2 / (2 * np.sqrt(1 + noise**2))
+        bound = "b²/2√(1 + τ²), b the least one"
     if not 0 <= query_scale < limit:
         raise InputError("query_scale", query_scale, f"0 to below {bound}")
 

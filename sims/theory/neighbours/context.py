@@ -93,7 +93,8 @@ def shells(
             waves = np.cos(start[:, long, None] + r * projections)
             m = np.einsum("bpj,pja->bpa", problems.amplitude[:, :, long], waves)
             density_total = density.sum(axis=1)
-            mean, square = np.sum(density * m, axis=2), np.sum(density * m**2, axis=2)
+            mean = np.sum(density * m, axis=2)
+            square = np.sum(density * m**2, axis=2)
             radius_moments.append(
                 np.stack(np.broadcast_arrays(density_total, mean, square + rest * density_total))
             )
@@ -153,7 +154,9 @@ class Table(NamedTuple):
         share = (k + 1) / (n + 1)
         spread = np.sqrt(share * (1 - share) / (n + 2))
         nodes, weights = NORMAL
-        share, k, n = share[..., None], k[..., None], n[..., None]
+        share = share[..., None]
+        k = k[..., None]
+        n = n[..., None]
         level = np.log(np.clip(share + spread[..., None] * nodes, 0.1 * share, 1.0))
         mean, _, within, _, _, _ = self._interpolated(level)
         weights = weights / weights.sum()
@@ -198,11 +201,13 @@ def tables(problems: Problems, radii: ArrayLike) -> dict[str, Table]:
     """
     radii = np.asarray(radii, float)
     radius, weight, values = shells(problems, radii)
-    truth, width = problems.truth()[..., None], problems.queries.shape[1]
+    truth = problems.truth()[..., None]
+    width = problems.queries.shape[1]
     density = np.exp(-0.5 * np.sum(problems.queries**2, axis=1)) / (2 * np.pi) ** (width / 2)
     ball_volume = np.pi ** (width / 2) / gamma(1 + width / 2)
     nearest = gamma(1 + 2 / width) * (ball_volume * density) ** (-2 / width)
-    gap, inside = radii[:, None] ** 2 - radius**2, radius < radii[:, None]
+    gap = radii[:, None] ** 2 - radius**2
+    inside = radius < radii[:, None]
 
     def moments(kernel: np.ndarray) -> np.ndarray:
         """``E K``, ``E Km`` and ``E Km²``, (3, B, P, H), of kernels given at the nodes."""
@@ -238,7 +243,8 @@ def tables(problems: Problems, radii: ArrayLike) -> dict[str, Table]:
     def fixed(
         once: np.ndarray, twice: np.ndarray
     ) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
-        limit, square = once[1] / once[0], once[0] ** 2
+        limit = once[1] / once[0]
+        square = once[0] ** 2
         ratio = -(twice[1] - limit * twice[0]) / square
         return limit, ratio, about(limit, twice) / square, twice[0] / square
 
@@ -249,9 +255,15 @@ def tables(problems: Problems, radii: ArrayLike) -> dict[str, Table]:
     add("relu gap", logs, *gap_terms, slope=(flat[1] - gap_terms[0] * flat[0]) / once[0])
     for name in ENTMAX:  # docs/theory.md, "Adaptive radii to first order"
         nu = RULES[name]
-        kernel, lower, product, twice = ball(nu), ball(nu - 1), ball(2 * nu - 1), ball(2 * nu)
-        total, mean, low = kernel[0], kernel[1] / kernel[0], lower[1] / lower[0]
-        slope, overlap = nu * lower[0], twice[0] / total**2
+        kernel = ball(nu)
+        lower = ball(nu - 1)
+        product = ball(2 * nu - 1)
+        twice = ball(2 * nu)
+        total = kernel[0]
+        mean = kernel[1] / kernel[0]
+        low = lower[1] / lower[0]
+        slope = nu * lower[0]
+        overlap = twice[0] / total**2
         # dm°/dλ along the radii, λ = h²; the mean under ν − 1 ≥ 0 is smooth enough for a spline.
         turn = CubicSpline(np.log(radii), low, axis=-1)(np.log(radii), 1) / (2 * radii**2)
         ratio = -nu * (product[1] - low * product[0]) / (total * slope)

@@ -67,7 +67,8 @@ def token_moments(
         tokens: T.
         levels: L.
     """
-    rows, moments = sparse.eye_array(tokens, format="csr"), []
+    rows = sparse.eye_array(tokens, format="csr")
+    moments = []
     for level in range(levels):
         times = np.bincount(np.arange(tokens) // 2**level)  # rows of Z_l that are one token's
         overlap = (rows @ rows.T).tocoo()
@@ -102,7 +103,8 @@ def level_errors(
         truncation: r.
         moments: of :func:`token_moments`.
     """
-    target, fitted = np.asarray(weights, float), np.asarray(model, float)
+    target = np.asarray(weights, float)
+    fitted = np.asarray(model, float)
     trace, square = np.asarray(moments, float).T
     size = trace**2 + 2 * square / len(singular_values)
     lead, lost = (float(np.sum(part**2)) for part in np.split(singular_values, [truncation]))

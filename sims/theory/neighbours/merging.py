@@ -67,7 +67,8 @@ def lag(gates: ArrayLike, autocorrelation: ArrayLike, k: int) -> Lag:
     At k = 0, of a chunk with itself, ``first`` is ``a_i = Cov(X_i, X̄)`` and ``slots`` is
     ``v = Var X̄``.
     """
-    g, rho = np.asarray(gates, float), np.asarray(autocorrelation, float)
+    g = np.asarray(gates, float)
+    rho = np.asarray(autocorrelation, float)
     place = np.arange(len(g))
     distance = np.abs(k * len(g) + place[None, :] - place[:, None])
     tokens = np.where(distance < len(rho), rho[np.minimum(distance, len(rho) - 1)], 0.0)
@@ -93,7 +94,8 @@ class Slots(NamedTuple):
         self, covariance: Float[np.ndarray, "m m"], selected: list[int], slots: list[int]
     ) -> Tilt:
         """The law of m slots, N(0, covariance ⊗ Σ), reweighted by heads at one slot each."""
-        h, d = self.heads, len(self.sigma)
+        h = self.heads
+        d = len(self.sigma)
         room = [(0, 0), (0, d * (len(covariance) - 1))]
         frames = np.pad(h.frames[selected], [*room, (0, 0)])
         key_frames = np.zeros_like(frames)
@@ -130,7 +132,9 @@ def paired(
         rows: the covariances M of the tokens with the slots, of the first and the second chunk.
     """
     covariance, tilt = slots
-    omega, count, d = target.frequency, len(covariance), len(sigma)
+    omega = target.frequency
+    count = len(covariance)
+    d = len(sigma)
     inverse = np.linalg.pinv(covariance, rcond=1e-12, hermitian=True)
     gains = [row @ inverse for row in rows]
     mean = tilt.mean.reshape(-1, count, d) @ omega.T
@@ -190,11 +194,14 @@ def merged_terms(
         InputError: no closed form exists, parts do not fit together, n is no multiple of s, or
             float64 cannot hold the problem.
     """
-    points, rule = np.asarray(check_compatible(task, heads, n, queries)), heads.rule
+    points = np.asarray(check_compatible(task, heads, n, queries))
+    rule = heads.rule
     if isinstance(rule, WeightRule) and isinstance(rule.scores, SlotScores):
-        gates, kernel = np.array(rule.scores.gates), KERNEL_OF[rule.scores.score]
+        gates = np.array(rule.scores.gates)
+        kernel = KERNEL_OF[rule.scores.score]
     elif isinstance(rule, Kernel) and rule in TILTS:
-        gates, kernel = np.ones(1), rule
+        gates = np.ones(1)
+        kernel = rule
     else:
         allowed = "gaussian, softmax, or merged keys (first order, dependent keys)"
         raise Uncovered("heads.kernel", rule.name, allowed)
@@ -211,7 +218,8 @@ def merged_terms(
     sigma = np.asarray(task.design.covariance)
     target: TrigonometricSeries = jax.tree.map(np.asarray, series_of(task, "first order"))
     slots = Slots(jax.tree.map(np.asarray, heads), kernel, sigma, points)
-    same_chunk, count = lag(gates, rho, 0), n // len(gates)
+    same_chunk = lag(gates, rho, 0)
+    count = n // len(gates)
     alone = np.array([[same_chunk.slots]])
     everyone = range(heads.count)
     singles = [slots.tilt(alone, [h], [0]) for h in everyone]
@@ -225,16 +233,19 @@ def merged_terms(
     )
     cube = np.stack([slots.tilt(alone, [h] * 3, [0] * 3).log_mass for h in everyone])
     truth = tilted_mean(target, Tilt(mass, points, np.zeros_like(sigma)))
-    bias, signal = limit - truth, np.zeros((heads.count, *limit.shape))
+    bias = limit - truth
+    signal = np.zeros((heads.count, *limit.shape))
     for k in range(min(count, -(-len(rho) // len(gates)) + 1)):
-        between, covariance = lag(gates, rho, k), alone
+        between = lag(gates, rho, k)
+        covariance = alone
         if k:
             covariance = np.array(
                 [[same_chunk.slots, between.slots], [between.slots, same_chunk.slots]]
             )
             first = np.stack([same_chunk.first, between.first], axis=1)
             rows = first, np.stack([between.second, same_chunk.first], axis=1)
-        overlap, moments = np.empty_like(signal), np.empty((3, *signal.shape))
+        overlap = np.empty_like(signal)
+        moments = np.empty((3, *signal.shape))
         for h, g in np.ndindex(heads.count, heads.count):
             tilt = slots.tilt(covariance, [h, g], [0, min(k, 1)])
             overlap[h, g] = np.exp(tilt.log_mass - mass[h] - mass[g])
@@ -247,13 +258,16 @@ def merged_terms(
         )
         lost = share * (first_moment - limit[:, None])
         if k == 0:
-            ratio, noise = np.einsum("hhq->hq", overlap), share * (gates @ gates)
+            ratio = np.einsum("hhq->hq", overlap)
+            noise = share * (gates @ gates)
         else:  # −k is the same pair with the heads exchanged
             term = term + term.swapaxes(0, 1)
             lost = lost + share * (second_moment - limit[:, None])
-        signal, bias = signal + term, bias - np.einsum("hhq->hq", lost)
+        signal = signal + term
+        bias = bias - np.einsum("hhq->hq", lost)
     noise = float(task.noise_sd) ** 2 * noise
     third = count * ratio * np.exp(3 * mass - cube)
     facts = {"n_eff": (count / ratio).T, "n_third": third.T, "limit": limit.T}
-    signal, noise = np.moveaxis(signal, 2, 0), np.moveaxis(noise, 2, 0)
+    signal = np.moveaxis(signal, 2, 0)
+    noise = np.moveaxis(noise, 2, 0)
     return labelled(target, points, n, bias.T, signal, noise, facts, weights)
