@@ -34,14 +34,12 @@ from jaxtyping import Array, Float
 from sims.base import files
 from sims.base.errors import InputError
 from sims.problem import Kernel
-from sims.problem.kernels import GAUSSIAN, SOFTMAX
+from sims.problem.kernels import GAUSSIAN, GaussianKernel, SoftmaxKernel
 from sims.simulation.sums import Sums, anchors
-from sims.weights import SCORES, WeightRule
+from sims.weights import SCORES, WeightRule, Weights
 from sims.weights.entmax import Entmax
 from sims.weights.sparse import Relu, ReluGap
 
-KINDS = {GAUSSIAN: 0, SOFTMAX: 1}
-"""The kernels that ``sums.cc`` knows."""
 SCORE_KINDS = {SCORES["dot"]: 2, SCORES["distance"]: 3}
 """The scores that ``rules.cc`` knows."""
 FOLDER = Path(__file__).parent
@@ -56,13 +54,20 @@ FLAGS = ("-O3", "-std=c++17", "-march=native", "-shared", "-fPIC", "-fno-math-er
 
 def _attributes(rule: Kernel | WeightRule) -> dict[str, Any] | None:
     """How the C++ call names a kernel or rule; None for one that it does not know."""
-    if isinstance(rule, Kernel):
-        return {"kind": np.int64(KINDS[rule])} if rule in KINDS else None
-    if rule.scores not in SCORE_KINDS:
-        return None
+    match rule:
+        case GaussianKernel():
+            return {"kind": np.int64(0)}
+        case SoftmaxKernel():
+            return {"kind": np.int64(1)}
+        case WeightRule(scores=scores) if scores in SCORE_KINDS:
+            return _weight_attributes(rule.weights, SCORE_KINDS[scores])
+    return None
+
+
+def _weight_attributes(weights: Weights, kind: int) -> dict[str, Any] | None:
     offset = 0.0
-    empty = ""  # empty: the weights of a row without a positive entry
-    match rule.weights:
+    empty = ""  # the weights of a row without a positive entry
+    match weights:
         case Entmax(nu=power):
             number = 0
         case ReluGap(gain=power):
@@ -71,9 +76,13 @@ def _attributes(rule: Kernel | WeightRule) -> dict[str, Any] | None:
             number = 2
         case _:
             return None
-    names = {"kind": SCORE_KINDS[rule.scores], "rule": number, "uniform": empty == "uniform"}
-    attributes: dict[str, Any] = {name: np.int64(value) for name, value in names.items()}
-    return attributes | {"nu": np.float64(power), "offset": np.float64(offset)}
+    return {
+        "kind": np.int64(kind),
+        "rule": np.int64(number),
+        "uniform": np.int64(empty == "uniform"),
+        "nu": np.float64(power),
+        "offset": np.float64(offset),
+    }
 
 
 def usable(rule: Kernel | WeightRule, platform: str, evaluations: float = 0.0) -> bool:

@@ -23,10 +23,10 @@ import numpy as np
 from jaxtyping import Array, Float
 
 from sims.problem import Heads, Kernel
-from sims.problem.kernels import GAUSSIAN
+from sims.problem.kernels import GaussianKernel, QuadraticKernel
 from sims.simulation.heads import UNIT
 from sims.simulation.native import FLAGS as HOST_FLAGS
-from sims.simulation.native import FOLDER, KINDS, LEAST_WORK, build, compiler, in_cache
+from sims.simulation.native import FOLDER, LEAST_WORK, build, compiler, in_cache
 from sims.simulation.sums import Sums
 
 SOURCE = FOLDER / "sums.cu"
@@ -58,7 +58,9 @@ def cuda_usable(
         return False
     if not (shutil.which("nvcc") or has_nvrtc()):
         return False
-    if heads.rule not in KINDS or heads.count > MOST_HEADS or heads.width > MOST_WIDTH:
+    if not isinstance(heads.rule, QuadraticKernel):
+        return False
+    if heads.count > MOST_HEADS or heads.width > MOST_WIDTH:
         return False
     target = "sm_" + str(getattr(device, "compute_capability", "")).replace(".", "")
     sizes = (heads.count, heads.width, columns, precision)
@@ -86,7 +88,7 @@ def _command(
     """Of nvcc; where there is none, of the C++ compiler, for what runs on the host."""
     real = {"float32": "float", "float64": "double"}[precision]
     sizes = {"HEADS": heads, "WIDTH": width, "COLUMNS": columns, "REAL": real}
-    macros = {**sizes, "GAUSSIAN": int(kernel is GAUSSIAN)}
+    macros = {**sizes, "GAUSSIAN": int(isinstance(kernel, GaussianKernel))}
     include = f"-I{jax.ffi.include_dir()}"
     defined = [f"-D{k}={v}" for k, v in macros.items()]
     if shutil.which("nvcc"):
@@ -209,7 +211,7 @@ def cuda_sums(
     count, width, heads = queries.shape
     dtype = keys.dtype
     longest = jnp.sqrt(jnp.square(queries).sum(1).max())
-    if kernel is GAUSSIAN:  # the longest key for which no score is beyond LARGEST
+    if isinstance(kernel, GaussianKernel):  # the longest key for which no score is beyond LARGEST
         reach = jnp.sqrt(longest**2 + 2 * LARGEST) - longest
     else:
         reach = LARGEST / longest

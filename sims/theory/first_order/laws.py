@@ -16,7 +16,7 @@ from numpy.typing import ArrayLike
 from sims.base.checks import as_floats, check_non_negative, check_positive, is_concrete
 from sims.base.errors import InputError
 from sims.problem import Kernel
-from sims.problem.kernels import GAUSSIAN, SOFTMAX, get_kernel
+from sims.problem.kernels import GAUSSIAN, GaussianKernel, SoftmaxKernel, get_kernel
 from sims.theory.arrays import Number, Numbers, namespace
 
 Overlap = Callable[[ArrayLike, ArrayLike, ArrayLike], Numbers]
@@ -136,10 +136,6 @@ def softmax_overlap_of_maps(
     )
 
 
-OVERLAPS = {GAUSSIAN: gaussian_overlap, SOFTMAX: softmax_overlap}
-"""Kernels with an angle law, each with its ρ(cosine, bandwidth, query_scale)."""
-
-
 def noise_covariance_law(
     cosines: ArrayLike,
     n: Number,
@@ -156,9 +152,9 @@ def noise_covariance_law(
         noise_sd: σ.
         bandwidth: b > 0.
         query_scale: κ ≥ 0.
-        kernel: gaussian or softmax, by name or as an object (see :data:`OVERLAPS`).
+        kernel: gaussian or softmax, by name or as an object.
     """
-    overlap = _overlap(kernel)(cosines, bandwidth, query_scale)
+    overlap = overlap_of(kernel)(cosines, bandwidth, query_scale)
     return np.square(noise_sd) / n * overlap.prod(-1)
 
 
@@ -172,17 +168,25 @@ def noise_correlation_law(
 
     1 for aligned subspaces.
     """
-    rho = _overlap(kernel)
+    rho = overlap_of(kernel)
     with np.errstate(invalid="ignore"):  # NaN where both averages are infinite
         ratio = rho(cosines, bandwidth, query_scale) / rho(1.0, bandwidth, query_scale)
     return ratio.prod(-1)
 
 
-def _overlap(kernel: str | Kernel) -> Overlap:
-    kernel = get_kernel(kernel)
-    if kernel not in OVERLAPS:
-        raise InputError("kernel", kernel.name, ", ".join(k.name for k in OVERLAPS))
-    return OVERLAPS[kernel]
+def overlap_of(kernel: str | Kernel) -> Overlap:
+    """The ρ(cosine, bandwidth, query_scale) of a kernel with an angle law, by name or object.
+
+    Raises:
+        InputError: a kernel without one.
+    """
+    match get_kernel(kernel):
+        case GaussianKernel():
+            return gaussian_overlap
+        case SoftmaxKernel():
+            return softmax_overlap
+        case other:
+            raise InputError("kernel", other.name, "gaussian, softmax")
 
 
 def _arguments(
