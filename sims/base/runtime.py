@@ -117,10 +117,8 @@ def lost_digits(platform: str) -> list[str]:
     Args:
         platform: of the device, such as ``cpu``.
     """
-    wide, products = (
-        getattr(jax.config, name, None)
-        for name in ("jax_enable_x64", "jax_default_matmul_precision")
-    )
+    wide = getattr(jax.config, "jax_enable_x64", None)
+    products = getattr(jax.config, "jax_default_matmul_precision", None)
     faults = [] if wide else ["64-bit arithmetic is off (jax_enable_x64)"]
     if platform != "cpu" and products not in ("highest", "float32"):
         faults.append(

@@ -87,17 +87,15 @@ def assembled(
     bias = np.asarray(bias, float)
     dims = lead(bias.ndim)
     pair_dims = (*dims, HEAD2)
-    variables = {
-        name: xr.Variable(pair_dims, np.asarray(values, float))
-        for name, values in zip(PAIRS, pair_terms, strict=True)
-    }
-    # Plain arrays: xarray's mean would take longer than small problems take to solve.
-    variables |= {
-        f"integrated_{name}": xr.Variable((*dims[:-2], HEAD, HEAD2), variable.values.mean(-3))
-        for name, variable in variables.items()
-    }
-    leading = {"bias": xr.Variable(dims, bias)}
-    return leading | variables | scalars(variables, weights)
+    variables = {"bias": xr.Variable(dims, bias)}
+    integrated = {}
+    for name, values in zip(PAIRS, pair_terms, strict=True):
+        array = np.asarray(values, float)
+        variables[name] = xr.Variable(pair_dims, array)
+        # Plain arrays: xarray's mean would take longer than small problems take to solve.
+        mean = xr.Variable((*dims[:-2], HEAD, HEAD2), array.mean(-3))
+        integrated[f"integrated_{name}"] = mean
+    return variables | integrated | scalars(integrated, weights)
 
 
 def scalars(

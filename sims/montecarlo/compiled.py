@@ -169,7 +169,7 @@ class Replicates(ReplicateSampler):
         @functools.lru_cache(maxsize=1)  # those that are traced are the first that are used
         def arguments(first: int, width: int) -> tuple[Program, PyTree, PyTree, Array]:
             numbers = range(first, first + width)
-            host_batches = [self.of_batch(draws.draw(b)) for b in numbers]
+            host_batches = map(self.of_batch, map(draws.draw, numbers))
             batch = jax.tree.map(lambda *leaves: np.stack(leaves), *host_batches)
             return program, self.constants, batch, draws.keys(np.array(numbers, np.uint32))
 
@@ -183,7 +183,7 @@ class Replicates(ReplicateSampler):
 
         def begin(first: int) -> Callable[[], dict[str, np.ndarray]]:
             values = run_batches(*arguments(first, mesh.size), mesh=mesh)
-            return lambda: {name: np.asarray(value) for name, value in values.items()}
+            return lambda: jax.tree.map(np.asarray, values)
 
         return Rounds(begin, mesh.size, attrs)
 

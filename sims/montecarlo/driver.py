@@ -17,7 +17,7 @@ from sims.base.checks import check_count
 from sims.base.errors import InputError
 from sims.base.runtime import forget_compiled, lost_digits
 from sims.montecarlo.draws import Draw
-from sims.montecarlo.history import CHECK_EVERY, History, Stopping
+from sims.montecarlo.history import CHECK_EVERY, History, Stopping, unstacked
 from sims.montecarlo.sampler import Rounds, Sampler
 
 
@@ -150,6 +150,5 @@ def _computed(rounds: Rounds, first: int, last: int) -> Iterator[dict[str, np.nd
     waiting = deque(map(rounds.begin, islice(firsts, 2)))
     while waiting:
         arrived = waiting.popleft()()
-        for place in range(rounds.width):
-            yield {name: values[place] for name, values in arrived.items()}
+        yield from unstacked(arrived, rounds.width)
         waiting.extend(map(rounds.begin, islice(firsts, 1)))

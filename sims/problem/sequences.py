@@ -66,7 +66,7 @@ class SequenceDesign(Design):
         return lfilter([1.0], [1.0, -total, product], start)[:count]
 
     def sample(self, key: Array, n: int, dtype: DTypeLike = jnp.float64) -> Float[Array, "n d"]:
-        first, second = (root.astype(dtype) for root in self.roots)
+        first, second = self.roots.astype(dtype)
         near = (first + second) / (1 + first * second)  # ρ_1
         # Var X = 1 if the noise has the variance (1 − ρ_1²)(1 − φ_1²φ_2²) (Yule–Walker).
         spread = jnp.sqrt((1 - near**2) * (1 - (first * second) ** 2))

@@ -92,12 +92,10 @@ class EnsembleSampler:
         """Set up a run, a program for each group of queries."""
         function, at_once, groups, attrs = self.prepared(draws, devices, batches)
         reduce = batch_estimates(self.raw_labels)
-        rounds = [
-            Replicates(function, constants=known, reduce=reduce, at_once=at_once).start(
-                draws, devices, batches
-            )
-            for known in groups
-        ]
+        rounds = []
+        for known in groups:
+            sampler = Replicates(function, constants=known, reduce=reduce, at_once=at_once)
+            rounds.append(sampler.start(draws, devices, batches))
 
         def begin(first: int) -> Callable[[], Arrays]:
             waits = [part.begin(first) for part in rounds]

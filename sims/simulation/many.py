@@ -3,6 +3,7 @@
 A call for each would cost a hundred times as much as the work of a small one.
 """
 
+import operator
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Unpack
@@ -61,16 +62,15 @@ class ProblemsSampler:
     def start(self, draws: Draw, devices: Sequence[jax.Device], batches: int) -> Rounds:
         """Set up a run of problems that agree in what selects a compilation."""
         words = np.stack([_folded(draws.words, stream) for stream in self.streams])
-        parts = [
-            member.prepared(replace(draws, words=of_member), devices, batches)
-            for member, of_member in zip(self.members, words, strict=True)
-        ]
+        parts = []
+        for member, of_member in zip(self.members, words, strict=True):
+            parts.append(member.prepared(replace(draws, words=of_member), devices, batches))
         function, at_once, _, attrs = parts[0]
         first = self.members[0]
         mesh = Mesh(np.array(devices), ("batch",))
         fold = batch_estimates(first.raw_labels)
         program = EachProblem(Program(by_value(function), fold, False, at_once))
-        groups = [_stacked(known) for known in zip(*(part[2] for part in parts), strict=True)]
+        groups = list(map(_stacked, zip(*map(operator.itemgetter(2), parts), strict=True)))
 
         def begin(number: int) -> Callable[[], Arrays]:
             numbers = np.arange(number, number + mesh.size, dtype=np.uint32)[:, None]
@@ -78,10 +78,7 @@ class ProblemsSampler:
             keys = wrapped(threefry.fold_in(of_batch, np.arange(draws.replicates)))
             values = [run_batches(program, known, None, keys, mesh=mesh) for known in groups]
             count = len(first.queries)
-            keep_queries = first.keep_queries
-            return lambda: joined(
-                [jax.tree.map(np.asarray, f) for f in values], count, keep_queries, 2
-            )
+            return lambda: joined(jax.tree.map(np.asarray, values), count, first.keep_queries, 2)
 
         return Rounds(begin, mesh.size, attrs)
 

@@ -118,6 +118,33 @@ def make_plan(
         InputError: even the smallest blocks exceed the budget.
     """
     check_count("memory_budget", budget)
+    group, keys, queries, at_once = _largest_blocks(shape, replicates, platform, sums)
+    counted = devices if platform == "cpu" else 1
+    while True:
+        # Equal blocks waste the least on padding, and groups hold whole blocks.
+        queries = -(-group // -(-group // queries))
+        padded = -(-group // queries) * queries
+        need = working_set(shape, padded, keys, queries, at_once, sums) * counted
+        if need <= budget:
+            return Plan(padded, keys, queries, at_once, need // counted)
+        if keys > DRAW_BLOCK and not shape.all_keys:
+            keys = keys // 2
+        elif at_once > 1:
+            at_once = divisor(replicates, at_once // 2)
+        elif queries > 1:
+            queries = queries // 2
+        elif keys > 128 and not shape.all_keys:
+            keys = max(128, keys // 2)
+        elif group > 1:
+            group = -(-group // 2)
+        else:
+            raise InputError("memory_budget", budget, f">= {need} bytes here")
+
+
+def _largest_blocks(
+    shape: Shape, replicates: int, platform: str, sums: str
+) -> tuple[int, int, int, int]:
+    """The group, keys, queries and replicates at once from which a plan starts."""
     cpu = platform == "cpu"
     keys = min(shape.n, 1024 if cpu and sums == "XLA" else DRAW_BLOCK)
     group = shape.queries
@@ -141,23 +168,4 @@ def make_plan(
     else:  # of as many rows, those of more queries and fewer replicates are faster
         at_once = divisor(replicates, min(32, max(8, ROWS // shape.queries)))
         queries = ROWS // at_once
-    queries = min(queries, shape.queries)
-    while True:
-        # Equal blocks waste the least on padding, and groups hold whole blocks.
-        queries = -(-group // -(-group // queries))
-        padded = -(-group // queries) * queries
-        need = working_set(shape, padded, keys, queries, at_once, sums) * (devices if cpu else 1)
-        if need <= budget:
-            return Plan(padded, keys, queries, at_once, need // (devices if cpu else 1))
-        if keys > DRAW_BLOCK and not shape.all_keys:
-            keys = keys // 2
-        elif at_once > 1:
-            at_once = divisor(replicates, at_once // 2)
-        elif queries > 1:
-            queries = queries // 2
-        elif keys > 128 and not shape.all_keys:
-            keys = max(128, keys // 2)
-        elif group > 1:
-            group = -(-group // 2)
-        else:
-            raise InputError("memory_budget", budget, f">= {need} bytes here")
+    return group, keys, min(queries, shape.queries), at_once

@@ -105,18 +105,22 @@ def rounding(
     count = min(n, max(WORK // (DESIGNS * evaluations), 16))
     x = _keys(task, rng, DESIGNS * count).reshape(DESIGNS, count, -1)
     unit = float(jnp.finfo(precision).eps)
-    near = tuple(v * (1 + unit * rng.uniform(-1, 1, v.shape)) for v in (x, queries))
+    moved_keys = x * (1 + unit * rng.uniform(-1, 1, x.shape))
+    moved_queries = queries * (1 + unit * rng.uniform(-1, 1, queries.shape))
+    near = (moved_keys, moved_queries)
     moments = weighed_twice(task, heads, constant, (x, queries), near, precision)
     (deviation, noise), (moved, moved_noise) = jax.tree.map(np.asarray, moments)
     with np.errstate(all="ignore"):
         ratio = count / n
-        error, size = (_mean_square(v, ratio) for v in (moved - deviation, deviation))
+        error = _mean_square(moved - deviation, ratio)
+        size = _mean_square(deviation, ratio)
         keys = (np.mean(error + 2 * np.sqrt(error * size)), size.mean())
         labels = (ratio * np.abs((moved_noise - noise).mean(0)).mean(), ratio * noise.mean())
-        total = np.add(keys, labels)
-        return Shares(
-            *(float(move / value) if move != 0 else 0.0 for move, value in (total, keys, labels))
-        )
+        return Shares(_share(*np.add(keys, labels)), _share(*keys), _share(*labels))
+
+
+def _share(move: float, value: float) -> float:
+    return float(move / value) if move != 0 else 0.0
 
 
 def _keys(task: Task, rng: np.random.Generator, count: int) -> Float[np.ndarray, "N d"]:

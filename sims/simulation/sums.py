@@ -45,7 +45,8 @@ def anchors(
     if kernel.log_ratio is None or not kernel.scaled:
         return jnp.zeros_like(queries), jnp.zeros((queries.shape[0], queries.shape[2]))
     a = jnp.clip(queries, -_row_max(-keys), _row_max(keys))
-    q, nearest = (jnp.moveaxis(x, 1, 0).astype(jnp.float64) for x in (queries, a))
+    q = jnp.moveaxis(queries, 1, 0).astype(jnp.float64)
+    nearest = jnp.moveaxis(a, 1, 0).astype(jnp.float64)
     return a, kernel.log_value(q, nearest, UNIT)
 
 

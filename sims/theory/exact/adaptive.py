@@ -5,6 +5,7 @@ The former converge where keys enough are attended to: with few of them the sum 
 which frequencies below any cut do not resolve.
 """
 
+import operator
 from collections.abc import Callable, Sequence
 from typing import Any, TypeVar
 
@@ -12,12 +13,13 @@ import numpy as np
 
 from sims.base.errors import InputError
 from sims.problem import Heads, Task
+from sims.theory.coverage import check_radii
 from sims.theory.exact.nearest import FINENESS, Nearest, averaged, nearest
 from sims.theory.exact.pairs import Pair
 from sims.theory.exact.root import HeadExpectations, PairExpectations, Root, one_head, two_heads
 from sims.theory.exact.solution import ERROR_FLOOR, Facts, Progress, Solution, close
 from sims.theory.exact.tables import LEVELS
-from sims.theory.first_order.adaptive import ProjectedDesign, covered, looking, views
+from sims.theory.first_order.adaptive import ProjectedDesign, looking, views
 from sims.weights.sparse import TopK
 
 LEAST_ATTENDED = 30.0
@@ -45,20 +47,18 @@ def solve_adaptive(
     """
     solution = Solution.unknown(len(queries), heads.count)
     solution.empty[:] = 0.0
-    rows: Sequence[Sequence[Any]]
+    rows: Any
     joint: dict[tuple[int, ...], ProjectedDesign] = {}
-    if isinstance(covered(task, heads), TopK):
+    if isinstance(check_radii(task, heads), TopK):
         solution.methods.add("radius of the k nearest")
         rows = nearest(task, heads, n, queries)
     else:
         solution.methods.add("root of a random sum")
-        rows = [
-            [Root.from_head(head, n) for head in row] for row in looking(task, heads, n, queries)
-        ]
+        rows = roots_of(task, heads, n, queries)
         joint = views(task, heads, 2)
-        _check_attended(rows)
-    names = ("radius", "radius_sd", "attended", "expected_attended")
-    facts = {name: np.zeros((len(queries), heads.count)) for name in names}
+    facts = {}
+    for name in ("radius", "radius_sd", "attended", "expected_attended"):
+        facts[name] = np.zeros((len(queries), heads.count))
     finished = 0
     total = len(queries) * (heads.count + len(joint))
     for q, row in enumerate(rows):
@@ -81,15 +81,24 @@ def solve_adaptive(
     return solution, facts
 
 
-def _check_attended(rows: Sequence[Sequence[Root]]) -> None:
-    """Raise InputError where fewer keys are attended to than the integrals need."""
-    keys, q, h = min(
-        (root.n * root.first.mass, q, h) for q, row in enumerate(rows) for h, root in enumerate(row)
-    )
+def roots_of(task: Task, heads: Heads, n: int, queries: np.ndarray) -> list[list[Root]]:
+    """The α-entmax heads at every query.
+
+    Raises:
+        InputError: fewer keys are attended to than the integrals need.
+    """
+    rows = []
+    fewest = (np.inf, 0, 0)
+    for q, row in enumerate(looking(task, heads, n, queries)):
+        rows.append([Root.from_head(head, n) for head in row])
+        for h, root in enumerate(rows[q]):
+            fewest = min(fewest, (n * root.first.mass, q, h))
+    keys, q, h = fewest
     if keys < LEAST_ATTENDED:
         request = f"{keys:.3g} keys expected within the radius of head {h} at query {q}"
         allowed = f"at least {LEAST_ATTENDED:g} (order exact, adaptive radii); else simulate"
         raise InputError("n, heads.bandwidth", request, allowed)
+    return rows
 
 
 def _put_head(
@@ -151,7 +160,7 @@ def _refined(
     for level in levels[1:]:
         coarser = value
         value = expectations_at(level)
-        error = type(value)(*(abs(a - b) for a, b in zip(value, coarser, strict=True)))
+        error = type(value)(*map(abs, map(operator.sub, value, coarser)))
         entry = judged(value, error)
         if entry[2]:
             break

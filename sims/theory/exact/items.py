@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 from jaxtyping import Array, Float
 
-from sims.problem.kernels import GAUSSIAN, SOFTMAX, Kernel, over_coordinates
+from sims.problem.kernels import Kernel, QuadraticKernel, SoftmaxKernel, over_coordinates
 from sims.theory.exact.conditioning import PairProjection, Projection
 from sims.theory.exact.laplace import LEAST_RANK, Head, Proposal, Regression, Single
 from sims.theory.exact.pair_rules import Conditional, Mehler
@@ -34,22 +34,24 @@ QUADRATIC = Kernel("quadratic", _quadratic_log)
 
 def program_kernel(kernel: Kernel) -> Kernel:
     """The kernel that integrals of this one are compiled with."""
-    return QUADRATIC if kernel in (GAUSSIAN, SOFTMAX) else kernel
+    return QUADRATIC if isinstance(kernel, QuadraticKernel) else kernel
 
 
 def pad(array: np.ndarray, *sizes: int) -> np.ndarray:
     """The array padded with zeros to at least these sizes (``np.pad`` takes ten times as long)."""
-    out = np.zeros([max(size, minimum) for size, minimum in zip(array.shape, sizes, strict=True)])
-    out[tuple(slice(size) for size in array.shape)] = array
+    out = np.zeros(np.maximum(array.shape, sizes))
+    out[tuple(map(slice, array.shape))] = array
     return out
 
 
 def padded(regression: Regression) -> Regression:
     """The regression with zero loadings on padded coordinates; a ``second`` of no columns stays."""
-    first, second = (
-        pad(np.asarray(part), 0, LEAST_RANK) if part.size else part
-        for part in (regression.first, regression.second)
-    )
+    first = np.asarray(regression.first)
+    second = np.asarray(regression.second)
+    if first.size:
+        first = pad(first, 0, LEAST_RANK)
+    if second.size:
+        second = pad(second, 0, LEAST_RANK)
     return regression._replace(first=first, second=second)
 
 
@@ -66,7 +68,7 @@ def head_arrays(kernel: Kernel, projection: Projection, extent: Extent, rank: in
         rows = max(len(query), LEAST_RANK)
         joint = np.zeros((rows + 1, k))
         point = np.zeros(rows + 1)
-        if kernel == SOFTMAX:
+        if isinstance(kernel, SoftmaxKernel):
             joint[-1] = query @ matrix / bandwidth**2
         else:
             joint[: len(query)] = matrix / bandwidth

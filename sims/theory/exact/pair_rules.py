@@ -78,7 +78,7 @@ def product_pair(
     ) -> Buffers:
         """Prepared tiles in use: [hit; once] (tiles, 2M, length), ξ, [cos; sin], log weights."""
         head = couple.heads[index]
-        nodes = couple.heads[index].placed(grids[index])
+        nodes = head.placed(grids[index])
 
         def fill(i: Array, buffers: Buffers) -> Buffers:
             z, log_z = nodes.tile(i, length)
@@ -225,10 +225,8 @@ def scattered_pair(
     size = setting.size
     blocks = max(1, len(nodes.points) // SCATTERED)
     k = jnp.shape(head_h.centre)[0]
-    points, log_weight = (
-        jnp.reshape(part, (blocks, -1, *part.shape[1:]))
-        for part in (nodes.points, nodes.log_weight)
-    )
+    points = jnp.reshape(nodes.points, (blocks, -1, nodes.points.shape[1]))
+    log_weight = jnp.reshape(nodes.log_weight, (blocks, -1))
 
     def block(index: Array, total: Array) -> Array:
         x = points[index, :, :k]

@@ -113,9 +113,8 @@ def exact_terms(
     check_values(solution, heads, n)
     noise = float(task.noise_sd) ** 2
     bias = solution.mean - truth[:, None]
-    signal, weight = (
-        np.diagonal(part, axis1=1, axis2=2) for part in (solution.signal, solution.noise)
-    )
+    signal = np.diagonal(solution.signal, axis1=1, axis2=2)
+    weight = np.diagonal(solution.noise, axis1=1, axis2=2)
     rounding_facts = rounding.rounding_attributes(
         "exact", task.target, queries, bias**2 + signal, noise * weight, weight
     )

@@ -17,16 +17,16 @@ from numpy.typing import ArrayLike
 from sims.base.errors import InputError
 from sims.problem import Heads, Task, TrigonometricSeries, check_compatible
 from sims.theory import rounding
+from sims.theory.coverage import check_radii
 from sims.theory.first_order.adaptive import (
     ProjectedDesign,
     Single,
-    covered,
+    at_queries,
     joint_ball,
     radius_terms,
     rising_root,
     shell,
     slope_of,
-    views,
 )
 from sims.theory.first_order.ball_rules import ANGULAR, RADIAL, ball_rule
 from sims.weights.sparse import TopK
@@ -123,8 +123,9 @@ def pair_facts(
     """
     places, inside, (mass, mean, square) = joint_ball(heads, singles, (0.0, 0.0), joint_design)
     weighed = []
-    turns = [head.turn(single.square) for head, single in zip(heads, singles, strict=True)]
+    turns = []
     for head, single, place, node_weights in zip(heads, singles, places, inside, strict=True):
+        turns.append(head.turn(single.square))
         share = np.exp(-0.5 * head.sharpness * ((place - head.query) ** 2).sum(axis=1))
         weighed.append(node_weights * share / float(head.ball(single.square, 1)[0]))
     a = singles[0].limit
@@ -170,19 +171,15 @@ def placed(task: Task, heads: Heads, n: int, points: Float[np.ndarray, "Q d"]) -
     Raises:
         InputError: theory does not cover the problem.
     """
-    rule = covered(task, heads)
+    rule = check_radii(task, heads)
     assert isinstance(rule, TopK)  # for the type checker; see sims.theory
     if rule.k >= n:
         raise InputError("heads.kernel.k", rule.k, f"below n = {n} (theory)")
     target = jax.tree.map(np.asarray, task.target)
-    seen = views(task, heads, 1).values()
-    frames = np.asarray(heads.frames)
     soft = rule.weighting == "softmax"
     scale = np.asarray(heads.bandwidth, float) ** -2.0 if soft else np.zeros(heads.count)
-    return [
-        [
-            Near(view, frame.T @ x, float(sharp), target, rule.k / n)
-            for view, frame, sharp in zip(seen, frames, scale, strict=True)
-        ]
-        for x in points
-    ]
+
+    def place(view: ProjectedDesign, query: Float[np.ndarray, " k"], h: int) -> Near:
+        return Near(view, query, float(scale[h]), target, rule.k / n)
+
+    return at_queries(task, heads, points, place)

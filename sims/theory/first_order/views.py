@@ -18,7 +18,7 @@ from sims.base.checks import as_floats, check_non_negative, check_positive
 from sims.base.errors import InputError
 from sims.theory.arrays import Number
 
-KERNELS = ("gaussian", "softmax")
+KERNELS_OF_VIEWS = ("gaussian", "softmax")
 STEP, TAIL, TOP = 0.5, 1e-9, 6.0
 """Trapezoid rule in log g for the Gamma variable g of a Matérn spectrum: step, mass left out below,
 and the end above."""
@@ -145,7 +145,8 @@ def view_terms(
         pair = 2 / b**2
         overlap = {"same": (none, -2 * (1 + noise**2) * single**2), "pair": (none, -2 * single**2)}
     place = {"one": single, "same": same, "pair": pair}
-    places = [each | {"query": np.ones(1)} for each in (dict.fromkeys(place, none), place)]
+    query = {"query": np.ones(1)}
+    places = [dict.fromkeys(place, none) | query, place | query]
     overlaps = [dict.fromkeys(("none", *overlap), (none, none)), {"none": (none, none), **overlap}]
     scaled = relevance * scales.reshape(-1, *[1] * (rank + 1))
 
@@ -163,12 +164,12 @@ def view_terms(
         """``E r^power E_m[E_first m · E_second m]``; without tilts ``E r^power``."""
         logs = []
         for moved, known in zip(places, overlaps, strict=True):
-            log_c, q = (power * part for part in known[tilt])
+            log_c, q = known[tilt]
             parts: tuple[Number, ...] = ()
             if first:
                 spread = remaining_variances(kernel, moved)
                 parts = scaled, moved[first] - moved[second], spread[first] + spread[second]
-            logs.append(log_means(log_c, q, query_scale, *parts))
+            logs.append(log_means(power * log_c, power * q, query_scale, *parts))
         return np.tensordot(weights, product(*logs), 1) if first else product(*logs)
 
     def gap(tilt: str, inner: str) -> np.ndarray:
@@ -227,8 +228,8 @@ def remaining_variances(kernel: str, place: Mapping[str, np.ndarray]) -> dict[st
 
 def check_averages(kernel: str, bandwidth: ArrayLike, noise: float, query_scale: float) -> None:
     """Raises an InputError unless all averages over queries N(0, κ²I) are finite."""
-    if kernel not in KERNELS:
-        raise InputError("kernel", kernel, ", ".join(KERNELS))
+    if kernel not in KERNELS_OF_VIEWS:
+        raise InputError("kernel", kernel, ", ".join(KERNELS_OF_VIEWS))
     if kernel == "gaussian":
         limit = 0.5**0.5
         bound = "0.707"

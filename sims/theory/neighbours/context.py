@@ -99,8 +99,9 @@ def shells(
                 np.stack(np.broadcast_arrays(density_total, mean, square + rest * density_total))
             )
         parts.append((radius, weight, np.stack(radius_moments, axis=-1)))
-    radius, weight, values = (np.concatenate(part, axis=-1) for part in zip(*parts, strict=True))
-    return radius, weight, values
+    radii_parts, weight_parts, value_parts = zip(*parts, strict=True)
+    values = np.concatenate(value_parts, axis=-1)
+    return np.concatenate(radii_parts), np.concatenate(weight_parts), values
 
 
 class Table(NamedTuple):
@@ -168,11 +169,10 @@ class Table(NamedTuple):
 
     def _interpolated(self, level: np.ndarray) -> list[np.ndarray]:
         """Limit, ratio, signal, slope (B, P, *S), overlap and mass (P, *S); NaN outside."""
-        splines = [
-            CubicSpline(levels, rows, axis=-1, extrapolate=False)(level)
-            for levels, rows in zip(self.level, np.moveaxis(self.columns, 2, 0), strict=True)
-        ]
-        *columns, overlap, mass = np.stack(splines, axis=2)
+        values = []
+        for levels, rows in zip(self.level, np.moveaxis(self.columns, 2, 0), strict=True):
+            values.append(CubicSpline(levels, rows, axis=-1, extrapolate=False)(level))
+        *columns, overlap, mass = np.stack(values, axis=2)
         return [*columns, np.exp(overlap[0]), np.exp(mass[0])]
 
 

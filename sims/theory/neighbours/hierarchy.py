@@ -107,6 +107,9 @@ def level_errors(
     fitted = np.asarray(model, float)
     trace, square = np.asarray(moments, float).T
     size = trace**2 + 2 * square / len(singular_values)
-    lead, lost = (float(np.sum(part**2)) for part in np.split(singular_values, [truncation]))
-    gap, rank, rest = (float(w**2 @ size) for w in (target - fitted, fitted, target))
+    lead = float(np.sum(singular_values[:truncation] ** 2))
+    lost = float(np.sum(singular_values[truncation:] ** 2))
+    gap = float((target - fitted) ** 2 @ size)
+    rank = float(fitted**2 @ size)
+    rest = float(target**2 @ size)
     return gap * (lead + lost), rank * lost, gap * lead + rest * lost

@@ -185,17 +185,20 @@ def slot_rule(rule: Kernel | WeightRule) -> tuple[Float[np.ndarray, " s"], Kerne
     return gates, kernel
 
 
-def correlations(design: Design, n: int) -> Float[np.ndarray, " l"]:
-    """ρ_0, ρ_1, … of a Gaussian design, as far as they count; ρ_0 = 1 alone where keys are iid.
+def sequence_law(
+    design: Design, n: int
+) -> tuple[Float[np.ndarray, " l"], Float[np.ndarray, "d d"]]:
+    """ρ_0, ρ_1, … as far as they count, ρ_0 = 1 alone where keys are iid; and Σ.
 
     Raises:
         Uncovered: the design is not Gaussian.
     """
     if isinstance(design, SequenceDesign):
         rho = design.autocorrelation(n)
-        return rho[: np.flatnonzero(np.abs(rho) > FORGOTTEN)[-1] + 1]
+        rho = rho[: np.flatnonzero(np.abs(rho) > FORGOTTEN)[-1] + 1]
+        return rho, np.asarray(design.covariance)
     if isinstance(design, GaussianDesign):
-        return np.ones(1)
+        return np.ones(1), np.asarray(design.covariance)
     allowed = "GaussianDesign or SequenceDesign (first order)"
     raise Uncovered("design", type(design).__name__, allowed)
 
@@ -233,8 +236,7 @@ def merged_terms(
     gates, kernel = slot_rule(heads.rule)
     if n % len(gates):
         raise InputError("n", n, f"a multiple of the stride {len(gates)} (theory)")
-    rho = correlations(task.design, n)
-    sigma = np.asarray(task.design.covariance)
+    rho, sigma = sequence_law(task.design, n)
     target: TrigonometricSeries = jax.tree.map(np.asarray, series_of(task, "first order"))
     slots = Slots(jax.tree.map(np.asarray, heads), kernel, sigma, points)
     same_chunk = lag(gates, rho, 0)
