@@ -25,7 +25,7 @@ extensions = [
     "extensions.formulas",
     "extensions.outside",
 ]
-exclude_patterns = ["examples", "answers/main.md"]
+exclude_patterns = ["examples", "learnt", "answers/main.md", "answers/learnt.md"]
 html_math_renderer = "mathml"
 html_theme = "furo"
 html_title = "Heads as kernel estimators"
