@@ -12,7 +12,14 @@ from jaxtyping import Array, Float
 from sims.problem import Heads, Kernel
 from sims.problem.kernels import kernel_of
 from sims.simulation.draws import draw, target_values
-from sims.simulation.heads import left_bandwidth, projected_queries, scaled_projection
+from sims.simulation.heads import (
+    Columns,
+    ProjectedKeys,
+    ProjectedQueries,
+    left_bandwidth,
+    projected_queries,
+    scaled_projection,
+)
 from sims.simulation.native import native_rule_sums, with_native_bits
 from sims.simulation.replicate import KERNEL_SUMS, Replicate, Settings, Shared
 from sims.weights import WeightRule
@@ -89,9 +96,9 @@ def over_keys(
 def slot_sums(
     settings: Settings,
     heads: Heads,
-    queries: Float[Array, "Q p H"],
-    keys: Float[Array, "p H n"],
-    columns: Float[Array, "c n"],
+    queries: ProjectedQueries,
+    keys: ProjectedKeys,
+    columns: Columns,
     gates: Float[Array, " s"],
 ) -> RuleSums:
     """:func:`rule_sums` of merged keys.
@@ -123,9 +130,9 @@ def slot_sums(
 
 def rule_sums(
     rule: WeightRule,
-    queries: Float[Array, "Q p H"],
-    keys: Float[Array, "p H n"],
-    columns: Float[Array, "c n"],
+    queries: ProjectedQueries,
+    keys: ProjectedKeys,
+    columns: Columns,
     bandwidth: Float[Array, " H"],
     query_block: int = 1,
 ) -> RuleSums:

@@ -18,6 +18,7 @@ from sims.montecarlo.compiled import divisor
 from sims.problem import Heads, Task
 from sims.simulation.draws import DRAW_BLOCK, draw_block, target_values
 from sims.simulation.heads import (
+    ProjectedQueries,
     finite_or_zero,
     left_bandwidth,
     projected_queries,
@@ -191,7 +192,7 @@ def _stream(settings: Settings, key: Array, shared: Shared) -> Sums:
 def sums_over(
     settings: Settings,
     shared: Shared,
-    queries: Float[Array, "Q p H"],
+    queries: ProjectedQueries,
     x: Float[Array, "n d"],
     noise: Float[Array, " n"],
 ) -> Sums:

@@ -12,7 +12,7 @@ from jax import lax
 from jaxtyping import Array, Float
 
 from sims.problem import Kernel
-from sims.simulation.heads import UNIT, finite_or_zero
+from sims.simulation.heads import UNIT, Columns, ProjectedKeys, ProjectedQueries, finite_or_zero
 
 
 class Sums(NamedTuple):
@@ -34,8 +34,8 @@ class Sums(NamedTuple):
 
 
 def anchors(
-    kernel: Kernel, queries: Float[Array, "Q p H"], keys: Float[Array, "p H n"]
-) -> tuple[Float[Array, "Q p H"], Float[Array, "Q H"]]:
+    kernel: Kernel, queries: ProjectedQueries, keys: ProjectedKeys
+) -> tuple[ProjectedQueries, Float[Array, "Q H"]]:
     """Where exponents are measured from: the point of the keys' bounding box nearest the query.
 
     Returns:
@@ -52,9 +52,9 @@ def anchors(
 
 def streamed_sums(
     kernel: Kernel,
-    queries: Float[Array, "Q p H"],
-    keys: Float[Array, "p H n"],
-    columns: Float[Array, "c n"],
+    queries: ProjectedQueries,
+    keys: ProjectedKeys,
+    columns: Columns,
     bandwidth: Any = UNIT,
     query_block: int = 1,
     centres: Float[Array, "Q H"] | None = None,

@@ -35,6 +35,7 @@ from sims.base import files
 from sims.base.errors import InputError
 from sims.problem import Kernel
 from sims.problem.kernels import GAUSSIAN, GaussianKernel, SoftmaxKernel
+from sims.simulation.heads import Columns, ProjectedKeys, ProjectedQueries
 from sims.simulation.sums import Sums, anchors
 from sims.weights import SCORES, WeightRule, Weights
 from sims.weights.entmax import Entmax
@@ -130,9 +131,9 @@ def _call(
 
 def native_sums(
     kernel: Kernel,
-    queries: Float[Array, "Q p H"],
-    keys: Float[Array, "p H n"],
-    columns: Float[Array, "c n"],
+    queries: ProjectedQueries,
+    keys: ProjectedKeys,
+    columns: Columns,
     bandwidth: float | Array,
     query_block: int,
     centres: Float[Array, "Q H"] | None = None,
@@ -160,9 +161,9 @@ def native_sums(
 
 def native_rule_sums(
     rule: WeightRule,
-    queries: Float[Array, "Q p H"],
-    keys: Float[Array, "p H n"],
-    columns: Float[Array, "c n"],
+    queries: ProjectedQueries,
+    keys: ProjectedKeys,
+    columns: Columns,
     bandwidth: Float[Array, " H"],
 ) -> tuple[Float[Array, "Q H C"], Float[Array, "Q H H"]]:
     """Weighted sums under a rule of :func:`usable`, on a CPU, in float64.

@@ -24,7 +24,7 @@ from jaxtyping import Array, Float
 
 from sims.problem import Heads, Kernel
 from sims.problem.kernels import GaussianKernel, QuadraticKernel
-from sims.simulation.heads import UNIT
+from sims.simulation.heads import UNIT, Columns, ProjectedKeys, ProjectedQueries
 from sims.simulation.native import FLAGS as HOST_FLAGS
 from sims.simulation.native import FOLDER, LEAST_WORK, build, compiler, in_cache
 from sims.simulation.sums import Sums
@@ -195,9 +195,9 @@ def error_of(
 
 def cuda_sums(
     kernel: Kernel,
-    queries: Float[Array, "Q p H"],
-    keys: Float[Array, "p H n"],
-    columns: Float[Array, "c n"],
+    queries: ProjectedQueries,
+    keys: ProjectedKeys,
+    columns: Columns,
     bandwidth: float | Array = UNIT,
     query_block: int = 1,
     centres: Float[Array, "Q H"] | None = None,
