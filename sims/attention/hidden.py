@@ -115,10 +115,10 @@ def split(tokens: Array) -> Stream:
     shape = tokens.shape[:-1]
     none = np.zeros(shape[:-1])
     scores = np.zeros(shape), np.zeros((*shape, shape[-1])), none - np.inf
-    return Stream(mean, *_sized(tokens - mean[..., None, :], none), *scores)
+    return Stream(mean, *_normalise(tokens - mean[..., None, :], none), *scores)
 
 
-def _sized(residual: Array, log_scale: Array) -> tuple[Array, Array]:
+def _normalise(residual: Array, log_scale: Array) -> tuple[Array, Array]:
     """A residual of norm 1 and the logarithm of its scale, 0 where tokens are equal."""
     part = residual - np.mean(residual, axis=-2, keepdims=True)
     size = np.sqrt(np.sum(part**2, axis=(-2, -1)))
@@ -186,7 +186,7 @@ def split_layer(
     rows = seen - centre[..., None, :]  # 0 where p is the same for all of them
     residual = skip[..., None, None] * centred + branch * ((moved + rows) @ value)
     new_mean = skip[..., None] * mean + branch[..., 0] * (pulled[..., None, :] @ value)[..., 0, :]
-    return Stream(new_mean, *_sized(residual, log_scale + log_unit), common, apart, log_apart)
+    return Stream(new_mean, *_normalise(residual, log_scale + log_unit), common, apart, log_apart)
 
 
 def _expm1_ratio(x: Array) -> Array:
@@ -212,6 +212,6 @@ def split_rms_norm(stream: Stream) -> Stream:
     moved = centred + ratio * (mean + scale * centred)
     shift = np.mean(moved, axis=-2, keepdims=True)
     size = np.sqrt(square / centred.shape[-1])
-    residual, log_scale = _sized((moved - shift) / size, stream.log_scale)
+    residual, log_scale = _normalise((moved - shift) / size, stream.log_scale)
     middle = ((mean + scale * shift) / size)[..., 0, :]
     return stream._replace(mean=middle, centred=residual, log_scale=log_scale)

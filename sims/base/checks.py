@@ -131,7 +131,7 @@ def device_key(field: str, seed: int) -> Array:
     return jax.random.wrap_key_data(on_device(seeded_key(field, seed)), impl="threefry2x32")
 
 
-def evaluated(
+def evaluate_calls(
     field: str, function: Callable[..., Any], form: str, *calls: tuple[Any, ...]
 ) -> list[np.ndarray]:
     """The values of a user's function at a few points, compiled as the engine will, at once.

@@ -159,7 +159,7 @@ def read(path: str | Path, identity: str | None = None) -> bytes:
     data, _, last = content.removesuffix(b"\n").rpartition(b"\n")
     label = last.partition(b"seal: ")[2].rpartition(b": ")[0].decode(errors="replace")
     intact = content == data + _seal(Path(path), data, label)
-    return _verified(path, identity, label, data, intact)
+    return _verify(path, identity, label, data, intact)
 
 
 def digest(*paths: Path) -> str:
@@ -197,7 +197,7 @@ def read_json(path: str | Path, identity: str | None = None) -> Any:
         intact = bool(rows) and content == _json(rows, label)
     except (ValueError, TypeError, KeyError, AttributeError, RecursionError):
         intact = False
-    return _verified(path, identity, label, rows, intact)
+    return _verify(path, identity, label, rows, intact)
 
 
 def private_folder(folder: Path) -> Path:
@@ -241,9 +241,7 @@ def _bytes(path: Path, identity: str | None) -> bytes:
         raise _damaged(path, identity, "no file" if missing else str(error.strerror)) from None
 
 
-def _verified(
-    path: str | Path, identity: str | None, label: str, content: Any, intact: bool
-) -> Any:
+def _verify(path: str | Path, identity: str | None, label: str, content: Any, intact: bool) -> Any:
     if not intact:
         raise _damaged(path, identity, "damaged contents")
     if identity not in (None, label):

@@ -44,7 +44,7 @@ def digest(*values: object) -> str:
     Raises:
         InputError: a value has no identity that can be known.
     """
-    return _combined(_parts(values, frozenset(), _exact))
+    return _combine(_parts(values, frozenset(), _encode_exact))
 
 
 def rounded_digest(*values: object) -> str:
@@ -52,27 +52,27 @@ def rounded_digest(*values: object) -> str:
 
     Of an array of floating-point numbers they are two weighted sums of the sizes of its entries.
     """
-    return _combined(_parts(values, frozenset(), _rounded))
+    return _combine(_parts(values, frozenset(), _encode_rounded))
 
 
-def _combined(parts: Iterable[bytes]) -> str:
+def _combine(parts: Iterable[bytes]) -> str:
     combined = hashlib.sha256()
     for part in parts:
         combined.update(hashlib.sha256(part).digest())
     return combined.hexdigest()[:16]
 
 
-def _exact(value: Any) -> bytes:
+def _encode_exact(value: Any) -> bytes:
     if isinstance(value, _PLAIN):
         return f"{type(value).__name__} {value!r}".encode()
     array = np.asarray(value)
     return f"{array.dtype}{array.shape}".encode() + array.tobytes()
 
 
-def _rounded(value: Any) -> bytes:
+def _encode_rounded(value: Any) -> bytes:
     array = np.asarray(value)
     if array.dtype.kind != "f":
-        return _exact(value)
+        return _encode_exact(value)
     sizes = np.abs(array.astype(float)).ravel()
     weights = 1 + np.arange(sizes.size) % 97
     return f"{array.shape} {sizes.sum():.5e} {(weights * sizes).sum():.5e}".encode()

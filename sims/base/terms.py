@@ -62,8 +62,8 @@ def assemble(
     weights: ArrayLike | None = None,
     attrs: Mapping[str, object] | None = None,
 ) -> xr.Dataset:
-    """:func:`assembled` as the dataset described at the top of this module."""
-    return xr.Dataset(assembled(*arrays, weights=weights), attrs=attrs)
+    """:func:`label_terms` as the dataset described at the top of this module."""
+    return xr.Dataset(label_terms(*arrays, weights=weights), attrs=attrs)
 
 
 def lead(count: int) -> tuple[str, ...]:
@@ -71,7 +71,7 @@ def lead(count: int) -> tuple[str, ...]:
     return (BATCH, PROBLEM, QUERY, HEAD) if count == 4 else (BATCH, QUERY, HEAD)[-count:]
 
 
-def assembled(
+def label_terms(
     bias: ArrayLike, *pair_terms: ArrayLike, weights: ArrayLike | None = None
 ) -> dict[str, xr.Variable]:
     """Label the arrays of a road and derive everything that follows from them.

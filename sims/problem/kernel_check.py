@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from sims.base.checks import evaluated
+from sims.base.checks import evaluate_calls
 from sims.base.errors import InputError
 from sims.problem.kernels import Kernel
 
@@ -39,7 +39,7 @@ def check_kernel(kernel: Kernel, width: int) -> None:
     calls: list[tuple[Any, ...]] = []
     for b, key in zip(bandwidths, keys, strict=True):
         calls += [(shape, query, key, b), (shape, query / b, key / b, 1.0)]
-    values = evaluated(field, kernel.log_value, FORM, *calls)
+    values = evaluate_calls(field, kernel.log_value, FORM, *calls)
     for b, value, scaled in zip(bandwidths, values[::2], values[1::2], strict=True):
         if not (np.maximum(value, scaled) < np.inf).all():
             allowed = "finite logarithms, or -inf where the kernel vanishes"
@@ -58,10 +58,10 @@ def check_kernel(kernel: Kernel, width: int) -> None:
     if kernel.log_ratio is not None:
         key = keys[1]
         anchor = np.roll(keys[1], 1, axis=2)
-        (ratio,) = evaluated(field, kernel.log_ratio, FORM, (shape, query, key, anchor))
+        (ratio,) = evaluate_calls(field, kernel.log_ratio, FORM, (shape, query, key, anchor))
         of_key = (shape, query, key, 1.0)
         of_anchor = (shape, query, anchor, 1.0)
-        far, near = evaluated(field, kernel.log_value, FORM, of_key, of_anchor)
+        far, near = evaluate_calls(field, kernel.log_value, FORM, of_key, of_anchor)
         finite = np.isfinite(far) & np.isfinite(near)
         if not np.allclose(ratio[finite], (far - near)[finite], rtol=1e-6, atol=1e-9):
             allowed = "log K(q, k) - log K(q, a) at b = 1"

@@ -16,7 +16,14 @@ import numpy as np
 from jaxtyping import Array, Float
 from numpy.typing import ArrayLike
 
-from sims.base.checks import as_floats, check_count, device_key, evaluated, is_concrete, on_device
+from sims.base.checks import (
+    as_floats,
+    check_count,
+    device_key,
+    evaluate_calls,
+    is_concrete,
+    on_device,
+)
 from sims.base.errors import InputError
 from sims.problem.design_laws import Design
 
@@ -182,7 +189,7 @@ class CustomTarget(Target):
         for precision in (np.float32, np.float64):
             x = rows.astype(precision)
             calls += [((len(x),), x), ((2,), x[:2])]
-        values = evaluated("target", function, FORM, *calls)
+        values = evaluate_calls("target", function, FORM, *calls)
         for together, alone in (values[:2], values[2:]):
             # To rounding, a digit of which an unlucky cancellation may leave in float32.
             if not np.allclose(together[:2], alone, rtol=0.1, atol=1e-3, equal_nan=True):

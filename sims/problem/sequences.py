@@ -74,8 +74,8 @@ class SequenceDesign(Design):
         start = normals[:1]
         after = near * start + jnp.sqrt(1 - near**2) * normals[1:2]
         # Y_t = X_t − φ_2 X_{t−1} is an AR(1) in φ_1, and X is one in φ_2 with Y for its noise.
-        driven = cumulated(jnp.concatenate([after - second * start, spread * normals[2:]]), first)
-        path = cumulated(jnp.concatenate([start, driven]), second)
+        driven = cumulate(jnp.concatenate([after - second * start, spread * normals[2:]]), first)
+        path = cumulate(jnp.concatenate([start, driven]), second)
         return path[:n] @ self.factor.astype(dtype)
 
     def from_normals(self, normal: Float[np.ndarray, "N p"]) -> WeightedPoints:
@@ -83,15 +83,15 @@ class SequenceDesign(Design):
 
 
 @jax.jit  # a branch outside of jit would be compiled at every call
-def cumulated(noise: Float[Array, "n d"], root: Float[Array, ""]) -> Float[Array, "n d"]:
+def cumulate(noise: Float[Array, "n d"], root: Float[Array, ""]) -> Float[Array, "n d"]:
     """``x_t = root · x_{t−1} + noise_t`` from x_0 = noise_0; without work where the root is 0.
 
     Within blocks of :data:`BLOCK` by doubling the reach, then between their ends.
     """
-    return lax.cond(root == 0, lambda: noise, lambda: _cumulated(noise, root))
+    return lax.cond(root == 0, lambda: noise, lambda: _cumulate(noise, root))
 
 
-def _cumulated(noise: Float[Array, "n d"], root: Float[Array, ""]) -> Float[Array, "n d"]:
+def _cumulate(noise: Float[Array, "n d"], root: Float[Array, ""]) -> Float[Array, "n d"]:
     n, d = noise.shape
     count = -(-n // BLOCK)
     rows = jnp.pad(noise, [(0, count * BLOCK - n), (0, 0)]).reshape(count, BLOCK, d)

@@ -45,7 +45,7 @@ def over_slots(heads: Heads, n: int) -> tuple[Heads, Gates] | None:
     return Heads(heads.frames, kernel, heads.bandwidth, heads.key_frames), gates
 
 
-def weighed(
+def weigh_all_keys(
     settings: Settings, key: Array, shared: Shared, batch: None = None, *, gates: Gates = ()
 ) -> Replicate:
     """Draw one design and return the conditional moments of every head at every query.

@@ -88,7 +88,7 @@ def target_values(target: Target, x: Float[Array, "*batch d"]) -> Float[Array, "
     return cosine(turns) @ target.amplitude.astype(x.dtype)
 
 
-def centred(task: Task) -> tuple[Task, Float[Array, ""] | None]:
+def split_constant(task: Task) -> tuple[Task, Float[Array, ""] | None]:
     """The task with a target that has no constant part, and that part; None for 0."""
     constant = task.target.constant
     if not constant:

@@ -113,7 +113,7 @@ def replicate(settings: Settings, key: Array, shared: Shared, batch: None = None
         batch: nothing is shared by the replicates of a batch alone.
     """
     sums = _stream(settings, key, shared)
-    done = finished(shared, sums, settings.raw_labels)
+    done = finish_replicate(shared, sums, settings.raw_labels)
     if shared.control is not None:
         done = done._replace(linear=_linear(sums, shared.control, settings.n))
     return done
@@ -230,7 +230,7 @@ def _merge(old: Sums, new: Sums) -> Sums:
     )
 
 
-def finished(shared: Shared, sums: Sums, raw_labels: bool = False) -> Replicate:
+def finish_replicate(shared: Shared, sums: Sums, raw_labels: bool = False) -> Replicate:
     """The conditional moments from the sums over all keys."""
     task = shared.task
     queries = shared.queries

@@ -49,7 +49,7 @@ def build(
     lead = terms.lead(arrays["bias"].ndim)
     # Variables, and one dataset at the end: one for every step takes longer than a small problem.
     pairs = map(arrays.__getitem__, terms.PAIRS)
-    variables = terms.assembled(arrays["bias"], *pairs, weights=weights)
+    variables = terms.label_terms(arrays["bias"], *pairs, weights=weights)
     variables["empty_rate"] = xr.Variable(lead, arrays["empty_rate"])
     if "raw_bias" in arrays:
         variables["raw_bias"] = xr.Variable(lead, arrays["raw_bias"])
@@ -118,7 +118,7 @@ def unseen(empty_rate: np.ndarray) -> int:
     return int((empty_rate.min(0) == 1).sum())
 
 
-def examined(
+def describe_run(
     values: Mapping[str, np.ndarray],
     attrs: Mapping[str, Any],
     task: Task,

@@ -10,7 +10,13 @@ from numpy.typing import ArrayLike
 from sims.base.errors import InputError, Uncovered, one_of
 from sims.base.terms import phrases
 from sims.problem import Heads, Kernel, SequenceDesign, Task
-from sims.theory.coverage import FEW_KEYS, check_affordable, check_exact, examined, without_value
+from sims.theory.coverage import (
+    FEW_KEYS,
+    add_cautions,
+    check_affordable,
+    check_exact,
+    without_value,
+)
 from sims.theory.first_order.blocks import BlockTerms, block_terms
 from sims.theory.first_order.closed_forms import (
     FirstOrder,
@@ -59,7 +65,7 @@ def _first_order_terms(task: Task, heads: Heads, *arguments: Any, **options: Any
 
         terms = nearest_terms if isinstance(heads.rule.weights, TopK) else adaptive_terms
     with np.errstate(all="ignore"):  # what is not finite is a fault
-        return examined(terms(task, heads, *arguments, **options))
+        return add_cautions(terms(task, heads, *arguments, **options))
 
 
 @_within_float64

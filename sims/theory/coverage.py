@@ -121,7 +121,7 @@ def without_value(n: int, bandwidth: ArrayLike, place: str) -> InputError:
     return InputError("n, heads.bandwidth", got, allowed)
 
 
-def examined(data: xr.Dataset) -> xr.Dataset:
+def add_cautions(data: xr.Dataset) -> xr.Dataset:
     """First-order terms with ``cautions`` and ``faults`` on their range of validity.
 
     A caution names the query and head of the least n_eff or n_third, if that is below

@@ -13,7 +13,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, ArrayLike, Float
 
-from sims.base.checks import evaluated
+from sims.base.checks import evaluate_calls
 from sims.base.errors import InputError, one_of
 from sims.weights.entmax import Entmax
 
@@ -95,6 +95,6 @@ def check_rule(rule: WeightRule, width: int) -> None:
     ):
         field = f"heads.kernel {rule.name!r}, {part}"
         form = f"{part} in jax.numpy (see WeightRule)"
-        (values,) = evaluated(field, function, form, ((n,), *points))
+        (values,) = evaluate_calls(field, function, form, ((n,), *points))
         if not (values < np.inf).all():
             raise InputError(field, "NaN or infinity", "finite numbers")

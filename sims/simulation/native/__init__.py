@@ -150,8 +150,8 @@ def native_sums(
         shapes,
         queries,
         near,
-        _padded(keys),
-        _padded(columns),
+        _pad(keys),
+        _pad(columns),
         jnp.zeros((0,), keys.dtype) if centres is None else centres.astype(keys.dtype),
         n=np.int64(keys.shape[-1]),
         **(_attributes(kernel) or {}),
@@ -187,8 +187,8 @@ def native_rule_sums(
         jnp.float64,
         shapes,
         queries,
-        _padded(keys),
-        _padded(columns),
+        _pad(keys),
+        _pad(columns),
         bandwidth,
         n=np.int64(n),
         **(_attributes(rule) or {}),
@@ -196,7 +196,7 @@ def native_rule_sums(
     return linear, gram
 
 
-def _padded(x: Float[Array, "*lead n"]) -> Float[Array, "*lead m"]:
+def _pad(x: Float[Array, "*lead n"]) -> Float[Array, "*lead m"]:
     padding = -x.shape[-1] % LANES
     return jnp.pad(x, [(0, 0)] * (x.ndim - 1) + [(0, padding)]) if padding else x
 

@@ -14,12 +14,12 @@ import numpy as np
 from sims.base.errors import InputError
 from sims.problem import Heads, Task
 from sims.theory.coverage import check_radii
-from sims.theory.exact.nearest import FINENESS, Nearest, averaged, nearest
+from sims.theory.exact.nearest import FINENESS, Nearest, average_over_radius, nearest
 from sims.theory.exact.pairs import Pair
 from sims.theory.exact.root import HeadExpectations, PairExpectations, Root, one_head, two_heads
 from sims.theory.exact.solution import ERROR_FLOOR, Facts, Progress, Solution, close
 from sims.theory.exact.tables import LEVELS
-from sims.theory.first_order.adaptive import ProjectedDesign, looking, views
+from sims.theory.first_order.adaptive import ProjectedDesign, view_heads, views
 from sims.weights.sparse import TopK
 
 LEAST_ATTENDED = 30.0
@@ -89,7 +89,7 @@ def roots_of(task: Task, heads: Heads, n: int, queries: np.ndarray) -> list[list
     """
     rows = []
     fewest = (np.inf, 0, 0)
-    for q, row in enumerate(looking(task, heads, n, queries)):
+    for q, row in enumerate(view_heads(task, heads, n, queries)):
         rows.append([Root.from_head(head, n) for head in row])
         for h, root in enumerate(rows[q]):
             fewest = min(fewest, (n * root.first.mass, q, h))
@@ -107,7 +107,7 @@ def _put_head(
     """Enter a head at a query."""
     limit = root.first.limit
 
-    def judged(value: HeadExpectations, error: HeadExpectations) -> tuple[Pair, Pair, bool]:
+    def judge(value: HeadExpectations, error: HeadExpectations) -> tuple[Pair, Pair, bool]:
         sd = max(value.variance, 0.0) ** 0.5
         mean_is_close = (
             error.mean <= rtol * float(np.hypot(limit + value.mean - truth, sd)) + ERROR_FLOOR
@@ -116,9 +116,11 @@ def _put_head(
         return terms, errors, close(terms, errors, rtol, value.variance) and mean_is_close
 
     if isinstance(root, Root):
-        value, error, entry = _refined(lambda level: one_head(root, level), LEVELS, judged)
+        value, error, entry = _refine(lambda level: one_head(root, level), LEVELS, judge)
     else:
-        value, error, entry = _refined(lambda level: averaged(root, level), FINENESS, judged)
+        value, error, entry = _refine(
+            lambda level: average_over_radius(root, level), FINENESS, judge
+        )
     solution.mean[q, h] = limit + value.mean
     solution.mean_error[q, h] = error.mean + value.defect * max(value.variance, 0.0) ** 0.5
     solution.effective_keys[q, h] = root.n / root.first.overlap
@@ -138,19 +140,19 @@ def _put_pair(
     q, h, g = place
     scale = float(np.sqrt(solution.signal[q, h, h] * solution.signal[q, g, g]))
 
-    def judged(value: PairExpectations, error: PairExpectations) -> tuple[Pair, Pair, bool]:
+    def judge(value: PairExpectations, error: PairExpectations) -> tuple[Pair, Pair, bool]:
         terms, errors = value.terms(error, means, scale)
         return terms, errors, close(terms, errors, rtol, scale)
 
     levels = LEVELS[:FINEST_PAIR]
-    *_, entry = _refined(lambda level: two_heads(roots, joint_design, level), levels, judged)
+    *_, entry = _refine(lambda level: two_heads(roots, joint_design, level), levels, judge)
     solution.put(place, *entry)
 
 
-def _refined(
+def _refine(
     expectations_at: Callable[[Level], Expectations],
     levels: Sequence[Level],
-    judged: Callable[[Expectations, Expectations], tuple[Pair, Pair, bool]],
+    judge: Callable[[Expectations, Expectations], tuple[Pair, Pair, bool]],
 ) -> tuple[Expectations, Expectations, tuple[Pair, Pair, bool]]:
     """The value at the first level that is good enough, its error, and whether it is; its terms.
 
@@ -161,7 +163,7 @@ def _refined(
         coarser = value
         value = expectations_at(level)
         error = type(value)(*map(abs, map(operator.sub, value, coarser)))
-        entry = judged(value, error)
+        entry = judge(value, error)
         if entry[2]:
             break
     return value, error, entry

@@ -22,7 +22,7 @@ from jaxtyping import Array, Float
 from sims.base.errors import InputError
 from sims.problem import EmpiricalDesign, Heads, Task
 from sims.theory.exact.conditioning import GaussianLaw
-from sims.theory.exact.execution import MAX_POINTS, Job, bucket, computed
+from sims.theory.exact.execution import MAX_POINTS, Job, bucket, compute_jobs
 from sims.theory.exact.laplace import (
     TILE,
     Head,
@@ -165,7 +165,7 @@ class PointRefinement:
             for level in range(len(SIZES))[: max_level + 1]:
                 yield points_of(self.task, level), STEP
 
-    def compared(self, result: Terms, place: Place) -> tuple[Terms, Terms]:
+    def compare_levels(self, result: Terms, place: Place) -> tuple[Terms, Terms]:
         """Value and error of a result."""
         if self.rows:  # one set, whose axis the result loses; its error is by the step before
             result = jax.tree.map(lambda leaf: leaf[0], result)
@@ -183,7 +183,7 @@ class PointRefinement:
             return
         setting = Setting(self.heads.kernel, size, np.asarray(step), np.asarray(float(self.n)))
         heads = Job(ambient_single, setting, nodes, [(item,) for item in items])
-        singles = list(computed([heads]))
+        singles = list(compute_jobs([heads]))
         for h, result in enumerate(singles):
             self.put_head(q, h, result)
         if len(items) == 1:
@@ -194,16 +194,16 @@ class PointRefinement:
             couple = Couple((items[h], items[g]), (singles[h], singles[g]), TargetValues())
             couples.append((couple,))
         signal = self.solution.signal[q]
-        results = computed([Job(ambient_pair, setting, nodes, couples)])
+        results = compute_jobs([Job(ambient_pair, setting, nodes, couples)])
         for (h, g), result in zip(pairs, results, strict=True):
-            value, error = self.compared(result, (q, h, g))
+            value, error = self.compare_levels(result, (q, h, g))
             scale = np.sqrt(max(signal[h, h] * signal[g, g], 0.0))
             converged = close(value, error, self.rtol, scale)
             self.solution.put((q, h, g), value, error, converged)
 
     def put_head(self, q: int, h: int, result: Single) -> None:
         """Enter a head at a query."""
-        value, error = self.compared(result, (q, h, h))
+        value, error = self.compare_levels(result, (q, h, h))
         means = result.centre * result.reach
         spread = np.sqrt(max(value.signal, 0.0))
         mean = means.mean()

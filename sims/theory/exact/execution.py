@@ -78,7 +78,7 @@ class Job(NamedTuple):
         return [jax.tree.map(operator.itemgetter(i), results) for i in range(len(items))]
 
 
-def computed(jobs: Sequence[Job]) -> Iterator[Any]:
+def compute_jobs(jobs: Sequence[Job]) -> Iterator[Any]:
     """The results of all items, job after job."""
     parts = []
     for job in jobs:

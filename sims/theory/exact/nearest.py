@@ -18,7 +18,7 @@ from sims.theory import rounding
 from sims.theory.exact.root import HeadExpectations
 from sims.theory.first_order.adaptive import Single, shell
 from sims.theory.first_order.ball_rules import ball_rule
-from sims.theory.first_order.nearest import Near, head_facts, placed
+from sims.theory.first_order.nearest import Near, head_facts, view_nearest
 
 TAIL = 1e-16
 """Probability left out at either end of the radius's law, and of t."""
@@ -53,14 +53,14 @@ def nearest(task: Task, heads: Heads, n: int, queries: np.ndarray) -> list[list[
     Raises:
         InputError: theory does not cover the problem; more than one head.
     """
-    rows = placed(task, heads, n, queries)
+    rows = view_nearest(task, heads, n, queries)
     if heads.count > 1:
         allowed = "1 (order exact, top-k); order: first for more"
         raise InputError("heads.count", heads.count, allowed)
     return [[Nearest(head, head_facts(head), round(n * head.share), n)] for (head,) in rows]
 
 
-def averaged(nearest_keys: Nearest, level: Fineness) -> HeadExpectations:
+def average_over_radius(nearest_keys: Nearest, level: Fineness) -> HeadExpectations:
     """Expectations over the radius's law, at one level."""
     head, first, k, n = nearest_keys
     largest = 1 - 1e3 * rounding.EPS

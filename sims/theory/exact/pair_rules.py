@@ -73,7 +73,7 @@ def product_pair(
     rows = tiles(grids[0].used, ROWS)
     columns = tiles(grids[1].used)
 
-    def prepared(
+    def prepare_tiles(
         index: int, length: int, used: Array, loading: Numbers, offset: Numbers
     ) -> Buffers:
         """Prepared tiles in use: [hit; once] (tiles, 2M, length), ξ, [cos; sin], log weights."""
@@ -100,8 +100,8 @@ def product_pair(
         empty = tuple(jnp.zeros((count // length, *shape)) for shape in shapes)
         return jax.lax.fori_loop(0, used, fill, empty)
 
-    first_rows, xi, first, log_w = prepared(0, ROWS, rows, regression.first, regression.phase)
-    right, eta, second, log_v = prepared(1, TILE, columns, regression.second, jnp.zeros(()))
+    first_rows, xi, first, log_w = prepare_tiles(0, ROWS, rows, regression.first, regression.phase)
+    right, eta, second, log_v = prepare_tiles(1, TILE, columns, regression.second, jnp.zeros(()))
     signs = jnp.concatenate([regression.mean, -regression.mean])
 
     def measures(i: Array, j: Array) -> tuple[Array, Array]:

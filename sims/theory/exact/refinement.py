@@ -14,7 +14,7 @@ from sims.problem import Heads
 from sims.theory.arrays import Numbers
 from sims.theory.exact import rules
 from sims.theory.exact.conditioning import GaussianLaw
-from sims.theory.exact.execution import MAX_POINTS, Job, computed, merged
+from sims.theory.exact.execution import MAX_POINTS, Job, compute_jobs, merged
 from sims.theory.exact.items import HeadItem, PairItem, program_kernel
 from sims.theory.exact.laplace import Setting, Single
 from sims.theory.exact.pairs import Pair, Terms
@@ -179,7 +179,7 @@ class Refinement:
             items, packed = zip(*members, strict=True)
             jobs.append(Job(rule.function, setting, nodes, packed))
             order += [(item, rule.random) for item in items]
-        for (item, random), result in zip(order, computed(jobs), strict=True):
+        for (item, random), result in zip(order, compute_jobs(jobs), strict=True):
             yield item, result, random
 
     def _update_pair(self, item: PairItem, result: Pair, random: bool) -> None:

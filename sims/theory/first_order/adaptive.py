@@ -246,7 +246,7 @@ def joint_ball(
     return places, weights, moments.reshape(3, *map(len, places))
 
 
-def paired(
+def pair_terms(
     heads: tuple[Head, Head], singles: tuple[Single, Single], joint_design: ProjectedDesign
 ) -> tuple[float, float]:
     """``r_hg``, and n times the signal covariance of two heads with that ``joint_design``."""
@@ -289,13 +289,15 @@ def adaptive_terms(
     """
     points = np.asarray(check_compatible(task, heads, n, queries))
     task = rounding.without_constant(task)
-    rows = looking(task, heads, n, points)
+    rows = view_heads(task, heads, n, points)
     return radius_terms(
-        task, heads, n, points, rows, fixed_radius if hold else single, paired, weights
+        task, heads, n, points, rows, fixed_radius if hold else single, pair_terms, weights
     )
 
 
-def looking(task: Task, heads: Heads, n: int, points: Float[np.ndarray, "Q d"]) -> list[list[Head]]:
+def view_heads(
+    task: Task, heads: Heads, n: int, points: Float[np.ndarray, "Q d"]
+) -> list[list[Head]]:
     """The heads at every query; an InputError where theory does not cover the problem."""
     rule = check_radii(task, heads)
     assert isinstance(rule, Entmax)  # for the type checker; see sims.theory

@@ -384,6 +384,6 @@ def labelled(
             "first", target, points, by_keys, by_noise, 1 / np.asarray(facts["n_eff"]), gram
         )
     product = bias[:, :, None] * bias[:, None, :]
-    variables: dict[str, Any] = terms.assembled(bias, product, signal, noise, weights=weights)
+    variables: dict[str, Any] = terms.label_terms(bias, product, signal, noise, weights=weights)
     variables |= {name: ((terms.QUERY, terms.HEAD), values) for name, values in facts.items()}
     return xr.Dataset(variables, attrs={"road": "theory", "order": "first", "n": n} | attrs)

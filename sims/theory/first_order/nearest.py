@@ -161,11 +161,13 @@ def nearest_terms(
     """
     points = np.asarray(check_compatible(task, heads, n, queries))
     task = rounding.without_constant(task)
-    rows = placed(task, heads, n, points)
+    rows = view_nearest(task, heads, n, points)
     return radius_terms(task, heads, n, points, rows, head_facts, pair_facts, weights)
 
 
-def placed(task: Task, heads: Heads, n: int, points: Float[np.ndarray, "Q d"]) -> list[list[Near]]:
+def view_nearest(
+    task: Task, heads: Heads, n: int, points: Float[np.ndarray, "Q d"]
+) -> list[list[Near]]:
     """The heads at every query.
 
     Raises:

@@ -142,7 +142,7 @@ class Table(NamedTuple):
             level = nu * np.log(2 * s * nu) - np.log(n)
         else:
             level = 0.5 * np.log(s if self.of == "softmax" else 2 * s)
-        limit, ratio, signal, slope, overlap, mass = self._interpolated(level)
+        limit, ratio, signal, slope, overlap, mass = self._interpolate(level)
         shape = (-1, *[1] * n.ndim)
         shift = slope * self.nearest.reshape(shape) * n ** (-2 / self.width)
         bias = limit + ratio / n + shift
@@ -159,7 +159,7 @@ class Table(NamedTuple):
         k = k[..., None]
         n = n[..., None]
         level = np.log(np.clip(share + spread[..., None] * nodes, 0.1 * share, 1.0))
-        mean, _, within, _, _, _ = self._interpolated(level)
+        mean, _, within, _, _, _ = self._interpolate(level)
         weights = weights / weights.sum()
         bias = mean @ weights
         signal = (within / k + mean**2) @ weights - bias**2
@@ -167,7 +167,7 @@ class Table(NamedTuple):
         count = np.broadcast_to(k[..., 0], bias.shape[1:])
         return Errors(bias**2 + signal + noise, signal + noise, count, count)
 
-    def _interpolated(self, level: np.ndarray) -> list[np.ndarray]:
+    def _interpolate(self, level: np.ndarray) -> list[np.ndarray]:
         """Limit, ratio, signal, slope (B, P, *S), overlap and mass (P, *S); NaN outside."""
         values = []
         for levels, rows in zip(self.level, np.moveaxis(self.columns, 2, 0), strict=True):

@@ -108,7 +108,7 @@ class Slots(NamedTuple):
         )
 
 
-def paired(
+def pair_moments(
     target: TrigonometricSeries,
     sigma: Float[np.ndarray, "d d"],
     gates: Float[np.ndarray, " s"],
@@ -248,7 +248,7 @@ def merged_terms(
         tilt = slots.tilt(alone, [h], [0])
         mass[h] = tilt.log_mass
         cube[h] = slots.tilt(alone, [h] * 3, [0] * 3).log_mass
-        limit[h] = paired(target, sigma, gates, same_chunk.tokens, (alone, tilt), rows)[0]
+        limit[h] = pair_moments(target, sigma, gates, same_chunk.tokens, (alone, tilt), rows)[0]
     truth = tilted_mean(target, Tilt(mass, points, np.zeros_like(sigma)))
     bias = limit - truth
     signal = np.zeros((heads.count, *limit.shape))
@@ -267,7 +267,7 @@ def merged_terms(
             tilt = slots.tilt(covariance, [h, g], [0, min(k, 1)])
             overlap[h, g] = np.exp(tilt.log_mass - mass[h] - mass[g])
             law = covariance, tilt
-            moments[:, h, g] = paired(target, sigma, gates, between.tokens, law, rows)
+            moments[:, h, g] = pair_moments(target, sigma, gates, between.tokens, law, rows)
         first_moment, second_moment, product = moments
         share = (1 - k / count) / count * overlap
         term = share * (

@@ -119,7 +119,7 @@ def test_pairs_of_slots_by_monte_carlo(scores, roots):
             np.stack([between.second, alone.first], 1),
         )
         tilt = slots.tilt(covariance, [0, 1], [0, 1])
-        first, second, product = merging.paired(
+        first, second, product = merging.pair_moments(
             jax.tree.map(np.asarray, TARGET), SIGMA, g, between.tokens, (covariance, tilt), rows
         )
         both = kernels[:, 0, :, 0] * kernels[:, 1, :, k]
