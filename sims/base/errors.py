@@ -15,11 +15,8 @@ class InputError(ValueError):
     """
 
     def __init__(self, field: str, value: object, allowed: str) -> None:
-        self.field = field
-        self.value = value
-        self.allowed = allowed
-        shown = one_line(repr(value))
-        location = one_line(field)
+        self.field, self.value, self.allowed = field, value, allowed
+        shown, location = one_line(repr(value)), one_line(field)
         shown = shown if len(shown) <= 80 else shown[:77] + "..."
         location = location if len(location) <= 300 else f"{location[:120]}...{location[-177:]}"
         super().__init__(f"{location}: got {shown}; allowed: {one_line(allowed)}")
