@@ -36,9 +36,7 @@ def outcome_bars(ax: Axes, rows: Mapping[str, Mapping[str, float]]) -> None:
     ax.legend(loc="upper center", bbox_to_anchor=(0.35, -0.2), ncols=4, columnspacing=1.0)
 
 
-def binned(
-    ax: Axes, x: ArrayLike, values: ArrayLike, ink: str, bins: int = 6, **line: Any
-) -> None:
+def binned(ax: Axes, x: ArrayLike, values: ArrayLike, ink: str, bins: int = 6, **line: Any) -> None:
     """Median and middle half of values in groups of equal size along x, at the groups' medians.
 
     Args:
