@@ -9,7 +9,8 @@ import xarray as xr
 from sims.study.results import Results
 from sims.study.study import Fields, Study
 
-from .problems import KEYS, POOLS, Problem
+from .pools import POOLS
+from .problems import KEYS, Problem
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

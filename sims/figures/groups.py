@@ -48,10 +48,10 @@ def binned(ax: Axes, x: ArrayLike, values: ArrayLike, ink: str, bins: int = 6, *
         **line: of ``Axes.plot``.
     """
     known = np.isfinite(np.asarray(values, float))
-    x = np.asarray(x, float)[known]
-    values = np.asarray(values, float)[known]
-    groups = np.array_split(np.argsort(x), max(1, min(bins, len(x) // 4)))
-    if len(x):
-        places = [np.median(x[rows]) for rows in groups]
-        parts = [np.quantile(values[rows], (0.25, 0.5, 0.75)) for rows in groups]
+    places_of = np.asarray(x, float)[known]
+    effects = np.asarray(values, float)[known]
+    groups = np.array_split(np.argsort(places_of), max(1, min(bins, len(effects) // 4)))
+    if len(effects):
+        places = [np.median(places_of[rows]) for rows in groups]
+        parts = [np.quantile(effects[rows], (0.25, 0.5, 0.75)) for rows in groups]
         quartiles(ax, places, np.transpose(parts), ink, marker="o", ms=4, **line)
