@@ -37,7 +37,7 @@ TABLE = {
             "by_keys": [2 + 0.8 * KEYS, 1 + 3 * KEYS**0.5],
             "by_budget": [np.full((3, 5), 4), np.tile(2.0 ** (0.3 * LEVEL[:5]), (3, 1))],
         },
-        {"single": SPLIT * (2 - SHARE), "pair": SPLIT * (1 - SHARE)},
+        {"single": SPLIT * (2 - SHARE), "pair": SPLIT * np.where(SHARE < 1, 1 - SHARE, 3)},
         {
             "allocation": [[0.5], [-0.6]],
             "simulated": [[0.5], [-1]],
