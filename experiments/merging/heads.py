@@ -3,7 +3,7 @@
 NumPy: gates, strides and lengths are data, and nothing is compiled for them.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable
 from functools import partial
 
 import jax
@@ -24,15 +24,14 @@ def errors_of(
     problem: Problem,
     key: jax.Array,
     replicates: int,
-    all_keys: Sequence[float],
-    merged: Sequence[float],
+    all_keys: Iterable[float],
+    merged: Iterable[float],
 ) -> dict[str, np.ndarray]:
     """Terms of heads over all keys, then over slots, at these bandwidths, as :func:`terms_of`."""
-    fields = problem.drawn
     random = jax.random.split(key, replicates)
-    keys = np.asarray(draw_sequences(problem.design, random, fields["keys"]))
+    keys = np.asarray(draw_sequences(problem.design, random, problem.drawn["keys"]))
     values = evaluate_target(problem, keys)
-    chunks = (replicates, -1, fields["stride"])
+    chunks = (replicates, -1, problem.drawn["stride"])
     gates = draw_gates(problem, keys).reshape(chunks)
     slots = (gates[..., None] * keys.reshape(*chunks, keys.shape[-1])).sum(2)
     means = (gates * values.reshape(chunks)).sum(-1)
@@ -70,7 +69,7 @@ def terms_of(
     keys: np.ndarray,
     values: np.ndarray,
     squares: np.ndarray,
-    bandwidths: Sequence[float],
+    bandwidths: Iterable[float],
 ) -> dict[str, np.ndarray]:
     """Terms of the heads' average and of a head at every bandwidth, (K,).
 

@@ -12,6 +12,7 @@ import xarray as xr
 NAN, HEAD, TWO = np.nan, np.ones((2, 2)), np.array([1, 2])
 HALVING, LAYER, LEVEL = -np.arange(13) * np.log(2), np.arange(24), np.arange(6)
 ITEMS, RATES = np.array([6, 10, 14, 18]), np.log(2) * np.array([[1], [0.5]])
+FALLS = np.array([1, 0.5])[:, None, None]
 BY_ORDER = {"log_scaled": np.array([[-5, -6, -4], [-5, -4, -6]])}
 KEYS = np.log(2.0 ** np.arange(7, 28, 2))
 LOGS = np.log([[0.5], [0.8]])
@@ -24,6 +25,12 @@ ERRORS = np.array([[2, 1.96, 2.02, 1.96], [2, 2.6, 3, 2.6]])
 VARIANCE, OFFSET = np.array([[1, 1], [1, 8], [1, 1]]), np.array([[0], [0.5], [0]])
 ALIKE = np.array([[0.8, 0.2], [0.8, 0.2], [0.2, 0.8]])
 POOLED = VARIANCE * (ALIKE + (1 - ALIKE) / np.array([[4], [16], [4]]))
+
+
+def subset_sum_law(items):
+    """Minus the log of √n′ 2^−n′."""
+    return np.array(items) * np.log(2) - np.log(items) / 2
+
 
 TABLE = {
     # The best inner split errs by half of an end, or twice; d_k* grows like a log, H* like D.
@@ -146,16 +153,17 @@ TABLE = {
     ),
     "lottery_tickets": (
         {
-            "log_largest": (-RATES * [12, 20, 28, 36])[..., None] * np.ones(6),
-            "needed": np.array([1, 1.3])[:, None, None]
-            * (LEVEL + 3 + np.arange(12, 25, 3)[:, None]),
+            "log_largest": -FALLS * subset_sum_law([12, 20, 28, 36])[:, None] * np.ones(6),
+            "needed": np.array([1, 1.3])[:, None, None, None]
+            * (LEVEL + 3 + np.arange(12, 25, 3)[:, None])
+            * np.ones((4, 1, 1)),
             "log_entry": -RATES * ITEMS[-2:],
             "accuracy": [0.1, 0.1],
             "dimension": [2, 2],
         }
         | BY_ORDER,
         {
-            "median_output": np.exp(-RATES * ITEMS),
+            "log_output": -FALLS[..., 0] * subset_sum_law(ITEMS),
             "mean_output": np.exp(-0.12 * TWO[:, None] * ITEMS),
             "log_entry": -RATES * ITEMS + [[0], [0.1]],
             "log_ratio": 0.2 * np.log(2) * ITEMS * [[0], [1]],
@@ -170,9 +178,8 @@ TABLE = {
             "items by entries": [1, 1.3],
             "larger": [1, -1],
             "entry's scale": [1, -1],
-            "common": [0, -0.5],
             "blocks": [0.1, -0.1],
-            "fit": [0, 1],
+            "fit": [1, 2],
             "width": [0.05, -0.1],
             "constant": [0.09, -0.05],
             "length": [0, 2],
