@@ -54,9 +54,14 @@ TABLE = {
         {"allocation": [1, -0.5], "heads-linear": [0.1, -0.2], "exponent, one target": [1, 0.7]},
     ),
     "angles": (
-        {"correlation": [0.4, 0.5], "gaussian": [0.4] * 2, "product": [0.005, 0.3]},
+        {"correlation": [0.4, 0.5], "gaussian": [0.4, 0.52], "product": [0.005, 0.3]},
         {"pair": np.array([[0.04, 0.08], [0.04, 0.03]]), "own": [0.1] * 2},
-        {"rise": [0.4, -0.1], "one curve": [0, 0.25], "product": [0.005, 0.3], "series": [0, -0.2]},
+        {
+            "rise": [0.4, -0.1],
+            "one curve": [0, 0.25],
+            "product": [0.005 / 1.5, 0.3],
+            "series": [0, 0.2],
+        },
     ),
     # Attention alone twice, then a residual stream twice.
     "collapse": (
