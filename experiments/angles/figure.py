@@ -18,9 +18,11 @@ from .statistic import effects, parameters
 RULES = ("epanechnikov", "biweight", "triweight", "sparsemax", "1.5-entmax")
 EFFECTS = {
     "one curve": ("roads", "Sparse against Gaussian heads"),
-    "series": ("roads", "The angle series (50 effective keys or more)"),
+    "series": ("roads", "The rule's angle series"),
 }
 """Effect of a panel to its tolerance and title."""
+LOWEST = -11
+"""Lower end of the gaps, in percent, which leaves room for the legend."""
 
 
 def figure(results: Results, answers: Sequence[Answer]) -> Figure:
@@ -28,8 +30,8 @@ def figure(results: Results, answers: Sequence[Answer]) -> Figure:
     curve = next(answer.result for answer in answers if answer.id == "angle-one-curve")
     near = curve.near if isinstance(curve, Gap) else None
     often = percent_range(*near.bracket) if near else "none"
-    title = f"At equal n_eff, 1 − ρ of sparse heads is within 5 % of Gaussian heads' in {often}"
-    drawing, axes = figures.panels(1, 2, height=3.1, title=f"{title} of problems")
+    title = f"Sparse and Gaussian heads share noise alike, to 5 % of 1 − ρ, in {often} of problems"
+    drawing, axes = figures.panels(1, 2, height=3.1, title=title)
     frame = parameters(results)
     made = effects(results)
     for ax, (name, (tolerance, panel)) in zip(axes.flat, EFFECTS.items(), strict=True):
@@ -55,12 +57,14 @@ def figure(results: Results, answers: Sequence[Answer]) -> Figure:
             legend=name == "one curve",
             zorder=3,
         )
+        ax.set_ylim(bottom=min(LOWEST, ax.get_ylim()[0]))
         figures.log_axes(ax, x=True, plain=True)
         figures.ticks(ax.xaxis, (0.1, 0.2, 0.5))
         ax.set(
-            xlabel="effective keys over all keys, n_eff/n",
+            xlabel="effective keys over all keys, $n_\\mathrm{eff}/n$",
             ylabel="gap of 1 − ρ, simulated / law − 1 (%)",
             title=f"{panel}, n = {known.sum()}",
         )
+    axes[0, 0].legend(loc="lower left", ncols=3, fontsize=figures.SMALL, handletextpad=0.1)
     figures.letters(axes.flat)
     return drawing

@@ -18,7 +18,8 @@ def correlations(problem: Problem) -> dict[str, float | bool]:
     """What the angle series says of the heads at the drawn angles.
 
     ``correlation`` of their noise; ``gaussian``, that of gaussian heads with as many effective
-    keys, ``n_eff``, a share ``selectivity`` of all; ``product``, ρ(c_1, c_2) over ρ(c_1, 0)ρ(0, c_2), less 1, NaN at width 1.
+    keys, ``n_eff``, a share ``selectivity`` of all; ``product``, ρ(c_1, c_2) over
+    ρ(c_1, 0)ρ(0, c_2), less 1, NaN at width 1.
     """
     cosines = problem.cosines[0]
     width = problem.drawn["width"]
