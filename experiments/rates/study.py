@@ -27,7 +27,8 @@ class Rates(Study[Problem]):
 
     def units(self) -> "dict[str, SampledUnit]":
         """All simulated problems at each n; of two places of ``problem`` the first is one head."""
-        from sims.simulation.many import ProblemsSampler, sampler_of
+        from sims.simulation.engine import sampler_of
+        from sims.simulation.many import ProblemsSampler
         from sims.study.units import SampledUnit
 
         precision = self.experiment.simulation.precision

@@ -3,32 +3,31 @@
 import shutil
 import sys
 from collections.abc import Callable
-from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from sims.base.errors import InputError, one_of
 from sims.base.files import write, write_json
-from sims.base.places import place
-from sims.cli.options import part_of, writable
+from sims.base.places import experiments, place
+from sims.cli.listing import print_table
+from sims.cli.options import check_kind, part_of, writable
 from sims.judgement.agreement import agreement
 from sims.judgement.answers import write_answers
 from sims.study import ledger, runner
 from sims.study.code import accelerated
-from sims.study.experiment import Experiment, experiments, load_experiment
-from sims.study.papers import papers
+from sims.study.experiment import Experiment, load_experiment
+from sims.study.panels import CLAIMS
 
 RUN_FILES = ("simulation.nc", "theory.nc", "caption.md", "figure.png")
-"""What ``sims run`` names at its end beside answers.json, the figure last."""
-
-
+"""Files of a run that ``sims run`` names after answers.json, the figure last."""
 PUBLISHED = ("answers.json", "answers.md", "report.html")
-"""What of a finished run is published beside figures, captions and counterexamples."""
+"""Files of a finished run to publish, next to figures, captions and counterexamples."""
 
 
 def run(name: str, fidelity: str, seed_offset: int, allow_code: bool, dry: bool) -> None:
-    """Run one experiment from both roads to its figure."""
+    """Run one experiment, print where its files are, and a table of its answers."""
+    check_kind(name, "an experiment")
     allowed = None if dry else allow_code
     experiment = load_experiment(name, fidelity, seed_offset, allowed)
     folder = Path("results", fidelity, experiment.name)
@@ -36,22 +35,23 @@ def run(name: str, fidelity: str, seed_offset: int, allow_code: bool, dry: bool)
     if dry:
         _plan(experiment, folder)
         return
-    progress, processes = sys.stderr.isatty(), _processes()
     outcome = runner.run(
         name,
         fidelity,
         seed_offset=seed_offset,
-        progress=progress,
-        processes=processes,
+        progress=sys.stderr.isatty(),
+        processes=_count_processes(),
         allow_code=allow_code,
     )
+    for file in ("answers.json", *RUN_FILES):
+        print(outcome.folder / file)
+    rows = []
     for answer in outcome.answers:
-        print(f"{answer.spoken()}: {answer.question} {answer.result.details()}")
-    print(outcome.folder / "answers.json")
-    print(*(outcome.folder / name for name in RUN_FILES), sep="\n")
+        rows.append((answer.question, answer.spoken(), answer.result.details()))
+    print_table(("question", "answer", "how often"), rows)
 
 
-def _processes() -> int:
+def _count_processes() -> int:
     """Number of processes: one per core and 2 GiB of memory; a single one on an accelerator."""
     from sims.base.runtime import host_devices, memory
 
@@ -98,7 +98,7 @@ def step(
 def _simulate(experiment: Experiment, output: Path, part: str = "1/1") -> None:
     """Simulate all points, or a part of them, which leaves a mark when it is done."""
     index = part_of("--part", part)
-    runner.simulate(experiment, output, sys.stderr.isatty(), _processes(), index)
+    runner.simulate(experiment, output, sys.stderr.isatty(), _count_processes(), index)
     if index != (1, 1):
         mark = output.parent / f"shards/{index[0]}-of-{index[1]}.json"
         write_json({"part": part}, mark, f"part {part} of {experiment.identity}")
@@ -111,14 +111,11 @@ def _search(experiment: Experiment, output: Path) -> None:
 
 
 def _ledger(fidelity: str, output: Path) -> None:
-    from sims.report.answers import listing
+    from sims.report.answers import all_tables
 
     answers = ledger.gather(fidelity, output.parent)
-    lines = ["# How often is it true?", "", "95 % intervals over problems in parentheses.", ""]
-    for paper in papers().values():
-        if any(answer.paper == paper.arxiv for answer in answers):
-            lines += [f"## {paper.title} (arXiv {paper.arxiv})", "", listing(paper, answers)]
-    write("\n".join(lines), output.with_name("answers.md"), f"answers.md of {fidelity}")
+    title = "# How often is it true?\n\n95 % intervals over problems in parentheses.\n\n"
+    write(title + all_tables(answers), output.with_name("answers.md"), f"answers.md of {fidelity}")
 
 
 def _report(fidelity: str, output: Path) -> None:
@@ -128,22 +125,26 @@ def _report(fidelity: str, output: Path) -> None:
 
 
 def _publish(fidelity: str, report: Path) -> None:
-    """Copy a finished run's answers and figures, with the report; its tables go into README.md."""
-    from sims.report.answers import tables
+    """Copy a finished run's answers and figures, with the report; its texts go into README.md."""
+    from sims.report.learnt import readme_texts
 
     source, target = report.parent, Path("results", "published")
     figures = [name for name in experiments() if (source / name / "figure.png").exists()]
     files = [path for name in PUBLISHED if (path := source / name).is_file()]
     if len(files) < len(PUBLISHED) or not figures:
         raise InputError(str(source), "no finished run", "make reproduce, first")
+    answers = ledger.read_run(source, fidelity)
+    texts = readme_texts(answers)
     shutil.rmtree(target, ignore_errors=True)
-    target.mkdir()
+    (target / CLAIMS).mkdir(parents=True)
     for name in figures:
         shutil.copy(source / name / "figure.png", target / f"{name}.png")
         shutil.copy(source / name / "caption.md", target / f"{name}.md")
+    for panel in source.glob(f"*/{CLAIMS}/*.png"):
+        _copy_small(panel, target / CLAIMS / panel.name)
     for path in [*files, *source.glob("*/headline.png")]:
         shutil.copy(path, target)
-    for name, text in tables(answers := ledger.read_run(target)).items():
+    for name, text in texts.items():
         _fill(name, text)
     # The numbers of a counterexample stand in its own file; here, its fields are named.
     brief = [
@@ -155,30 +156,29 @@ def _publish(fidelity: str, report: Path) -> None:
         shutil.copytree(source / "counterexamples", target / "counterexamples")
 
 
-def _again(fidelity: str, marker: Path) -> None:
-    """Publish the answers of a run with another salt, and how many agree with the published.
+def _copy_small(picture: Path, target: Path) -> None:
+    """Copy a picture in 64 colours, which take a fifth of the room."""
+    from PIL import Image
 
-    They are again.json, or FIDELITY.json where that is not the published answers' own.
-    """
-    target, name = Path("results", "published"), fidelity
-    with suppress(InputError):
-        ledger.read_run(target, fidelity)
-        name = "again"
-    answers = ledger.read_run(marker.parent, fidelity)
-    found = agreement(ledger.read_run(target), answers)
-    small = [replace(answer, problem=None, where=[]) for answer in answers]
-    write_answers(small, target / f"{name}.json", f"answers.json of {fidelity}")
+    image = Image.open(picture).convert("RGB")
+    image.quantize(64, dither=Image.Dither.NONE).save(target, "PNG", optimize=True)
+
+
+def _again(fidelity: str, marker: Path) -> None:
+    """Print, and put into README.md, how far answers by other draws agree with the published."""
+    found = agreement(ledger.read_run(Path("results", "published")), ledger.read_run(marker.parent))
     text = f"With fresh draws {found.in_words()}\n"
-    _fill(name, text)
+    _fill("again", text)
     print(text, end="")
 
 
 def _compare(fidelity: str, marker: Path) -> None:
-    """Print how far the answers of a run agree with the published ones, if there are any."""
+    """Print the report's path, and how many answers agree with the published ones, if any."""
+    print(marker.with_name("report.html"))
     published = ledger.read_run(place("results/published"))
     if published:
         found = agreement(published, ledger.read_run(marker.parent, fidelity))
-        print(f"Compared with the published run {found.in_words()}")
+        print(found.in_words(" with the published ones"))
 
 
 def _fill(name: str, text: str) -> None:

@@ -1,5 +1,6 @@
 """A rehearsal: the questions and the figure of an experiment on two problems, before a long run."""
 
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -13,7 +14,7 @@ from sims.study.results import Results
 from sims.study.study import Study
 
 if TYPE_CHECKING:
-    from sims.study.units import SampledUnit
+    from sims.study.units import DrawnUnit, SampledUnit
 
 NAMES = (AttributeError, KeyError, TypeError)
 """Errors of a figure's code that no number of problems cures."""
@@ -36,10 +37,10 @@ def rehearse(experiment: Experiment) -> None:
     from sims.figures import style
 
     small = replace(experiment)
-    counts = {"problems": 2, "simulated": 2}
-    if not isinstance(load_study(experiment), drawn.DrawnStudy):
-        counts = {name: 2 for name in counts if name in experiment.settings}
-    small.settings.update(experiment.settings | counts)
+    counts = {"problems", "simulated"}
+    if not issubclass(kind, drawn.DrawnStudy):
+        counts &= experiment.settings.keys()
+    small.settings.update(experiment.settings | dict.fromkeys(counts, 2))
     few_draws = {"batches": 4, "replicates_per_batch": 2, "rel_mcse": None}
     settings = experiment.simulation.model_copy(update=few_draws)
     vars(small)["simulation"] = settings  # where the cached property keeps it
@@ -61,7 +62,7 @@ def rehearse(experiment: Experiment) -> None:
             raise
 
 
-def units_of(study: Study[Any]) -> "dict[str, SampledUnit]":
+def units_of(study: Study[Any]) -> "Mapping[str, SampledUnit | DrawnUnit]":
     """Units of a study by name.
 
     Raises:

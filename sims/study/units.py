@@ -4,7 +4,7 @@ A study names them as samplers for the driver, which gives them keys, batches, d
 resumption and stopping.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -59,6 +59,34 @@ class SampledUnit:
         return run(self.sampler, settings.seed, **options)
 
 
+DRAWN = "drawn"
+"""Attribute of a unit's batches: digest of the problem that was drawn for them."""
+
+
+@dataclass(frozen=True)
+class DrawnUnit:
+    """A unit whose problem is drawn where it is simulated, since drawing takes time.
+
+    Attributes:
+        make: the unit, and the digest of its problem.
+        identity: digest of what the problem is drawn by.
+        coordinates: of the point.
+        on_one_core: its sampler is one of plain Python.
+    """
+
+    make: Callable[[], tuple[SampledUnit, str]]
+    identity: str
+    coordinates: Mapping[str, Scalar]
+    on_one_core: bool = True
+
+    def estimate(
+        self, settings: SimulationSpec, progress: bool = False, checkpoint: Path | None = None
+    ) -> xr.Dataset:
+        """The unit's batches; the checkpoint keeps unfinished ones."""
+        unit, problem = self.make()
+        return unit.estimate(settings, progress, checkpoint).assign_attrs({DRAWN: problem})
+
+
 @dataclass(frozen=True)
 class Simulation:
     """The units of an experiment, and the files that keep them while it is simulated.
@@ -71,7 +99,7 @@ class Simulation:
     """
 
     experiment: Experiment
-    units: Mapping[str, SampledUnit]
+    units: Mapping[str, SampledUnit | DrawnUnit]
     output: Path
     progress: bool = False
 
@@ -81,6 +109,11 @@ class Simulation:
         settings = self.experiment.simulation.model_dump()
         return digest(code("simulate", self.experiment.folder), settings)
 
+    @property
+    def theory(self) -> Path:
+        """The file of theory, next to that of the simulation."""
+        return self.output.with_name("theory.nc")
+
     def path(self, name: str) -> Path:
         """The file that keeps a point."""
         unit = self.units[name].identity
@@ -88,7 +121,8 @@ class Simulation:
 
     def batches_of(self, name: str) -> xr.Dataset:
         """The batches of a unit, computed if they are not kept, with what a killed run had."""
-        unit, settings = self.units[name], self.experiment.simulation
+        unit = self.units[name]
+        settings = self.experiment.simulation
         with point_errors(name, unit.coordinates):
             return store.load_or_compute(
                 self.path(name), lambda batches: unit.estimate(settings, self.progress, batches)
