@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from experiments.training.layer import Layer, Task, loss, moments, responses, start, train
-from experiments.training.simulate import LAYERS, of_seed
+from experiments.training.simulate import LAYERS, train_and_measure
 
 
 def a_layer(heads=3):
@@ -132,7 +132,7 @@ def test_what_is_measured_of_the_layers():
     held_out = {"tasks": 2, "queries": 4, "designs": 2}
     task, key = task_of(private_share=0.3, free=0), jax.random.key(5)
     options = {"training": tuple(training.items()), "held_out": tuple(held_out.items())}
-    measure = jax.jit(partial(of_seed, heads=3, width=2, **sizes, **options))
+    measure = jax.jit(partial(train_and_measure, heads=3, width=2, **sizes, **options))
     data = {
         name: dict(zip(LAYERS, np.asarray(values), strict=True))
         for name, values in measure(key, None, task).items()
