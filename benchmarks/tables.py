@@ -26,7 +26,7 @@ def text() -> np.ndarray:
     """Inputs of a middle attention layer at every token but [CLS] and [SEP], (N, 384)."""
     model = Encoder(checkpoint(MODEL), np.float64)
     states = []
-    for sentence in SENTENCES.read_text(encoding="utf-8").splitlines():
+    for sentence in SENTENCES:
         states.append(model.passed(model.numbers(sentence))[LAYER][1:-1])
     return np.concatenate(states)
 

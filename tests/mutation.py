@@ -31,6 +31,10 @@ FILES = {
     "experiments/house/outcomes.py": "tests/experiments/test_house.py"
     " tests/experiments/test_battery.py -k house",
     "experiments/house/statistic.py": "tests/experiments/test_battery.py -k house",
+    "experiments/training/problems.py": "tests/experiments/test_training.py",
+    "experiments/training/statistic.py": "tests/experiments/test_battery.py -k training",
+    "experiments/trained_models/statistic.py": "tests/experiments/test_trained_models.py",
+    "experiments/trained_models/lawlike.py": "tests/experiments/test_trained_models.py",
     "sims/base/terms.py": "tests/test_terms.py tests/simulation/test_statistics.py",
 }
 CONFIG = """[cosmic-ray]

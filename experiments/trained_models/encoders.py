@@ -131,7 +131,9 @@ class Encoder:
         x = x + self.read[f"{positions}.weight"][self.family.skipped :][: len(tokens)]
         if self.family is ROBERTA:
             return self.norm(x, norm)
-        x = self.norm(x + self.read[f"{self.family.within[0]}token_type_embeddings.weight"][0], norm)
+        x = self.norm(
+            x + self.read[f"{self.family.within[0]}token_type_embeddings.weight"][0], norm
+        )
         if self.family is BERT:
             return x
         return self.linear(x, "albert.encoder.embedding_hidden_mapping_in")
@@ -176,9 +178,7 @@ class Encoder:
 def family_of(names: Mapping[str, np.ndarray]) -> Family:
     """The family of a model, by the names of its tensors."""
     families = (ALBERT, ROBERTA, BERT)
-    return next(
-        one for one in families if f"{one.within[0]}{one.embeddings[0]}.weight" in names
-    )
+    return next(one for one in families if f"{one.within[0]}{one.embeddings[0]}.weight" in names)
 
 
 def word_pieces(text: str, vocabulary: Mapping[str, int]) -> list[int]:

@@ -10,8 +10,8 @@ from sims.study.referenced_files import checkpoint
 
 from .encoders import RESIDUES, Encoder, encoder
 
-SENTENCES = Path(__file__).with_name("sentences.txt")
-"""English sentences, written for this project, one per line."""
+SENTENCES = Path(__file__).with_name("sentences.txt").read_text(encoding="utf-8").splitlines()
+"""English sentences, written for this project."""
 
 
 def read_model(law: Mapping[str, Any], name: str) -> Encoder:
@@ -33,8 +33,8 @@ def draw_sequence(
     if name == "reactions":
         tokens = model.numbers(compose_reaction(law["reactions"], rng))
     elif name == "English text":
-        sentences = SENTENCES.read_text(encoding="utf-8").splitlines()
-        tokens = model.numbers(" ".join(rng.choice(sentences, law["sentences"], replace=False)))
+        text = " ".join(rng.choice(SENTENCES, law["sentences"], replace=False))
+        tokens = model.numbers(text)
     else:
         tokens = draw_antibody(law["antibodies"], name, model, rng)
     inside = len(tokens) - 2

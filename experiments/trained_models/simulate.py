@@ -15,7 +15,6 @@ from sims.study.referenced_files import checkpoint
 from .encoders import Encoder, encoder
 from .lawlike import mix_frames, overlap_of, shared_weights
 from .problems import draw_sequence, mask, read_model
-from .statistic import TOKENS
 
 PAIR = ("layer", "head", "head2")
 DIMS = {

@@ -93,9 +93,7 @@ def noise_correlation(patterns: np.ndarray) -> np.ndarray:
 
 def variance_kept(patterns: np.ndarray) -> np.ndarray:
     """Noise variance of the plain average over the mean head's, of matrices (…, H, H)."""
-    return np.asarray(
-        patterns.mean((-2, -1)) / np.diagonal(patterns, axis1=-2, axis2=-1).mean(-1)
-    )
+    return np.asarray(patterns.mean((-2, -1)) / np.diagonal(patterns, axis1=-2, axis2=-1).mean(-1))
 
 
 def correlation_by_angles(
@@ -127,7 +125,9 @@ def comparisons(means: Batches) -> np.ndarray:
     """
     columns = []
     for kind in range(means["keys"].shape[-1]):
-        patterns, of_law = (means[name][..., kind, :, :, :] for name in ("patterns", "law_patterns"))
+        patterns, of_law = (
+            means[name][..., kind, :, :, :] for name in ("patterns", "law_patterns")
+        )
         keys = means["keys"][..., kind, None]
         by_angles = correlation_by_angles(means["cosines"], patterns, keys)
         apart = 1 - mean_of_pairs(noise_correlation(patterns))
@@ -146,7 +146,8 @@ def by_pass(
     draws = {}
     for model, data in results.estimates.items():
         weights = results.predictions[model]
-        values = {str(name): variable.values for name, variable in data.data_vars.items()}
+        kept = {name: each for name, each in data.data_vars.items() if "batch" in each.dims}
+        values = {str(name): each.values for name, each in kept.items()}
         for name in ("cosines", "subspaces", "matrices", "random"):
             values[name] = np.stack([weights[name].values] * data.sizes["batch"])
         pseudo = jackknife(values, statistic)

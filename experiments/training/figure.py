@@ -57,7 +57,9 @@ def finding(answers: Mapping[str, Answer]) -> str:
         share_that_holds(answers[name])
         for name in ("specialization", "specialization-identical", "specialization-separate")
     )
-    first = "Joint training moves heads apart" if apart > 0.5 else "Joint training moves no heads apart"
+    first = (
+        "Joint training moves heads apart" if apart > 0.5 else "Joint training moves no heads apart"
+    )
     if max(identical, separate) < 1 / 3:
         return f"{first}; bias falls more than covariance"
     if min(identical, separate) > 2 / 3:
@@ -119,9 +121,7 @@ def _waterfall(ax: Axes, layers: Measured, averaged: np.ndarray) -> None:
     )
 
 
-def _by_selectivity(
-    ax: Axes, layers: Measured, drawn: pd.DataFrame, averaged: np.ndarray
-) -> None:
+def _by_selectivity(ax: Axes, layers: Measured, drawn: pd.DataFrame, averaged: np.ndarray) -> None:
     """Median and quartiles of the terms' changes from identical heads, over n_eff/n."""
     selectivity = drawn["selectivity"][averaged]
     count = max(1, min(BINS, len(selectivity) // 3))
