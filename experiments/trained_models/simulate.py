@@ -123,7 +123,7 @@ def use_of_keys(weights: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 def law_patterns(
     rng: np.random.Generator, law: Mapping[str, Any], name: str, seen: Observed
 ) -> np.ndarray:
-    """:attr:`Observed.patterns` of heads of the law at each layer's H, d_k, d, index, n, n_eff/n."""
+    """:attr:`Observed.patterns` of heads of the law at a layer's H, d_k, d, index, n, n_eff/n."""
     patterns = np.empty_like(seen.patterns)
     places = range(seen.patterns.shape[1])
     for kind, keys in enumerate(seen.keys):
@@ -136,7 +136,7 @@ def law_patterns(
 
 @cache
 def law_frames(path: Path, place: int) -> np.ndarray:
-    """Random frames with the mean overlap of a layer's key subspaces; a passed layer has its own."""
+    """Random frames with the mean overlap of a layer's key subspaces; every pass has its own."""
     frames, _ = frames_of(encoder(path).layers[place].matrices.key)
     return mix_frames(np.random.default_rng(place), *frames.shape, overlap_of(frames))
 

@@ -12,12 +12,11 @@ from sims.judgement.effects_of_problems import of_batches
 from sims.judgement.wording import percent, significant
 from sims.study.results import Results
 
-COSTS = ("merging", "unexplained", "pruning", "predictions")
-"""Merging two heads, over the variance of the layer's output and of the head's own; pruning one, in
-that output, and in the model's predictions."""
+COSTS = ("merging", "pruning", "predictions")
+"""Merging two heads and pruning one, in the layer's output, and pruning in the predictions."""
 INDICES = ("subspaces", "patterns")
 SIZES = ("outputs", "matrices")
-PREDICTORS = (*INDICES, *SIZES, "random")
+PREDICTORS = (*INDICES, *SIZES)
 GIVEN = " given sizes"
 TOKENS = ("all tokens", "no special tokens")
 """Which tokens count as queries and keys, in the order of the files."""
@@ -48,7 +47,6 @@ def predictors(means: Batches, pairs: bool) -> dict[str, np.ndarray]:
     overlap = {
         "subspaces": means["subspaces"],
         "patterns": noise_correlation(noise),
-        "random": means["random"],
     }
     size = {"outputs": means["outputs"], "matrices": means["matrices"]}
     if pairs:
@@ -65,14 +63,12 @@ def correlations(means: Batches) -> np.ndarray:
     means = {**means, "patterns": means["patterns"][..., 0, :, :, :]}
     merging = means["merging"]
     first, second = np.triu_indices(merging.shape[-1], 1)
-    pairs = {"merging": merging, "unexplained": merging / means["pruning"][..., None]}
-    costs = {name: means[name] for name in COSTS if name not in pairs}
-    for name, each in pairs.items():
-        # of the two heads the one whose part the other takes at less cost
-        costs[name] = np.minimum(each, each.swapaxes(-1, -2))[..., first, second]
+    # of the two heads the one whose part the other takes at less cost
+    pairs = np.minimum(merging, merging.swapaxes(-1, -2))[..., first, second]
+    costs = {**means, "merging": pairs}
     columns = []
     for name in COSTS:
-        known = predictors(means, name in pairs)
+        known = predictors(means, name == "merging")
         sizes = [known[size] for size in SIZES]
         columns += [rank_correlation(known[each], costs[name]) for each in PREDICTORS]
         columns += [rank_correlation(known[each], costs[name], *sizes) for each in INDICES]
@@ -148,7 +144,7 @@ def by_pass(
         weights = results.predictions[model]
         kept = {name: each for name, each in data.data_vars.items() if "batch" in each.dims}
         values = {str(name): each.values for name, each in kept.items()}
-        for name in ("cosines", "subspaces", "matrices", "random"):
+        for name in ("cosines", "subspaces", "matrices"):
             values[name] = np.stack([weights[name].values] * data.sizes["batch"])
         pseudo = jackknife(values, statistic)
         estimate = statistic({name: each.mean(0) for name, each in values.items()})

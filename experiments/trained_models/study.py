@@ -49,11 +49,7 @@ class TrainedModels(Study[str]):
     def predictions(self) -> dict[str, xr.Dataset]:
         from .predict import overlaps_of
 
-        law = self.experiment.spec.law
-        seed = self.experiment.simulation.seed
-        return {
-            name: overlaps_of(law, name, [seed, place]) for place, name in enumerate(self.models)
-        }
+        return {name: overlaps_of(self.experiment.spec.law, name) for name in self.models}
 
     def predicted_coordinates(self) -> Mapping[str, Mapping[str, str]]:
         return {name: {"model": name} for name in self.models}

@@ -11,7 +11,7 @@ from sims import figures
 from sims.judgement.answers import Answer
 from sims.study.results import Results
 
-from .statistic import CHANGES, Measured, falls, measured, parameters
+from .statistic import Measured, falls, measured, parameters
 
 QUESTIONS = {
     "specialization": "key subspaces further\napart than if alone",

@@ -43,7 +43,6 @@ def planted(sign):
         "cosines": cosines,
         "subspaces": noise[::-1],
         "matrices": rng.uniform(size=(2, 8)),
-        "random": rng.uniform(size=(2, 8, 8)),
     }
     return results_of(batches | {"keys": np.full(2, 20.0)}, weights)
 
@@ -66,10 +65,9 @@ def results_of(batches, weights):
 @pytest.mark.parametrize("sign", [1, -1])
 def test_planted_orders_are_found(sign):
     found = statistic.effects(planted(sign))
-    for cost in ("merging", "unexplained", "predictions"):
+    for cost in ("merging", "predictions"):
         for name in ("patterns", f"patterns{statistic.GIVEN}"):
             np.testing.assert_allclose(found[f"{cost}, {name}"].value, sign)
-        assert (abs(found[f"{cost}, random"].value) < 0.95).all()
 
 
 def test_planted_attention_maps_beside_the_law():
