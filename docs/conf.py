@@ -24,8 +24,9 @@ extensions = [
     "extensions.answers",
     "extensions.formulas",
     "extensions.outside",
+    "extensions.try_it",
 ]
-exclude_patterns = ["examples", "answers/main.md"]
+exclude_patterns = ["examples", "learnt", "answers/main.md", "answers/learnt.md"]
 html_math_renderer = "mathml"
 html_theme = "furo"
 html_title = "Heads as kernel estimators"

@@ -4,6 +4,7 @@ import io
 import re
 import shutil
 from dataclasses import replace
+from html import escape
 
 import numpy as np
 import pytest
@@ -17,9 +18,12 @@ from sims.judgement.answers import Answer, write_answers
 from sims.judgement.summaries import Share, tally
 from sims.judgement.wording import percent, significant
 from sims.report import write_report
-from sims.report.answers import background, by_claim, listing, page
+from sims.report.answers import by_claim, filled, listing
+from sims.report.claims import background, page
+from sims.report.learnt import readme_texts
 from sims.report.text import html, render_caption
 from sims.study.experiment import load_experiment
+from sims.study.ledger import read_run
 from sims.study.papers import MAIN, papers
 from sims.study.results import Results
 from tests.browser.visiting import in_a_browser, visit
@@ -36,6 +40,7 @@ ANSWER = Answer(
     claim="decomposition",
     question="Is |a| at least b?",
     status="confirmatory",
+    subject="paper",
     says="always",
     law="w",
     always="no",
@@ -106,10 +111,10 @@ def test_the_table_has_a_papers_confirmatory_answers_in_the_order_of_its_claims(
     others = replace(ANSWER, paper="2601.22766"), replace(ANSWER, status="exploratory")
     lines = listing(papers()[MAIN], [late, *others, ANSWER], lambda one: f"#{one.id}").splitlines()
     assert [line for line in lines if line.startswith("| [")] == [
-        "| [Is &#124;a&#124; at least b?](#gaps) | usually; not always | "
-        "90 % of problems (82 to 95 %), N 100 |  |  | simulation |",
-        "| [L? (n = 9)](#late) | usually; not always | 90 % of problems (82 to 95 %), N 100 |  |  "
-        "| simulation |",
+        "| [Is &#124;a&#124; at least b?](#gaps) | usually | "
+        "90 % of problems (82 to 95 %), N 100 |  | not always |  | simulation |",
+        "| [L? (n = 9)](#late) | usually | 90 % of problems (82 to 95 %), N 100 |  "
+        "| not always |  | simulation |",
     ]
     proved = [line for line in lines if line.startswith("- By algebra true: Single-head softmax")]
     assert proved[0].endswith("(`tests/test_algebra.py`)")
@@ -131,27 +136,50 @@ def test_a_claims_page_answers_first_and_leads_to_what_is_behind():
     """The claim's answers alone, the confirmatory one first; its worst problem, law and formula."""
     shutil.copytree(ROOT / "papers", "papers")
     one = replace(
-        ANSWER, strata={"narrow": ANSWER.result}, restriction="n = 9", problem={"problem": {}}
+        ANSWER,
+        strata={"narrow": ANSWER.result},
+        restriction="n = 9",
+        problem={"problem": {}},
+        counterexample=3,
+        worst={"effect": "−3 % ± 1 %", "n": "64"},
     )
     more = [replace(ANSWER, id=f"{k}", status="exploratory", question=f"Q{k}?") for k in range(7)]
     other = replace(ANSWER, id="far", claim="hdi")
     rows = by_claim([*more, one, other])["decomposition"]
-    text = page(rows, "smoke")
-    said = "90 % (95 % interval 82 to 95 %, 100 problems) by simulation"
-    assert text.startswith(
-        f"**Usually; not always.** {said}. Asked of: n = 9.\n\n- narrow: 90% (82–95%)"
+    text = page(rows, "![panel](x.png)")
+    order = (
+        "**The paper says** (arXiv 2605.20271). Its mean squared error has an explicit bias",
+        "**Our reading.**",
+        "**Is |a| at least b?** Problems: n = 9.",
+        "- **Usually; not always**: 90 % (95 % interval 82 to 95 %, 100 problems) by simulation.",
+        "- Of 100 problems: holds 90 %, fails 10 %.",
+        "![panel](x.png)",
+        "- narrow: 90 % of problems (82 to 95 %)",
+        "effect −3 % ± 1 %, n 64. Run it: `sims decompose small#3`.",
+        "$$\n\\operatorname{MSE}",
+        "(../theory.md#the-decomposition)",
+        "**Why this reading**\n\nAn identity cannot fail",
+        "- 2 more: `sims claims --paper 2605.20271`",
     )
-    assert "- It fails most surely in `sims decompose results/smoke/counterexamples/gaps.y" in text
-    assert (
-        "**The claim** (arXiv 2605.20271). Its mean squared error has an explicit bias–variance–cov"
-        in text
-    )
+    places = [text.index(part) for part in order]
+    assert places == sorted(places)
     assert [k for k in range(7) if f"- Q{k}? **Usually" in text] == [*range(5)]
-    assert "- 2 more: `sims claims --paper 2605.20271`\n" in text
-    assert "(../theory.md#the-decomposition).\n\n$$\n\\operatorname{MSE}" in text
     law = background(load_experiment("small").spec, one, "smoke")
     assert law.startswith("**The problems.** Bandwidths of 0.7 to 0.9.\n\n**How it was")
     assert "`make reproduce FIDELITY=smoke EXPERIMENT=small`" in law
+
+
+def test_the_readme_and_the_report_say_what_is_published():
+    """Every number on an answer stands in answers.json; none is written by hand."""
+    published = ROOT / "results" / "published"
+    answers, readme = read_run(published), (ROOT / "README.md").read_text("utf-8")
+    for name, text in readme_texts(answers).items():
+        assert f"<!-- answers {name} -->" in readme
+        assert filled(readme, name, text) == readme, name
+    report = (published / "report.html").read_text("utf-8")
+    for answer in answers:
+        if answer.status == "confirmatory" and answer.conditions is None:
+            assert escape(answer.result.headline(short=True)) in report
 
 
 @pytest.fixture

@@ -1,55 +1,103 @@
-"""The answers' pages, made from results/published before a build: a list of all, a page a claim."""
+"""The answers' pages, made from results/published before a build: lists, and a page a claim."""
 
+import re
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from sphinx.application import Sphinx
 
-from sims.report.answers import background, by_claim, listing, page
+from sims.judgement.answers import Answer
+from sims.report.answers import by_claim, found_besides, instrument, listing
+from sims.report.claims import background, claim_of, page
+from sims.report.learnt import learnt
 from sims.study.experiment import load_experiment
 from sims.study.ledger import read_run
-from sims.study.papers import MAIN, papers
+from sims.study.papers import MAIN, Paper, papers
 
 PUBLISHED = Path("results", "published")
+ALGEBRA = re.compile(r"((?:^- By algebra .*\n?)+)", re.M)
 
 
 def write(app: Sphinx) -> None:
     """Pages and their index, into a folder that git ignores; only what changed is written."""
-    answers, pages = read_run(PUBLISHED), dict[str, str]()
-    for claim, rows in by_claim(answers).items():
-        name = rows[0].experiment
-        spec = load_experiment(name).spec
-        caption = (PUBLISHED / f"{name}.md").read_text("utf-8").split("<!--")[0].strip()
-        pages[claim] = f"""# {rows[0].question}
-
-{page(rows, "published", spec.derivation)}
-:::{{image}} ../../{PUBLISHED}/{name}.png
-:alt: "Figure to: {spec.title}"
-:::
-
-<details><summary>What the figure shows</summary>
-
-{caption}
-
-</details>
-
-{background(spec, rows[0], "standard")}"""
-    framed = ":::{{container}} answers\n{}:::\n".format
-    index, order = ["# All answers, paper by paper\n"], list[str]()
+    answers = read_run(PUBLISHED)
+    claims = by_claim(answers)
+    pages = {claim: claim_page(rows) for claim, rows in claims.items()}
+    lists = {}
     for paper in papers().values():
-        if any(one.paper == paper.arxiv for one in answers):
-            table = listing(paper, answers, lambda one: f"{one.claim}.md")
-            index += [
-                f"## {paper.title}\n",
-                f"{paper.authors}, arXiv {paper.arxiv}.\n",
-                framed(table),
-            ]
-            order += [one.id for one in (*paper.claims, *paper.ours) if one.id in pages]
-            if paper.arxiv == MAIN:
-                main = listing(paper, answers, lambda one: f"answers/{one.claim}.md", brief=True)
-                pages["main"] = framed(main)
-    claims = "\n".join(f"{claim} <{claim}>" for claim in order)
-    pages["index"] = "\n".join([*index, f"```{{toctree}}\n:hidden:\n\n{claims}\n```\n"])
-    folder = Path(app.srcdir, "answers")
+        if any(answer.paper == paper.arxiv for answer in answers):
+            lists[f"paper-{paper.arxiv}"] = paper_page(paper, answers, claims)
+    lists["ours"] = f"# What we found besides\n\n{framed(found_besides(answers, _link))}"
+    lists["instrument"] = f"# Is the instrument right?\n\n{framed(instrument(answers, _link))}"
+    main = listing(papers()[MAIN], answers, lambda one: f"answers/{one.claim}.md", brief=True)
+    pages["main"] = framed(ALGEBRA.sub("", main))
+    pages["learnt"] = learnt(answers, "learnt")
+    pages["index"] = "# All answers\n\n" + toctree(list(lists), hidden=False)
+    save(Path(app.srcdir, "answers"), pages | lists)
+
+
+def claim_page(rows: Sequence[Answer]) -> str:
+    """The page of a claim."""
+    first = rows[0]
+    spec = load_experiment(first.experiment).spec
+    panel = PUBLISHED / "claims" / f"{first.claim}.png"
+    whole = PUBLISHED / f"{first.experiment}.png"
+    alt = f"Effect of every problem, in order. {first.question} {first.spoken().capitalize()}."
+    picture = f':::{{image}} ../../{panel if panel.is_file() else whole}\n:alt: "{alt}"\n:::'
+    caption = (PUBLISHED / f"{first.experiment}.md").read_text("utf-8").split("<!--")[0].strip()
+    figure = f':::{{image}} ../../{whole}\n:alt: "Figure to: {spec.title}"\n:::\n\n'
+    text = page(rows, picture, spec.derivation, folded)
+    behind = folded(
+        "The problems, and how the answer was computed", background(spec, first, "standard")
+    )
+    return f"# {label(first)}\n\n{text}\n{behind}\n{folded('The figure', figure + caption)}"
+
+
+def folded(title: str, text: str) -> str:
+    """A part of a page that a reader opens."""
+    return f"<details><summary>{title}</summary>\n\n{text}\n\n</details>\n"
+
+
+def paper_page(
+    paper: Paper, answers: Sequence[Answer], claims: Mapping[str, Sequence[Answer]]
+) -> str:
+    """The answers on a paper's claims, those by algebra folded, and its pages in the sidebar."""
+    fold = "\n<details><summary>True or false by algebra</summary>\n\n\\1\n</details>\n"
+    table = ALGEBRA.sub(fold, listing(paper, answers, _link))
+    order = [one.id for one in (*paper.claims, *paper.ours) if one.id in claims]
+    entries = []
+    for id in order:
+        first = claims[id][0]
+        entries.append(f"{label(first)} ({first.word or 'estimate'}) <{id}>")
+    names = "" if paper.authors.startswith("not ") else f"{paper.authors}, "
+    source = f"{names}arXiv {paper.arxiv}."
+    return "\n\n".join([f"# {paper.title}", source, framed(table), toctree(entries)])
+
+
+def label(answer: Answer) -> str:
+    """A short name of an answer's claim."""
+    claim = claim_of(answer)
+    return claim.label if claim and claim.label else answer.claim.replace("-", " ")
+
+
+def _link(answer: Answer) -> str:
+    return f"{answer.claim}.md"
+
+
+def framed(text: str) -> str:
+    """A table that scrolls by itself."""
+    return f"::::{{container}} answers\n{text}::::\n"
+
+
+def toctree(entries: Sequence[str], hidden: bool = True) -> str:
+    """Pages below a page."""
+    option = ":hidden:\n" if hidden else ""
+    lines = "\n".join(entries)
+    return f"```{{toctree}}\n{option}\n{lines}\n```\n"
+
+
+def save(folder: Path, pages: Mapping[str, str]) -> None:
+    """Write what changed, and remove what is no longer a page."""
     folder.mkdir(exist_ok=True)
     for old in folder.glob("*.md"):
         if old.stem not in pages:

@@ -11,7 +11,16 @@ from sims import figures
 from sims.judgement.answers import Answer
 from sims.study.results import Results
 
-from .statistic import READINGS, Sample, changes_over_the_ladder, ladder_errors, parameters
+from .sets import OWN_BEST
+from .sizes import SizeModel
+from .statistic import (
+    READINGS,
+    Sample,
+    changes_over_the_ladder,
+    ladder_errors,
+    parameters,
+    size_models,
+)
 
 QUESTIONS = {
     "hdi-monotone": "error, rung by rung,\ngiven heads",
@@ -28,6 +37,8 @@ OUTCOMES = {
     "fails": figures.PALETTE[1],
 }
 """Outcome to its colour, in the order of the bars."""
+LABELS = ("heads as given", "heads equally good alone")
+"""The readings in words."""
 BINS = 6
 """Groups of problems along n_eff/n, of equal size."""
 TITLE = "Random heads err less than nearly aligned ones, mostly by less bias"
@@ -39,7 +50,7 @@ def figure(results: Results, answers: Sequence[Answer]) -> Figure:
     drawing, axes = figures.mosaic(("ab", "cd"), height=7.2, title=TITLE)
     sample, drawn = Sample(results), parameters(results)
     drawn = drawn.iloc[: len(sample.problems)]
-    _sizes(axes["a"], sample, drawn)
+    _sizes(axes["a"], sample, drawn, size_models(sample, drawn))
     _outcomes(axes["b"], by_id)
     _parts(axes["c"], sample, drawn)
     _ladder(axes["d"], sample, drawn)
@@ -51,9 +62,9 @@ def headline(results: Results) -> Figure:
     """The figure of the README: the change of the error over n_eff/n, in both readings."""
     drawing, axes = figures.panels(width=1.35 * figures.COLUMN, height=3.1)
     sample = Sample(results)
-    _sizes(axes[0, 0], sample, parameters(results).iloc[: len(sample.problems)])
-    axes[0, 0].set_title("")
-    title = f"Random heads err less than nearly aligned ones ({len(sample.problems)} problems)"
+    drawn = parameters(results).iloc[: len(sample.problems)]
+    _sizes(axes[0, 0], sample, drawn, size_models(sample, drawn))
+    title = f"Random heads err less than nearly aligned ones ({len(drawn)} problems)"
     axes[0, 0].set_title(title, loc="left", fontweight="bold")
     return drawing
 
@@ -65,24 +76,30 @@ def _groups(drawn: pd.DataFrame) -> tuple[pd.Series, np.ndarray]:
     return groups, drawn["selectivity"].groupby(groups).median().to_numpy()
 
 
-def _sizes(ax: Axes, sample: Sample, drawn: pd.DataFrame) -> None:
-    """Median and quartiles of the change of the error, each set at its own best temperature."""
+def _sizes(ax: Axes, sample: Sample, drawn: pd.DataFrame, models: Sequence[SizeModel]) -> None:
+    """Change of the error at own best temperatures: bins of problems, and the model."""
     groups, x = _groups(drawn)
-    sizes = changes_over_the_ladder(sample)["error"].isel(temperature=1)
-    for place in range(len(READINGS)):
+    sizes = changes_over_the_ladder(sample)["error"].isel(temperature=OWN_BEST)
+    for place, label in enumerate(LABELS):
         values = pd.Series(100 * sizes.isel(reading=place).values, index=drawn.index)
         summary = values.groupby(groups).quantile(np.array([0.25, 0.5, 0.75])).unstack()
         ink = figures.PALETTE[place]
-        ax.fill_between(x, summary[0.25], summary[0.75], color=ink, alpha=0.18, lw=0)
-        label = "heads as given" if place == 0 else "heads equally good alone"
-        ax.plot(x, summary[0.5], color=ink, lw=2, marker="o", ms=4, label=label)
+        beside = x * (0.97, 1.03)[place]
+        middle = summary[0.5]
+        bars = np.array([middle - summary[0.25], summary[0.75] - middle])
+        ax.errorbar(beside, middle, bars, color=ink, fmt=figures.MARKERS[place], ms=4, label=label)
+        if models:
+            curve = models[place]
+            at = np.exp(curve.x)
+            ax.fill_between(at, curve.curve[0], curve.curve[2], color=ink, alpha=0.18, lw=0)
+            ax.plot(at, curve.curve[1], color=ink, lw=1.5)
     ax.axhline(0, color=figures.GREY, lw=0.8, ls=":")
     _selectivity_axis(ax)
     ax.set(
         ylabel="change of the error (%)",
         title="From nearly aligned to random heads",
     )
-    ax.legend(loc="best")
+    ax.legend(loc="lower right")
 
 
 def _selectivity_axis(ax: Axes) -> None:
@@ -142,7 +159,7 @@ def _ladder(ax: Axes, sample: Sample, drawn: pd.DataFrame) -> None:
         low, median, high = np.quantile(relative, (0.25, 0.5, 0.75), axis=0)
         ink = figures.PALETTE[place]
         ax.fill_between(x, low, high, color=ink, alpha=0.18, lw=0)
-        label = "heads as given" if place == 0 else "heads equally good alone"
+        label = LABELS[place]
         ax.plot(x, median, color=ink, lw=2, marker="o", ms=4, label=label)
     ax.set(
         xlabel="index of the set over that of random heads (%)",

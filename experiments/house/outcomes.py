@@ -51,20 +51,40 @@ def falls_of(
         reading: 0 as given, 1 in law.
         temperature: 0 the common one, 1 each set's best.
     """
-    terms = {name: np.asarray(values, float) for name, values in arrays.items()}
-    one = {
-        name: values[:, reading, :, temperature]
-        for name, values in terms.items()
-        if values.ndim == 4
-    }
-    error = one["bias"] + one["variance"]
+    value = _quantity(question, arrays, reading, temperature)
     if question == "adding-heads":
-        gain = -ratio(error, one["half_error"])
-        return np.asarray(gain[:, [HAAR]] - gain[:, [ALIGNED]])
-    value = error if question == "hdi-monotone" else ratio(one["variance"], one["head_variance"])
+        return np.asarray(value[:, [HAAR]] - value[:, [ALIGNED]])
     pairs = {"not-heads-alone": [(ALIGNED, HAAR)], "extremes": [(HAAR, ORTHOGONAL)]}
     chosen = np.array(pairs.get(question, STEPS))
     return np.asarray(1 - ratio(value[:, chosen[:, 1]], value[:, chosen[:, 0]]))
+
+
+def change_over_ends(
+    question: str, arrays: Mapping[str, np.ndarray], reading: int, temperature: int
+) -> np.ndarray:
+    """Relative change from a question's first set to its last one, as pseudo-values, (B,)."""
+    value = _quantity(question, arrays, reading, temperature)
+    if question == "adding-heads":
+        return np.asarray(value[:, HAAR] - value[:, ALIGNED])
+    first, last = (HAAR, ORTHOGONAL) if question == "extremes" else (ALIGNED, HAAR)
+    return np.asarray(ratio(value[:, last], value[:, first]) - 1)
+
+
+def _quantity(
+    question: str, arrays: Mapping[str, np.ndarray], reading: int, temperature: int
+) -> np.ndarray:
+    """What a question compares, of every set, as pseudo-values: an error, or a share of one."""
+    one = {
+        name: np.asarray(values[:, reading, :, temperature], float)
+        for name, values in arrays.items()
+        if values.ndim == 4
+    }
+    error = one["bias"] + one["variance"]
+    if question == "hdi-monotone":
+        return np.asarray(error)
+    if question == "adding-heads":
+        return -ratio(error, one["half_error"])
+    return ratio(one["variance"], one["head_variance"])
 
 
 def ratio(top: np.ndarray, bottom: np.ndarray) -> np.ndarray:

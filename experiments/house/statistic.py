@@ -1,7 +1,8 @@
 """Effects of the house sample, and its tables: the population, the specifications, the sizes."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from itertools import product
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pandas as pd
@@ -11,19 +12,36 @@ from sims.base.estimates import mcse
 from sims.judgement import house
 from sims.judgement.effects import Effects
 from sims.judgement.effects_of_problems import gap
+from sims.judgement.robustness import Cell
 from sims.judgement.summaries import Share, summarize
-from sims.judgement.wording import percent, percent_range, significant
+from sims.judgement.wording import number_range, percent, percent_range, significant
 from sims.study.results import Results
 
-from .outcomes import LOOKS, QUESTIONS, falls_of, ratio
-from .sets import ALIGNED, COMMON, HAAR, ORTHOGONAL, SECOND
+from .outcomes import LOOKS, QUESTIONS, change_over_ends, falls_of, ratio
+from .sets import ALIGNED, COMMON, HAAR, OWN_BEST, SECOND
+
+if TYPE_CHECKING:
+    from .sizes import SizeModel
 
 READINGS = ("given", "in law")
 TEMPERATURES = ("common", "own best")
+FEWEST_MODELLED = 40
+"""Problems below which sizes are not modelled."""
 LEAST_COVERED = 0.1
 """Share of queries in theory's range, below which nothing is said."""
+COMPONENTS = {
+    "squared bias": "bias",
+    "variance": "variance",
+    "mean head": "mean_head",
+    "diversity": "diversity",
+    "between two random sets": "yardstick",
+}
+"""Parts of the change of the error as the answer names them; the first two sum to it, and the next
+two; the last is the yardstick."""
 SPECIFIED = ("hdi-monotone", "hdi", "extremes", "adding-heads")
 """Questions of the specification table."""
+TERMS = ("bias", "variance", "head_bias", "head_variance", "half_error")
+"""Terms that sizes are made of."""
 NOISY = 0.2
 """Label noise over the target's variance that parts the problems in two."""
 
@@ -33,29 +51,34 @@ class Sample:
 
     Attributes:
         law: the population and theory, a row a problem.
-        problems: terms of each problem, (batch, reading, set, temperature).
+        problems: terms of each problem by name, (batch, reading, set, temperature); after the first
+            round some are NaN.
         first: batches of the first round, which sizes are told by.
     """
 
     def __init__(self, results: Results) -> None:
         self.law = results.predictions["law"]
-        self.problems = [results.estimates[name] for name in sorted(results.estimates)]
-        probes = self.problems[0].sizes["query"]
+        self.problems = []
+        for name in sorted(results.estimates):
+            variables = results.estimates[name].variables
+            terms = {str(k): v.values for k, v in variables.items() if "batch" in v.dims}
+            self.problems.append(terms)
+        probes = self.problems[0]["probe_bias"].shape[1]
         self.first = self.law.sizes["query"] // probes
 
-    def arrays(self, number: int, temperature: int) -> dict[str, np.ndarray]:
-        """Terms of a problem by name: of all batches, or where some lack them, the first round."""
-        data = self.problems[number]
-        if temperature == COMMON:
-            data = data.isel(batch=slice(self.first))
-        return {str(k): v.values for k, v in data.data_vars.items()}
+    def first_round(self, number: int) -> dict[str, np.ndarray]:
+        """Terms of a problem by name, all of which the first round has."""
+        return {name: values[: self.first] for name, values in self.problems[number].items()}
 
     def means(self) -> xr.Dataset:
         """Means over the first round, (problem, reading, set, temperature), in float64."""
-        rows = [
-            data.isel(batch=slice(self.first)).astype(float).mean("batch") for data in self.problems
-        ]
-        return xr.concat(rows, "problem")
+        dims = ("problem", "reading", "set", "temperature")
+        rounds = [self.first_round(number) for number in range(len(self.problems))]
+        means = {}
+        for name in TERMS:
+            rows = [terms[name].mean(0, dtype=float) for terms in rounds]
+            means[name] = (dims, np.stack(rows))
+        return xr.Dataset(means)
 
 
 def effects(results: Results) -> Mapping[str, Effects]:
@@ -76,22 +99,34 @@ def _outcome(
     sample: Sample, question: str, reading: int, temperature: int, sizes: xr.Dataset
 ) -> Effects:
     fits = sample.law["fits"].values
+    first_only = temperature == COMMON
     draws = []
     for number in range(len(sample.problems)):
-        falls = falls_of(question, sample.arrays(number, temperature), reading, temperature)
+        arrays = sample.first_round(number) if first_only else sample.problems[number]
+        falls = falls_of(question, arrays, reading, temperature)
         if question == "extremes" and not fits[number]:
             falls = np.full_like(falls, np.nan)
         draws.append(falls)
-    size = sizes[question].isel(reading=reading, temperature=temperature).values
+    changes = [
+        change_over_ends(question, sample.first_round(number), reading, temperature)
+        for number in range(len(sample.problems))
+    ]
+    size = np.array([change.mean() for change in changes])
     if question == "extremes":
         size = np.where(fits[: len(size)], size, np.nan)
+    components = {}
+    if question == "hdi-monotone":
+        chosen = sizes.isel(reading=reading, temperature=temperature)
+        components = {name: chosen[key].values for name, key in COMPONENTS.items()}
     return Effects(
         value=np.stack([falls.mean(0) for falls in draws]),
         error=np.stack([mcse(falls) for falls in draws]),
         kind="outcome",
         draws=draws,
-        looks=1 if temperature == COMMON else len(LOOKS),
+        looks=1 if first_only else len(LOOKS),
         size=size,
+        size_error=np.array([mcse(change) for change in changes]),
+        components=components,
     )
 
 
@@ -99,21 +134,16 @@ def changes_over_the_ladder(sample: Sample) -> xr.Dataset:
     """Relative changes by the first round, (problem, reading, temperature).
 
     ``error`` from the first rung to the Haar set, over the error of the first, and the same as the
-    sums ``mean_head + diversity`` and ``bias + variance``; ``yardstick``, the absolute change
-    from one Haar set to the other; and by question, its quantity's change.
+    sums ``mean_head + diversity`` and ``bias + variance``; ``yardstick``, the absolute
+    change from one Haar set to the other.
     """
     terms = sample.means()
     error = terms["bias"] + terms["variance"]
     head_error = terms["head_bias"] + terms["head_variance"]
-    kept = terms["variance"] / terms["head_variance"]
-    gain = 1 - error / terms["half_error"]
     start = error.isel(set=ALIGNED)
 
     def rise(values: xr.DataArray) -> xr.DataArray:
         return values.isel(set=HAAR) - values.isel(set=ALIGNED)
-
-    def relative(values: xr.DataArray, later: int, earlier: int) -> xr.DataArray:
-        return values.isel(set=later) / values.isel(set=earlier) - 1
 
     return xr.Dataset(
         {
@@ -122,12 +152,7 @@ def changes_over_the_ladder(sample: Sample) -> xr.Dataset:
             "diversity": rise(error - head_error) / start,
             "bias": rise(terms["bias"]) / start,
             "variance": rise(terms["variance"]) / start,
-            "yardstick": abs(relative(error, SECOND, HAAR)),
-            "hdi-monotone": rise(error) / start,
-            "hdi": relative(kept, HAAR, ALIGNED),
-            "not-heads-alone": relative(kept, HAAR, ALIGNED),
-            "extremes": relative(kept, ORTHOGONAL, HAAR),
-            "adding-heads": rise(gain),
+            "yardstick": abs(error.isel(set=SECOND) / error.isel(set=HAAR) - 1),
         }
     )
 
@@ -147,16 +172,13 @@ def _gaps(sample: Sample) -> dict[str, Effects]:
     enough = covered.mean(1) >= LEAST_COVERED
     names = ("bias", "variance", "head_variance", "mse", "apart")
     simulated: dict[str, list[np.ndarray]] = {name: [] for name in names}
-    for number, data in enumerate(sample.problems):
+    for number in range(len(sample.problems)):
+        terms = sample.first_round(number)
         mask = covered[number].reshape(sample.first, -1)
-        means = {
-            name: _over_queries(data[f"probe_{name}"].values[: sample.first], mask)
-            for name in ("bias", "variance", "head_variance")
-        }
-        for name, values in means.items():
-            simulated[name].append(values)
-        simulated["mse"].append(means["bias"] + means["variance"])
-        simulated["apart"].append(_apart(data, sample.first, int(law["heads"][number])))
+        for name in ("bias", "variance", "head_variance"):
+            simulated[name].append(_over_queries(terms[f"probe_{name}"], mask))
+        simulated["mse"].append(simulated["bias"][-1] + simulated["variance"][-1])
+        simulated["apart"].append(_apart(terms, int(law["heads"][number])))
     predicted = {name: law[f"theory_{name}"].values for name in ("bias", "variance")}
     predicted["head_variance"] = law["theory_head_variance"].values
     predicted["mse"] = predicted["bias"] + predicted["variance"]
@@ -176,12 +198,10 @@ def _over_queries(values: np.ndarray, mask: np.ndarray) -> np.ndarray:
     return np.asarray(inside / share) if share else np.full(len(values), np.nan)
 
 
-def _apart(data: xr.Dataset, batches: int, heads: int) -> np.ndarray:
+def _apart(terms: Mapping[str, np.ndarray], heads: int) -> np.ndarray:
     """One less the mean noise correlation of two heads of the first Haar set, (B,)."""
-    place = {"reading": 0, "set": HAAR, "temperature": 0}
-    noise, head_noise = (
-        data[name].isel(place).values[:batches].astype(float) for name in ("noise", "head_noise")
-    )
+    noise = terms["noise"][:, 0, HAAR, COMMON].astype(float)
+    head_noise = terms["head_noise"][:, 0, HAAR, COMMON].astype(float)
     pairs = (heads**2 * noise - heads * head_noise) / (heads * (heads - 1))
     return 1 - ratio(pairs, head_noise)
 
@@ -198,10 +218,12 @@ def tables(results: Results) -> dict[str, str]:
     """The three tables of the caption, as Markdown."""
     sample = Sample(results)
     frame = parameters(results).iloc[: len(sample.problems)]
+    cells = specifications(results, effects(results))
     return {
         "population": _markdown(population(sample, frame)),
-        "specification": _markdown(specification(results, frame)),
+        "specification": _markdown(specification_table(cells)),
         "sizes": _markdown(sizes_by_group(sample, frame)),
+        "model": _markdown(model_table(size_models(sample, frame))),
     }
 
 
@@ -238,39 +260,91 @@ def population(sample: Sample, frame: pd.DataFrame) -> pd.DataFrame:
     return pd.DataFrame(lines)
 
 
-def specification(results: Results, frame: pd.DataFrame) -> pd.DataFrame:
+def specifications(results: Results, effects: Mapping[str, Effects]) -> dict[str, list[Cell]]:
     """The answers to four questions under every choice of reading, temperature and stratum."""
-    made = effects(results)
-    lines = []
+    frame = parameters(results)
+    tolerance = house.TOLERANCES["order"]
+    cells: dict[str, list[Cell]] = {question: [] for question in SPECIFIED}
     choices = product(READINGS, TEMPERATURES, (False, True), (False, True), (False, True))
     for reading, temperature, shifted, apart, noisy in choices:
         chosen = (
             (frame["shifted"] == shifted)
             & (frame["apart"] == apart)
             & ((frame["noise_ratio"] > NOISY) == noisy)
-        ).to_numpy()
-        line = {
-            "reading": reading,
+        )
+        words = {
+            "heads": reading,
             "temperature": temperature,
-            "at the optimum": "no" if shifted else "yes",
+            "tuned": "no" if shifted else "yes",
             "maps": "two" if apart else "one",
-            "noise": "> 0.2" if noisy else "< 0.2",
-            "problems": str(chosen.sum()),
+            "noise / signal": "> 0.2" if noisy else "< 0.2",
         }
         for question in SPECIFIED:
-            line[question] = _cell(made[f"{question}, {reading}, {temperature}"], chosen)
+            effect = effects[f"{question}, {reading}, {temperature}"]
+            share = summarize(effect, chosen.to_numpy(), tolerance)
+            if isinstance(share, Share):
+                cells[question].append(Cell(words, share))
+    return cells
+
+
+def specification_table(cells: Mapping[str, Sequence[Cell]]) -> pd.DataFrame:
+    """Percentages that hold, fail, are level and undecided in every cell, with the word."""
+    lines = []
+    for row in zip(*cells.values(), strict=True):
+        line = dict(row[0].choices)
+        line["problems"] = str(row[0].share.problems)
+        for question, cell in zip(cells, row, strict=True):
+            line[question] = _cell(cell.share)
         lines.append(line)
     return pd.DataFrame(lines)
 
 
-def _cell(effect: Effects, chosen: np.ndarray) -> str:
-    """Percentages that hold, fail, are level and undecided; too few are not shown."""
-    result = summarize(effect, chosen, house.TOLERANCES["order"])
-    counted = result.simulated if isinstance(result, Share) else None
+def _cell(share: Share) -> str:
+    """What a cell shows; too few problems are not shown."""
+    counted = share.simulated
     if counted is None or counted.total < house.SHOWN:
         return "–"
-    numbers = " / ".join(f"{100 * share:.0f}" for share in counted.parts.values())
-    return f"{result.word}: {numbers}" if counted.total >= house.FEWEST else numbers
+    numbers = " / ".join(f"{100 * part:.0f}" for part in counted.parts.values())
+    return f"{share.word}: {numbers}" if counted.total >= house.FEWEST else numbers
+
+
+def size_models(sample: Sample, frame: pd.DataFrame) -> "list[SizeModel]":
+    """The size at own best temperatures against selectivity and skill, in both readings.
+
+    Empty of fewer than :data:`FEWEST_MODELLED` problems.
+    """
+    from .sizes import fit  # imported late: it loads JAX
+
+    if len(frame) < FEWEST_MODELLED:
+        return []
+    changes = changes_over_the_ladder(sample)["error"].isel(temperature=OWN_BEST)
+    models = []
+    for reading in range(len(READINGS)):
+        errors = []
+        for number in range(len(frame)):
+            arrays = sample.first_round(number)
+            errors.append(mcse(change_over_ends("hdi-monotone", arrays, reading, OWN_BEST)))
+        columns = (frame[name].to_numpy() for name in ("selectivity", "skill", "family"))
+        change = changes.isel(reading=reading).values
+        models.append(fit(100 * change, 100 * np.array(errors), *columns))
+    return models
+
+
+def model_table(models: "list[SizeModel]") -> pd.DataFrame:
+    """Coefficients of the models in percentage points, with their central 95 %."""
+    names = {
+        "intercept": "change at mean n_eff/n and median skill",
+        "slope": "per standard deviation of log n_eff/n",
+        "skill": "per standard deviation of the skill",
+    }
+    lines = []
+    for name, title in names.items():
+        line = {"percentage points": title}
+        for reading, model in zip(READINGS, models, strict=False):
+            median, low, high = model.coefficients[name]
+            line[reading] = f"{significant(median, 2)} ({number_range(low, high)})"
+        lines.append(line)
+    return pd.DataFrame(lines)
 
 
 def sizes_by_group(sample: Sample, frame: pd.DataFrame) -> pd.DataFrame:

@@ -1,6 +1,6 @@
 """The house sample: how often, and by how much, diverse heads lower the error."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import pandas as pd
@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
     from sims.judgement.answers import Answer
     from sims.judgement.effects import Effects
+    from sims.judgement.robustness import Cell
     from sims.montecarlo import Sampler
 
 
@@ -51,6 +52,13 @@ class House(Study[Problem]):
         from .statistic import parameters
 
         return parameters(results)
+
+    def specifications(
+        self, results: Results, effects: "Mapping[str, Effects]"
+    ) -> "Mapping[str, Sequence[Cell]]":
+        from .statistic import specifications
+
+        return specifications(results, effects)
 
     def figure(self, results: Results, answers: "list[Answer]") -> "Figure":
         from .figure import figure

@@ -3,7 +3,6 @@
 from collections.abc import Mapping, Sequence
 
 import numpy as np
-import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
@@ -11,7 +10,7 @@ from sims import figures
 from sims.judgement.answers import Answer
 from sims.study.results import Results
 
-from .statistic import Measured, falls, measured, parameters
+from .statistic import TERMS, Measured, falls, measured, parameters
 
 QUESTIONS = {
     "specialization": "key subspaces further\napart than if alone",
@@ -21,19 +20,9 @@ QUESTIONS = {
     "specialization-separate": "covariance falls more than\nbias, from alone",
     "specialization-variance": "variance falls,\nfrom identical",
 }
-OUTCOMES = {
-    "holds": figures.PALETTE[0],
-    "level": "0.72",
-    "undecided": "0.9",
-    "fails": figures.PALETTE[1],
-}
-"""Outcome to its colour, in the order of the bars."""
 CONTROLS = {"identical": "identical heads", "separate": "heads trained alone"}
-TERMS = ("bias", "own", "covariance")
 NAMES = dict(zip(TERMS, ("squared bias", "heads' variance", "covariance"), strict=True))
 INK = dict(zip(TERMS, figures.PALETTE, strict=False))
-BINS = 6
-"""Groups of problems along n_eff/n, of equal size."""
 
 
 def figure(results: Results, answers: Sequence[Answer]) -> Figure:
@@ -41,11 +30,10 @@ def figure(results: Results, answers: Sequence[Answer]) -> Figure:
     by_id = {answer.id: answer for answer in answers}
     drawing, axes = figures.mosaic(("ab", "cd"), height=6.6, title=finding(by_id))
     layers = measured(results)
-    drawn = parameters(results)
-    averaged = (drawn["maps"] == "averaged").to_numpy()
+    averaged = (parameters(results)["maps"] == "averaged").to_numpy()
     _outcomes(axes["a"], by_id, averaged)
     _waterfall(axes["b"], layers, averaged)
-    _by_selectivity(axes["c"], layers, drawn, averaged)
+    _by_selectivity(axes["c"], layers, averaged)
     _subspaces(axes["d"], layers, averaged)
     figures.letters(axes[name] for name in "abcd")
     return drawing
@@ -77,23 +65,13 @@ def share_that_holds(answer: Answer) -> float:
 
 def _outcomes(ax: Axes, answers: Mapping[str, Answer], averaged: np.ndarray) -> None:
     """Problems by outcome of each question, in percent of all."""
-    for place, name in enumerate(QUESTIONS):
+    rows = {}
+    for name, label in QUESTIONS.items():
         counted = answers[name].shares()["all"].simulated
-        if counted is None:
-            continue
-        left = 0.0
-        for outcome, colour in OUTCOMES.items():
-            width = 100 * counted.parts[outcome]
-            label = outcome if place == 0 else None
-            ax.barh(-place, width, left=left, color=colour, height=0.7, label=label)
-            left += width
-    ax.set_yticks([-place for place in range(len(QUESTIONS))], list(QUESTIONS.values()))
-    ax.set(
-        xlim=(0, 100),
-        xlabel="problems (%)",
-        title=f"Outcomes, {averaged.sum()} problems, averaged heads",
-    )
-    ax.legend(loc="upper center", bbox_to_anchor=(0.2, -0.14), ncols=4)
+        if counted is not None:
+            rows[label] = counted.parts
+    figures.outcome_bars(ax, rows)
+    ax.set_title(f"Outcomes, {averaged.sum()} problems, averaged heads")
 
 
 def _waterfall(ax: Axes, layers: Measured, averaged: np.ndarray) -> None:
@@ -121,17 +99,12 @@ def _waterfall(ax: Axes, layers: Measured, averaged: np.ndarray) -> None:
     )
 
 
-def _by_selectivity(ax: Axes, layers: Measured, drawn: pd.DataFrame, averaged: np.ndarray) -> None:
+def _by_selectivity(ax: Axes, layers: Measured, averaged: np.ndarray) -> None:
     """Median and quartiles of the terms' changes from identical heads, over n_eff/n."""
-    selectivity = drawn["selectivity"][averaged]
-    count = max(1, min(BINS, len(selectivity) // 3))
-    groups = pd.qcut(selectivity, count, labels=False, duplicates="drop").to_numpy()
-    x = selectivity.groupby(groups).median()
+    selectivity = layers["joint"]["selectivity"].mean(1)[averaged]
     for name in TERMS:
         values = -100 * falls(layers, "identical", name).mean(1)[averaged]
-        summary = pd.Series(values).groupby(groups).quantile([0.25, 0.5, 0.75]).unstack()
-        ax.fill_between(x, summary[0.25], summary[0.75], color=INK[name], alpha=0.18, lw=0)
-        ax.plot(x, summary[0.5], color=INK[name], marker="o", ms=4, label=NAMES[name])
+        figures.binned(ax, selectivity, values, INK[name], label=NAMES[name])
     ax.axhline(0, color=figures.GREY, lw=0.8, ls=":")
     ax.set(
         xlabel="effective keys over all keys, n_eff/n",

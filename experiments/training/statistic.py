@@ -19,6 +19,7 @@ CHANGES = {
     "covariance": "covariance of the heads",
 }
 """The error and the three terms that it is the sum of."""
+TERMS = ("bias", "own", "covariance")
 Measured = Mapping[str, Mapping[str, np.ndarray]]
 
 
@@ -69,6 +70,7 @@ def effects(results: Results) -> dict[str, Effects]:
     for control in CONTROLS:
         fall = {name: falls(layers, control, name) for name in (*CHANGES, "variance", "alone")}
         changes = {name: -values.mean(1) for name, values in fall.items()}
+        components = {CHANGES[name]: changes[name] for name in TERMS}
         asked = {
             "covariance against bias": fall["covariance"] - fall["bias"],
             "gain": fall["mse"],
@@ -82,6 +84,7 @@ def effects(results: Results) -> dict[str, Effects]:
                 kind="outcome",
                 draws=list(draws[..., None]),
                 size=changes["mse"],
+                components=components,
             )
     return made
 

@@ -67,6 +67,13 @@ def dependence_p(values: np.ndarray) -> np.ndarray:
     return np.asarray(ndtr(-(count * correlation + 1) * (count + 1) ** 0.5 / (count - 1)))
 
 
+def ratio(top: np.ndarray, bottom: np.ndarray, axis: int = 0) -> np.ndarray:
+    """Ratio of two means over batches, as pseudo-values along ``axis``, to first order."""
+    scale = bottom.mean(axis, keepdims=True)
+    quotient = top.mean(axis, keepdims=True) / scale
+    return np.asarray(quotient + (top - quotient * bottom) / scale)
+
+
 def jackknife(batches: Batches, statistic: Callable[[Batches], np.ndarray]) -> np.ndarray:
     """Jackknife pseudo-values ``B·T − (B − 1)·T₍₋b₎``, (B, …), of a function T of batch means.
 

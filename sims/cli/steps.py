@@ -3,7 +3,6 @@
 import shutil
 import sys
 from collections.abc import Callable
-from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -17,7 +16,7 @@ from sims.judgement.answers import write_answers
 from sims.study import ledger, runner
 from sims.study.code import accelerated
 from sims.study.experiment import Experiment, experiments, load_experiment
-from sims.study.papers import papers
+from sims.study.panels import CLAIMS
 
 RUN_FILES = ("simulation.nc", "theory.nc", "caption.md", "figure.png")
 """What ``sims run`` names at its end beside answers.json, the figure last."""
@@ -111,14 +110,11 @@ def _search(experiment: Experiment, output: Path) -> None:
 
 
 def _ledger(fidelity: str, output: Path) -> None:
-    from sims.report.answers import listing
+    from sims.report.answers import all_tables
 
     answers = ledger.gather(fidelity, output.parent)
-    lines = ["# How often is it true?", "", "95 % intervals over problems in parentheses.", ""]
-    for paper in papers().values():
-        if any(answer.paper == paper.arxiv for answer in answers):
-            lines += [f"## {paper.title} (arXiv {paper.arxiv})", "", listing(paper, answers)]
-    write("\n".join(lines), output.with_name("answers.md"), f"answers.md of {fidelity}")
+    title = "# How often is it true?\n\n95 % intervals over problems in parentheses.\n\n"
+    write(title + all_tables(answers), output.with_name("answers.md"), f"answers.md of {fidelity}")
 
 
 def _report(fidelity: str, output: Path) -> None:
@@ -128,22 +124,26 @@ def _report(fidelity: str, output: Path) -> None:
 
 
 def _publish(fidelity: str, report: Path) -> None:
-    """Copy a finished run's answers and figures, with the report; its tables go into README.md."""
-    from sims.report.answers import tables
+    """Copy a finished run's answers and figures, with the report; its texts go into README.md."""
+    from sims.report.learnt import readme_texts
 
     source, target = report.parent, Path("results", "published")
     figures = [name for name in experiments() if (source / name / "figure.png").exists()]
     files = [path for name in PUBLISHED if (path := source / name).is_file()]
     if len(files) < len(PUBLISHED) or not figures:
         raise InputError(str(source), "no finished run", "make reproduce, first")
+    answers = ledger.read_run(source, fidelity)
+    texts = readme_texts(answers)
     shutil.rmtree(target, ignore_errors=True)
-    target.mkdir()
+    (target / CLAIMS).mkdir(parents=True)
     for name in figures:
         shutil.copy(source / name / "figure.png", target / f"{name}.png")
         shutil.copy(source / name / "caption.md", target / f"{name}.md")
+    for panel in source.glob(f"*/{CLAIMS}/*.png"):
+        _copy_small(panel, target / CLAIMS / panel.name)
     for path in [*files, *source.glob("*/headline.png")]:
         shutil.copy(path, target)
-    for name, text in tables(answers := ledger.read_run(target)).items():
+    for name, text in texts.items():
         _fill(name, text)
     # The numbers of a counterexample stand in its own file; here, its fields are named.
     brief = [
@@ -155,30 +155,29 @@ def _publish(fidelity: str, report: Path) -> None:
         shutil.copytree(source / "counterexamples", target / "counterexamples")
 
 
-def _again(fidelity: str, marker: Path) -> None:
-    """Publish the answers of a run with another salt, and how many agree with the published.
+def _copy_small(picture: Path, target: Path) -> None:
+    """Copy a picture in 64 colours, which take a fifth of the room."""
+    from PIL import Image
 
-    They are again.json, or FIDELITY.json where that is not the published answers' own.
-    """
-    target, name = Path("results", "published"), fidelity
-    with suppress(InputError):
-        ledger.read_run(target, fidelity)
-        name = "again"
-    answers = ledger.read_run(marker.parent, fidelity)
-    found = agreement(ledger.read_run(target), answers)
-    small = [replace(answer, problem=None, where=[]) for answer in answers]
-    write_answers(small, target / f"{name}.json", f"answers.json of {fidelity}")
+    image = Image.open(picture).convert("RGB")
+    image.quantize(64, dither=Image.Dither.NONE).save(target, "PNG", optimize=True)
+
+
+def _again(fidelity: str, marker: Path) -> None:
+    """Print, and put into README.md, how far answers by other draws agree with the published."""
+    found = agreement(ledger.read_run(Path("results", "published")), ledger.read_run(marker.parent))
     text = f"With fresh draws {found.in_words()}\n"
-    _fill(name, text)
+    _fill("again", text)
     print(text, end="")
 
 
 def _compare(fidelity: str, marker: Path) -> None:
-    """Print how far the answers of a run agree with the published ones, if there are any."""
+    """Print how far the answers of a run agree with the published ones, and where its report is."""
     published = ledger.read_run(place("results/published"))
     if published:
         found = agreement(published, ledger.read_run(marker.parent, fidelity))
         print(f"Compared with the published run {found.in_words()}")
+    print(marker.with_name("report.html"))
 
 
 def _fill(name: str, text: str) -> None:

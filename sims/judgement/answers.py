@@ -19,8 +19,9 @@ from sims.base.validation import parse
 from sims.judgement import house
 from sims.judgement.changes import Change, changes, deciding_field
 from sims.judgement.effects import Effects, confirmed_failure, margins
+from sims.judgement.robustness import Robustness
 from sims.judgement.summaries import Gap, Mean, Result, Share, summarize
-from sims.judgement.wording import percent
+from sims.judgement.wording import percent, significant
 
 if TYPE_CHECKING:
     from sims.study.schema import QuestionSpec
@@ -39,7 +40,9 @@ class Answer:
         id: of the question.
         claim: id of the paper's claim.
         question: in one line.
-        status: confirmatory (a paper's sentence) or exploratory (no word).
+        status: confirmatory, which gets a word, or exploratory.
+        subject: "paper", whose sentence it is; "ours", a claim of this suite; or "formula", of
+            ours that is held against simulation.
         says: "always" where the sentence does.
         result: of all problems.
         word: how often it holds; "" of an estimate, or where the question is exploratory.
@@ -48,12 +51,14 @@ class Answer:
         strata: name to result, of those with enough problems.
         conditions: the field of the law that decides alone, with the share at each of its values,
             none of which is between 5 and 95 %; None where there is none.
+        robust: whether the word holds over the specifications; None where there are none.
         where: the parameters along which the answer changes most, two at most.
         always: "no" if a failure is confirmed on fresh draws, else "not refuted"; "" if not asked.
         p_value: of the failure that half of the draws found, by the other half.
         adjusted: the same by Holm over the family.
         family: confirmatory questions of the paper that say always; 0 for others.
         counterexample: index of that problem, if it is confirmed.
+        worst: that problem in words: its effect, and what the law drew.
         problem: that problem, as ``sims decompose`` takes it, or the one that a search found; as
             published, its fields without their numbers, which are in ``counterexamples/``.
         searched: problems that theory was asked of beside the simulated ones, in a search.
@@ -76,15 +81,18 @@ class Answer:
     result: AnyResult
     word: str
     law: str
+    subject: str = "paper"
     restriction: str = ""
     strata: dict[str, AnyResult] = field(default_factory=dict)
     conditions: Change | None = None
+    robust: Robustness | None = None
     where: list[Change] = field(default_factory=list)
     always: str = ""
     p_value: float = 1.0
     adjusted: float | None = None
     family: int = 0
     counterexample: int | None = None
+    worst: dict[str, str] = field(default_factory=dict)
     problem: dict[str, Any] | None = None
     searched: int = 0
     least: float | None = None
@@ -103,17 +111,27 @@ class Answer:
 
         "estimate" where there is no word.
         """
+        always = self.failure()
+        return f"{self.word_in_full()}; {always}" if always else self.word_in_full()
+
+    def word_in_full(self) -> str:
+        """The word, of gaps with their tolerance; "estimate" where there is none."""
         near = ""
         if isinstance(self.result, Gap) and self.result.tolerance and self.word:
             enough = self.result.problems >= house.FEWEST
             near = f" within {percent(self.result.tolerance)}" if enough else ""
+        return f"{self.word or 'estimate'}{near}"
+
+    def failure(self) -> str:
+        """Whether a failure is confirmed; "" where the claim does not say always and none is."""
         asked = self.says or self.always == "no"
-        always = ALWAYS.get(self.always, "") if asked else ""
-        return f"{self.word or 'estimate'}{near}{always}"
+        return ALWAYS.get(self.always, "") if asked else ""
 
 
-ALWAYS = {"no": "; not always", "not refuted": "; no failure confirmed"}
+ALWAYS = {"no": "not always", "not refuted": "no failure confirmed"}
 """What is said of a claim that says "always", by the answer's ``always``."""
+MOST_FACTS = 10
+"""Facts of the worst problem that are told."""
 
 
 def answer(
@@ -133,7 +151,7 @@ def answer(
         parameters: what the law drew, a row for each of the M problems, the N simulated ones first.
         smoke: whether there are too few problems to say anything.
         labels: words for columns of ``parameters``, else their names.
-        **origin: experiment, law, results, seed, salt and versions.
+        **origin: experiment, subject, law, results, seed, salt and versions.
 
     Raises:
         InputError: a condition names a column that is not there, or lengths do not agree.
@@ -183,8 +201,32 @@ def answer(
         always=always,
         p_value=p,
         counterexample=failing if always == "no" else None,
+        worst=_in_words(effects, failing, parameters, labels or {}) if always == "no" else {},
         **origin,
     )
+
+
+def _in_words(
+    effects: Effects, number: int | None, parameters: pd.DataFrame, labels: Mapping[str, str]
+) -> dict[str, str]:
+    """The effect of a problem, with its Monte Carlo standard error, and what the law drew."""
+    if number is None:
+        return {}
+    values = np.atleast_1d(effects.value[number])
+    errors = np.atleast_1d(effects.error[number])
+    place = int(np.argmin(values)) if effects.kind != "gap" else 0
+    size, error = values[place], errors[place]
+    if effects.kind in ("outcome", "gap"):
+        told = {"effect": f"{percent(size)} ± {percent(error)}"}
+    else:
+        told = {"effect": f"{significant(size)} ± {significant(error, 2)}"}
+    row = parameters.iloc[number]
+    names = sorted(row.index, key=lambda name: name not in labels)
+    for name in names[:MOST_FACTS]:
+        value = row[name]
+        is_number = isinstance(value, float | np.floating)
+        told[labels.get(name, name)] = significant(float(value)) if is_number else str(value)
+    return told
 
 
 def verdict(p: float) -> str:

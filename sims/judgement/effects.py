@@ -1,7 +1,7 @@
 """Effects of a question, problem by problem, and what each says of its problem. No JAX."""
 
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Literal
 
 import numpy as np
@@ -31,6 +31,8 @@ class Effects:
             error is stated.
         looks: at which a problem may have been stopped, of outcomes.
         size: (N,) by how much, as a relative change; None where no size is told.
+        size_error: (N,) its Monte Carlo standard errors.
+        components: name to the parts (N,) of a size that are told with it.
     """
 
     value: np.ndarray
@@ -41,6 +43,8 @@ class Effects:
     draws: Sequence[np.ndarray] | np.ndarray | None = None
     looks: int = 1
     size: np.ndarray | None = None
+    size_error: np.ndarray | None = None
+    components: Mapping[str, np.ndarray] = field(default_factory=dict)
 
     @property
     def freedom(self) -> np.ndarray:

@@ -48,9 +48,15 @@ def word(interval: tuple[float, float], possible: bool, problems: int, level: bo
         return "no difference"
     if not possible:
         return "never"
+    among = words_of(interval)
+    if len(among) == 1 or among[0] == "usually":
+        return among[0]
+    return f"undecided: {among[0]} {'or' if len(among) == 2 else 'to'} {among[-1]}"
+
+
+def words_of(interval: tuple[float, float]) -> tuple[str, ...]:
+    """The words that an interval of a share reaches over."""
     low, high = interval
     first = sum(low > edge for edge in EDGES)
     last = sum(high > edge for edge in EDGES)
-    if first == last or first >= WORDS.index("usually"):
-        return WORDS[first]
-    return f"undecided: {WORDS[first]} {'or' if last == first + 1 else 'to'} {WORDS[last]}"
+    return WORDS[first : last + 1]

@@ -1,6 +1,6 @@
 """Summaries of effects: shares of problems, T95 of gaps and means of estimates. No JAX."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from typing import Literal
 
 import numpy as np
@@ -20,6 +20,9 @@ from sims.judgement.wording import (
 )
 
 Pair = tuple[float, float]
+Quartiles = tuple[float, float, float]
+NOISY = 0.2
+"""Monte Carlo error of a size over the range of its quartiles, above which it is told."""
 
 
 @dataclass(frozen=True)
@@ -80,6 +83,8 @@ class Share:
         theory: by theory, of M ≥ N problems; undecided are problems outside its range.
         contradictions: called problems in theory's range of which theory says the opposite.
         size: lower quartile, median and upper quartile of the relative change.
+        components: the same of parts of the change, by name.
+        size_noise: median Monte Carlo error of a problem's change over the range of the quartiles.
     """
 
     kind: Literal["share"] = "share"
@@ -87,7 +92,9 @@ class Share:
     simulated: Tally | None = None
     theory: Tally | None = None
     contradictions: int | None = None
-    size: tuple[float, float, float] | None = None
+    size: Quartiles | None = None
+    components: dict[str, Quartiles] = field(default_factory=dict)
+    size_noise: float | None = None
 
     @property
     def deciding(self) -> Tally | None:
@@ -144,8 +151,17 @@ class Share:
         """Median and quartiles of the relative change; "" where no size is told."""
         if self.size is None:
             return ""
-        low, median, high = self.size
-        return f"{percent(median, short=short)} ({percent_range(low, high, short=short)})"
+        return quartiles_in_words(self.size, short)
+
+    def made_of(self) -> str:
+        """The parts of the change, and its Monte Carlo error where that is large; or ""."""
+        parts = [
+            f"{name} {quartiles_in_words(quartiles)}" for name, quartiles in self.components.items()
+        ]
+        if self.size_noise is not None and self.size_noise > NOISY:
+            share = percent(self.size_noise)
+            parts.append(f"Monte Carlo error of one problem is {share} of the quartiles' range")
+        return "; ".join(parts)
 
     def details(self) -> str:
         """The shares by both methods, with their intervals and numbers of problems."""
@@ -295,6 +311,12 @@ def middle_ends(interval: Pair | None) -> tuple[Pair, Pair] | None:
     return end, end
 
 
+def quartiles_in_words(quartiles: Quartiles, short: bool = False) -> str:
+    """Median of a relative change, with its quartiles."""
+    low, median, high = quartiles
+    return f"{percent(median, short=short)} ({percent_range(low, high, short=short)})"
+
+
 def word_of(counted: Tally | None) -> str:
     """The word of a tally; "" of none."""
     if counted is None:
@@ -333,21 +355,35 @@ def summarize(effects: Effects, selected: np.ndarray, tolerance: float | None = 
 def _share(
     effects: Effects, selected: np.ndarray, rows: np.ndarray, tolerance: float | None
 ) -> Share:
-    call, theory = calls(effects, tolerance)[rows], foreseen(effects)
-    size = None
-    if effects.size is not None and np.isfinite(effects.size[rows]).any():
-        quartiles = np.nanquantile(effects.size[rows], (0.25, 0.5, 0.75))
-        size = (float(quartiles[0]), float(quartiles[1]), float(quartiles[2]))
+    call = calls(effects, tolerance)[rows]
+    share = replace(_sizes(effects, rows), problems=int(rows.sum()), simulated=tally(call))
+    theory = foreseen(effects)
     if not len(theory):
-        return Share(problems=int(rows.sum()), simulated=tally(call), size=size)
+        return share
     products = call * theory[: len(rows)][rows]
-    return Share(
-        problems=int(rows.sum()),
-        simulated=tally(call),
+    return replace(
+        share,
         theory=tally(theory[selected & np.isfinite(theory)]),
         contradictions=int((products < 0).sum()),
-        size=size,
     )
+
+
+def _sizes(effects: Effects, rows: np.ndarray) -> Share:
+    """The share's sizes alone."""
+    share = Share(problems=0)
+    if effects.size is None or not np.isfinite(effects.size[rows]).any():
+        return share
+    size = _quartiles(effects.size[rows])
+    components = {name: _quartiles(part[rows]) for name, part in effects.components.items()}
+    noise = None
+    if effects.size_error is not None and size[2] > size[0]:
+        noise = float(np.nanmedian(effects.size_error[rows]) / (size[2] - size[0]))
+    return replace(share, size=size, components=components, size_noise=noise)
+
+
+def _quartiles(values: np.ndarray) -> Quartiles:
+    low, median, high = np.nanquantile(values, (0.25, 0.5, 0.75))
+    return float(low), float(median), float(high)
 
 
 def _gap(effects: Effects, rows: np.ndarray, tolerance: float | None) -> Gap:

@@ -1,28 +1,20 @@
-"""Answers for people, in Markdown: the table of all, and the page of an experiment. No JAX."""
+"""Tables of answers, in Markdown. No JAX."""
 
 from collections.abc import Callable, Iterable, Sequence
 
 from sims.judgement.answers import Answer
-from sims.judgement.summaries import Mean, Result, Share
-from sims.judgement.wording import INTERVAL
-from sims.study.papers import MAIN, Paper, PaperClaim, papers
-from sims.study.schema import ExperimentSpec
+from sims.judgement.summaries import Mean, Share
+from sims.study.papers import MAIN, Claim, Paper, papers
 
-COLUMNS = ("question", "answer", "how often", "by how much", "where it changes", "decided by")
-BRIEF_COLUMNS = COLUMNS[:4]
-MOST_STRATA = 4
-"""Strata of an answer that its page shows, whether they differ or not."""
-MOST_OTHERS = 5
-"""Further answers on a claim that its page shows."""
+BRIEF_COLUMNS = ("question", "answer", "how often", "by how much")
+COLUMNS = (*BRIEF_COLUMNS, "always?", "where it changes", "decided by")
+Link = Callable[[Answer], str]
 
 
 def listing(
-    paper: Paper,
-    answers: Sequence[Answer],
-    link: Callable[[Answer], str] | None = None,
-    brief: bool = False,
+    paper: Paper, answers: Sequence[Answer], link: Link | None = None, brief: bool = False
 ) -> str:
-    """The confirmatory answers on a paper's claims as a Markdown table, and what is algebra.
+    """The answers to a paper's sentences as a Markdown table, and what is algebra.
 
     Args:
         paper: which one.
@@ -30,133 +22,117 @@ def listing(
         link: of an answer, to what is said of it; None for no links.
         brief: the first answer on each claim alone; without links, as in a README, no algebra.
     """
+    rows = _rows(paper, answers, "paper")
+    if brief:
+        rows = list({answer.claim: answer for answer in reversed(rows)}.values())[::-1]
+    proved = paper.claims if link or not brief else []
+    return f"{table(rows, link, brief)}\n{_algebra(proved)}".strip() + "\n"
+
+
+def found_besides(answers: Sequence[Answer], link: Link | None = None) -> str:
+    """The answers to claims of our own, over all papers, and what of them is algebra."""
+    rows, claims = list[Answer](), list[Claim]()
+    for paper in papers().values():
+        rows += _rows(paper, answers, "ours")
+        claims += paper.ours
+    return f"{table(rows, link)}\n{_algebra(claims)}".strip() + "\n"
+
+
+def instrument(answers: Sequence[Answer], link: Link | None = None) -> str:
+    """The answers on formulas of ours that are held against simulation."""
+    return table([answer for answer in answers if answer.subject == "formula"], link)
+
+
+def _rows(paper: Paper, answers: Sequence[Answer], subject: str) -> list[Answer]:
+    """Confirmatory answers on a paper's claims, in their order."""
     order = [claim.id for claim in (*paper.claims, *paper.ours)]
     rows = [
         answer
         for answer in answers
-        if answer.paper == paper.arxiv and answer.status == "confirmatory"
+        if answer.paper == paper.arxiv
+        and answer.subject == subject
+        and answer.status == "confirmatory"
     ]
-    rows.sort(key=lambda answer: order.index(answer.claim))
-    if brief:
-        rows = list({answer.claim: answer for answer in reversed(rows)}.values())[::-1]
+    return sorted(rows, key=lambda answer: order.index(answer.claim))
+
+
+def table(answers: Sequence[Answer], link: Link | None = None, brief: bool = False) -> str:
+    """A row for each answer; "" of none."""
+    if not answers:
+        return ""
     lines = [list(BRIEF_COLUMNS if brief else COLUMNS)]
     lines.append(["---"] * len(lines[0]))
-    for answer in rows:
-        part = f" ({answer.restriction})" if answer.restriction else ""
-        question = f"[{answer.question}{part}]({link(answer)})" if link else answer.question + part
-        how_often, how_much = _sizes(answer, brief)
-        line = [question, answer.spoken(), how_often, how_much]
-        if not brief:
-            changes = [change.in_words() for change in answer.where]
-            line += ["; ".join(changes), answer.result.decided_by()]
-        lines.append(line)
-    cells = [[cell.replace("|", "&#124;") for cell in line] for line in lines]
-    table = [f"|{'|'.join(c)}|" if brief else f"| {' | '.join(c)} |" for c in cells]
-    algebraic = [c for c in (*paper.claims, *paper.ours) if c.algebra and (link or not brief)]
-    algebra = [
-        f"- By algebra {f'false, {c.counterexample}' if c.counterexample else 'true'}: "
-        f"{c.statement} (`{c.algebra}`)"
-        for c in algebraic
-    ]
-    return "\n".join([*(table if rows else ()), "", *algebra]).strip() + "\n"
+    lines += [_line(answer, link, brief) for answer in answers]
+    separator = "|" if brief else " | "
+    rows = []
+    for line in lines:
+        cells = [cell.replace("|", "&#124;") for cell in line]
+        rows.append(f"{separator.lstrip()}{separator.join(cells)}{separator.rstrip()}\n")
+    return "".join(rows)
 
 
-def _sizes(answer: Answer, short: bool) -> tuple[str, str]:
-    """How often a claim holds, with the number of problems, and by how much."""
-    result = answer.result
-    headline = result.headline(short=short)
+def _line(answer: Answer, link: Link | None, brief: bool) -> list[str]:
+    """The cells of an answer."""
+    part = f" ({answer.restriction})" if answer.restriction else ""
+    question = f"{answer.question}{part}"
+    if link and (target := link(answer)):
+        question = f"[{question}]({target})"
+    result, word = answer.result, answer.word_in_full()
+    if answer.robust is not None and not answer.robust.holds:
+        word += f"; depends on {answer.robust.choice}"
+    headline = result.headline(short=brief)
     if answer.conditions is not None:
-        return answer.conditions.in_words(short), ""
-    if isinstance(result, Share):
-        return f"{headline}, N {result.answered}", result.how_much(short=short)
-    return "–" if isinstance(result, Mean) else f"N {result.problems}", headline
+        sizes = [answer.conditions.in_words(brief), ""]
+    elif isinstance(result, Share):
+        sizes = [f"{headline}, N {result.answered}", result.how_much(short=brief)]
+    else:
+        sizes = ["–" if isinstance(result, Mean) else f"N {result.problems}", headline]
+    if brief:
+        return [question, word, *sizes]
+    changes = "; ".join(change.in_words() for change in answer.where)
+    return [question, word, *sizes, answer.failure(), changes, result.decided_by()]
 
 
-def tables(answers: Sequence[Answer]) -> dict[str, str]:
-    """What a README shows of a run: its table of the main paper, and a line a neighbour."""
-    neighbours = []
-    for id, paper in (known := papers()).items():
-        rows = [a for a in answers if a.paper == id and a.status == "confirmatory"]
-        if rows and id != MAIN:
-            names = [a.experiment for a in rows]
-            answer = next(a for a in rows if a.experiment == max(names, key=names.count))
-            verdict = f"**{answer.word.capitalize()}**: {answer.result.headline(short=True)}"
-            neighbours.append(
-                f"- [{paper.title}](https://arxiv.org/abs/{id}): {answer.question} {verdict}."
-            )
-    main = listing(known[MAIN], answers, brief=True) if MAIN in known else ""
-    return {"main": main, "neighbours": "\n".join(neighbours) + "\n"}
+def _algebra(claims: Sequence[Claim]) -> str:
+    """A line for each claim that algebra decides."""
+    lines = []
+    for claim in claims:
+        if claim.algebra:
+            verdict = f"false, {claim.counterexample}" if claim.counterexample else "true"
+            lines.append(f"- By algebra {verdict}: {claim.statement} (`{claim.algebra}`)")
+    return "\n".join(lines)
 
 
-def filled(readme: str, name: str, text: str) -> str:
-    """A README with a text between its mark ``<!-- answers NAME -->`` and the next ``<!-- end``."""
-    before, mark, rest = readme.partition(f"<!-- answers {name} -->\n")
-    _, end, after = rest.partition("<!-- end")
-    return f"{before}{mark}{text}{end}{after}" if mark and end else readme
-
-
-def page(answers: Sequence[Answer], fidelity: str, derivation: str = "") -> str:
-    """What is known of a claim, as Markdown below its first question.
-
-    The first answer in full, with the worst problem and the command that runs it; the claim's
-    sentence; up to :data:`MOST_OTHERS` further answers in a line each; and the formula.
-
-    Args:
-        answers: on the claim, as :func:`by_claim` has them.
-        fidelity: whose folder of results has the problems.
-        derivation: the section of the documentation, from ``docs/``, where the claim names none.
-    """
-    first, *others = answers
-    where = f" Asked of: {first.restriction}." if first.restriction else ""
-    lines = [f"**{first.spoken().capitalize()}.** {first.result.details()}.{where}", ""]
-    lines += _strata(first)
-    if first.where:
-        changes = [change.in_words(short=True) for change in first.where]
-        lines.append(f"- decided problems: {'; '.join(changes)}")
-    if first.problem is not None:
-        by = " (by theory, in a search)" if first.searched else ""
-        lines.append(f"- It fails most surely in {_command(first, fidelity)}{by}.")
-    elif first.searched:
-        lines.append(
-            f"- No failure was found, nor in a search over {first.searched:,} more problems."
-        )
-    paper = papers().get(first.paper)
-    listed = (*paper.claims, *paper.ours) if paper else ()
-    claim = next((claim for claim in listed if claim.id == first.claim), None)
-    if claim:
-        whose = f"arXiv {first.paper}" if isinstance(claim, PaperClaim) else "ours"
-        lines += ["", f"**The claim** ({whose}). {claim.statement}"]
-        derivation = claim.derivation or derivation
-    if others:
-        lines += ["", f"**Also asked** ({INTERVAL}s in parentheses).", ""]
-    for answer in others[:MOST_OTHERS]:
-        word, value = answer.spoken().capitalize(), answer.result.headline(short=True)
-        fails = f"; it fails in {_command(answer, fidelity)}" if answer.problem is not None else ""
-        lines.append(f"- {answer.question} **{word}.** {value}{fails}.")
-    if rest := len(others[MOST_OTHERS:]):
-        lines.append(f"- {rest} more: `sims claims --paper {first.paper}`")
-    if derivation:
-        lines += ["", f"**Formula**, derived in [docs/{derivation}](../{derivation})."]
-    if claim and claim.formula:
-        lines += ["", f"$$\n{claim.formula}\n$$"]
+def headlines(answers: Sequence[Answer]) -> str:
+    """One answer on each neighbouring paper, as Markdown: that on its headline claim."""
+    lines = []
+    for id, paper in papers().items():
+        claims = [claim.id for claim in paper.claims if claim.headline]
+        rows = [a for a in answers if a.claim in claims and a.status == "confirmatory"]
+        if id == MAIN or not rows:
+            continue
+        answer = rows[0]
+        result = answer.conditions.in_words(True) if answer.conditions else _short(answer)
+        word = answer.word_in_full().capitalize()
+        paper_link = f"[{paper.title}](https://arxiv.org/abs/{id})"
+        lines.append(f"- {paper_link}: {answer.question} **{word}**: {result}.")
     return "\n".join(lines) + "\n"
 
 
-def _strata(answer: Answer) -> list[str]:
-    """A line for each stratum; of many, for those that differ from the whole."""
-    shown = answer.strata
-    if len(shown) > MOST_STRATA:
-        shown = {name: part for name, part in shown.items() if _apart(part, answer.result)}
-    lines = [f"- {name}: {part.headline(short=True)}" for name, part in shown.items()]
-    if alike := len(answer.strata) - len(shown):
-        lines.append(f"- {alike} {'other ' if shown else ''}strata agree with the whole.")
-    return lines
+def _short(answer: Answer) -> str:
+    return answer.result.headline(short=True)
 
 
-def _apart(part: Result, whole: Result) -> bool:
-    if part.interval is None or whole.interval is None:
-        return False
-    return part.interval[0] > whole.interval[1] or part.interval[1] < whole.interval[0]
+def all_tables(answers: Sequence[Answer], link: Link | None = None) -> str:
+    """Every answer that gets a word: paper by paper, then our claims, then our formulas."""
+    sections = []
+    for paper in papers().values():
+        if text := listing(paper, answers, link).strip():
+            source = f"{paper.title} (arXiv {paper.arxiv})"
+            sections.append((source, text))
+    sections.append(("What we found besides", found_besides(answers, link).strip()))
+    sections.append(("Is the instrument right?", instrument(answers, link).strip()))
+    return "\n".join(f"## {title}\n\n{text}\n" for title, text in sections if text)
 
 
 def by_claim(answers: Iterable[Answer]) -> dict[str, list[Answer]]:
@@ -167,15 +143,8 @@ def by_claim(answers: Iterable[Answer]) -> dict[str, list[Answer]]:
     return {claim: sorted(rows, key=lambda answer: answer.status) for claim, rows in claims.items()}
 
 
-def _command(answer: Answer, fidelity: str) -> str:
-    kind = "sweep" if "sweep" in (answer.problem or {}) else "decompose"
-    return f"`sims {kind} results/{fidelity}/counterexamples/{answer.id}.yaml`"
-
-
-def background(spec: ExperimentSpec, answer: Answer, fidelity: str) -> str:
-    """The law of an experiment's problems, and how its answers were computed, as Markdown."""
-    return (
-        f"**The problems.** {spec.law.get('text', '')}\n\n**How it was computed.** "
-        f"`make reproduce FIDELITY={fidelity} EXPERIMENT={answer.experiment}`, with "
-        f"seed {answer.seed} and salt {answer.salt}.\n"
-    )
+def filled(readme: str, name: str, text: str) -> str:
+    """A README with a text between its mark ``<!-- answers NAME -->`` and the next ``<!-- end``."""
+    before, mark, rest = readme.partition(f"<!-- answers {name} -->\n")
+    _, end, after = rest.partition("<!-- end")
+    return f"{before}{mark}{text}{end}{after}" if mark and end else readme

@@ -2,6 +2,7 @@
 
 import base64
 import io
+from html import escape
 from pathlib import Path
 
 from PIL import Image
@@ -9,12 +10,15 @@ from PIL import Image
 from sims.base import files
 from sims.base.errors import InputError
 from sims.judgement.answers import Answer
-from sims.report.answers import background, by_claim, listing, page
+from sims.report.answers import by_claim, found_besides, instrument, listing
+from sims.report.claims import background, page
 from sims.report.text import environment, html
 from sims.study.experiment import load_experiment
 from sims.study.ledger import read_run
-from sims.study.papers import MAIN, papers
+from sims.study.papers import MAIN, Paper, papers
 
+Section = tuple[str, str, str, str]
+"""Id, title, source and table of a list of answers."""
 WIDTH = 1400
 """Pixels across a figure, at most."""
 
@@ -36,9 +40,9 @@ def write_report(folder: Path, fidelity: str, output: Path) -> None:
     answers, known = read_run(folder, fidelity), papers()
     if not answers:
         raise InputError(str(folder), "nothing to report", "results of a finished run")
-    main = {answer.experiment for answer in answers if answer.paper == MAIN}
+    of_main = {answer.experiment for answer in answers if answer.paper == MAIN}
     names = dict.fromkeys(
-        answer.experiment for answer in answers if not main or answer.experiment in main
+        answer.experiment for answer in answers if not of_main or answer.experiment in of_main
     )
     shown = [name for name in names if (folder / name / "caption.md").exists()]
 
@@ -48,11 +52,20 @@ def write_report(folder: Path, fidelity: str, output: Path) -> None:
     def markup(text: str) -> str:
         return html(text, lambda target: target[1:] if target.startswith("#") else None)
 
-    lists = [
-        (paper, markup(listing(paper, answers, address, brief=True)))
-        for paper in known.values()
-        if any(answer.paper == paper.arxiv for answer in answers)
-    ]
+    main: list[Section] = []
+    others: list[Section] = []
+    for paper in known.values():
+        if any(answer.paper == paper.arxiv for answer in answers):
+            place = main if paper.arxiv == MAIN else others
+            table = markup(listing(paper, answers, address, brief=True))
+            place.append((f"paper-{paper.arxiv}", paper.title, _source(paper), table))
+    tables = {
+        "What we found besides": found_besides(answers, address),
+        "Is the instrument right?": instrument(answers, address),
+    }
+    for number, (title, text) in enumerate(tables.items()):
+        if text.strip():
+            others.append((f"table-{number}", title, "", markup(text)))
     articles = []
     for name in shown:
         spec, run = load_experiment(name, allow_code=None).spec, f"{name} at {fidelity}"
@@ -60,7 +73,7 @@ def write_report(folder: Path, fidelity: str, output: Path) -> None:
         figure = _figure(folder / name / "figure.png", f"figure.png of {run}")
         claims = by_claim(answer for answer in answers if answer.experiment == name)
         pages = [
-            (claim, rows[0].question, markup(page(rows, fidelity, spec.derivation)))
+            (claim, rows[0].question, markup(page(rows, derivation=spec.derivation)))
             for claim, rows in claims.items()
         ]
         text = f"{caption.strip()}\n\n{background(spec, next(iter(claims.values()))[0], fidelity)}"
@@ -68,9 +81,21 @@ def write_report(folder: Path, fidelity: str, output: Path) -> None:
     first = answers[0]
     template = environment(html=True).get_template("page.html.j2")
     text = template.render(
-        fidelity=fidelity, lists=lists, articles=articles, salt=first.salt, versions=first.versions
+        fidelity=fidelity,
+        main=main,
+        others=others,
+        articles=articles,
+        salt=first.salt,
+        versions=first.versions,
     )
     files.write(text, output, f"report.html of {fidelity}")
+
+
+def _source(paper: Paper) -> str:
+    """Authors of a paper, where they are known, and its link, as HTML."""
+    names = "" if paper.authors.startswith("not ") else f"{escape(paper.authors)}, "
+    link = f"https://arxiv.org/abs/{paper.arxiv}"
+    return f'{names}<a href="{link}">arXiv {paper.arxiv}</a>'
 
 
 def _figure(path: Path, name: str) -> str:

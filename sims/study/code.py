@@ -121,7 +121,7 @@ def part(step: str, experiment: Path, fidelity: str) -> str:
     """The part of the experiment file that a step reads, as JSON: prose of others is left out."""
     specification, changes = _file(experiment, fidelity)
     if step in ("simulate", "predict"):
-        specification = specification | {"law": _without_prose(specification["law"])}
+        specification = specification | {"law": without_prose(specification["law"])}
     entries = {
         name: resolve_files({key: data.get(key) for key in _PARTS.get(step, ())}, experiment)
         for name, data in (("whole", specification), ("fidelity", changes))
@@ -149,7 +149,7 @@ def seed_of(experiment: Path) -> int:
     redraws nothing, and neither does a further question with no condition of its own.
     """
     specification, _ = _file(experiment, FIDELITIES[0])
-    law = _without_prose(specification["law"])
+    law = without_prose(specification["law"])
     conditions, revisions = set(), {}
     for question in specification["questions"]:
         restriction = (question.get("restrict") or {}).get("where")
@@ -162,7 +162,8 @@ def seed_of(experiment: Path) -> int:
     return int(combined_digest(declared, salt()), 16) >> 1
 
 
-def _without_prose(law: dict[str, Any]) -> dict[str, Any]:
+def without_prose(law: dict[str, Any]) -> dict[str, Any]:
+    """A law without the text that says it in words, on which no number depends."""
     return {key: value for key, value in law.items() if key != "text"}
 
 

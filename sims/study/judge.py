@@ -8,10 +8,14 @@ import pandas as pd
 from sims.base.errors import InputError, one_of
 from sims.judgement.answers import Answer, answer
 from sims.judgement.effects import Effects
+from sims.judgement.robustness import robustness
+from sims.judgement.summaries import Share
 from sims.study.code import salt
 from sims.study.experiment import Experiment
 from sims.study.loading import load_study
+from sims.study.papers import paper_of
 from sims.study.results import Results
+from sims.study.schema import QuestionSpec
 
 
 def answer_questions(experiment: Experiment, results: Results) -> list[Answer]:
@@ -24,6 +28,7 @@ def answer_questions(experiment: Experiment, results: Results) -> list[Answer]:
     study, path = load_study(experiment), experiment.folder
     with experiment.code_errors():
         families, parameters = study.effects(results), study.parameters(results)
+        cells = study.specifications(results, families)
     if not isinstance(families, Mapping) or not all(
         isinstance(effects, Effects) for effects in families.values()
     ):
@@ -38,6 +43,7 @@ def answer_questions(experiment: Experiment, results: Results) -> list[Answer]:
             families[question.effect],
             parameters,
             experiment=experiment.name,
+            subject=_subject(question),
             law=str(experiment.spec.law.get("text", "")),
             smoke=experiment.fidelity == "smoke",
             labels=experiment.spec.labels,
@@ -46,11 +52,21 @@ def answer_questions(experiment: Experiment, results: Results) -> list[Answer]:
             salt=salt(),
             versions=results.provenance["simulation"]["versions"],
         )
+        if question.id in cells and isinstance(result.result, Share):
+            result = replace(result, robust=robustness(result.result, cells[question.id]))
         if result.counterexample is not None:
             with experiment.code_errors():
                 result = replace(result, problem=study.file_of(result.counterexample))
         answers.append(result)
     return answers
+
+
+def _subject(question: QuestionSpec) -> str:
+    """Whose claim is on trial: a paper's, ours, or that of a formula of ours."""
+    if question.validates:
+        return "formula"
+    ours = [claim.id for claim in paper_of(question.paper).ours]
+    return "ours" if (question.claim or question.id) in ours else "paper"
 
 
 def check_effects(experiment: Experiment, names: Iterable[str]) -> None:

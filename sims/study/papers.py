@@ -24,10 +24,12 @@ class Claim(Strict):
     """A claim of ours beside a paper's: what its reconstruction implies, or what it rests on."""
 
     id: str = Field(min_length=1, description="the id that experiments and ledger use")
+    label: str = Field("", description="what it is called in lists, a few words")
     statement: str = Field(min_length=1, description="what is claimed, in a sentence")
     algebra: str = Field("", description="the test that shows it, where algebra decides it")
     counterexample: str = Field("", description="where it fails, if algebra refutes it")
     formula: str = Field("", description="what it comes down to, in TeX")
+    symbols: str = Field("", description="what the letters of the formula stand for")
     derivation: str = Field("", description="the section that derives it, from docs/")
 
 

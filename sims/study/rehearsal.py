@@ -1,5 +1,6 @@
 """A rehearsal: the questions and the figure of an experiment on two problems, before a long run."""
 
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -13,7 +14,7 @@ from sims.study.results import Results
 from sims.study.study import Study
 
 if TYPE_CHECKING:
-    from sims.study.units import SampledUnit
+    from sims.study.units import DrawnUnit, SampledUnit
 
 NAMES = (AttributeError, KeyError, TypeError)
 """Errors of a figure's code that no number of problems cures."""
@@ -61,7 +62,7 @@ def rehearse(experiment: Experiment) -> None:
             raise
 
 
-def units_of(study: Study[Any]) -> "dict[str, SampledUnit]":
+def units_of(study: Study[Any]) -> "Mapping[str, SampledUnit | DrawnUnit]":
     """Units of a study by name.
 
     Raises:

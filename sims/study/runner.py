@@ -25,6 +25,7 @@ from sims.study.experiment import Experiment, load_experiment
 from sims.study.judge import answer_questions
 from sims.study.ledger import read_run
 from sims.study.loading import load_study
+from sims.study.panels import plot_claims
 from sims.study.referenced_files import resolve_files
 from sims.study.rehearsal import rehearse, units_of
 from sims.study.results import Coordinates, Results, assembled, write
@@ -130,7 +131,7 @@ def simulate(
 
     from sims.problem.kernels import GAUSSIAN
     from sims.simulation.native import LEAST_WORK, usable
-    from sims.study.units import Simulation
+    from sims.study.units import DRAWN, Simulation
 
     if experiment.fidelity != "smoke":  # all units together are worth compiling the sums
         usable(GAUSSIAN, jax.default_backend(), LEAST_WORK)
@@ -160,7 +161,11 @@ def simulate(
     if part != (1, 1):
         return
     coordinates = {name: unit.coordinates for name, unit in units.items()}
-    _write_road(experiment, "simulation", estimates, coordinates, study.problem_digests(), output)
+    if all(DRAWN in data.attrs for data in estimates.values()):
+        digests = {name: str(data.attrs[DRAWN]) for name, data in estimates.items()}
+    else:
+        digests = study.problem_digests()
+    _write_road(experiment, "simulation", estimates, coordinates, digests, output)
 
 
 @dataclass(frozen=True)
@@ -256,6 +261,8 @@ def plot(experiment: Experiment, output: Path) -> None:
     save(figure, output, experiment.identity, results.digest, kinds)
     if headline is not None:
         save(headline, folder / "headline.png", experiment.identity, results.digest, kinds)
+    if experiment.fidelity != "smoke":
+        plot_claims(experiment, study, results, folder)
     files.write(caption, folder / "caption.md", f"caption.md of {experiment.identity}")
 
 
@@ -292,7 +299,7 @@ def _check_settings(experiment: Experiment, data: xr.Dataset, path: Path) -> Non
 
 def _settings(experiment: Experiment, road: str) -> dict[str, Any]:
     """Settings and problem digest that, with the code, determine the numbers of a road."""
-    law = resolve_files(experiment.spec.law, experiment.folder)
+    law = resolve_files(code.without_prose(experiment.spec.law), experiment.folder)
     problem = digest(experiment.settings, experiment.simulation.seed, law)
     settings = experiment.simulation.model_dump(mode="json") if road == "simulation" else {}
     return {"problem": problem, **settings}

@@ -5,7 +5,7 @@ the problems, loops over them, names units and streams of draws, and joins what 
 method imports inside itself, the steps that call it alone depend on (:mod:`sims.study.code`).
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import cached_property
 from itertools import count
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
@@ -22,13 +22,16 @@ if TYPE_CHECKING:
 
     from sims.judgement.answers import Answer
     from sims.judgement.effects import Effects
+    from sims.judgement.robustness import Cell
     from sims.montecarlo import Sampler
     from sims.study.experiment import Experiment
-    from sims.study.units import SampledUnit
+    from sims.study.units import DrawnUnit, SampledUnit
 
 Problem = TypeVar("Problem")
 LAW = "law"
 """Name of the point that has theory's rows of all problems, along ``number``."""
+COUNTS = ("simulated", "problems")
+"""Settings on which no single problem depends."""
 PROSE = ("text", "problem", "checkpoints")
 """Keys of a law that are no fields."""
 
@@ -99,6 +102,12 @@ class Study(Generic[Problem]):
         """Numbers that the caption names."""
         return {}
 
+    def specifications(
+        self, results: Results, effects: "Mapping[str, Effects]"
+    ) -> "Mapping[str, Sequence[Cell]]":
+        """By a question's id, its answer under every combination of choices, where it is known."""
+        return {}
+
     def as_file(self, problem: Problem) -> dict[str, Any] | None:
         """The problem as ``sims decompose`` or ``sims sweep`` reads it; None where it has none."""
         return None
@@ -145,19 +154,39 @@ class Study(Generic[Problem]):
                 return problem
         raise AssertionError
 
-    def units(self) -> "dict[str, SampledUnit]":
+    def units(self) -> "Mapping[str, SampledUnit | DrawnUnit]":
         """What is simulated, by name: a unit for each problem."""
         from sims.base.runtime import in_threads
 
         numbers = range(self.simulated)
+        if self._draws_apart:
+            return {f"{number:04d}": self._drawn_apart(number) for number in numbers}
         in_threads(self.draw, numbers)  # which keeps them
         return {f"{number:04d}": self._unit(number) for number in numbers}
 
-    def unit(self, name: str) -> "SampledUnit":
+    def unit(self, name: str) -> "SampledUnit | DrawnUnit":
         """One unit by name, for which no other problem is drawn unless the study names its own."""
-        if type(self).units is Study.units:
-            return self._unit(int(name))
-        return self.units()[name]
+        if type(self).units is not Study.units:
+            return self.units()[name]
+        return self._drawn_apart(int(name)) if self._draws_apart else self._unit(int(name))
+
+    @cached_property
+    def _draws_apart(self) -> bool:
+        """Whether a process that simulates a problem draws it, too: those of plain Python do."""
+        known_without = type(self).coordinates is Study.coordinates
+        return known_without and bool(self.simulated) and self._unit(0).on_one_core
+
+    def _drawn_apart(self, number: int) -> "DrawnUnit":
+        from sims.base.identity import digest
+        from sims.study.units import DrawnUnit
+
+        def make() -> "tuple[SampledUnit, str]":
+            return self._unit(number), problem_digest(self.draw(number))
+
+        settings = {k: v for k, v in self.experiment.settings.items() if k not in COUNTS}
+        seed = self.experiment.simulation.seed
+        made_of = digest(dict(self.law), settings, seed, number)
+        return DrawnUnit(make, made_of, {"number": number})
 
     def _unit(self, number: int) -> "SampledUnit":
         from sims.study.units import SampledUnit

@@ -4,7 +4,7 @@ A study names them as samplers for the driver, which gives them keys, batches, d
 resumption and stopping.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -59,6 +59,34 @@ class SampledUnit:
         return run(self.sampler, settings.seed, **options)
 
 
+DRAWN = "drawn"
+"""Attribute of a unit's batches: digest of the problem that was drawn for them."""
+
+
+@dataclass(frozen=True)
+class DrawnUnit:
+    """A unit whose problem is drawn where it is simulated, since drawing takes time.
+
+    Attributes:
+        make: the unit, and the digest of its problem.
+        identity: digest of what the problem is drawn by.
+        coordinates: of the point.
+        on_one_core: its sampler is one of plain Python.
+    """
+
+    make: Callable[[], tuple[SampledUnit, str]]
+    identity: str
+    coordinates: Mapping[str, Scalar]
+    on_one_core: bool = True
+
+    def estimate(
+        self, settings: SimulationSpec, progress: bool = False, checkpoint: Path | None = None
+    ) -> xr.Dataset:
+        """The unit's batches; the checkpoint keeps unfinished ones."""
+        unit, problem = self.make()
+        return unit.estimate(settings, progress, checkpoint).assign_attrs({DRAWN: problem})
+
+
 @dataclass(frozen=True)
 class Simulation:
     """The units of an experiment, and the files that keep them while it is simulated.
@@ -71,7 +99,7 @@ class Simulation:
     """
 
     experiment: Experiment
-    units: Mapping[str, SampledUnit]
+    units: Mapping[str, SampledUnit | DrawnUnit]
     output: Path
     progress: bool = False
 

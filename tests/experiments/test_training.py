@@ -136,6 +136,17 @@ def test_targets_are_odd_and_of_the_variance_of_their_parts():
         assert float((result**2).mean()) == pytest.approx(variance, rel=0.03)
 
 
+def test_label_noise_has_the_drawn_ratio_to_the_targets_variance():
+    """The variances are those of the test above; sizes take turns."""
+    sizes = [[2, 2], [4, 2]]
+    law = {"dimension": 12, "noise_ratio": {"loguniform": [0.02, 4]}}
+    for additive, variance in ((1.0, 1 - 5**-0.5), (0.0, 1 - (4 / 3) ** -6), (0.5, 0.6874)):
+        drawn = [draw_problem(law | {"additive": additive}, sizes, 3, k) for k in range(4)]
+        ratios = [one["noise_sd"] ** 2 / one["noise_ratio"] for one in drawn]
+        assert ratios == pytest.approx(4 * [variance], rel=1e-3)
+        assert [one["heads"] for one in drawn] == [2, 4, 2, 4]
+
+
 def test_what_is_measured_of_the_layers():
     """Training on the layer's error and on the heads' own; identical heads have no diversity."""
     sizes, training = {"n": 8, "dimension": 5, "outputs": 2}, {"steps": 6, "tasks": 1, "queries": 4}

@@ -1,0 +1,51 @@
+"""What a run taught, in sentences whose numbers the answers fill in. No JAX."""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from sims.base.errors import InputError
+from sims.base.places import place
+from sims.judgement.answers import Answer
+from sims.report.answers import headlines, listing
+from sims.report.text import environment
+from sims.study.papers import MAIN, papers
+
+TEMPLATES = ("learnt", "trained")
+"""Templates in docs/learnt/, each a text of the README."""
+
+
+def readme_texts(answers: Sequence[Answer]) -> dict[str, str]:
+    """What a run fills into the README, by the name of its place."""
+    texts = {name: learnt(answers, name) for name in TEMPLATES}
+    texts["main"] = listing(papers()[MAIN], answers, brief=True)
+    texts["neighbours"] = headlines(answers)
+    return texts
+
+
+def learnt(answers: Sequence[Answer], name: str) -> str:
+    """The sentences of a template, as Markdown.
+
+    A template is Jinja. It knows ``answers`` by id, and ``require(condition, sentence)``, which
+    refuses to go on where the answers contradict a sentence: it has to be written anew.
+
+    Raises:
+        InputError: the template cannot be read, names an answer that is not there, or a sentence
+            is contradicted.
+    """
+    path = Path(place(f"docs/learnt/{name}.md.j2"))
+
+    def require(condition: bool, sentence: str) -> str:
+        if not condition:
+            raise InputError(str(path), sentence, "a sentence that the answers do not contradict")
+        return ""
+
+    templates = environment()
+    templates.globals["require"] = require
+    try:
+        template = templates.from_string(path.read_text(encoding="utf-8"))
+        text = template.render(answers={answer.id: answer for answer in answers})
+    except InputError:
+        raise
+    except Exception as error:  # whatever the template's expressions raise
+        raise InputError(str(path), str(error), "a Jinja template with known names") from None
+    return text.strip() + "\n"

@@ -1,0 +1,38 @@
+"""Panels of claims: the effect of every problem that a question is asked of."""
+
+from pathlib import Path
+from typing import Any
+
+from sims.judgement.answers import condition_mask
+from sims.study.experiment import Experiment
+from sims.study.results import Results
+from sims.study.schema import QuestionSpec
+from sims.study.study import Study
+
+CLAIMS = "claims"
+"""The folder of the panels, beside an experiment's figure."""
+
+
+def plot_claims(experiment: Experiment, study: Study[Any], results: Results, folder: Path) -> None:
+    """Draw the first question on every claim, ``claims/CLAIM.png``."""
+    from sims.figures import save
+    from sims.figures.claims import axis_label, sorted_effects
+
+    effects, parameters = study.effects(results), study.parameters(results)
+    for claim, question in _first_questions(experiment).items():
+        effect = effects[question.effect]
+        count = len(effect.value if effect.predicted is None else effect.predicted)
+        rows = parameters.iloc[:count]
+        selected = condition_mask(rows, question.restrict.where if question.restrict else {})
+        panel = sorted_effects(effect, selected, rows, axis_label(effect))
+        path = folder / CLAIMS / f"{claim}.png"
+        save(panel, path, experiment.identity, results.digest, ["png"])
+
+
+def _first_questions(experiment: Experiment) -> dict[str, QuestionSpec]:
+    """The first question on each claim, a confirmatory one where there is one."""
+    questions = sorted(experiment.spec.questions, key=lambda question: question.status)
+    first: dict[str, QuestionSpec] = {}
+    for question in questions:
+        first.setdefault(question.claim or question.id, question)
+    return first

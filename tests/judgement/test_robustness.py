@@ -1,0 +1,37 @@
+"""An answer's word over specifications: where a choice decides, it is named."""
+
+import numpy as np
+
+from sims.judgement.robustness import Cell, robustness
+from sims.judgement.summaries import Share, tally
+
+CHOICES = [("given", "one"), ("given", "two"), ("in law", "one"), ("in law", "two")]
+
+
+def share_of(holds, problems=100):
+    calls = np.repeat([1.0, -1.0], [holds, problems - holds])
+    return Share(problems=problems, simulated=tally(calls))
+
+
+def cells_of(*holds, problems=100):
+    return [
+        Cell({"heads": heads, "maps": maps}, share_of(count, problems))
+        for (heads, maps), count in zip(CHOICES, holds, strict=True)
+    ]
+
+
+def test_a_word_holds_where_no_cell_contradicts_it():
+    found = robustness(share_of(85), cells_of(85, 80, 88, 82))
+    assert (found.cells, found.contradicting, found.holds) == (4, 0, True)
+
+
+def test_the_choice_that_changes_the_share_is_named():
+    """Two of four cells, those with two maps, have another word than the whole."""
+    found = robustness(share_of(85), cells_of(85, 20, 88, 24))
+    assert (found.contradicting, found.holds, found.choice) == (2, False, "maps")
+    assert found.shares == {"one": 0.865, "two": 0.22}
+    assert "2 of 4 specifications contradict the word" in found.in_words()
+
+
+def test_cells_of_few_problems_say_nothing():
+    assert robustness(share_of(85), cells_of(10, 1, 10, 1, problems=20)) is None
