@@ -7,6 +7,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from sims import figures
+from sims.figures.groups import binned, outcome_bars
 from sims.judgement.answers import Answer
 from sims.study.results import Results
 
@@ -70,7 +71,7 @@ def _outcomes(ax: Axes, answers: Mapping[str, Answer], averaged: np.ndarray) -> 
         counted = answers[name].shares()["all"].simulated
         if counted is not None:
             rows[label] = counted.parts
-    figures.outcome_bars(ax, rows)
+    outcome_bars(ax, rows)
     ax.set_title(f"Outcomes, {averaged.sum()} problems, averaged heads")
 
 
@@ -104,7 +105,7 @@ def _by_selectivity(ax: Axes, layers: Measured, averaged: np.ndarray) -> None:
     selectivity = layers["joint"]["selectivity"].mean(1)[averaged]
     for name in TERMS:
         values = -100 * falls(layers, "identical", name).mean(1)[averaged]
-        figures.binned(ax, selectivity, values, INK[name], label=NAMES[name])
+        binned(ax, selectivity, values, INK[name], label=NAMES[name])
     ax.axhline(0, color=figures.GREY, lw=0.8, ls=":")
     ax.set(
         xlabel="effective keys over all keys, n_eff/n",
