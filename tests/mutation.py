@@ -41,6 +41,10 @@ FILES = {
     "experiments/lottery_tickets/problems.py": "tests/experiments/test_lottery_tickets.py",
     "experiments/lottery_tickets/statistic.py": "tests/experiments/test_battery.py"
     " -k lottery_tickets",
+    "experiments/training/problems.py": "tests/experiments/test_training.py",
+    "experiments/training/statistic.py": "tests/experiments/test_battery.py -k training",
+    "experiments/trained_models/statistic.py": "tests/experiments/test_trained_models.py",
+    "experiments/trained_models/lawlike.py": "tests/experiments/test_trained_models.py",
     "experiments/unification/problems.py": "tests/experiments/test_unification.py",
     "experiments/unification/statistic.py": "tests/experiments/test_battery.py -k unification",
     "experiments/hidden_scores/problems.py": "tests/experiments/test_hidden_scores.py",

@@ -1,8 +1,9 @@
-"""Three panels, a cost each: rank correlations of what may predict it, pass by pass."""
+"""Trained heads in three panels: predictors of the cost of merging, and heads beside the law."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import numpy as np
+import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from scipy.stats import binom
@@ -10,85 +11,123 @@ from scipy.stats import binom
 from sims import figures
 from sims.judgement import house
 from sims.judgement.answers import Answer
+from sims.judgement.effects import Effects
 from sims.study.results import Results
 
-from .statistic import GIVEN, by_pass, effects, labels
+from .statistic import GIVEN, TOKENS, beside_the_law, effects, law_table, parameters
 
 ROWS = {
-    "outputs": "size of outputs",
-    "matrices": r"size of $W_V W_O$",
-    "subspaces": "index of key subspaces",
-    "patterns": "index of patterns",
-    f"subspaces{GIVEN}": "subspaces, given sizes",
-    f"patterns{GIVEN}": "patterns, given sizes",
-    "random": "random",
+    "outputs": "size of what\nheads write",
+    f"subspaces{GIVEN}": "index of key subspaces,\ngiven sizes",
+    f"patterns{GIVEN}": "index of patterns,\ngiven sizes",
 }
-TITLES = {
-    "merging": "Merging two heads:\nlayer's output",
-    "unexplained": "Merging two heads:\nshare of the head's own output",
-    "predictions": "Pruning one head:\nmodel's predictions",
-}
+WITHIN = house.TOLERANCES["roads"]
 
 
 def numbers(results: Results) -> dict[str, object]:
-    """Median correlations with their intervals and shares of tokens returned, for the caption."""
-    medians = {name: median(effect.value) for name, effect in effects(results).items()}
+    """Median correlations with their intervals, and the table of attention maps."""
+    medians = {}
+    for name, effect in effects(results).items():
+        medians[name] = median(effect.value[np.isfinite(effect.value)])
     recovered = {m: float(d["recovered"].mean()) for m, d in results.estimates.items()}
-    return {"median": medians, "recovered": recovered}
+    frame = beside_the_law(results)
+    near = {}
+    for tokens, rows in frame.groupby("tokens"):
+        near[tokens] = f"{(rows['gap'].abs() < WITHIN).sum()} of {len(rows)}"
+    return {"median": medians, "recovered": recovered, "near": near, "law": law_table(results)}
 
 
 def median(values: np.ndarray) -> tuple[float, float, float]:
     """The median of stored layers, and order statistics that enclose it at the house's level."""
     count = len(values)
-    rank = int(binom(count, 0.5).ppf((1 - house.LEVEL) / 2))
+    rank = max(1, int(binom(count, 0.5).ppf((1 - house.LEVEL) / 2)))
     low, high = np.sort(values)[[rank - 1, count - rank]]
     return float(np.median(values)), float(low), float(high)
 
 
 def figure(results: Results, answers: Sequence[Answer]) -> Figure:
     """The figure, by the effects that the answers count."""
-    drawing, axes = figures.panels(
-        1,
-        3,
-        height=3.4,
-        sharey=True,
-        title="The size of what trained heads write orders costs; overlaps add little to it",
+    found = effects(results)
+    drawing, axes = figures.mosaic(
+        ("aa", "bc"), height=5.6, heights=(1, 1.25), title=finding(found)
     )
-    for ax, cost in zip(axes[0], TITLES, strict=True):
-        _correlations(ax, results, cost)
-    axes[0, 0].set_yticks([-k for k in range(len(ROWS))], list(ROWS.values()))
-    drawing.legend(*axes[0, 0].get_legend_handles_labels(), loc="outside lower center", ncols=4)
-    figures.letters(axes[0])
+    _correlations(axes["a"], found, parameters(results))
+    frame = beside_the_law(results)
+    for name, tokens in zip("bc", TOKENS, strict=True):
+        _beside_the_law(axes[name], frame[frame["tokens"] == tokens], tokens)
+    axes["c"].legend(loc="upper left")
+    figures.letters(axes[name] for name in "abc")
     return drawing
 
 
-def _correlations(ax: Axes, results: Results, cost: str) -> None:
-    """A point a pass; bars: median of stored layers with its interval."""
-    stored, passes, names = effects(results), by_pass(results), labels()
+def finding(found: Mapping[str, Effects]) -> str:
+    """The title: whether size, and overlaps given sizes, have medians whose intervals exclude 0."""
+    size, *overlaps = (median(found[f"merging, {name}"].value) for name in ROWS)
+    if size[1] <= 0:
+        return "Neither size nor overlap predicts the cost of merging trained heads"
+    adds = any(low > 0 for _, low, _ in overlaps)
+    end = "and overlap adds to it" if adds else "overlap adds little"
+    return f"Output size predicts the cost of merging trained heads; {end}"
+
+
+def _correlations(ax: Axes, found: Mapping[str, Effects], stored: pd.DataFrame) -> None:
+    """A point per stored layer, and the median with its interval."""
+    models = list(dict.fromkeys(stored["model"]))
     for place, row in enumerate(ROWS):
-        name = f"{cost}, {row}"
-        for shift, (model, values) in enumerate(passes.items()):
-            shown = values[..., names.index(name)].mean(0)
+        values = found[f"merging, {row}"].value
+        for shift, model in enumerate(models):
+            shown = values[(stored["model"] == model).to_numpy()]
             ax.plot(
                 shown,
-                [0.22 * (1 - shift) - place] * len(shown),
+                np.full(len(shown), 0.18 - 0.12 * shift - place),
                 ls="",
                 marker=figures.MARKERS[shift],
-                ms=3,
-                alpha=0.7,
                 color=figures.PALETTE[shift],
                 label=model if place == 0 else None,
             )
-        middle, low, high = median(stored[name].value)
+        middle, low, high = median(values)
         ax.errorbar(
             middle,
-            -place,
+            0.34 - place,
             xerr=[[middle - low], [high - middle]],
-            marker="D",
-            ms=4,
+            marker="|",
+            ms=8,
             capsize=2,
             color="black",
-            label="median, stored layers" if place == 0 else None,
+            label="median, 95 % interval" if place == 0 else None,
         )
+    ax.set_yticks([-place for place in range(len(ROWS))], list(ROWS.values()))
     ax.axvline(0, color=figures.GREY, lw=0.8, ls=":")
-    ax.set(xlim=(-1.05, 1.05), xlabel="rank correlation with the cost", title=TITLES[cost])
+    ax.set(
+        xlim=(-1.05, 1.05),
+        xlabel="rank correlation with the cost of merging two heads, within a layer",
+        title=f"What predicts the cost of merging, {len(stored)} layers",
+    )
+    ax.legend(loc="center left", bbox_to_anchor=(1, 0.5))
+
+
+def _beside_the_law(ax: Axes, frame: pd.DataFrame, tokens: str) -> None:
+    """Variance that averaging keeps over n_eff/n: a point per pass, and a line to the law's."""
+    for shift, (_, rows) in enumerate(frame.groupby("model", sort=False)):
+        ink = figures.PALETTE[shift]
+        ax.vlines(rows["selectivity"], rows["kept"], rows["law_kept"], color=ink, lw=0.8)
+        ax.plot(
+            rows["selectivity"],
+            rows["kept"],
+            ls="",
+            marker=figures.MARKERS[shift],
+            ms=4,
+            color=ink,
+        )
+        ax.plot(rows["selectivity"], rows["law_kept"], ls="", marker="_", ms=6, color=ink)
+    ax.plot([], [], ls="", marker="o", ms=4, color="black", label="trained heads")
+    ax.plot([], [], ls="", marker="_", ms=6, color="black", label="heads of the law")
+    figures.log_axes(ax, x=True)
+    figures.ticks(ax.xaxis, (0.05, 0.1, 0.2, 0.5, 1))
+    ax.set(
+        xlim=(0.05, 1.05),
+        ylim=(0, 1.02),
+        xlabel="effective keys over all keys, n_eff/n",
+        ylabel="share of a head's noise variance\nthat averaging keeps",
+        title=f"Trained heads and the law's,\n{tokens}, {len(frame)} passes",
+    )

@@ -1,6 +1,7 @@
 """The models, and the sequences that the law composes or lets a model draw."""
 
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -9,8 +10,11 @@ from sims.study.referenced_files import checkpoint
 
 from .encoders import RESIDUES, Encoder, encoder
 
+SENTENCES = Path(__file__).with_name("sentences.txt").read_text(encoding="utf-8").splitlines()
+"""English sentences, written for this project."""
 
-def trained(law: Mapping[str, Any], name: str) -> Encoder:
+
+def read_model(law: Mapping[str, Any], name: str) -> Encoder:
     """The model of that name.
 
     Raises:
@@ -19,20 +23,26 @@ def trained(law: Mapping[str, Any], name: str) -> Encoder:
     return encoder(checkpoint(law["checkpoints"][name]))
 
 
-def sequence(
+def draw_sequence(
     law: Mapping[str, Any], name: str, model: Encoder, rng: np.random.Generator
 ) -> tuple[np.ndarray, np.ndarray]:
-    """The tokens of a sequence, and the places (M,) at which the model sees its mask."""
+    """The tokens of a sequence, and the places (M,) at which the model sees its mask.
+
+    A model that predicts no tokens sees none.
+    """
     if name == "reactions":
-        tokens = model.numbers(reaction(law["reactions"], rng))
+        tokens = model.numbers(compose_reaction(law["reactions"], rng))
+    elif name == "English text":
+        text = " ".join(rng.choice(SENTENCES, law["sentences"], replace=False))
+        tokens = model.numbers(text)
     else:
-        tokens = antibody(law["antibodies"], name, model, rng)
+        tokens = draw_antibody(law["antibodies"], name, model, rng)
     inside = len(tokens) - 2
-    count = max(1, round(law["masked"] * inside))
+    count = max(1, round(law["masked"] * inside)) if model.family.head else 0
     return tokens, 1 + rng.choice(inside, count, replace=False)
 
 
-def reaction(parts: Mapping[str, list[str]], rng: np.random.Generator) -> str:
+def compose_reaction(parts: Mapping[str, list[str]], rng: np.random.Generator) -> str:
     """A reaction SMILES: a template filled in, and a reagent among the precursors in any order."""
     drawn = {name: options[rng.integers(len(options))] for name, options in parts.items()}
     left, right = drawn["core"].split("*")
@@ -43,22 +53,24 @@ def reaction(parts: Mapping[str, list[str]], rng: np.random.Generator) -> str:
     return f"{'.'.join(mixed)}>>{product}"
 
 
-def antibody(
+def draw_antibody(
     law: Mapping[str, Any], name: str, model: Encoder, rng: np.random.Generator
 ) -> np.ndarray:
     """The tokens of a public chain whose residues the model has drawn anew, some at a time."""
-    starts, residues = law[name], [model.vocabulary[letter] for letter in RESIDUES]
+    starts = law[name]
+    residues = [model.vocabulary[letter] for letter in RESIDUES]
     tokens = model.numbers(starts[rng.integers(len(starts))])
     inside = len(tokens) - 2
     for _ in range(law["rounds"]):
         places = 1 + rng.choice(inside, round(law["share"] * inside), replace=False)
-        logits = model.passed(hidden(model, tokens, places))[1][places][:, residues]
+        last = model.passed(mask(model, tokens, places))[-1]
+        logits = model.scores(last[places])[:, residues]
         # the largest of logits with Gumbel noise is a draw from their softmax
         tokens[places] = np.array(residues)[(logits + rng.gumbel(size=logits.shape)).argmax(1)]
     return tokens
 
 
-def hidden(model: Encoder, tokens: np.ndarray, places: np.ndarray) -> np.ndarray:
+def mask(model: Encoder, tokens: np.ndarray, places: np.ndarray) -> np.ndarray:
     """Tokens with the mask at some places."""
     out = tokens.copy()
     out[places] = model.family.special[2]

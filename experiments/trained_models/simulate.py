@@ -1,69 +1,144 @@
-"""Heads at work on sequences: what they have in common, and what the layer loses without them."""
+"""Heads on sequences: what they have in common, and what the layer loses without them."""
 
 from collections.abc import Mapping
-from typing import Any
+from functools import cache
+from pathlib import Path
+from typing import Any, NamedTuple
 
 import numpy as np
 from scipy.special import log_softmax
 
+from sims.inspect.geometry import frames_of
 from sims.montecarlo import Draw
+from sims.study.referenced_files import checkpoint
 
-from .encoders import Encoder
-from .problems import hidden, sequence, trained
+from .encoders import Encoder, encoder
+from .lawlike import mix_frames, overlap_of, shared_weights
+from .problems import draw_sequence, mask, read_model
 
+PAIR = ("layer", "head", "head2")
 DIMS = {
-    "patterns": ("layer", "head", "head2"),
-    "outputs": ("layer", "head"),
-    "merging": ("layer", "head", "head2"),
-    "pruning": ("layer", "head"),
-    "predictions": ("layer", "head"),
+    "patterns": ("tokens", *PAIR),
+    "selectivity": ("tokens", "layer", "head"),
+    "keys": ("tokens",),
+    "law_patterns": ("tokens", *PAIR),
+    "outputs": PAIR[:2],
+    "merging": PAIR,
+    "pruning": PAIR[:2],
+    "predictions": PAIR[:2],
     "recovered": (),
 }
 
 
-def measured(draw: Draw, replicates: int, constants: Mapping[str, Any]) -> dict[str, np.ndarray]:
-    """Means over tokens of a batch of sequences.
+class Observed(NamedTuple):
+    """What heads do on some sequences.
 
-    From the first half ``patterns``, ``E Σ_i w_hi w_gi``, and ``outputs``, the variance of what a
-    head writes. From the second half costs as shares of the variance of what all heads write:
+    Attributes:
+        outputs: of the heads, (layer, token, H, d_v).
+        patterns: ``E Σ_i w_hi w_gi``, (tokens, layer, H, H).
+        selectivity: ``E 1/(n Σ_i w_hi²)``, (tokens, layer, H).
+        keys: mean number of keys, (tokens,).
+        recovered: share of the tokens seen that the model returns; NaN if it predicts none.
+    """
+
+    outputs: np.ndarray
+    patterns: np.ndarray
+    selectivity: np.ndarray
+    keys: np.ndarray
+    recovered: np.ndarray
+
+
+def measure_batch(draw: Draw, replicates: int, constants: Mapping[str, Any]) -> dict[str, Any]:
+    """Means over tokens of a batch of sequences, and the same of heads of the law.
+
+    From the first half what :class:`Observed` has, with ``outputs`` the variance of what a head
+    writes. From the second half costs as shares of the variance of what all heads write:
     ``merging`` of head h, when the best linear map of head g's outputs stands in for its own;
     ``pruning``, when their mean does; and ``predictions``, the Kullback–Leibler divergence at
     masked tokens that pruning makes: what it adds to the loss of tokens that the whole model draws.
-    ``recovered`` is the share of tokens seen that the model returns.
     """
-    rng, law, name = draw.rng(), constants["law"], constants["name"]
-    model = trained(law, name)
-    every = [sequence(law, name, model, rng) for _ in range(replicates)]
-    first, second = every[: replicates // 2], every[replicates // 2 :]
-    outputs, patterns, recovered = observed(model, first)
-    held_out, _, _ = observed(model, second)
-    changed = [divergences(model, *case, outputs.mean(1)) for case in second]
-    costs = [removal(*layer) for layer in zip(outputs, held_out, model.heads, strict=True)]
-    size, merging, pruning = (np.array(part) for part in zip(*costs, strict=True))
-    return {
-        "patterns": patterns,
+    rng = draw.rng()
+    law, name = constants["law"], constants["name"]
+    model = read_model(law, name)
+    every = [draw_sequence(law, name, model, rng) for _ in range(replicates)]
+    half = replicates // 2
+    seen = observe(model, every[:half])
+    held_out = observe(model, every[half:]).outputs
+    means = seen.outputs.mean(1)
+    costs = [removal(*layer) for layer in zip(seen.outputs, held_out, model.heads, strict=True)]
+    size, merging, pruning = (np.array(values) for values in zip(*costs, strict=True))
+    changed = [divergences(model, *case, means) for case in every[half:]]
+    found = seen._asdict() | {
+        "law_patterns": law_patterns(rng, law, name, seen),
         "outputs": size,
         "merging": merging,
         "pruning": pruning,
         "predictions": np.mean(changed, axis=0),
-        "recovered": np.array(recovered),
     }
+    return found
 
 
-def observed(
-    model: Encoder, sequences: list[tuple[np.ndarray, np.ndarray]]
-) -> tuple[np.ndarray, np.ndarray, float]:
-    """Outputs of heads (layer, token, H, d_v), shared weights, and the share of tokens returned."""
-    outputs, shared, recovered = [], [], []
+def observe(model: Encoder, sequences: list[tuple[np.ndarray, np.ndarray]]) -> Observed:
+    """What the heads do on sequences, means over tokens and then over sequences."""
+    outputs, shared, shares, counts, recovered = [], [], [], [], []
     for tokens, places in sequences:
-        inputs, logits = model.passed(hidden(model, tokens, places))
-        seen = np.delete(np.arange(len(tokens)), places)[1:-1]
-        recovered.append((logits.argmax(1) == tokens)[seen].mean())
-        heads = [model.attention(place, x) for place, x in enumerate(inputs)]
-        weights = np.stack([w.reshape(len(w), -1) for w, _ in heads])
-        shared.append(weights @ weights.swapaxes(1, 2) / len(tokens))
-        outputs.append(np.stack([o.swapaxes(0, 1) for _, o in heads]))
-    return np.concatenate(outputs, 1), np.mean(shared, 0), float(np.mean(recovered))
+        inputs = model.passed(mask(model, tokens, places))
+        special = np.union1d(places, [0, len(tokens) - 1])
+        plain = np.delete(np.arange(len(tokens)), special)
+        heads = [model.attention(place, x) for place, x in enumerate(inputs[:-1])]
+        weights = np.stack([layer for layer, _ in heads])
+        outputs.append(np.stack([layer.swapaxes(0, 1) for _, layer in heads]))
+        among_plain = weights[..., plain, :][..., plain]
+        rescaled = among_plain / among_plain.sum(-1, keepdims=True)
+        both = [use_of_keys(weights), use_of_keys(rescaled)]
+        shared.append([products for products, _ in both])
+        shares.append([selectivity for _, selectivity in both])
+        counts.append([len(tokens), len(plain)])
+        recovered.append(np.nan)
+        if model.family.head:
+            returned = model.scores(inputs[-1]).argmax(1) == tokens
+            recovered[-1] = returned[plain].mean()
+    return Observed(
+        np.concatenate(outputs, 1),
+        np.mean(shared, 0),
+        np.mean(shares, 0),
+        np.mean(counts, 0),
+        np.mean(recovered),
+    )
+
+
+def use_of_keys(weights: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """``Σ_i w_hi w_gi`` (layer, H, H) and n_eff/n (layer, H), means over queries.
+
+    Args:
+        weights: (layer, H, query, key).
+    """
+    queries, keys = weights.shape[2:]
+    rows = weights.reshape(*weights.shape[:2], -1)
+    products = rows @ rows.swapaxes(1, 2) / queries
+    effective = 1 / (weights**2).sum(-1)
+    return products, effective.mean(-1) / keys
+
+
+def law_patterns(
+    rng: np.random.Generator, law: Mapping[str, Any], name: str, seen: Observed
+) -> np.ndarray:
+    """:attr:`Observed.patterns` of heads of the law at a layer's H, d_k, d, index, n, n_eff/n."""
+    patterns = np.empty_like(seen.patterns)
+    places = range(seen.patterns.shape[1])
+    for kind, keys in enumerate(seen.keys):
+        for place in places:
+            selectivity = float(seen.selectivity[kind, place].mean())
+            frames = law_frames(checkpoint(law["checkpoints"][name]), place)
+            patterns[kind, place] = shared_weights(rng, frames, round(keys), selectivity)
+    return patterns
+
+
+@cache
+def law_frames(path: Path, place: int) -> np.ndarray:
+    """Random frames with the mean overlap of a layer's key subspaces; every pass has its own."""
+    frames, _ = frames_of(encoder(path).layers[place].matrices.key)
+    return mix_frames(np.random.default_rng(place), *frames.shape, overlap_of(frames))
 
 
 def removal(
@@ -98,9 +173,14 @@ def removal(
 def divergences(
     model: Encoder, tokens: np.ndarray, places: np.ndarray, means: np.ndarray
 ) -> np.ndarray:
-    """How far predictions move when a head writes its mean (layer, H, d_v), (layer, H), in nats."""
+    """How far predictions move when a head writes its mean (layer, H, d_v), (layer, H), in nats.
+
+    NaN of a model that predicts no tokens.
+    """
+    if model.family.head is None:
+        return np.full(means.shape[:2], np.nan)
     # The passes with a head pruned go on together, (layer·H, T, d).
-    x = model.embedded(hidden(model, tokens, places))
+    x = model.embedded(mask(model, tokens, places))
     running = np.empty((0, *x.shape), x.dtype)
     for place, (*_, output) in enumerate(model.heads):
         joined = np.concatenate([x[None], running])

@@ -1,6 +1,6 @@
-"""Rank correlations, layer by layer, of what may predict a cost with the cost itself."""
+"""Rank correlations of what may predict a cost with the cost, and trained heads beside the law."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
 import numpy as np
 import pandas as pd
@@ -9,15 +9,17 @@ from scipy.stats import rankdata
 from sims.base.estimates import Batches, jackknife
 from sims.judgement.effects import Effects
 from sims.judgement.effects_of_problems import of_batches
+from sims.judgement.wording import percent, significant
 from sims.study.results import Results
 
-COSTS = ("merging", "unexplained", "pruning", "predictions")
-"""Merging two heads, over the variance of the layer's output and of the head's own; pruning one, in
-that output, and in the model's predictions."""
+COSTS = ("merging", "pruning", "predictions")
+"""Merging two heads and pruning one, in the layer's output, and pruning in the predictions."""
 INDICES = ("subspaces", "patterns")
 SIZES = ("outputs", "matrices")
-PREDICTORS = (*INDICES, *SIZES, "random")
+PREDICTORS = (*INDICES, *SIZES)
 GIVEN = " given sizes"
+TOKENS = ("all tokens", "no special tokens")
+"""Which tokens count as queries and keys, in the order of the files."""
 
 
 def ranked(values: np.ndarray) -> np.ndarray:
@@ -42,11 +44,9 @@ def predictors(means: Batches, pairs: bool) -> dict[str, np.ndarray]:
     two heads is the smaller one, which merging them removes.
     """
     noise = means["patterns"]
-    spread = np.sqrt(np.diagonal(noise, axis1=-2, axis2=-1))
     overlap = {
         "subspaces": means["subspaces"],
-        "patterns": noise / spread[..., None] / spread[..., None, :],
-        "random": means["random"],
+        "patterns": noise_correlation(noise),
     }
     size = {"outputs": means["outputs"], "matrices": means["matrices"]}
     if pairs:
@@ -60,37 +60,105 @@ def predictors(means: Batches, pairs: bool) -> dict[str, np.ndarray]:
 
 def correlations(means: Batches) -> np.ndarray:
     """Of each cost in turn: every predictor's, and each index's given the sizes, (…, layer, K)."""
+    means = {**means, "patterns": means["patterns"][..., 0, :, :, :]}
     merging = means["merging"]
     first, second = np.triu_indices(merging.shape[-1], 1)
-    pairs = {"merging": merging, "unexplained": merging / means["pruning"][..., None]}
-    costs = {name: means[name] for name in COSTS if name not in pairs}
-    for name, each in pairs.items():
-        # of the two heads the one whose part the other takes at less cost
-        costs[name] = np.minimum(each, each.swapaxes(-1, -2))[..., first, second]
+    # of the two heads the one whose part the other takes at less cost
+    pairs = np.minimum(merging, merging.swapaxes(-1, -2))[..., first, second]
+    costs = {**means, "merging": pairs}
     columns = []
     for name in COSTS:
-        known = predictors(means, name in pairs)
+        known = predictors(means, name == "merging")
         sizes = [known[size] for size in SIZES]
         columns += [rank_correlation(known[each], costs[name]) for each in PREDICTORS]
         columns += [rank_correlation(known[each], costs[name], *sizes) for each in INDICES]
     return np.stack(columns, axis=-1)
 
 
-def by_pass(results: Results) -> dict[str, np.ndarray]:
-    """Draws (batch, layer, K) of :func:`correlations` by model, whose mean is that of all data.
+def mean_of_pairs(matrix: np.ndarray) -> np.ndarray:
+    """Mean over the entries off the diagonal of matrices (…, H, H)."""
+    others = ~np.eye(matrix.shape[-1], dtype=bool)
+    return np.asarray(matrix[..., others].mean(-1))
+
+
+def noise_correlation(patterns: np.ndarray) -> np.ndarray:
+    """``⟨w_h, w_g⟩/(|w_h||w_g|)`` of matrices ``E Σ_i w_hi w_gi`` (…, H, H)."""
+    size = np.sqrt(np.diagonal(patterns, axis1=-2, axis2=-1))
+    return np.asarray(patterns / size[..., None] / size[..., None, :])
+
+
+def variance_kept(patterns: np.ndarray) -> np.ndarray:
+    """Noise variance of the plain average over the mean head's, of matrices (…, H, H)."""
+    return np.asarray(patterns.mean((-2, -1)) / np.diagonal(patterns, axis1=-2, axis2=-1).mean(-1))
+
+
+def correlation_by_angles(
+    cosines: np.ndarray, patterns: np.ndarray, keys: np.ndarray
+) -> np.ndarray:
+    """The angle law's noise correlation of softmax heads on isotropic keys, (…, H, H).
+
+    ``Π_j ρ(c_j)/ρ(1)`` with ``ρ(c) = [1 − 2ac² − a²c²(1 − c²)]^{−1/2}`` (theory.md, "The angle
+    law"). a is such that a head has its measured ``n E Σ w² = ρ(1)^{d_k}``, mean over heads.
+
+    Args:
+        cosines: of the principal angles of key subspaces, (…, H, H, d_k).
+        patterns: ``E Σ_i w_hi w_gi``, (…, H, H).
+        keys: their number n, of the shape of what is before (H, H).
+    """
+    noise = keys * np.diagonal(patterns, axis1=-2, axis2=-1).mean(-1)
+    a = (1 - noise ** (-2 / cosines.shape[-1])) / 2
+    a = a[..., None, None, None]
+    square = cosines**2
+    curve = (1 - 2 * a * square - a**2 * square * (1 - square)) ** -0.5
+    return np.asarray((curve * np.sqrt(1 - 2 * a)).prod(-1))
+
+
+def comparisons(means: Batches) -> np.ndarray:
+    """Beside heads of the law, and beside the angle law, (…, layer, 2 · tokens).
+
+    For each choice of tokens the variance kept less that of heads of the law, and the relative gap
+    of one less the noise correlation from the angle law's.
+    """
+    columns = []
+    for kind in range(means["keys"].shape[-1]):
+        patterns, of_law = (
+            means[name][..., kind, :, :, :] for name in ("patterns", "law_patterns")
+        )
+        keys = means["keys"][..., kind, None]
+        by_angles = correlation_by_angles(means["cosines"], patterns, keys)
+        apart = 1 - mean_of_pairs(noise_correlation(patterns))
+        columns.append(variance_kept(patterns) - variance_kept(of_law))
+        columns.append(apart / (1 - mean_of_pairs(by_angles)) - 1)
+    return np.stack(columns, axis=-1)
+
+
+def by_pass(
+    results: Results, statistic: Callable[[Batches], np.ndarray] = correlations
+) -> dict[str, np.ndarray]:
+    """Draws (batch, layer, K) of a statistic by model, whose mean is that of all data.
 
     Their spread is that of the jackknife, which corrects no bias here: ranks are not smooth.
     """
     draws = {}
     for model, data in results.estimates.items():
-        weights, batches = results.predictions[model], data.sizes["batch"]
-        values = {k: data[k].values for k in ("patterns", "outputs", "merging", *COSTS[2:])}
-        for name in ("subspaces", "matrices", "random"):
-            values[name] = np.stack([weights[name].values] * batches)
-        pseudo = jackknife(values, correlations)
-        estimate = correlations({name: each.mean(0) for name, each in values.items()})
+        weights = results.predictions[model]
+        kept = {name: each for name, each in data.data_vars.items() if "batch" in each.dims}
+        values = {str(name): each.values for name, each in kept.items()}
+        for name in ("cosines", "subspaces", "matrices"):
+            values[name] = np.stack([weights[name].values] * data.sizes["batch"])
+        pseudo = jackknife(values, statistic)
+        estimate = statistic({name: each.mean(0) for name, each in values.items()})
         draws[model] = pseudo + estimate - pseudo.mean(0)
     return draws
+
+
+def stored_layers(results: Results, draws: Mapping[str, np.ndarray]) -> np.ndarray:
+    """Draws of stored layers, (N, batch, K); one that is passed several times has its mean."""
+    layers = []
+    for model, values in draws.items():
+        module = results.predictions[model]["module"].values
+        layers += [values[:, module == one].mean(1) for one in dict.fromkeys(module)]
+    return np.stack(layers)
 
 
 def labels() -> list[str]:
@@ -100,16 +168,17 @@ def labels() -> list[str]:
 
 
 def effects(results: Results) -> Mapping[str, Effects]:
-    """Correlations of stored layers; a layer that is passed several times counts by its mean."""
-    columns = []
-    for model, values in by_pass(results).items():
-        module = results.predictions[model]["module"].values
-        columns += [values[:, module == one].mean(1) for one in dict.fromkeys(module)]
-    stored = np.stack(columns)
-    return {
-        name: of_batches(stored[..., k], kind="estimate" if GIVEN in name else "share")
-        for k, name in enumerate(labels())
-    }
+    """Correlations and comparisons of stored layers."""
+    stored = stored_layers(results, by_pass(results))
+    made = {}
+    for place, name in enumerate(labels()):
+        kind = "estimate" if GIVEN in name else "share"
+        made[name] = of_batches(stored[..., place], kind=kind)
+    compared = stored_layers(results, by_pass(results, comparisons))
+    for place, name in enumerate(TOKENS):
+        made[f"kept, {name}"] = of_batches(compared[..., 2 * place], kind="estimate")
+        made[f"angles, {name}"] = of_batches(compared[..., 2 * place + 1], kind="gap")
+    return made
 
 
 def parameters(results: Results) -> pd.DataFrame:
@@ -119,3 +188,54 @@ def parameters(results: Results) -> pd.DataFrame:
         module = data["module"].values
         rows += [{"model": model, "passes": (module == m).sum()} for m in dict.fromkeys(module)]
     return pd.DataFrame(rows)
+
+
+def beside_the_law(results: Results) -> pd.DataFrame:
+    """What attention maps say, a row per model, pass and choice of tokens, beside heads of the law.
+
+    ``gap`` is the relative gap of one less the noise correlation from the angle law's.
+    """
+    rows = []
+    for model, data in results.estimates.items():
+        means = data.mean("batch")
+        index = 1 - mean_of_pairs(results.predictions[model]["subspaces"].values)
+        gaps = by_pass(results, comparisons)[model].mean(0)
+        for kind, tokens in enumerate(TOKENS):
+            patterns, of_law = (
+                means[name].isel(tokens=kind).values for name in ("patterns", "law_patterns")
+            )
+            columns = {
+                "selectivity": means["selectivity"].isel(tokens=kind).mean("head").values,
+                "index": index,
+                "correlation": mean_of_pairs(noise_correlation(patterns)),
+                "law_correlation": mean_of_pairs(noise_correlation(of_law)),
+                "kept": variance_kept(patterns),
+                "law_kept": variance_kept(of_law),
+                "gap": gaps[:, 2 * kind + 1],
+            }
+            frame = pd.DataFrame(columns)
+            rows.append(frame.assign(model=model, layer=range(1, len(frame) + 1), tokens=tokens))
+    return pd.concat(rows, ignore_index=True)
+
+
+def law_table(results: Results) -> str:
+    """:func:`beside_the_law` as a Markdown table, a row per pass: all tokens / without special."""
+    frame = beside_the_law(results)
+    first, second = (frame[frame["tokens"] == tokens] for tokens in TOKENS)
+    titles = {
+        "selectivity": "n_eff/n",
+        "correlation": "noise correlation",
+        "law_correlation": "the same, law",
+        "kept": "variance kept",
+        "law_kept": "the same, law",
+        "gap": "1 − ρ against the angle law",
+    }
+    head = ["model", "layer", "index", *titles.values()]
+    lines = [head, ["---"] * len(head)]
+    for (_, one), (_, other) in zip(first.iterrows(), second.iterrows(), strict=True):
+        line = [one["model"], str(one["layer"]), significant(one["index"])]
+        for name in titles:
+            show = percent if name == "gap" else significant
+            line.append(f"{show(one[name], 2)} / {show(other[name], 2)}")
+        lines.append(line)
+    return "\n".join(f"| {' | '.join(line)} |" for line in lines)

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 class TrainedModels(Study[str]):
-    """Costs of merging and pruning heads, beside what weights alone say; a unit per model."""
+    """Costs of merging and pruning heads, and their attention maps; a unit per model."""
 
     @property
     def models(self) -> Mapping[str, str]:
@@ -31,21 +31,25 @@ class TrainedModels(Study[str]):
         from sims.montecarlo import HostBatches
         from sims.study.units import SampledUnit
 
-        from .simulate import DIMS, measured
+        from .simulate import DIMS, measure_batch
+        from .statistic import TOKENS
 
-        law, units = self.experiment.spec.law, {}
+        law = self.experiment.spec.law
+        units = {}
         for place, name in enumerate(self.models):
-            sampler = HostBatches(measured, constants={"law": law, "name": name}, dims=DIMS)
+            sampler = HostBatches(
+                measure_batch,
+                constants={"law": law, "name": name},
+                dims=DIMS,
+                coords={"tokens": list(TOKENS)},
+            )
             units[name] = SampledUnit(sampler, {"model": name}, stream=(place,))
         return units
 
     def predictions(self) -> dict[str, xr.Dataset]:
         from .predict import overlaps_of
 
-        law, seed = self.experiment.spec.law, self.experiment.simulation.seed
-        return {
-            name: overlaps_of(law, name, [seed, place]) for place, name in enumerate(self.models)
-        }
+        return {name: overlaps_of(self.experiment.spec.law, name) for name in self.models}
 
     def predicted_coordinates(self) -> Mapping[str, Mapping[str, str]]:
         return {name: {"model": name} for name in self.models}

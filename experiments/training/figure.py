@@ -1,137 +1,139 @@
-"""Training together in four panels: how often, the covariance's part, three readings, subspaces."""
+"""Training together in four panels: outcomes, terms of the error, selectivity, subspaces."""
 
 from collections.abc import Mapping, Sequence
 
 import numpy as np
-import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from sims import figures
+from sims.figures.groups import binned, outcome_bars
 from sims.judgement.answers import Answer
-from sims.judgement.effects import Effects
 from sims.study.results import Results
 
-from .statistic import CONTROLS, READINGS, effects, measured, parameters
+from .statistic import TERMS, Measured, falls, measured, parameters
 
-CLAIMS = {
-    "specialization": "subspaces further apart than one by one",
-    "specialization-outputs": "outputs less correlated than one by one",
-    "specialization-gain-separate": "smaller error than one by one",
-    "specialization-gain": "smaller error than identical",
-    "specialization-variance": "less variance than identical",
-    "specialization-separate": "covariance > ½ of gain over one by one",
-    "specialization-identical": "covariance > ½ of gain over identical",
-    "specialization-ambiguity": "ambiguity > ½ of gain over identical",
+QUESTIONS = {
+    "specialization": "key subspaces further\napart than if alone",
+    "specialization-gain": "smaller error\nthan identical",
+    "specialization-gain-separate": "smaller error\nthan alone",
+    "specialization-identical": "covariance falls more than\nbias, from identical",
+    "specialization-separate": "covariance falls more than\nbias, from alone",
+    "specialization-variance": "variance falls,\nfrom identical",
 }
-NAMES = {"identical": "over identical heads", "separate": "over one by one", "start": "over start"}
+CONTROLS = {"identical": "identical heads", "separate": "heads trained alone"}
+NAMES = dict(zip(TERMS, ("squared bias", "heads' variance", "covariance"), strict=True))
+INK = dict(zip(TERMS, figures.PALETTE, strict=False))
 
 
 def figure(results: Results, answers: Sequence[Answer]) -> Figure:
-    """The figure; numbers are those of the answers, and of the effects."""
-    drawing, axes = figures.mosaic(
-        ("ab", "cd"),
-        height=6.4,
-        title="Heads part because they are trained together; it lowers bias, and not variance",
-    )
-    effect, drawn = effects(results), parameters(results)
-    averaged = (drawn["maps"] == "averaged").to_numpy()
+    """The figure; numbers are those of the answers, and of the changes of the error's terms."""
+    by_id = {answer.id: answer for answer in answers}
+    drawing, axes = figures.mosaic(("ab", "cd"), height=6.6, title=finding(by_id))
     layers = measured(results)
-    _claims(axes["a"], {answer.id: answer for answer in answers})
-    identical = layers["identical"]
-    variance = identical["variance"].mean(1) / identical["mse"].mean(1)
-    _covariance(axes["b"], effect["covariance over identical"], variance, drawn, averaged)
-    _readings(axes["c"], effect, averaged)
-    separate, joint = (layers[name]["subspaces"].mean(1) for name in ("separate", "joint"))
-    _subspaces(axes["d"], separate, joint, averaged)
-    figures.letters(axes[k] for k in "abcd")
+    averaged = (parameters(results)["maps"] == "averaged").to_numpy()
+    _outcomes(axes["a"], by_id, averaged)
+    _waterfall(axes["b"], layers, averaged)
+    _by_selectivity(axes["c"], layers, averaged)
+    _subspaces(axes["d"], layers, averaged)
+    figures.letters(axes[name] for name in "abcd")
     return drawing
 
 
-def _claims(ax: Axes, answers: Mapping[str, Answer]) -> None:
-    """Brackets of the shares of problems, with their intervals outward."""
-    for place, name in enumerate(CLAIMS):
-        if (share := answers[name].shares()["all"].simulated) is None:
-            continue
-        for ends, width in ((share.interval, 1), (share.bracket, 5)):
-            ax.plot(
-                [100 * end for end in ends],
-                [-place] * 2,
-                color=figures.PALETTE[0],
-                lw=width,
-                solid_capstyle="butt",
-            )
-        ax.plot(50 * sum(share.bracket), -place, "o", color=figures.PALETTE[0], ms=4)
-    ax.set_yticks([-k for k in range(len(CLAIMS))], list(CLAIMS.values()))
-    figures.words(ax)
+def finding(answers: Mapping[str, Answer]) -> str:
+    """The figure's title, in the words that the two halves of the answer allow."""
+    apart, identical, separate = (
+        share_that_holds(answers[name])
+        for name in ("specialization", "specialization-identical", "specialization-separate")
+    )
+    first = (
+        "Joint training moves heads apart" if apart > 0.5 else "Joint training moves no heads apart"
+    )
+    if max(identical, separate) < 1 / 3:
+        return f"{first}; bias falls more than covariance"
+    if min(identical, separate) > 2 / 3:
+        return f"{first}; covariance falls more than bias"
+    return f"{first}; covariance or bias falls more"
+
+
+def share_that_holds(answer: Answer) -> float:
+    """Problems that hold over those that hold or fail; NaN of none."""
+    counted = answer.shares()["all"].simulated
+    if counted is None or not counted.parts["holds"] + counted.parts["fails"]:
+        return float("nan")
+    return counted.parts["holds"] / (counted.parts["holds"] + counted.parts["fails"])
+
+
+def _outcomes(ax: Axes, answers: Mapping[str, Answer], averaged: np.ndarray) -> None:
+    """Problems by outcome of each question, in percent of all."""
+    rows = {}
+    for name, label in QUESTIONS.items():
+        counted = answers[name].shares()["all"].simulated
+        if counted is not None:
+            rows[label] = counted.parts
+    outcome_bars(ax, rows)
+    ax.set_title(f"Outcomes, {averaged.sum()} problems, averaged heads")
+
+
+def _waterfall(ax: Axes, layers: Measured, averaged: np.ndarray) -> None:
+    """Mean changes of the terms one below the other, down to that of the error, by control."""
+    for place, control in enumerate(CONTROLS):
+        left = 0.0
+        for step, name in enumerate((*TERMS, "mse")):
+            values = -100 * falls(layers, control, name).mean(1)[averaged]
+            change = values.mean()
+            row = -(5 * place + step)
+            start = 0.0 if name == "mse" else left
+            ax.barh(row, change, left=start, color=INK.get(name, figures.GREY), height=0.75)
+            bar = 1.96 * values.std(ddof=1) / len(values) ** 0.5
+            ax.errorbar(start + change, row, xerr=bar, color="black", lw=1, capsize=2)
+            left += change
+    rows = [-(5 * place + step) for place in range(len(CONTROLS)) for step in range(4)]
+    ax.set_yticks(rows, [*NAMES.values(), "error"] * len(CONTROLS))
+    for place, name in enumerate(CONTROLS.values()):
+        ax.text(0.02, 0.75 - 5 * place, f"from {name}", transform=ax.get_yaxis_transform())
+    ax.axvline(0, color=figures.GREY, lw=0.8, ls=":")
     ax.set(
-        xlim=(-2, 102),
-        xlabel="problems in which it holds (%)",
-        title="Trained together, heads part and gain",
+        ylim=(-5 * len(CONTROLS) + 1, 1.4),
+        xlabel="mean change over the error (%)",
+        title="Terms of the error, added up",
     )
 
 
-def _covariance(
-    ax: Axes, share: Effects, variance: np.ndarray, drawn: pd.DataFrame, averaged: np.ndarray
-) -> None:
-    """The covariance's share of the gain over identical heads, a point a problem."""
-    for heads, color, marker in zip((2, 4), figures.PALETTE, figures.MARKERS, strict=False):
-        rows = averaged & (drawn["heads"] == heads).to_numpy()
-        figures.simulated(
-            ax,
-            100 * variance[rows],
-            100 * share.value[rows],
-            100 * share.error[rows],
-            color,
-            marker,
-            label=f"{heads} heads",
-        )
-    ax.axhline(50, color=figures.GREY, lw=0.8, ls=":")
+def _by_selectivity(ax: Axes, layers: Measured, averaged: np.ndarray) -> None:
+    """Median and quartiles of the terms' changes from identical heads, over n_eff/n."""
+    selectivity = layers["joint"]["selectivity"].mean(1)[averaged]
+    for name in TERMS:
+        values = -100 * falls(layers, "identical", name).mean(1)[averaged]
+        binned(ax, selectivity, values, INK[name], label=NAMES[name])
+    ax.axhline(0, color=figures.GREY, lw=0.8, ls=":")
     ax.set(
-        xlabel="variance in the error of identical heads (%)",
-        ylabel="covariance's share of the gain (%)",
-        ylim=(0, 150),
-        title="Two heads: half. Four: a quarter",
+        xlabel="effective keys over all keys, n_eff/n",
+        ylabel="change over the error (%)",
+        title="From identical heads, by selectivity",
     )
     ax.legend()
 
 
-def _readings(ax: Axes, effect: Mapping[str, Effects], averaged: np.ndarray) -> None:
-    """Mean share by each reading of each gain, with its 95 % interval over problems."""
-    for shift, (control, color, marker) in enumerate(
-        zip(CONTROLS, figures.PALETTE, figures.MARKERS, strict=False)
-    ):
-        values = pd.DataFrame({r: effect[f"{r} over {control}"].value[averaged] for r in READINGS})
-        ax.errorbar(
-            values.mean(),
-            [-k - 0.2 * (shift - 1) for k in range(len(READINGS))],
-            xerr=1.96 * values.sem(),
+def _subspaces(ax: Axes, layers: Measured, averaged: np.ndarray) -> None:
+    """Index of the subspaces after joint training against training alone, a point per problem."""
+    separate, joint = (layers[name]["subspaces"].mean(1) for name in ("separate", "joint"))
+    kinds = {"averaged": averaged, "$W_V$ and $W_O$ trained": ~averaged}
+    for place, (label, kind) in enumerate(kinds.items()):
+        ax.plot(
+            separate[kind],
+            joint[kind],
             ls="",
-            marker=marker,
-            color=color,
-            label=NAMES[control],
+            marker=figures.MARKERS[place],
+            ms=3.5,
+            mfc="none",
+            color=figures.PALETTE[place],
+            label=f"{label} ({kind.sum()})",
         )
-    ax.set_yticks([-k for k in range(len(READINGS))], list(READINGS))
-    for x in (0.5, 1):
-        ax.axvline(x, color=figures.GREY, lw=0.8, ls=":")
-    ax.set(xlabel="mean share of the gain", title="Errors decorrelate by more than is gained")
-    ax.legend()
-
-
-def _subspaces(ax: Axes, separate: np.ndarray, joint: np.ndarray, averaged: np.ndarray) -> None:
-    """Index of the subspaces after joint against separate training, a point a problem."""
-    for kind, label, color, marker in zip(
-        (averaged, ~averaged),
-        ("averaged", "$W_V$ and $W_O$ trained"),
-        figures.PALETTE,
-        figures.MARKERS,
-        strict=False,
-    ):
-        ax.plot(separate[kind], joint[kind], ls="", marker=marker, ms=4, color=color, label=label)
     ax.plot([0, 1], [0, 1], color=figures.GREY, lw=0.8, ls=":")
     ax.set(
-        xlabel="index of subspaces, trained one by one",
-        ylabel="index of subspaces, trained together",
-        title="Together, averaged heads part",
+        xlabel="diversity index, each head trained alone",
+        ylabel="diversity index, trained together",
+        title="Key subspaces after training",
     )
     ax.legend(loc="lower right")

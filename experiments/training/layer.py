@@ -169,7 +169,7 @@ def train(
     optimiser = optax.adam(optax.cosine_decay_schedule(task.rate, steps))
     outputs, dimension = layer.value.shape[-1], layer.query.shape[1]
 
-    def drawn(key: Array) -> tuple[Array, Array]:
+    def draw_task(key: Array) -> tuple[Array, Array]:
         for_target, for_points, for_noise = jax.random.split(key, 3)
         x = jax.random.normal(for_points, (n + queries, dimension), jnp.float32)
         y = responses(task.additive, for_target, outputs, x)
@@ -187,7 +187,7 @@ def train(
     ) -> tuple[tuple[Layer, optax.OptState], None]:
         layer, state = carry
         # Drawn in a loop of their own: else XLA draws a target anew wherever the gradient uses it.
-        x, y = jax.lax.map(drawn, jax.random.split(key, tasks))
+        x, y = jax.lax.map(draw_task, jax.random.split(key, tasks))
         change, state = optimiser.update(jax.grad(batch_loss)(layer, x, y), state)
         return (Layer(*optax.apply_updates(layer, change)), state), None
 
@@ -195,39 +195,54 @@ def train(
     return jax.lax.scan(step, first, jax.random.split(key, steps))[0][0]
 
 
+class Moments(NamedTuple):
+    """Moments of the heads' estimates f̂_h on new tasks; with the errors ``ê_h = f̂_h − m``.
+
+    Attributes:
+        errors: ``M_hg = E⟨ê_h, ê_g⟩/p``, (H, H), whose mean is the layer's error.
+        covariance: ``S_hg = E⟨f̂_h − E f̂_h, f̂_g − E f̂_g⟩/p``, (H, H), whose mean is its variance.
+        selectivity: ``E 1/(n Σ_i w_hi²)``, the effective share of the keys, (H,).
+    """
+
+    errors: Float[Array, "H H"]
+    covariance: Float[Array, "H H"]
+    selectivity: Float[Array, " H"]
+
+
 def moments(
     layer: Layer, task: Task, key: Array, *, n: int, tasks: int, queries: int, designs: int
-) -> tuple[Float[Array, "H H"], Float[Array, "H H"]]:
-    """``M_hg = E⟨ê_h, ê_g⟩/p`` and ``S_hg = E⟨f̂_h − E f̂_h, f̂_g − E f̂_g⟩/p``, ``ê_h = f̂_h − m``.
+) -> Moments:
+    """Unbiased estimates of the :class:`Moments` of a layer, in double precision.
 
-    The layer's error is the mean of M, its variance that of S. Expectations are over new tasks and
-    queries, for S given them, and over keys and labels; the labels' noise is integrated out.
-    Unbiased.
+    Expectations are over new tasks and queries, for S given them, and over keys and labels; the
+    labels' noise is integrated out.
     """
     layer = Layer(*(leaf.astype(jnp.float64) for leaf in layer))
     dimension, outputs = layer.query.shape[1], layer.value.shape[-1]
     scaled = rescaled(layer, task.free)
     per_noise = task.noise_sd**2 * jnp.einsum("hop,gop->hg", scaled, scaled) / outputs
 
-    def one_task(index: Array) -> tuple[Array, Array]:
+    def one_task(index: Array) -> Moments:
         for_target, for_queries, for_keys = jax.random.split(jax.random.fold_in(key, index), 3)
         points = jax.random.normal(for_queries, (queries, dimension), jnp.float64)
         truth = responses(task.additive, for_target, outputs, points)
 
-        def one_design(number: Array) -> tuple[Array, Array]:
+        def one_design(number: Array) -> tuple[Array, Array, Array]:
             x = jax.random.normal(jax.random.fold_in(for_keys, number), (n, dimension), jnp.float64)
             weights = attention(layer, points, x)
             signal = weights @ responses(task.additive, for_target, outputs, x)
             shared = jnp.einsum("hqn,gqn->hg", weights, weights) / queries
-            return jnp.einsum("hop,hqp->hqo", scaled, signal), shared
+            effective = 1 / (weights**2).sum(-1)
+            return jnp.einsum("hop,hqp->hqo", scaled, signal), shared, effective.mean(-1) / n
 
-        signal, shared = jax.lax.map(one_design, jnp.arange(designs))
+        signal, shared, selectivity = jax.lax.map(one_design, jnp.arange(designs))
         noise = per_noise * shared.mean(0)
-        gaps, centred = signal - truth, signal - signal.mean(0)
+        gaps = signal - truth
+        centred = signal - signal.mean(0)
         size = queries * outputs
         errors = jnp.einsum("rhqo,rgqo->hg", gaps, gaps) / (designs * size)
         covariance = jnp.einsum("rhqo,rgqo->hg", centred, centred) / ((designs - 1) * size)
-        return errors + noise, covariance + noise
+        return Moments(errors + noise, covariance + noise, selectivity.mean(0))
 
-    errors, covariance = jax.lax.map(one_task, jnp.arange(tasks))
-    return errors.mean(0), covariance.mean(0)
+    found = jax.lax.map(one_task, jnp.arange(tasks))
+    return Moments(*(values.mean(0) for values in found))

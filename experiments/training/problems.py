@@ -1,23 +1,22 @@
-"""Learning problems drawn from the law of experiment.yaml; both roads take them from here."""
+"""Learning problems drawn from the law of experiment.yaml; both methods take them from here."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-import numpy as np
-
 from sims.problem.law import Law
 
 
-def drawn(
+def draw_problem(
     law: Mapping[str, Any], sizes: Sequence[tuple[int, int]], seed: int, number: int
 ) -> dict[str, Any]:
     """Problem of that number; sizes take turns, so that each has as many.
 
-    ``noise_sd`` follows from the drawn share s of label noise in the error of a random head, about,
-    of a target of variance one: ``σ² = (n/e) s/(1 − s)``, as n weights of scores N(0, 1) count for
-    n/e.
+    ``noise_sd`` is σ with the drawn ratio ``σ²/Var m``. A component of the target of additive share
+    a has the variance ``a (1 − 5^{−1/2}) + (1 − a) (1 − (1 + 4/d)^{−d/2})``.
     """
     heads, width = sizes[number % len(sizes)]
     values = Law(law).draw(seed, number) | {"heads": heads, "width": width}
-    noise = values["keys"] / np.e * values["share"] / (1 - values["share"])
-    return values | {"noise_sd": float(noise**0.5)}
+    dimension = values["dimension"]
+    isotropic = 1 - (1 + 4 / dimension) ** (-dimension / 2)
+    variance = values["additive"] * (1 - 5**-0.5) + (1 - values["additive"]) * isotropic
+    return values | {"noise_sd": float((values["noise_ratio"] * variance) ** 0.5)}

@@ -1,4 +1,4 @@
-"""Layers trained together, each head by itself, and with identical heads: errors on new tasks."""
+"""Layers trained together, head by head, and with identical heads: errors on new tasks."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -12,28 +12,28 @@ from sims.montecarlo import Draw
 from sims.simulation import with_quick_bits
 
 from .layer import Layer, Task, moments, start, train
-from .problems import drawn
+from .problems import draw_problem
 
 LAYERS = ("start", "joint", "separate", "identical")
 """Before training; trained on the layer's error; from the same start and on the same tasks on the
 mean of the heads' own errors; and on the layer's error from a start with equal heads."""
 PRIVATE_SHARES = {"random": 1.0, "aligned": 0.03}
 """Start to the share of a head's maps that is its own: 0.03 are 10 degrees."""
-MEASURED = ("mse", "alone", "variance", "covariance", "subspaces", "outputs")
+MEASURED = ("mse", "alone", "variance", "covariance", "subspaces", "outputs", "selectivity")
 
 
-def task_of(
+def draw_task(
     draw: Draw, law: Mapping[str, Any], sizes: Sequence[tuple[int, int]], place: int
 ) -> Task:
     """The problem of a batch, among those of the size at that place of the sizes."""
     assert isinstance(draw.seed, int)
-    fields = drawn(law, sizes, draw.seed, len(sizes) * draw.batch + place)
+    fields = draw_problem(law, sizes, draw.seed, len(sizes) * draw.batch + place)
     known = {"private_share": PRIVATE_SHARES[fields["start"]], "free": fields["maps"] == "trained"}
     problem = fields | known | {"drawn": fields["labels"] == "drawn"}
     return Task._make(np.float32(problem[name]) for name in Task._fields)
 
 
-def of_seed(
+def train_and_measure(
     key: Array,
     _: None,
     task: Task,
@@ -46,12 +46,13 @@ def of_seed(
     training: tuple[tuple[str, int], ...],
     held_out: tuple[tuple[str, int], ...],
 ) -> dict[str, Array]:
-    """Train three layers from one seed, and look at them and at their start.
+    """What is measured of three layers trained from one seed, and of their start.
 
     Returns:
         For each of :data:`LAYERS` the error ``mse``, the heads' own mean error ``alone``, the
-        ``variance`` and of it the ``covariance`` of different heads, and the mean indices of the
-        ``subspaces`` of W_K and of the correlations of the heads' ``outputs``.
+        ``variance`` and of it the ``covariance`` of different heads, the mean indices of the
+        ``subspaces`` of W_K and of the correlations of the heads' ``outputs``, and the
+        ``selectivity``, the mean n_eff/n of the heads.
     """
     for_start, for_training, for_tasks = jax.random.split(with_quick_bits(key), 3)
     shares = jnp.stack([task.private_share, task.private_share, jnp.zeros_like(task.private_share)])
@@ -66,8 +67,9 @@ def of_seed(
         return 1 - (matrix.sum() - heads) / (heads * (heads - 1))
 
     def measured(layer: Layer) -> dict[str, Array]:
-        errors, covariance = moments(layer, task, for_tasks, n=n, **dict(held_out))
-        diagonal, spread = jnp.trace(covariance) / heads**2, jnp.sqrt(jnp.diagonal(covariance))
+        errors, covariance, selectivity = moments(layer, task, for_tasks, n=n, **dict(held_out))
+        diagonal = jnp.trace(covariance) / heads**2
+        spread = jnp.sqrt(jnp.diagonal(covariance))
         frames, _ = jnp.linalg.qr(layer.key.astype(jnp.float64))
         cosines = jnp.einsum("hdi,gdj->hgij", frames, frames)
         values = (
@@ -77,6 +79,7 @@ def of_seed(
             covariance.mean() - diagonal,
             index(jnp.sum(cosines**2, (2, 3)) / width),
             index(covariance / (spread[:, None] * spread)),
+            selectivity.mean(),
         )
         return dict(zip(MEASURED, values, strict=True))
 

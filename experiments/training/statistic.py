@@ -1,87 +1,121 @@
-"""Effects of training together, one number a problem: what parts, what is gained, and why."""
+"""Effects of training together, one number per problem: what moves apart, what is gained, how."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 
 import numpy as np
 import pandas as pd
 
-from sims.base.estimates import Batches, jackknife
+from sims.base.estimates import jackknife, mcse
 from sims.judgement.effects import Effects
 from sims.judgement.effects_of_problems import of_batches
+from sims.judgement.wording import percent, percent_range
 from sims.study.results import Results
 
-GAIN = 5.0
-"""Standard errors from which something is gained: below there are no shares of it."""
 CONTROLS = ("identical", "separate", "start")
-READINGS: dict[str, Callable[[Batches, Batches], np.ndarray]] = {
-    "covariance": lambda before, after: before["covariance"] - after["covariance"],
-    "ambiguity": lambda before, after: (
-        after["alone"] - after["mse"] - (before["alone"] - before["mse"])
-    ),
-    "index of errors": lambda before, after: (
-        (before["mse"] / before["alone"] - after["mse"] / after["alone"])
-        * (before["alone"] + after["alone"])
-        / 2
-    ),
+CHANGES = {
+    "mse": "error",
+    "bias": "squared bias",
+    "own": "variance of the heads",
+    "covariance": "covariance of the heads",
 }
-"""What may be called decorrelation's part of a fall of the error: of the heads' covariance; the
-rise of the ambiguity; and, with ``MSE = v̄ D`` of heads that have the error v̄ alone, the fall of D
-at the mean v̄."""
+"""The error and the three terms that it is the sum of."""
+TERMS = ("bias", "own", "covariance")
 Measured = Mapping[str, Mapping[str, np.ndarray]]
 
 
 def measured(results: Results) -> Measured:
-    """What was measured of each layer: layer to name to values (N, seeds)."""
-    points = list(results.estimates.values())
-    names = [k for k, v in points[0].data_vars.items() if "replicate" in v.dims]
-    return {
-        str(layer): {
-            str(name): np.concatenate([data[name].sel(layer=layer).values for data in points])
-            for name in names
-        }
-        for layer in points[0]["layer"].values
-    }
+    """Terms of each layer: layer to name to values (N, seeds).
+
+    Besides what was measured the squared ``bias``, and ``own``, what the heads' own variances put
+    into the layer's: ``mse = bias + own + covariance``.
+    """
+    sizes = list(results.estimates.values())
+    layers = {}
+    for layer in sizes[0]["layer"].values:
+        terms = {}
+        for name, variable in sizes[0].data_vars.items():
+            if "replicate" in variable.dims:
+                values = [data[name].sel(layer=layer).values for data in sizes]
+                terms[str(name)] = np.concatenate(values)
+        terms["bias"] = terms["mse"] - terms["variance"]
+        terms["own"] = terms["variance"] - terms["covariance"]
+        layers[str(layer)] = terms
+    return layers
 
 
-def share(measures: Measured, control: str, reading: str) -> np.ndarray:
-    """A reading's share of the gain of joint training over a control: pseudo-values (N, seeds)."""
-    layers = (control, "joint")
-    batches = {
-        f"{layer} {name}": measures[layer][name].T
-        for layer in layers
-        for name in ("mse", "alone", "covariance")
-    }
+def falls(layers: Measured, control: str, name: str) -> np.ndarray:
+    """The fall of a term from a control to the layer trained together, over the control's error.
 
-    def statistic(means: Batches) -> np.ndarray:
-        before, after = (
-            {key.split()[1]: value for key, value in means.items() if key.startswith(layer)}
-            for layer in layers
-        )
-        return READINGS[reading](before, after) / (before["mse"] - after["mse"])
-
-    return jackknife(batches, statistic).T
+    Pseudo-values of a ratio of means over seeds, (N, seeds).
+    """
+    before = layers[control]
+    fall = before[name] - layers["joint"][name]
+    batches = {"fall": fall.T, "error": before["mse"].T}
+    return jackknife(batches, lambda means: means["fall"] / means["error"]).T
 
 
 def effects(results: Results) -> dict[str, Effects]:
-    """Every question's effects, and the shares that the figure has."""
+    """Every question's effects."""
     layers = measured(results)
     joint = layers["joint"]
+    separate = layers["separate"]
+    overlap = 1 - joint["subspaces"].mean(1)
     made = {
-        name: of_batches(joint[name] - layers["separate"][name])
-        for name in ("subspaces", "outputs")
+        "subspaces": of_batches(
+            joint["subspaces"] - separate["subspaces"],
+            size=overlap / (1 - separate["subspaces"].mean(1)) - 1,
+        ),
+        "outputs": of_batches(joint["outputs"] - separate["outputs"]),
     }
-    made["variance"] = of_batches(layers["identical"]["variance"] - joint["variance"])
     for control in CONTROLS:
-        gain = of_batches(layers[control]["mse"] - joint["mse"])
-        made[f"gain over {control}"] = gain
-        for reading in READINGS:
-            values = share(layers, control, reading)
-            values[gain.value < GAIN * gain.error] = np.nan
-            made[f"{reading} over {control}"] = of_batches(values, kind="estimate")
-            made[f"{reading} over {control}, more than half"] = of_batches(values - 0.5)
+        fall = {name: falls(layers, control, name) for name in (*CHANGES, "variance", "alone")}
+        changes = {name: -values.mean(1) for name, values in fall.items()}
+        components = {CHANGES[name]: changes[name] for name in TERMS}
+        asked = {
+            "covariance against bias": fall["covariance"] - fall["bias"],
+            "gain": fall["mse"],
+            "variance": fall["variance"],
+            "alone": -fall["alone"],
+        }
+        for name, draws in asked.items():
+            made[f"{name}, {control}"] = Effects(
+                value=draws.mean(1)[:, None],
+                error=mcse(draws.T)[:, None],
+                kind="outcome",
+                draws=list(draws[..., None]),
+                size=changes["mse"],
+                components=components,
+            )
     return made
 
 
 def parameters(results: Results) -> pd.DataFrame:
-    """What the law drew, a row a problem."""
-    return results.predictions["law"].to_dataframe().drop(columns="noise_sd")
+    """What the law drew, a row per problem, and the n_eff/n of the heads trained together."""
+    law = results.predictions["law"].to_dataframe().drop(columns="noise_sd")
+    return law.assign(selectivity=measured(results)["joint"]["selectivity"].mean(1))
+
+
+def changes_table(results: Results) -> str:
+    """Medians and quartiles of the changes of the error and its terms, as a Markdown table."""
+    layers = measured(results)
+    maps = parameters(results)["maps"].to_numpy()
+    titles = ["maps of values", "compared with", "problems", *CHANGES.values(), "n_eff/n"]
+    lines = [titles, ["---"] * len(titles)]
+    for kind in ("averaged", "trained"):
+        rows = maps == kind
+        for control in CONTROLS:
+            line = [kind, control, str(rows.sum())]
+            for name in CHANGES:
+                line.append(_quartiles(-falls(layers, control, name).mean(1)[rows]))
+            line.append(_quartiles(layers[control]["selectivity"].mean(1)[rows]))
+            lines.append(line)
+        together = _quartiles(layers["joint"]["selectivity"].mean(1)[rows])
+        lines.append([kind, "(together)", str(rows.sum()), *["–"] * len(CHANGES), together])
+    return "\n".join(f"| {' | '.join(line)} |" for line in lines)
+
+
+def _quartiles(values: np.ndarray) -> str:
+    if not len(values):
+        return "–"
+    low, median, high = np.quantile(values, (0.25, 0.5, 0.75))
+    return f"{percent(median)} ({percent_range(low, high)})"

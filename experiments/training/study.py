@@ -1,4 +1,4 @@
-"""Layers trained together, each head by itself, and with identical heads."""
+"""Layers trained together, head by head, and with identical heads."""
 
 from collections.abc import Mapping
 from functools import cached_property, partial
@@ -11,7 +11,7 @@ from sims.base.identity import rounded_digest
 from sims.study.results import Results
 from sims.study.study import Study
 
-from .problems import drawn
+from .problems import draw_problem
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -32,37 +32,39 @@ class Training(Study[dict[str, Any]]):
     @property
     def sizes(self) -> list[tuple[int, int]]:
         """Heads H and width d_k of each size."""
-        return [(heads, width) for heads, width in self.experiment.spec.law["sizes"]]
+        sizes: list[tuple[int, int]] = self.experiment.spec.law["sizes"]
+        return sizes
 
-    @property
-    def numbers_by_size(self) -> list[list[int]]:
-        """Numbers of the problems of each size."""
-        count, batches = len(self.sizes), self.experiment.simulation.batches
-        return [[count * batch + place for batch in range(batches)] for place in range(count)]
+    def problems_of_size(self, place: int) -> list[dict[str, Any]]:
+        """Problems of one size, in the order of their batches."""
+        batches = range(self.experiment.simulation.batches)
+        return [self.draw(len(self.sizes) * batch + place) for batch in batches]
 
     def draw(self, number: int) -> dict[str, Any]:
-        return drawn(self.law, self.sizes, self.experiment.simulation.seed, number)
+        return draw_problem(self.law, self.sizes, self.experiment.simulation.seed, number)
 
     def units(self) -> "dict[str, SampledUnit]":
         from sims.montecarlo import Replicates
         from sims.study.units import SampledUnit
 
-        from .simulate import LAYERS, MEASURED, of_seed, task_of
+        from .simulate import LAYERS, MEASURED, draw_task, train_and_measure
 
-        law, settings, units = self.law, self.experiment.settings, {}
+        settings = self.experiment.settings
+        units = {}
         for place, (heads, width) in enumerate(self.sizes):
-            sizes = {"heads": heads, "width": width, "n": law["keys"]}
             replicate = partial(
-                of_seed,
-                **sizes,
-                dimension=law["dimension"],
-                outputs=law["responses"],
+                train_and_measure,
+                heads=heads,
+                width=width,
+                n=self.law["keys"],
+                dimension=self.law["dimension"],
+                outputs=self.law["responses"],
                 training=tuple(settings["training"].items()),
                 held_out=tuple(settings["held_out"].items()),
             )
             sampler = Replicates(
                 replicate,
-                per_batch=partial(task_of, law=law, sizes=self.sizes, place=place),
+                per_batch=partial(draw_task, law=self.law, sizes=self.sizes, place=place),
                 reduce="stack",
                 dims=dict.fromkeys(MEASURED, ("layer",)),
                 coords={"layer": list(LAYERS)},
@@ -73,14 +75,15 @@ class Training(Study[dict[str, Any]]):
 
     def predictions(self) -> dict[str, xr.Dataset]:
         """What the law drew: there is no theory of what training finds."""
-        rows = pd.DataFrame([self.draw(k) for numbers in self.numbers_by_size for k in numbers])
-        return {"law": xr.Dataset({str(name): ("number", rows[name]) for name in rows})}
+        rows = []
+        for place in range(len(self.sizes)):
+            rows += self.problems_of_size(place)
+        table = pd.DataFrame(rows)
+        return {"law": xr.Dataset({str(name): ("number", table[name]) for name in table})}
 
     def problem_digests(self) -> dict[str, str]:
-        return {
-            str(place): rounded_digest([self.draw(number) for number in numbers])
-            for place, numbers in enumerate(self.numbers_by_size)
-        }
+        places = range(len(self.sizes))
+        return {str(place): rounded_digest(self.problems_of_size(place)) for place in places}
 
     def effects(self, results: Results) -> Mapping[str, "Effects"]:
         from .statistic import effects
@@ -96,3 +99,9 @@ class Training(Study[dict[str, Any]]):
         from .figure import figure
 
         return figure(results, answers)
+
+    def numbers(self, results: Results) -> Mapping[str, Any]:
+        from .statistic import changes_table
+
+        seeds = self.experiment.simulation.replicates_per_batch
+        return {"changes": changes_table(results), "seeds": seeds}
