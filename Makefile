@@ -19,7 +19,7 @@ $(error EXTRA: got "$(EXTRA)"; allowed: cuda, tpu, or nothing)
 endif
 
 .DEFAULT_GOAL := help
-.PHONY: help setup reproduce publish test test-shapes test-slurm mutants lint docs benchmark peers models lock clean
+.PHONY: help setup reproduce publish test test-shapes test-slurm mutants lint docs paper benchmark peers models lock clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-11s %s\n", $$1, $$2 }' Makefile
@@ -42,6 +42,7 @@ publish: setup models ## a run of FIDELITY into results/published and README.md,
 	sims step publish --fidelity $(FIDELITY)
 	SIMS_SALT=$$(cat experiments/salt.txt)-again snakemake --config fidelity=standard
 	sims step again --fidelity standard
+	@$(MAKE) --no-print-directory paper
 
 test: setup ## check the import rules and run the quick tests
 	lint-imports --no-logo
@@ -74,8 +75,11 @@ endef
 docs: $(VENV)/.installed-docs ## build the site in build/docs: notebooks executed, no warning let pass
 	rm -rf build/docs
 	python -m sphinx --fail-on-warning --keep-going --quiet --jobs auto -d build/doctrees docs build/docs
-	pytest -q tests/test_site.py
+	pytest -q tests/test_site.py tests/test_paper.py
 	@echo build/docs/index.html
+
+paper: $(VENV)/.installed-docs ## typeset results/published/paper.pdf from the published answers
+	python -m docs.paper.typeset results/published
 
 # Apart from the other requirements, which most users of .venv can do without.
 $(VENV)/.installed-docs: requirements/docs.txt | setup

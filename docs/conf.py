@@ -24,6 +24,7 @@ extensions = [
     "extensions.answers",
     "extensions.formulas",
     "extensions.outside",
+    "extensions.try_it",
 ]
 exclude_patterns = ["examples", "learnt", "answers/main.md", "answers/learnt.md"]
 html_math_renderer = "mathml"

@@ -31,6 +31,21 @@ FILES = {
     "experiments/house/outcomes.py": "tests/experiments/test_house.py"
     " tests/experiments/test_battery.py -k house",
     "experiments/house/statistic.py": "tests/experiments/test_battery.py -k house",
+    "experiments/unification/problems.py": "tests/experiments/test_unification.py",
+    "experiments/unification/statistic.py": "tests/experiments/test_battery.py -k unification",
+    "experiments/hidden_scores/problems.py": "tests/experiments/test_hidden_scores.py",
+    "experiments/hidden_scores/statistic.py": "tests/experiments/test_battery.py -k hidden_scores",
+    "experiments/collapse/problems.py": "tests/experiments/test_collapse.py",
+    "experiments/collapse/statistic.py": "tests/experiments/test_battery.py -k collapse",
+    "experiments/hierarchy/problems.py": "tests/experiments/test_hierarchy.py",
+    "experiments/hierarchy/statistic.py": "tests/experiments/test_battery.py -k hierarchy",
+    "experiments/allocation/problems.py": "tests/experiments/test_allocation.py",
+    "experiments/allocation/statistic.py": "tests/experiments/test_allocation.py"
+    " tests/experiments/test_battery.py -k allocation",
+    "experiments/rates/problems.py": "tests/experiments/test_rates.py",
+    "experiments/rates/statistic.py": "tests/experiments/test_battery.py -k rates",
+    "experiments/temperature/problems.py": "tests/experiments/test_temperature.py",
+    "experiments/temperature/statistic.py": "tests/experiments/test_battery.py -k temperature",
     "sims/base/terms.py": "tests/test_terms.py tests/simulation/test_statistics.py",
 }
 CONFIG = """[cosmic-ray]

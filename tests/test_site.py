@@ -1,13 +1,21 @@
 """The site, once built (``make docs``): whole by itself, and in a browser."""
 
+import json
 import re
 from functools import cache
 from html.parser import HTMLParser
+from itertools import combinations
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
+import numpy as np
 import pytest
 
+from docs.extensions import try_table
+from sims.problem import Heads
+from sims.report.answers import by_claim
+from sims.study.ledger import read_run
+from sims.theory import predict
 from tests.browser.visiting import in_a_browser, visit
 
 ROOT = Path(__file__).parents[1]
@@ -79,15 +87,15 @@ def test_notebooks_were_executed():
 @pytest.mark.site
 def test_the_front_page_and_every_claims_page_answer_without_scripts():
     """Answers and formulas are in the file; a claim's page says at most 300 words."""
+    assert 'src="_static/try_it.svg"' in (BUILT / "try_it.html").read_text("utf-8")
     pages = {path.stem: path for path in (BUILT / "answers").glob("*.html")}
     front = (BUILT / "index.html").read_text("utf-8")
     for name in ("hdi", "hdi-monotone", "rates"):
         assert f'href="answers/{name}.html"' in front
         assert "<math" in pages[name].read_text("utf-8")
-    del pages["index"]
-    assert len(pages) > 50
-    for name, path in pages.items():
-        (text,) = re.findall(r"<article.*?</article>", path.read_text("utf-8"), re.DOTALL)
+    claims = by_claim(read_run(ROOT / "results/published"))
+    for name in claims:
+        (text,) = re.findall(r"<article.*?</article>", pages[name].read_text("utf-8"), re.DOTALL)
         text = re.sub(r"<details.*?</details>|<math.*?</math>|<[^>]+>", " ", text, flags=re.DOTALL)
         assert len(re.findall(r"\S*\w\S*", text)) <= 300, name
 
@@ -95,9 +103,36 @@ def test_the_front_page_and_every_claims_page_answer_without_scripts():
 @pytest.mark.site
 @in_a_browser
 @pytest.mark.parametrize("width", [1280, 390])
-@pytest.mark.parametrize("name", ["index", "answers/hdi-monotone", "guide"])
+@pytest.mark.parametrize("name", ["index", "answers/hdi-monotone", "guide", "try_it"])
 def test_a_page_hinders_nobody_and_nothing_sticks_out(name, width):
     found = visit(BUILT / f"{name}.html", width)
     assert found["errors"] == found["violations"] == []
     assert all(request.startswith("file:") for request in found["requests"])
     assert found["wide"] == width
+
+
+@pytest.mark.site
+@in_a_browser
+def test_try_it_adds_up_the_table_of_theory():
+    """At the settings that it opens with: four heads at 60 degrees, noise 10^0.4 of the signal."""
+    text = (BUILT / "_static/try_it_table.js").read_text("utf-8")
+    table = json.loads(text.removeprefix("const TABLE = ").removesuffix(";\n"))
+    bias, signal, noise = np.array(table["alone"][1]) / 4 + np.array(table["shared"][6][1]) * 3 / 4
+    error = bias + signal + 10**0.4 * noise
+    assert (
+        f"Error\t{error:.3f}\nSkill\t{1 - error:.1%}".replace("%", " %")
+        in visit(BUILT / "try_it.html", 1280)["text"]
+    )
+
+
+def test_the_table_of_try_it_serves_any_number_of_heads():
+    """Terms of one head and of two give the mean error of all pairs of the six, by theory."""
+    alone, shared = try_table.compute_terms(3, 40.0, 0.3)[:, :3]
+    task, heads, queries = try_table.draw_problem(3, 40.0, 0.3)
+    errors = [
+        predict(task, Heads(heads.frames[np.array(pair)], "gaussian", bandwidth=0.3), 256, queries)[
+            "mse"
+        ]
+        for pair in combinations(range(6), 2)
+    ]
+    assert np.sum(alone + shared) / 2 == pytest.approx(np.mean(errors), rel=1e-6)

@@ -1,121 +1,125 @@
-"""Splits of a budget in four panels: regimes by both roads, best splits by n, growth, exponents."""
+"""Splits of a budget: three regimes, margins by both methods, outcomes, and growth of d_k*."""
 
 from collections.abc import Sequence
 from itertools import product
 
 import numpy as np
 import pandas as pd
-import seaborn as sns
 import xarray as xr
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from sims import figures
 from sims.base.estimates import mcse
+from sims.judgement import house
 from sims.judgement.answers import Answer
+from sims.judgement.effects import Effects, calls
+from sims.judgement.outcomes import FAILS, HOLDS, LEVEL, UNDECIDED
+from sims.judgement.summaries import Share
+from sims.judgement.wording import percent
 from sims.study.results import Results
 
-from .grids import GIVEN, SIZES, WIDTHS, splits
-from .statistic import FORMS, exponents, growth, split_errors
+from .grids import WIDTHS, splits
+from .statistic import CENSORED, FORMS, effects, growth, ratio_of_means, simulated_errors
 
-DECAYS, RULES = ("exponential", "polynomial", "even"), ("fixed", "Transformer's", "tuned")
+DECAYS = ("exponential", "polynomial", "even")
+RULES = ("fixed", "Transformer's", "tuned")
 INKS = (*figures.PALETTE[:3], "0.65", "0.9")
+OUTCOMES = {
+    HOLDS: "inner split wins",
+    LEVEL: "within 1 %",
+    FAILS: "an end wins",
+    UNDECIDED: "not known",
+}
+OUTCOME_INKS = (figures.PALETTE[0], "0.65", figures.PALETTE[1], "0.9")
 
 
 def figure(results: Results, answers: Sequence[Answer]) -> Figure:
-    """The figure: of the simulated regimes both roads, of all others theory."""
+    """The figure; outcomes and margins are those that the answers count."""
     drawing, axes = figures.mosaic(
-        ("ab", "cd"),
-        height=6.2,
-        title="Budgets have a best split; d_k* ~ log n mostly where relevance decays exponentially",
+        ("xyz", "bc", "dd"), height=7.4, heights=(0.8, 1.1, 0.9), title=title_of(answers)
     )
-    law = results.predictions["law"]
-    _regimes(axes["a"], results, law)
-    _inside(axes["b"], law)
-    _growth(axes["c"], law)
-    _exponents(axes["d"], law)
-    figures.letters(axes[k] for k in "abcd")
+    law, both = results.predictions["law"], effects(results)
+    draw_regimes([axes[letter] for letter in "xyz"], results, law)
+    draw_margins(axes["b"], both)
+    called = pd.Categorical(calls(both["allocation"], house.TOLERANCES["order"]), [*OUTCOMES])
+    outcome = pd.Series(called.rename_categories(OUTCOMES))
+    draw_shares(axes["c"], law, outcome, OUTCOME_INKS, DECAYS)
+    in_view = outcome[law["decay"].values != "even"].value_counts(normalize=True)
+    inner, end = (percent(in_view[OUTCOMES[call]]) for call in (HOLDS, FAILS))
+    axes["c"].set_title(f"Shared views: inner split {inner}, an end {end}")
+    form = pd.Series(pd.Categorical(growth(law["by_keys"].values)["form"], FORMS))
+    draw_shares(axes["d"], law, form, INKS, DECAYS[:2])
+    decided = form[(form != CENSORED) & (law["decay"].values != "even")]
+    most = decided.groupby(law["temperature"].values[decided.index]).agg(lambda f: f.mode()[0])
+    common = ", ".join(f"{form} ({rule})" for rule, form in most.items())
+    axes["d"].set_title(f"Most common growth of $d_k^*$: {common}")
+    figures.letters(axes[letter] for letter in "xbcd")
     return drawing
 
 
-def _regimes(ax: Axes, results: Results, law: xr.Dataset) -> None:
-    """Errors over that of theory's best inner split; points: simulation ± 2 standard errors."""
-    for number, name in enumerate(sorted(results.estimates)):
-        regime = law.isel(number=number)
-        ink = INKS[DECAYS.index(str(regime["decay"].values))]
-        budget, inner = int(regime["budget"]), int(regime["inner"])
-        error = regime["error"].values / regime["error"].values[splits(budget)[inner] - 1]
-        ax.plot(WIDTHS, error, color=ink, ls=":", lw=0.8)
-        ax.plot(WIDTHS, np.where(regime["covered"], error, np.nan), color=ink)
-        simulated = split_errors(results.estimates[name], budget)
-        over = 1 + (simulated - simulated[inner]) / simulated[inner].mean()
-        ax.errorbar(splits(budget), over.mean(1), 2 * mcse(over.T), color=ink, fmt="o", ms=3, lw=1)
-    for ink, decay in zip(INKS, DECAYS, strict=False):
-        ax.plot([], [], color=ink, label=f"{decay} relevance")
-    ax.plot([], [], "o", color=figures.GREY, ms=3, label="simulation")
-    figures.log_axes(ax, x=True, y=True)
-    figures.ticks(ax.xaxis, (1, 2, 4, 8, 16, 32, 64))
-    figures.ticks(ax.yaxis, (0.8, 1, 1.2, 1.5, 2, 3))
-    ax.set(
-        ylim=(0.8, 3),
-        xlabel="head dimension d_k",
-        ylabel="error over that of the best inner split",
-        title="Simulation follows theory",
-    )
-    ax.legend()
+def title_of(answers: Sequence[Answer]) -> str:
+    """What an inner split changes in the median regime with a shared view."""
+    result = next(answer.result for answer in answers if answer.id == "allocation")
+    if not isinstance(result, Share) or result.size is None:
+        return "The best inner split of a budget against the better end"
+    change = result.size[1]
+    verb = "lowers" if change < 0 else "raises"
+    size = percent(abs(change))
+    return f"With a shared view, an inner split {verb} the error by {size} in the median regime"
 
 
-def _inside(ax: Axes, law: xr.Dataset) -> None:
-    """Of shared views the share with a best split inside, by n, and what is not known of it."""
-    for ink, rule in zip(INKS, RULES, strict=False):
-        rows = (law["decay"].values != "even") & (law["temperature"].values == rule)
-        if not rows.any():
+def draw_regimes(axes: Sequence[Axes], results: Results, law: xr.Dataset) -> None:
+    """Errors over that of theory's best inner split, in the first regime of each decay."""
+    every = simulated_errors(results)
+    decays = law["decay"].values[: len(every)].tolist()
+    for ax, decay in zip(axes, DECAYS, strict=True):
+        ax.set(xlabel="head dimension $d_k$", title=f"{decay} relevance")
+        figures.log_axes(ax, x=True)
+        figures.ticks(ax.xaxis, (1, 4, 16, 64))
+        if decay not in decays:
             continue
-        known, inside = law["known"].values[rows], law["excess"].values[rows] > 0
-        low, sure = (known & inside).mean(0), known.mean(0)
-        share = np.divide(low, sure, out=np.full(len(low), np.nan), where=sure > 0)
-        ax.fill_between(SIZES, 100 * low, 100 * (low + 1 - sure), color=ink, alpha=0.15, lw=0)
-        ax.plot(SIZES, 100 * share, color=ink, label=rule)
-    figures.log_axes(ax, x=True)
+        number = decays.index(decay)
+        regime, errors = law.isel(number=number), every[number]
+        widths, inner = splits(int(regime["budget"])), int(regime["inner"])
+        theory = regime["error"] / regime["error"][widths[inner] - 1]
+        ax.plot(WIDTHS, theory, color=figures.GREY, ls=":", lw=0.8)
+        ax.plot(WIDTHS, theory.where(regime["covered"]), color=figures.GREY)
+        ratios = np.stack([ratio_of_means(errors, k, inner) for k in range(len(widths))], 1)
+        mean = ratios.mean(0)
+        ax.errorbar(widths, mean, 2 * mcse(ratios), fmt="o", ms=3, lw=1, color=INKS[0])
+        ax.set_ylim(0.95 * mean.min(), min(1.05 * mean.max(), 2))
+    axes[0].set(ylabel="error / that of the inner split")
+
+
+def draw_margins(ax: Axes, both: dict[str, Effects]) -> None:
+    """Simulated margins over theory's, a point a regime."""
+    simulated, theory = both["simulated"], both["allocation"]
+    count = len(simulated.value)
+    known = np.isfinite(theory.error[:count, 0])
+    x, y = 100 * theory.value[:count][known, 0], 100 * simulated.value[known, 0]
+    bars = 200 * simulated.error[known, 0]
+    ax.axline((0, 0), slope=1, color=figures.GREY, lw=0.8)
+    ax.errorbar(x, y, bars, fmt="o", ms=3, lw=0.8, color=INKS[0])
     ax.set(
-        ylim=(0, 103),
-        xlabel="number of keys n",
-        ylabel="regimes with the best split inside (%)",
-        title="The best split is inside until one head wins",
+        xlabel="margin of the inner split by theory (%)",
+        ylabel="by simulation (%)",
+        title=f"Simulation follows theory ({known.sum()} regimes)",
     )
-    ax.legend(title="temperature", loc="lower left")
 
 
-def _growth(ax: Axes, law: xr.Dataset) -> None:
-    """What d_k* grows like, in shares of the regimes of a decay and a rule."""
-    frame = growth(law["by_keys"].values).assign(
-        decay=law["decay"].values, rule=law["temperature"].values
-    )
-    groups = list(product(DECAYS[:2], RULES))
-    shares = frame.groupby(["decay", "rule"])["form"].value_counts(normalize=True)
-    table = 100 * shares.unstack(fill_value=0).reindex(groups, columns=FORMS, fill_value=0)
-    table.index = [", ".join(group) for group in groups]
-    table.plot.barh(stacked=True, ax=ax, color=list(INKS), width=0.8)
+def draw_shares(
+    ax: Axes, law: xr.Dataset, value: pd.Series, inks: Sequence[str], decays: Sequence[str]
+) -> None:
+    """Shares of the categories in the regimes of each decay and rule for the temperature."""
+    groups = list(product(decays, RULES))
+    keys = [pd.Series(law[name].values) for name in ("decay", "temperature")]
+    names = value.cat.categories
+    counts = pd.crosstab(keys, value).reindex(groups, columns=names, fill_value=0)
+    totals = counts.sum(axis=1)
+    shares = 100 * counts.div(totals.clip(1), axis=0)
+    shares.index = [f"{', '.join(group)} ({n})" for group, n in zip(groups, totals, strict=True)]
+    shares.plot.barh(stacked=True, ax=ax, color=list(inks), width=0.8)
     ax.invert_yaxis()
-    ax.set(
-        xlim=(0, 100),
-        xlabel="regimes (%)",
-        ylabel="",
-        title="Exponential relevance: log n fits best",
-    )
-    ax.legend(loc="upper center", bbox_to_anchor=(0.4, -0.18), ncols=3)
-
-
-def _exponents(ax: Axes, law: xr.Dataset) -> None:
-    """Exponents of H* in D: shared views by decay, even relevance by what stays as D grows."""
-    groups = [(decay, decay, 0) for decay in DECAYS[:2]]
-    groups += [(f"even, {condition}", "even", place) for place, condition in enumerate(GIVEN)]
-    rows = []
-    for label, decay, place in groups:
-        slopes = exponents(law["by_budget"].values[law["decay"].values == decay, place])
-        known = slopes[np.isfinite(slopes)]
-        rows += [(f"{label} ({len(known)})", slope) for slope in known]
-    frame = pd.DataFrame(rows, columns=["group", "slope"])
-    ax.axvspan(0.9, 1.1, color=figures.BAND)
-    sns.stripplot(frame, x="slope", y="group", ax=ax, color=INKS[0], size=2.5, alpha=0.5)
-    ax.set(xlim=(-1, 3), xlabel="exponent of H* in D", ylabel="", title="H* grows like D, mostly")
+    ax.set(xlim=(0, 100), xlabel="regimes (%)", ylabel="")
+    ax.legend(loc="upper center", bbox_to_anchor=(0.3, -0.2), ncols=len(names))

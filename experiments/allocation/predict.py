@@ -6,23 +6,25 @@ import xarray as xr
 from .grids import BUDGETS, GIVEN, SIZES, WIDTHS, splits
 from .problems import Curve, Drawn, curve, least
 
-SLOWER, ROUGH = 0.5, 0.5
-"""Factor of the decay of relevance in a regime beside the drawn one, and Matérn smoothness of the
-target that is held against a squared-exponential one."""
+SLOWER = 0.5
+"""Factor of a slower decay of relevance over the drawn one."""
+ROUGH = 0.5
+"""Matérn smoothness of the target that is compared with a squared-exponential one."""
 
 
-def predicted(drawn: Drawn) -> xr.Dataset:
+def predict_regime(drawn: Drawn) -> xr.Dataset:
     """The curves of a regime and what was drawn.
 
     ``error`` (width) is at the drawn n and D, ``covered`` where theory is in its range; ``by_keys``
-    (size) and ``by_budget`` (given, of) are d_k*, NaN where censored. Of whole splits of the drawn
-    budget ``excess`` and ``known`` (size) are those of :func:`compared`, by n; ``inner`` and
-    ``end`` its other parts at the drawn n. ``slower`` and ``rougher`` are logarithms of what a
-    slower decay and a rough target make of d_k* under a shared view.
+    (size) and ``by_budget`` (given, of) are d_k*, NaN where censored. ``margin``, ``known``,
+    ``inner`` and ``end`` are those of :func:`compare_splits`. ``slower`` and ``rougher`` are
+    logarithms of what a slower decay and a rough target make of d_k* under a shared view.
     """
     by_keys = curve(drawn, SIZES, drawn["budget"])
-    excess, known, inner, end = compared(by_keys, splits(drawn["budget"]))
-    here, shared = SIZES.tolist().index(drawn["keys"]), drawn["decay"] != "even"
+    here = SIZES.tolist().index(drawn["keys"])
+    error, covered = by_keys.error[here], by_keys.known[here]
+    places = splits(drawn["budget"]) - 1
+    shared = drawn["decay"] != "even"
     conditions = GIVEN[:1] if shared else GIVEN
     by_budget = [best(curve(drawn, drawn["keys"], BUDGETS, name)) for name in conditions]
     slow = {name: SLOWER * drawn[name] for name in ("alpha", "power")}
@@ -30,16 +32,13 @@ def predicted(drawn: Drawn) -> xr.Dataset:
     rough = {"smoothness": "matern", "roughness": ROUGH}
     return xr.Dataset(
         {
-            "error": ("width", by_keys.error[here]),
-            "covered": ("width", by_keys.known[here]),
+            "error": ("width", error),
+            "covered": ("width", covered),
             "by_keys": ("size", best(by_keys)),
             "by_budget": (("given", "of"), np.resize(by_budget, (len(GIVEN), len(BUDGETS)))),
-            "excess": ("size", excess),
-            "known": ("size", known),
-            "inner": inner[here],
-            "end": end[here],
             "slower": moved(drawn, {}, slow) if shared else np.nan,
             "rougher": moved(drawn, smooth, rough) if shared else np.nan,
+            **compare_splits(error[places], covered[places]),
             **drawn,
         }
     )
@@ -56,18 +55,24 @@ def moved(drawn: Drawn, first: Drawn, second: Drawn) -> float:
     return float(np.log(widths[1] / widths[0])[0])
 
 
-def compared(curves: Curve, widths: np.ndarray) -> tuple[np.ndarray, ...]:
-    """The best inner split beside the better of the ends, width 1 and one head, by rows of errors.
+def compare_splits(error: np.ndarray, known: np.ndarray) -> dict[str, float | int | bool]:
+    """The best inner split against the better end: heads of dimension 1, or one head.
 
-    Returns:
-        How much larger the end's error is, a share; whether the better of the two and its
-        neighbours are in theory's range; and the places of the best inner split and of that end.
+    ``margin`` is the share by which the inner split errs less, negative if the end does;
+    ``known`` whether the end, and the better of the two with its neighbours, are in theory's range;
+    ``inner`` and ``end`` are places among the splits.
+
+    Args:
+        error: of every whole split, (S,), by width.
+        known: whether theory is in its range there, (S,).
     """
-    error, known = curves.error[:, widths - 1], curves.known[:, widths - 1]
-    rows, last = np.arange(len(error)), len(widths) - 1
-    inner = error[:, 1:-1].argmin(1) + 1
-    end = np.where(error[:, 0] < error[:, -1], 0, last)
-    share = error[rows, end] / error[rows, inner] - 1
-    better = np.where(share > 0, inner, end)
-    near = np.stack([np.maximum(better - 1, 0), better, np.minimum(better + 1, last)])
-    return share, known[rows, near].all(0), inner, end
+    inner = int(error[1:-1].argmin()) + 1
+    end = 0 if error[0] < error[-1] else len(error) - 1
+    better = inner if error[inner] < error[end] else end
+    around = known[max(better - 1, 0) : better + 2]
+    return {
+        "margin": 1 - error[inner] / error[end],
+        "known": bool(known[end] and around.all()),
+        "inner": inner,
+        "end": end,
+    }

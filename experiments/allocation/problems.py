@@ -66,9 +66,9 @@ def relevance(drawn: Drawn) -> np.ndarray:
     return np.asarray(drawn["relevance"] * shares / shares.sum())
 
 
-def sampled(drawn: Drawn, seed: Sequence[int]) -> tuple[TrigonometricSeries, np.ndarray]:
+def draw_task(drawn: Drawn, rng: np.random.Generator) -> tuple[TrigonometricSeries, np.ndarray]:
     """A target of the regime's law, as waves from its spectrum, and queries (Q, r or D)."""
-    spectrum, rng = relevance(drawn), np.random.default_rng(seed)
+    spectrum = relevance(drawn)
     waves = rng.normal(size=(drawn["waves"], len(spectrum))) * spectrum**0.5
     if drawn["smoothness"] == "matern":
         waves /= rng.gamma(drawn["roughness"], 1 / drawn["roughness"], (len(waves), 1)) ** 0.5
@@ -155,26 +155,33 @@ def least(x: np.ndarray, values: np.ndarray, known: np.ndarray) -> tuple[np.ndar
     return place.reshape(shape), low.reshape(shape)
 
 
-def described(drawn: Drawn, seed: Sequence[int]) -> dict[str, Any]:
+def describe_regime(drawn: Drawn, seed: Sequence[int]) -> dict[str, Any]:
     """A regime at the best of its whole splits, and a sweep of all, as ``sims sweep`` reads it.
 
     With one target and its queries, of that seed.
     """
-    target, queries = sampled(drawn, seed)
-    curves, widths = curve(drawn, drawn["keys"], drawn["budget"]), splits(drawn["budget"])
-    shared, size, ensembles = drawn["decay"] != "even", target.dimension, []
+    target, queries = draw_task(drawn, np.random.default_rng(seed))
+    curves = curve(drawn, drawn["keys"], drawn["budget"])
+    widths = splits(drawn["budget"])
+    shared = drawn["decay"] != "even"
+    size = target.dimension
+    ensembles, changes = [], []
     for width in widths.tolist():
-        count, bandwidth = drawn["budget"] // width, float(curves.bandwidth[0, width - 1])
+        count = drawn["budget"] // width
+        bandwidth = float(curves.bandwidth[0, width - 1])
         heads: dict[str, Any] = {"count": count, "width": width, "bandwidth": bandwidth}
+        change: dict[str, Any] = {f"heads.{name}": value for name, value in heads.items()}
         if not shared:
             blocks = np.eye(size)[:, : count * width].reshape(size, count, width).swapaxes(0, 1)
-            heads["frames"] = {"kind": "explicit", "frames": blocks.tolist()}
+            frames = {"kind": "explicit", "frames": blocks.tolist()}
+            heads["frames"] = frames
+            change["heads.frames"] = {"label": str(count), **frames}
         ensembles.append(heads)
+        changes.append(change)
     best = ensembles[int(curves.error[0, widths - 1].argmin())]
     views = {"kind": "redundant_views", "noise": drawn["view_noise"]}
-    waves = {
-        k: np.asarray(getattr(target, k)).tolist() for k in ("amplitude", "frequency", "phase")
-    }
+    names = ("amplitude", "frequency", "phase")
+    waves = {name: np.asarray(getattr(target, name)).tolist() for name in names}
     return {
         "problem": {
             "dimension": size,
@@ -185,13 +192,5 @@ def described(drawn: Drawn, seed: Sequence[int]) -> dict[str, Any]:
             "n": drawn["keys"],
             "queries": {"kind": "explicit", "count": len(queries), "points": queries.tolist()},
         },
-        "sweep": {
-            "list": [
-                {
-                    f"heads.{k}": {"label": f"{heads['count']}", **v} if k == "frames" else v
-                    for k, v in heads.items()
-                }
-                for heads in ensembles
-            ]
-        },
+        "sweep": {"list": changes},
     }

@@ -1,50 +1,103 @@
 """Whole splits of some regimes by simulation: one head and a pair give every number of heads."""
 
-from collections.abc import Sequence
-from typing import Any
+from functools import partial
+from typing import NamedTuple
 
+import jax
+import jax.numpy as jnp
 import numpy as np
+from jax import lax
+from jaxtyping import Array, Float
 
-from sims.problem import Heads, Task
-from sims.problem.design_laws import GaussianDesign
-from sims.simulation.engine import sampler_of
-from sims.simulation.many import ProblemsSampler
+from sims.montecarlo import Draw, Replicates
+from sims.problem import TrigonometricSeries
+from sims.problem.normals import normal
 
 from .grids import LATENT, splits
-from .problems import Drawn, curve, sampled
-
-DIMENSION = 2 * LATENT
-"""Of the keys: coordinates of the target, noise of the views, and columns that no head sees."""
+from .problems import Drawn, curve, draw_task
 
 
-def splits_sampler(drawn: Drawn, seeds: Sequence[Sequence[int]], precision: str) -> ProblemsSampler:
-    """The whole splits of a regime, for a target of each seed.
+class Splits(NamedTuple):
+    """The whole splits of a regime as arrays.
 
-    The dimension ``problem`` is that of splits and, within each, of targets with queries of their
-    own; all splits of a target share its keys.
+    Attributes:
+        sees: 1 where the first or second head of a split sees a coordinate, (S, 2, LATENT).
+        precision: 1/b², (S,).
+        distance: 1 where scores are distances (Gaussian), 0 where they are products (softmax).
+        view_noise: standard deviation of the noise through which a head sees a coordinate.
+        noise_sd: label noise.
     """
-    options: dict[str, Any] = {"raw_labels": False, "keep_queries": False}
-    bandwidth = curve(drawn, drawn["keys"], drawn["budget"]).bandwidth[0]
-    pairs = [heads(drawn, width, bandwidth[width - 1]) for width in splits(drawn["budget"])]
-    design, tasks = GaussianDesign(np.eye(DIMENSION)), []
-    for seed in seeds:
-        target, queries = sampled(drawn, seed)
-        rest = DIMENSION - target.dimension
-        wide = Task(design, target.padded(rest), drawn["noise_sd"])
-        tasks.append((wide, np.pad(queries, ((0, 0), (0, rest)))))
-    members = [
-        sampler_of(wide, pair, drawn["keys"], queries, precision=precision, **options)[0]
-        for pair in pairs
-        for wide, queries in tasks
-    ]
-    return ProblemsSampler(members, [(k,) for k in range(len(tasks))] * len(pairs))
+
+    sees: np.ndarray
+    precision: np.ndarray
+    distance: np.ndarray
+    view_noise: np.ndarray
+    noise_sd: np.ndarray
 
 
-def heads(drawn: Drawn, width: int, bandwidth: float) -> Heads:
-    """Two heads of that width, or one head twice where it takes the whole budget."""
-    frames, place = np.zeros((2, DIMENSION, LATENT)), np.arange(width)
-    for head, frame in enumerate(frames):
-        coordinates = place + head * width * (width < drawn["budget"])
-        frame[coordinates if drawn["decay"] == "even" else place, place] = 1
-        frame[LATENT + coordinates, place] += drawn["view_noise"]
-    return Heads(frames, drawn["kernel"], bandwidth)
+def splits_sampler(drawn: Drawn) -> Replicates:
+    """The whole splits of a regime; a replicate draws a target, its queries and all keys.
+
+    ``single`` is the error of one head and ``pair`` the mean product of two heads' errors.
+    """
+    return Replicates(
+        partial(replicate, keys=drawn["keys"]),
+        constants=arrays_of(drawn),
+        per_batch=partial(draw_tasks, drawn),
+        rows=True,
+        dims={"single": "split", "pair": "split"},
+    )
+
+
+def arrays_of(drawn: Drawn) -> Splits:
+    """The whole splits of a regime at the bandwidths of its rule."""
+    widths = splits(drawn["budget"])
+    bandwidth = curve(drawn, drawn["keys"], drawn["budget"]).bandwidth[0, widths - 1]
+    sees = np.zeros((len(widths), 2, LATENT))
+    for heads, width in zip(sees, widths, strict=True):
+        # The second head starts where the first ends, unless both see the same coordinates.
+        apart = drawn["decay"] == "even" and width < drawn["budget"]
+        second = width if apart else 0
+        heads[0, :width] = 1
+        heads[1, second : second + width] = 1
+    numbers = (drawn["kernel"] == "gaussian", drawn["view_noise"], drawn["noise_sd"])
+    leaves = (sees, bandwidth**-2.0, *map(float, numbers))
+    return Splits(*(np.asarray(leaf, np.float32) for leaf in leaves))
+
+
+def draw_tasks(drawn: Drawn, draw: Draw) -> tuple[TrigonometricSeries, np.ndarray]:
+    """A target and its queries for each replicate of a batch, in LATENT coordinates."""
+    tasks = []
+    for number in range(draw.replicates):
+        target, queries = draw_task(drawn, draw.draw(draw.batch, number).rng())
+        unseen = LATENT - target.dimension
+        tasks.append((target.padded(unseen), np.pad(queries, ((0, 0), (0, unseen)))))
+    stacked: tuple[TrigonometricSeries, np.ndarray] = jax.tree.map(
+        lambda *leaves: np.stack(leaves).astype(np.float32), *tasks
+    )
+    return stacked
+
+
+def replicate(
+    key: Array, regime: Splits, task: tuple[TrigonometricSeries, Array], *, keys: int
+) -> dict[str, Float[Array, " S"]]:
+    """Errors of one head and products of two heads' errors, label noise integrated out."""
+    target, queries = task
+    key_of_keys, key_of_views = jax.random.split(key)
+    latent = normal(key_of_keys, (keys, LATENT), jnp.float32)
+    view_noise = normal(key_of_views, (2, keys, LATENT), jnp.float32)
+    views = latent + regime.view_noise * view_noise
+    gaps = target(latent) - target(queries)[:, None]
+
+    def products(split: tuple[Array, Array]) -> tuple[Array, Array]:
+        sees, precision = split
+        inner = jnp.einsum("qj,hj,hnj->hqn", queries, sees, views)
+        square = jnp.einsum("hj,hnj->hn", sees, views**2)[:, None]
+        weights = jax.nn.softmax(precision * (inner - 0.5 * regime.distance * square))
+        bias = jnp.einsum("hqn,qn->hq", weights, gaps)
+        noise = jnp.einsum("hqn,gqn->hg", weights, weights)
+        product = (bias @ bias.T + regime.noise_sd**2 * noise) / len(queries)
+        return jnp.trace(product) / 2, product[0, 1]
+
+    single, pair = lax.map(products, (regime.sees, regime.precision))
+    return {"single": single, "pair": pair}

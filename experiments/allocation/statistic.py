@@ -1,19 +1,25 @@
-"""Effects of the regimes: a best split inside, the growth of d_k* with n, and of H* with D."""
+"""Effects of the regimes: by how much an inner split wins, and how d_k* and H* grow."""
+
+from typing import Any
 
 import numpy as np
 import pandas as pd
 import xarray as xr
 
+from sims.base.estimates import mcse
 from sims.judgement import house
-from sims.judgement.effects import Effects
-from sims.judgement.effects_of_problems import of_batches
+from sims.judgement.effects import Effects, calls
+from sims.judgement.effects_of_problems import gap, of_batches
 from sims.study.results import Results
 
 from .grids import BUDGETS, GIVEN, SIZES, splits
 
-DECADES, RISE, LONG = 2.0, 2.0, 4.0
-"""Decades of n over which d_k* is known, and widths by which it rises, from which a form of growth
-is told; and decades over which a smaller rise is none."""
+DECADES = 2.0
+"""Decades of n over which d_k* has to be known to tell a form of growth."""
+RISE = 2.0
+"""Widths by which d_k* has to rise to tell a form of growth."""
+LONG = 4.0
+"""Decades over which a smaller rise counts as none."""
 FEWEST = 3
 """Budgets, each twice the one before, at which d_k* has to be known for an exponent."""
 POWERS = np.linspace(0.01, 1, 100)
@@ -24,41 +30,74 @@ NONE, CENSORED = FORMS[3:]
 
 
 def effects(results: Results) -> dict[str, Effects]:
-    """Effects by name. The simulated regimes are asked about splits; of curves theory speaks."""
-    law, names = results.predictions["law"], sorted(results.estimates)
-    silent = np.full((len(names), 2), np.nan)
-    here = np.arange(law.sizes["number"]), (law["keys"].values[:, None] == SIZES).argmax(1)
-    simulated = []
-    for number, name in enumerate(names):
-        regime = law.isel(number=number)
-        errors = split_errors(results.estimates[name], int(regime["budget"]))
-        inner, end = errors[int(regime["inner"])], errors[int(regime["end"])]
-        simulated.append((end - inner) / inner.mean())
+    """Effects by name: simulation and theory compare splits, theory alone has curves."""
+    law = results.predictions["law"]
+    known = law["known"].values.astype(bool)
+    silent = np.full((len(results.estimates), 2), np.nan)
     grown = growth(law["by_keys"].values)
     slopes = {given: exponents(law["by_budget"].values[:, k]) for k, given in enumerate(GIVEN)}
     # Under a shared view nothing hangs on what is given.
     shared = slopes[GIVEN[0]]
-    margin = house.TOLERANCES["slope"] - np.abs(np.nan_to_num(shared) - 1)
+    inside = house.TOLERANCES["slope"] - np.abs(np.nan_to_num(shared) - 1)
+    decided = (grown["form"] != CENSORED).to_numpy()
     estimates = {name: law[name].values for name in ("slower", "rougher")}
     estimates |= {f"exponent, {given}": slope for given, slope in slopes.items()}
     estimates["rate"] = grown["rate"].to_numpy()
-    known, decided = law["known"].values[here], (grown["form"] != CENSORED).to_numpy()
-    predicted, better = law["excess"].values[here], grown["better"].to_numpy()
+    margins, ratios = [], []
+    for number, errors in enumerate(simulated_errors(results)):
+        chosen = law.isel(number=number)
+        margins.append(margin_of_halves(errors)[:, None])
+        ratios.append(ratio_of_means(errors, int(chosen["inner"]), int(chosen["end"])))
+    value = np.stack([draws.mean(0) for draws in margins])
+    error = np.stack([mcse(draws) for draws in margins])
+    margin = law["margin"].values
+    unsure = np.where(known, 0.0, np.inf)[:, None]
+    size = np.where(known, -margin, np.nan)
     return {
-        "allocation": of_batches(np.stack(simulated), predicted=predicted, valid=known),
-        "dk-log": of_batches(silent, predicted=better, valid=decided),
-        "heads-linear": of_batches(silent, predicted=margin, valid=np.isfinite(shared)),
+        "allocation": Effects(margin[:, None], unsure, "outcome", size=size),
+        "simulated": Effects(value, error, "outcome", draws=margins, size=-value[:, 0]),
+        "roads": gap(np.stack(ratios), 1 - margin, known),
+        "dk-log": of_batches(silent, predicted=grown["better"].to_numpy(), valid=decided),
+        "heads-linear": of_batches(silent, predicted=inside, valid=np.isfinite(shared)),
     } | {k: of_batches(silent, kind="estimate", predicted=v) for k, v in estimates.items()}
 
 
+def simulated_errors(results: Results) -> list[np.ndarray]:
+    """Batches of the errors of whole splits, (batch, split), of every simulated regime."""
+    budgets = results.predictions["law"]["budget"].values
+    return [
+        split_errors(results.estimates[name], int(budget))
+        for name, budget in zip(sorted(results.estimates), budgets, strict=False)
+    ]
+
+
 def split_errors(data: xr.Dataset, budget: int) -> np.ndarray:
-    """Simulated errors of the whole splits of a budget, (split, target)."""
-    names = ("bias_product", "signal_covariance", "noise_covariance")
-    pair = np.sum([data[f"integrated_{name}"].values.mean(0) for name in names], 0)
-    share = splits(budget)[:, None] / budget
-    single = pair[:, [0, 1], [0, 1]].mean(-1).reshape(len(share), -1)
-    both = pair[:, [0, 1], [1, 0]].mean(-1).reshape(single.shape)
-    return np.asarray(share * single + (1 - share) * both)
+    """``E e_h²/H + (1 − 1/H) E e_h e_g`` of the whole splits of a budget, (batch, split)."""
+    share = splits(budget) / budget
+    single, pair = (data[name].transpose("batch", "split").values for name in ("single", "pair"))
+    return np.asarray(share * single + (1 - share) * pair)
+
+
+def margin_of_halves(errors: np.ndarray) -> np.ndarray:
+    """The share by which the best inner split errs less than the better end, (batch,).
+
+    Both are chosen on the even batches and compared on the odd ones, and the other way round.
+    """
+    margin = np.empty(len(errors))
+    for chosen_on in (0, 1):
+        mean = errors[chosen_on::2].mean(0)
+        inner = mean[1:-1].argmin() + 1
+        end = 0 if mean[0] < mean[-1] else -1
+        fresh = slice(1 - chosen_on, None, 2)
+        margin[fresh] = 1 - ratio_of_means(errors[fresh], inner, end)
+    return margin
+
+
+def ratio_of_means(errors: np.ndarray, top: int, bottom: int) -> np.ndarray:
+    """Pseudo-values (batch,) of the ratio of two splits' mean errors, by its linearisation."""
+    mean = errors.mean(0)
+    ratio = mean[top] / mean[bottom]
+    return np.asarray(ratio + (errors[:, top] - ratio * errors[:, bottom]) / mean[bottom])
 
 
 def growth(by_keys: np.ndarray) -> pd.DataFrame:
@@ -67,34 +106,39 @@ def growth(by_keys: np.ndarray) -> pd.DataFrame:
     ``form`` is that of :data:`FORMS` that leaves the fewest squares of d_k*: a line in log n, one
     in √log n, or a power of n without a constant. ``better`` is the logarithm of what the better
     rival leaves over what log n leaves; −1 of no growth, 0 of a censored curve. ``rate`` is in
-    widths a decade.
+    widths per decade.
     """
-    rows, log = [], np.log(SIZES)
-    for curve_ in by_keys:
-        known = np.isfinite(curve_)
-        x, y = log[known], curve_[known]
-        decades = (len(x) - 1) * np.log10(SIZES[1] / SIZES[0])
-        if decades < DECADES:
-            rows.append((CENSORED, 0.0, np.nan))
-            continue
-        lines = [_left(form - form.mean(), y - y.mean()) for form in (x, x**0.5)]
-        power = min(_left(np.exp(p * (x - x[0])), y) for p in POWERS)
-        squares, rise = np.maximum([*lines, power], 1e-12), y[-1] - y[0]
-        form, better = FORMS[squares.argmin()], np.log(squares[1:].min() / squares[0])
-        if rise < RISE:
-            form, better = (NONE, -1.0) if decades >= LONG else (CENSORED, 0.0)
-        rows.append((form, better, rise / np.log10(np.exp(x[-1] - x[0]))))
+    rows = [growth_of_curve(curve) for curve in by_keys]
     return pd.DataFrame(rows, columns=["form", "better", "rate"])
 
 
-def _left(form: np.ndarray, y: np.ndarray) -> float:
+def growth_of_curve(curve: np.ndarray) -> tuple[str, float, float]:
+    """The row of one curve d_k*(n), (n,), NaN where it is not known."""
+    known = np.isfinite(curve)
+    x = np.log(SIZES[known])
+    y = curve[known]
+    decades = (len(x) - 1) * np.log10(SIZES[1] / SIZES[0])
+    if decades < DECADES:
+        return CENSORED, 0.0, np.nan
+    rise = y[-1] - y[0]
+    rate = rise / np.log10(np.exp(x[-1] - x[0]))
+    if rise < RISE:
+        return (NONE, -1.0, rate) if decades >= LONG else (CENSORED, 0.0, rate)
+    lines = [squares_left(form - form.mean(), y - y.mean()) for form in (x, x**0.5)]
+    power = min(squares_left(np.exp(p * (x - x[0])), y) for p in POWERS)
+    squares = np.maximum([*lines, power], 1e-12)
+    return FORMS[squares.argmin()], float(np.log(squares[1:].min() / squares[0])), rate
+
+
+def squares_left(form: np.ndarray, y: np.ndarray) -> float:
     """Squares that a multiple of a form leaves of y."""
     return float(y @ y - (form @ y) ** 2 / (form @ form))
 
 
 def exponents(by_budget: np.ndarray) -> np.ndarray:
     """The slope of log H* on log D, by regimes (regime, D); NaN where few d_k* are known."""
-    log, slopes = np.log(BUDGETS), np.full(len(by_budget), np.nan)
+    log = np.log(BUDGETS)
+    slopes = np.full(len(by_budget), np.nan)
     for place, known in enumerate(np.isfinite(by_budget)):
         if known.sum() >= FEWEST:
             x = log[known]
@@ -103,7 +147,29 @@ def exponents(by_budget: np.ndarray) -> np.ndarray:
 
 
 def parameters(results: Results) -> pd.DataFrame:
-    """What the law drew, a row a regime; ``shared`` is 1 where heads share a view."""
-    law = results.predictions["law"].drop_vars(["inner", "end", "slower", "rougher"])
+    """What the law drew; ``shared``, ``tuned`` and ``known`` are 1 where that is so, else 0."""
+    law = results.predictions["law"].drop_vars(["inner", "end", "slower", "rougher", "margin"])
     columns = {name: v.values for name, v in law.items() if v.dims == ("number",)}
-    return pd.DataFrame(columns).assign(shared=(law["decay"].values != "even").astype(float))
+    return pd.DataFrame(columns).assign(
+        shared=(law["decay"].values != "even").astype(float),
+        tuned=(law["temperature"].values == "tuned").astype(float),
+        known=law["known"].values.astype(float),
+    )
+
+
+def numbers(results: Results) -> dict[str, Any]:
+    """For the caption: exponents of H* by relevance, and how often the methods disagree."""
+    law = results.predictions["law"]
+    both = effects(results)
+    theory, simulated = (
+        calls(both[name], house.TOLERANCES["order"]) for name in ("allocation", "simulated")
+    )
+    theory = theory[: len(simulated)]
+    decided = (theory != 0) & (simulated != 0)
+    shared = exponents(law["by_budget"].values[law["decay"].values != "even", 0])
+    known = shared[np.isfinite(shared)]
+    return {
+        "exponents": (known.min(initial=1), known.max(initial=1)),
+        "decided": int(decided.sum()),
+        "opposite": int((decided & (theory != simulated)).sum()),
+    }

@@ -9,7 +9,7 @@ import xarray as xr
 from sims.study.results import Results
 from sims.study.study import Fields, Study
 
-from .problems import described, regime
+from .problems import describe_regime, regime
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -28,20 +28,15 @@ class Allocation(Study[Fields]):
     def sampler(self, problem: Fields) -> "Sampler":
         from .simulate import splits_sampler
 
-        assert problem.number is not None
-        targets = range(self.experiment.settings["targets"])
-        seeds = [[problem.seed, problem.number, target] for target in targets]
-        return splits_sampler(problem, seeds, self.experiment.simulation.precision)
+        return splits_sampler(problem)
 
     def theory(self, problem: Fields) -> xr.Dataset:
-        from .predict import predicted
+        from .predict import predict_regime
 
-        return predicted(problem)
+        return predict_regime(problem)
 
     def as_file(self, problem: Fields) -> dict[str, Any]:
-        if problem.number is None:
-            return described(problem, [problem.seed])
-        return described(problem, [problem.seed, problem.number, 0])
+        return describe_regime(problem, [problem.seed, problem.number or 0])
 
     def effects(self, results: Results) -> Mapping[str, "Effects"]:
         from .statistic import effects
@@ -52,6 +47,11 @@ class Allocation(Study[Fields]):
         from .statistic import parameters
 
         return parameters(results)
+
+    def numbers(self, results: Results) -> Mapping[str, Any]:
+        from .statistic import numbers
+
+        return numbers(results)
 
     def figure(self, results: Results, answers: "list[Answer]") -> "Figure":
         from .figure import figure

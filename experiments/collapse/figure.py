@@ -1,6 +1,6 @@
-"""Residuals by layer, powers of depth, rates by both roads, and what is lost of heads."""
+"""Residuals by layer, outcomes, powers of depth, and what is lost of heads."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 import pandas as pd
@@ -8,118 +8,110 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from sims import figures
+from sims.figures.groups import binned, outcome_bars
 from sims.judgement import house
 from sims.judgement.answers import Answer
 from sims.study.results import Results
 
-from .problems import ALONE, BIAS, MASK, NONE
-from .statistic import effects, exponents, parameters, stacked
+from .problems import ALONE
+from .statistic import exponents, parameters, stack_batches
 
 LOWEST = -12.0
 """log₁₀ ρ that the first panel ends at."""
+QUESTIONS = {
+    "collapse-order": r"attention alone: $\rho < 10^{-6}$",
+    "collapse-positions": "the same, mask or bias",
+    "residual-depth": "residual stream keeps ρ",
+    "residual-depth-scaled": r"the same, branches$/\sqrt{L}$",
+    "mlp-no-remedy": "5 % lost of summed heads",
+    "mlp-no-remedy-projection": "5 % lost of projected heads",
+    "gated-output": "gates help attended heads",
+    "gated-output-free": "gates help free heads",
+}
 
 
 def figure(results: Results, answers: Sequence[Answer]) -> Figure:
-    """The figure; a point is a problem."""
-    drawing, axes = figures.mosaic(
-        ("ab", "cd"),
-        height=6.0,
-        title="Depth makes tokens alike; gates reveal heads whose values all tokens share",
-    )
-    law, path = parameters(results), stacked(results, "path").mean(1) / np.log(10)
-    law, ends = law.iloc[: len(path)], stacked(results, "ends")
+    """The figure; outcomes are those of the answers."""
+    by_id = {answer.id: answer for answer in answers}
+    word = by_id["collapse-order"].word
+    title = f"Attention alone loses rank within six layers: {word} without positions"
+    drawing, axes = figures.mosaic(("ab", "cd"), height=6.2, title=title)
+    law = parameters(results)
     alone = law["block"] == ALONE
+    path = stack_batches(results, "path").mean(1) / np.log(10)
+    power = exponents(stack_batches(results, "ends")).mean(1)
     _paths(axes["a"], path, law, alone)
-    _powers(axes["b"], law[~alone].assign(power=exponents(ends).mean(1)[~alone]))
-    rate = results.predictions["law"]["rate"].values[: len(law)]
-    near = np.isfinite(effects(results)["rate"].value)
-    fell = (ends[..., 1] - ends[..., 0]).mean(1) / law["depth"]
-    _rates(axes["c"], law.assign(rate=-rate, fell=-fell)[near])
-    _lost(axes["d"], parameters(results), results.predictions["law"]["lost"].values)
+    _outcomes(axes["b"], by_id)
+    _powers(axes["c"], law[~alone].assign(power=power[~alone]))
+    _lost(axes["d"], law.assign(gated=results.predictions["law"]["lost"].values[:, 1]))
     figures.letters(axes[k] for k in "abcd")
     return drawing
 
 
 def _paths(ax: Axes, path: np.ndarray, law: pd.DataFrame, alone: pd.Series) -> None:
     """log₁₀ ρ by layer: median and middle half of the problems of a kind."""
-    free = law["positions"] == NONE
-    unscaled = law["branches"] == "whole"
+    whole = law["branches"] == "whole"
     kinds = {
-        "attention alone": alone & free,
-        "the same with a mask or bias": alone & ~free,
-        "residual stream": ~alone & unscaled,
-        r"the same, branches$/\sqrt{L}$": ~alone & ~unscaled,
+        "attention alone": law["collapsing"] == 0,
+        "with a mask or bias": law["collapsing"] == 1,
+        "residual stream": ~alone & whole,
+        r"branches$/\sqrt{L}$": ~alone & ~whole,
     }
-    inks = zip(figures.PALETTE, figures.MARKERS, kinds.items(), strict=False)
-    for ink, marker, (label, chosen) in inks:
+    for place, (label, chosen) in enumerate(kinds.items()):
+        look = {"marker": figures.MARKERS[place], "ms": 3, "label": f"{label} (n = {chosen.sum()})"}
         layers = np.arange(path.shape[1])
-        figures.quartiles(ax, layers, path[chosen], ink, marker=marker, ms=3, label=label)
+        figures.quartiles(ax, layers, path[chosen], figures.PALETTE[place], **look)
     ax.set(
         xlim=(0, len(path[0]) - 1),
         ylim=(LOWEST, 0.2),
         xlabel="layer",
         ylabel=r"$\log_{10}$ of the relative residual $\rho$",
-        title="Attention alone equalises tokens at once",
+        title="Relative residual by layer",
     )
     ax.legend(loc="lower right")
 
 
+def _outcomes(ax: Axes, answers: Mapping[str, Answer]) -> None:
+    """Problems by outcome of each question."""
+    rows = {}
+    for name, label in QUESTIONS.items():
+        counted = answers[name].shares()["all"].simulated
+        if counted is not None:
+            rows[f"{label} (n = {counted.total})"] = counted.parts
+    outcome_bars(ax, rows)
+    ax.set_title("Outcomes")
+
+
 def _powers(ax: Axes, law: pd.DataFrame) -> None:
     """Power of depth by which ρ falls in a residual stream, by the variance of its branches."""
-    look = zip(("whole", "scaled"), figures.PALETTE, figures.MARKERS, strict=False)
-    for kind, ink, marker in look:
-        for tied, face in ((False, ink), (True, "white")):
-            rows = law[(law["branches"] == kind) & (law["tied"] == tied)]
-            label = f"{kind}, {'tied' if tied else 'new'} weights"
-            ax.plot(
-                rows["variance"],
-                rows["power"],
-                marker,
-                ms=3.5,
-                ls="",
-                color=ink,
-                mfc=face,
-                label=label,
-            )
+    for ink, kind in zip(figures.PALETTE, ("whole", "scaled"), strict=False):
+        rows = law[law["branches"] == kind]
+        binned(ax, rows["variance"], rows["power"], ink, label=f"{kind} (n = {len(rows)})")
     ax.axhline(house.TOLERANCES["slope"], color=figures.GREY, lw=0.8, ls=":")
-    ax.set_yscale("symlog", linthresh=0.3)
     figures.log_axes(ax, x=True)
+    ax.set_yscale("symlog", linthresh=0.3)
     figures.ticks(ax.yaxis, (-0.1, 0.1, 0.3, 1, 3, 10))
-    ax.legend(title="branches", loc="upper left", ncols=2)
+    ax.legend(title="branches", loc="upper left")
     ax.set(
-        ylim=(-0.2, 200),
+        ylim=(-0.15, 40),
         xlabel=r"variance $\sigma^2$ of a branch",
         ylabel=r"power $p$ in $\rho \propto L^{-p}$",
-        title=r"Only branches scaled by $1/\sqrt{L}$ keep tokens apart",
+        title="Residual stream, new weights in every layer",
     )
 
 
-def _rates(ax: Axes, law: pd.DataFrame) -> None:
-    """Fall of log ρ a layer under a mask or bias, simulated against theory."""
-    for ink, marker, kind in zip(figures.PALETTE, figures.MARKERS, (BIAS, MASK), strict=False):
-        rows = law[law["positions"] == kind]
-        ax.plot(rows["rate"], rows["fell"], marker, ms=3.5, ls="", color=ink, label=kind)
-    line = np.array([0, 1.05 * law["fell"].max()])
-    figures.theory(ax, line, line)
-    ax.legend(loc="upper left")
-    ax.set(
-        xlabel=r"theory: $-\log|\lambda_2|$ and what the norm takes",
-        ylabel=r"fall of $\log\rho$ a layer, simulated",
-        title="A mask or bias makes the fall geometric",
-    )
-
-
-def _lost(ax: Axes, law: pd.DataFrame, lost: np.ndarray) -> None:
+def _lost(ax: Axes, law: pd.DataFrame) -> None:
     """Share of the heads' variance that is lost without gates and with, by theory."""
     for ink, content in zip(figures.PALETTE, ("free", "attended"), strict=False):
-        for output, face, marker in (("plain sum", ink, "o"), ("projection", "white", "s")):
-            rows = ((law["content"] == content) & (law["output"] == output)).to_numpy()
-            label = f"{content}, {output}"
-            ax.plot(*100 * lost[rows].T, marker, ms=3.5, ls="", color=ink, mfc=face, label=label)
+        for output, face in (("plain sum", ink), ("projection", "white")):
+            rows = law[(law["content"] == content) & (law["output"] == output)]
+            x, y = 100 * rows["lost"], 100 * rows["gated"]
+            label = f"{content}, {output} (n = {len(rows)})"
+            ax.plot(x, y, "o", ms=3.5, ls="", color=ink, mfc=face, label=label)
     ax.plot([0, 100], [0, 100], color=figures.GREY, lw=0.8, ls=":")
     ax.legend(title="heads", loc="upper left")
     ax.set(
         xlabel="lost without gates (% of the heads' variance)",
         ylabel="lost with gates (%)",
-        title="Gates help if tokens share a head's values",
+        title="Heads recovered from their mixed output",
     )

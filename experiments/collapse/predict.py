@@ -1,6 +1,7 @@
-"""Rate of collapse under a mask or bias, and what is lost of the heads."""
+"""Rate of collapse, and what is lost of the heads."""
 
 import numpy as np
+import xarray as xr
 from scipy.special import softmax
 
 from sims.theory.neighbours.collapse import late_rate, norm_rate
@@ -8,25 +9,32 @@ from sims.theory.neighbours.heads import lost_share
 
 from .problems import Problem
 
-ROUNDING = 1e-8
-"""Of shares that are lost."""
 
+def theory(problem: Problem) -> xr.Dataset:
+    """What is known of a problem, n_eff/n of its heads, and what was drawn.
 
-def lost_shares(problem: Problem) -> list[float]:
-    """Shares of the heads that are lost without gates and with."""
-    factors, gates, output = problem.layer
-    plain, gated = (
-        lost_share(factors, g, output, problem.drawn["noise"]) for g in (np.ones_like(gates), gates)
-    )
-    # Gates that change a share by rounding alone change nothing, on any machine.
-    return [plain, plain if abs(plain - gated) < ROUNDING else gated]
+    ``rate``: step of log ρ of attention alone under a mask or bias; ``lost``: shares of the heads
+    without gates and with.
+    """
+    layer = problem.layer
+    gate_sets = np.ones_like(layer.gates), layer.gates
+    noise = problem.drawn["noise"]
+    lost = [lost_share(layer.factors, gates, layer.output, noise) for gates in gate_sets]
+    known = {
+        "rate": rate(problem),
+        "lost": ("gates", lost),
+        "width": problem.width,
+        "selectivity": layer.selectivity,
+    }
+    return xr.Dataset({**known, **problem.drawn})
 
 
 def rate(problem: Problem) -> float:
-    """Slope of log ρ under a mask or bias; NaN without, and where a norm meets tied weights."""
-    fields, bias = problem.drawn, problem.bias
-    normed = fields["placed"] != "nowhere"
-    if bias is None or (normed and fields["tied"]):
+    """Slope of log ρ under a mask or bias; NaN without."""
+    fields = problem.drawn
+    bias = problem.bias
+    if bias is None:
         return np.nan
     space = fields["dimension"] - (fields["norm"] == "layer")
+    normed = fields["placed"] != "nowhere"
     return late_rate(softmax(bias, axis=1)) + normed * norm_rate(problem.values, space)

@@ -5,6 +5,7 @@ Both roads take tokens, score biases and the layer whose heads are to be recover
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -26,11 +27,18 @@ class Layer(NamedTuple):
             1 a row.
         gates: g, (n, H), in (0, 1).
         output: W_O by heads, (H, d_k, d).
+        attention: softmax of the scores, (H, n, n).
     """
 
     factors: np.ndarray
     gates: np.ndarray
     output: np.ndarray
+    attention: np.ndarray
+
+    @property
+    def selectivity(self) -> float:
+        """n_eff/n: the inverse of the mean Σw² of a row of attention, over n."""
+        return float(1 / np.mean(np.sum(self.attention**2, axis=-1)) / len(self.gates))
 
 
 @dataclass(frozen=True, eq=False)
@@ -50,6 +58,11 @@ class Problem:
         return max(2, round(drawn["channels"] * drawn["dimension"] / drawn["heads"]))
 
     @property
+    def scaled(self) -> bool:
+        """Whether branches of a residual stream are scaled by 1/√L."""
+        return bool(self.drawn["branches"] == "scaled" and self.drawn["block"] != ALONE)
+
+    @property
     def values(self) -> int:
         """Dimension that values are mapped through: H d_k, and d_k of a plain sum."""
         return self.width * (1 if self.drawn["output"] == "plain sum" else self.drawn["heads"])
@@ -64,8 +77,10 @@ class Problem:
 
     def tokens(self, rng: np.random.Generator, *lead: int) -> np.ndarray:
         """Tokens (…, n, d) of unit variance a feature, two of them of the drawn mean cosine."""
-        n, d, cosine = (self.drawn[k] for k in ("tokens", "dimension", "cosine"))
-        common, apart = rng.normal(size=(*lead, 1, d)), rng.normal(size=(*lead, n, d))
+        cosine = self.drawn["cosine"]
+        d = self.drawn["dimension"]
+        common = rng.normal(size=(*lead, 1, d))
+        apart = rng.normal(size=(*lead, self.drawn["tokens"], d))
         return np.asarray(cosine**0.5 * common + (1 - cosine) ** 0.5 * apart)
 
     def matrices(self, rng: np.random.Generator, *lead: int) -> tuple[np.ndarray, ...]:
@@ -83,22 +98,23 @@ class Problem:
             output = np.broadcast_to(output[:1], output.shape)
         return drawn["scale"] * query, key, value, output
 
-    @property
+    @cached_property
     def layer(self) -> Layer:
         """The layer whose heads are recovered, of the first :data:`DECODED` tokens."""
-        drawn, rng = self.drawn, np.random.default_rng(self.drawn["weights"])
+        rng = np.random.default_rng(self.drawn["weights"])
         tokens = self.tokens(rng)[:DECODED]
-        n, heads = len(tokens), drawn["heads"]
         query, key, _, output = self.matrices(rng)
-        gates = expit(drawn["gate"] * rng.normal(size=(n, heads)))
-        if drawn["content"] == "free":
-            return Layer(np.broadcast_to(np.eye(n), (heads, n, n)), gates, output)
+        n, heads = len(tokens), len(output)
+        gates = expit(self.drawn["gate"] * rng.normal(size=(n, heads)))
         scores = (tokens @ query) @ (tokens @ key).swapaxes(1, 2) / self.width**0.5
-        bias = self.bias
-        seen = softmax(scores if bias is None else scores + bias[:n, :n], axis=-1) @ tokens
-        left, values, _ = np.linalg.svd(seen, full_matrices=False)
-        size = np.sqrt(np.mean(np.sum(values**2, -1)) / n)
-        return Layer(left * values[:, None] / size, gates, output)
+        bias = 0.0 if self.bias is None else self.bias[:n, :n]
+        attention = softmax(scores + bias, axis=-1)
+        factors = np.broadcast_to(np.eye(n), attention.shape)
+        if self.drawn["content"] == "attended":
+            left, values, _ = np.linalg.svd(attention @ tokens, full_matrices=False)
+            size = np.sqrt(np.mean(np.sum(values**2, -1)) / n)
+            factors = left * values[:, None] / size
+        return Layer(factors, gates, output, attention)
 
 
 def draw(law: Mapping[str, Any], seed: int, number: int) -> Problem:

@@ -1,6 +1,6 @@
 """Stacks of layers, whose residual is followed, and heads, which are recovered from their mix."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache, partial
 
@@ -15,26 +15,21 @@ from .problems import ALONE, Problem
 Array = np.ndarray
 PATH = 12
 """Layers that are shown one by one; a stack has as many at least."""
-DRAWS = 16
-"""Draws of heads a stack."""
+DRAWS = 96
+"""Draws of heads in a batch."""
 
 
-def batch(draw: Draw, replicates: int, problem: Problem) -> Mapping[str, Array | float]:
-    """Mean log ρ along a stack and at the depths L and 2L; what is lost of heads and stays open."""
+def batch(draw: Draw, replicates: int, problem: Problem) -> Mapping[str, Array]:
+    """Mean log ρ along a stack and at the depths L and 2L, and what is lost of heads."""
     depth = problem.drawn["depth"]
     long = short = stack(draw.rng(), replicates, problem, 2 * depth)
-    if problem.drawn["branches"] == "scaled" and problem.drawn["block"] != ALONE:
+    if problem.scaled:
         # Of the same tokens and first weights, which takes most of the spread out of the ratio.
         short = stack(draw.rng(), replicates, problem, depth)
-    rng = draw.rng()
-    factors, output, readouts = decoders(problem)
-    channels = output.reshape(-1, output.shape[2])
     return {
         "path": long[: PATH + 1],
         "ends": np.array([short[depth], long[2 * depth]]),
-        "lost": np.array([readout.lost(rng, DRAWS * replicates, factors) for readout in readouts]),
-        # Without gates every token's heads are mapped to its output by W_O.
-        "open": factors.shape[1] * (len(channels) - np.linalg.matrix_rank(channels)),
+        "lost": lost_shares(draw.rng(), problem),
     }
 
 
@@ -47,31 +42,35 @@ def stack(rng: np.random.Generator, replicates: int, problem: Problem, depth: in
     fields = problem.drawn
     alone = fields["block"] == ALONE
     signs = np.ones(1) if alone else np.array([1.0, -1.0])
-    lead = len(signs), replicates // 2
-    tokens = problem.tokens(rng, 1, lead[1])
-    stream = split(np.broadcast_to(tokens, (*lead, *tokens.shape[2:])))
-    branch = signs[:, None, None, None] * (depth**-0.5 if fields["branches"] == "scaled" else 1.0)
-    bias, blocks = problem.bias, []
+    count = replicates // 2
+    tokens = problem.tokens(rng, 1, count)
+    stream = split(np.repeat(tokens, len(signs), axis=0))
+    branch = signs[:, None, None, None] * (depth**-0.5 if problem.scaled else 1.0)
     logs = [mean_log(stream)]
-    for layer in range(depth):
-        if layer == 0 or not fields["tied"]:
-            query, key, value, output = problem.matrices(rng, 1, lead[1])
-            score = query @ key.swapaxes(-1, -2) / problem.width**0.5
-            blocks = [partial(attention, score=score, value=branch * value @ output, bias=bias)]
-            if fields["mlps"] and not alone:
-                d = fields["dimension"]
-                inner = rng.normal(size=(1, lead[1], d, 4 * d)) / d**0.5
-                outer = (
-                    rng.normal(size=(1, lead[1], 4 * d, d)) * (fields["variance"] / (4 * d)) ** 0.5
-                )
-                blocks.append(partial(mlp, inner=inner, outer=branch * outer))
-        for block in blocks:
+    for _ in range(depth):
+        for block in draw_blocks(rng, count, problem, branch):
             after = block(norm(stream, fields["norm"]) if fields["placed"] == "before" else stream)
             if not alone:
                 after = total(*map(np.stack, zip(stream[:3], after[:3], strict=True)))
             stream = norm(after, fields["norm"]) if fields["placed"] == "after" else after
         logs.append(mean_log(stream))
     return np.array(logs)
+
+
+def draw_blocks(
+    rng: np.random.Generator, count: int, problem: Problem, branch: Array
+) -> Sequence[Callable[[Stream], Stream]]:
+    """Attention of one layer, and in a residual stream its MLP, times the branch's factor."""
+    fields = problem.drawn
+    query, key, value, output = problem.matrices(rng, 1, count)
+    score = query @ key.swapaxes(-1, -2) / problem.width**0.5
+    blocks = [partial(attention, score=score, value=branch * value @ output, bias=problem.bias)]
+    if fields["mlps"] and fields["block"] != ALONE:
+        d = fields["dimension"]
+        inner = rng.normal(size=(1, count, d, 4 * d)) / d**0.5
+        outer = rng.normal(size=(1, count, 4 * d, d)) * (fields["variance"] / (4 * d)) ** 0.5
+        blocks.append(partial(mlp, inner=inner, outer=branch * outer))
+    return blocks
 
 
 def mean_log(stream: Stream) -> float:
@@ -120,6 +119,24 @@ def mlp(stream: Stream, inner: Array, outer: Array) -> Stream:
     return stream._replace(mean=mean, centred=(moved - shift) @ outer)
 
 
+def lost_shares(rng: np.random.Generator, problem: Problem) -> Array:
+    """Squared error of recovered heads over the square of the heads, without gates and with.
+
+    The same heads and noise are recovered twice.
+    """
+    readers = decoders(problem)
+    factors = problem.layer.factors
+    heads, _, rank = factors.shape
+    values = rng.normal(size=(DRAWS, len(readers[0].mixing)))
+    noise = rng.normal(size=(DRAWS, readers[0].mixing.shape[1]))
+
+    def square(drawn: Array) -> float:
+        return float(np.sum((factors @ drawn.reshape(DRAWS, heads, rank, -1)) ** 2))
+
+    wrong = [values - (values @ r.mixing + r.noise_sd * noise) @ r.inverse for r in readers]
+    return np.array([square(rest) for rest in wrong]) / square(values)
+
+
 @dataclass(frozen=True)
 class Decoder:
     """What recovers heads from their mixed output.
@@ -133,18 +150,6 @@ class Decoder:
     mixing: Array
     inverse: Array
     noise_sd: float
-
-    def lost(self, rng: np.random.Generator, replicates: int, factors: Array) -> float:
-        """Squared error of recovered heads over the square of the heads."""
-        drawn = rng.normal(size=(replicates, len(self.mixing)))
-        mixed = drawn @ self.mixing
-        mixed += self.noise_sd * rng.normal(size=mixed.shape)
-        heads, _, rank = factors.shape
-        wrong, right = (
-            np.sum((factors @ values.reshape(replicates, heads, rank, -1)) ** 2)
-            for values in (drawn - mixed @ self.inverse, drawn)
-        )
-        return float(wrong / right)
 
 
 def decoder(factors: Array, gates: Array, output: Array, noise: float) -> Decoder:
@@ -163,8 +168,9 @@ def decoder(factors: Array, gates: Array, output: Array, noise: float) -> Decode
 
 
 @lru_cache(maxsize=1)
-def decoders(problem: Problem) -> tuple[Array, Array, list[Decoder]]:
-    """Factors and W_O of a problem's layer, and its decoders without gates and with."""
-    factors, gates, output = problem.layer
-    gate_sets = np.ones_like(gates), gates
-    return factors, output, [decoder(factors, g, output, problem.drawn["noise"]) for g in gate_sets]
+def decoders(problem: Problem) -> list[Decoder]:
+    """Decoders of a problem's layer, without gates and with."""
+    layer = problem.layer
+    gate_sets = np.ones_like(layer.gates), layer.gates
+    noise = problem.drawn["noise"]
+    return [decoder(layer.factors, gates, layer.output, noise) for gates in gate_sets]

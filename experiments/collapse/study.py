@@ -9,7 +9,7 @@ import xarray as xr
 from sims.study.results import Results
 from sims.study.study import Fields, Study
 
-from .problems import NONE, Problem
+from .problems import ALONE, Problem
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -33,30 +33,16 @@ class Collapse(Study[Problem]):
         dims = {"path": ("layer",), "ends": ("end",), "lost": ("gates",)}
         return HostBatches(batch, constants=problem, dims=dims)
 
+    def replicates(self, problem: Problem) -> int:
+        drawn = problem.drawn
+        kind = "alone" if drawn["block"] == ALONE else drawn["branches"]
+        times: Mapping[str, int] = self.experiment.settings["times"]
+        return self.experiment.simulation.replicates_per_batch * times[kind]
+
     def theory(self, problem: Problem) -> xr.Dataset:
-        """What is known of a problem, and what was drawn.
+        from .predict import theory
 
-        ``order``: ratio of neighbouring steps of log ρ of attention alone; ``rate``: the step
-        itself under a mask or bias; ``claimed`` and ``open`` directions; ``lost`` shares without
-        gates and with.
-        """
-        from sims.theory.neighbours.heads import open_directions
-
-        from .predict import lost_shares, rate
-
-        fields, n = problem.drawn, len(problem.layer.gates)
-        heads, rank = fields["heads"], min(problem.values, fields["dimension"])
-        return xr.Dataset(
-            {
-                "order": 3.0 if fields["positions"] == NONE else 1.0,
-                "rate": rate(problem),
-                "claimed": n * (heads - 1) * problem.width,
-                "open": open_directions(n, heads * problem.width, rank),
-                "lost": ("gates", lost_shares(problem)),
-                "width": problem.width,
-                **fields,
-            }
-        )
+        return theory(problem)
 
     def effects(self, results: Results) -> Mapping[str, "Effects"]:
         from .statistic import effects

@@ -1,98 +1,73 @@
-"""How often memory does what is said of it, and how much by its weight, start and views."""
+"""How often memory does what is said of it, and by how much along its weight and n_eff/n."""
 
 from collections.abc import Mapping, Sequence
 
-import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from sims import figures
+from sims.figures.groups import binned, outcome_bars
 from sims.judgement.answers import Answer
 from sims.study.results import Results
 
-from .statistic import MEMORY, effects, parameters, second_differences, simulated
+from .statistic import effects, parameters
 
 CLAIMS = {
     "hidden-collapse": "collapse is slower",
-    "hidden-uniformity": "tokens are less alike",
-    "hidden-temperature": "attention is smoother",
+    "hidden-uniformity": "tokens less alike,\nstart from a copy",
+    "hidden-uniformity-zero": "tokens less alike,\nstart from zero",
+    "hidden-temperature": "more keys attended to",
 }
 
 
 def figure(results: Results, answers: Sequence[Answer]) -> Figure:
-    """The figure; shares are those of the answers, points are problems."""
-    drawing, axes = figures.mosaic(
-        ("ab", "cd"),
-        height=6.2,
-        title="Memory slows rank collapse; whether it keeps tokens apart hangs on its start",
+    """The figure; outcomes are those of the answers."""
+    by_id = {answer.id: answer for answer in answers}
+    title = f"Hidden scores slow rank collapse: {by_id['hidden-collapse'].spoken()}"
+    drawing, axes = figures.mosaic(("ab", "cd"), height=5.8, title=title)
+    effect = effects(results)
+    drawn = parameters(results).assign(
+        cosine=-effect["cosine"].value[:, 0],
+        keys=100 * effect["keys"].value[:, 0],
+        error=-100 * effect["error"].value[:, 0],
     )
-    effect, drawn = effects(results), parameters(results)
-    drawn = drawn.iloc[: len(results.estimates)].assign(
-        spread=effect["spread"].value, error=100 * effect["error"].value
+    _outcomes(axes["a"], by_id)
+    _bins(axes["b"], drawn, "memory", "cosine", "start", ("copy", "zero"))
+    axes["b"].set(
+        xlabel="memory α′", ylabel="change of the mean cosine", title="Likeness of tokens"
     )
-    second = second_differences(simulated(results, "log_residual")[..., MEMORY]).mean(1)
-    _shares(axes["a"], {answer.id: answer for answer in answers})
-    _rates(axes["b"], drawn.assign(second=second))
-    _points(axes["c"], drawn, "memory", "spread", "start", ("zero", "copy"))
-    axes["c"].set_yscale("symlog")
+    _bins(axes["c"], drawn, "selectivity", "keys", "matrix", ("gaussian", "semidefinite"))
     axes["c"].set(
-        xlabel="memory α′",
-        ylabel="log-odds ω, plain less hidden scores",
-        title="From a copy tokens stay further apart",
+        xlabel="n_eff/n of the first layer",
+        ylabel="change of n_eff/n (%)",
+        title="Keys attended to after 3 to 12 layers",
     )
-    _points(axes["d"], drawn, "relevance", "error", "kernel", ("gaussian", "softmax"))
-    axes["d"].set_yscale("symlog")
+    _bins(axes["d"], drawn, "relevance", "error", "kernel", ("gaussian", "softmax"))
     axes["d"].set(
-        ylim=(-1e3, 2e3),
-        xlabel="amplitude of the wave seen by the first layer alone",
-        ylabel="error that memory saves (%)",
-        title="Memory helps where the first layer matters",
+        xlabel="amplitude of the wave that only layer 1 sees",
+        ylabel="change of the error (%)",
+        title="Error of a second layer's head",
     )
     figures.letters(axes[k] for k in "abcd")
     return drawing
 
 
-def _shares(ax: Axes, answers: Mapping[str, Answer]) -> None:
-    """Shares of problems in which each claim holds, of all and by stratum, with intervals."""
-    names = ["all", *answers["hidden-collapse"].strata]
-    for claim, (name, label) in enumerate(CLAIMS.items()):
-        parts = answers[name].shares()
-        shown = {part: result.simulated for part, result in parts.items() if result.simulated}
-        middle = np.array([100 * np.mean(share.bracket) for share in shown.values()])
-        low, high = 100 * np.transpose([share.interval for share in shown.values()])
-        places = [0.22 * (1 - claim) - names.index(part) for part in shown]
-        bars = np.stack([middle - low, high - middle])
-        ink, marker = figures.PALETTE[claim], figures.MARKERS[claim]
-        ax.errorbar(middle, places, xerr=bars, fmt=marker, ms=4, color=ink, label=label)
-    ax.set_yticks([-k for k in range(len(names))], names)
-    figures.words(ax)
-    ax.legend(loc="upper center", bbox_to_anchor=(0.4, -0.2), ncols=2)
-    ax.set(
-        xlim=(-1, 101),
-        xlabel="problems in which it is true (%)",
-        title="Collapse slows more often than not",
-    )
+def _outcomes(ax: Axes, answers: Mapping[str, Answer]) -> None:
+    """Problems by outcome of each question."""
+    rows = {}
+    for name, label in CLAIMS.items():
+        counted = answers[name].shares()["all"].simulated
+        if counted is not None:
+            rows[f"{label}\n(n = {counted.total})"] = counted.parts
+    outcome_bars(ax, rows)
+    ax.set_title("What memory does (± 1 %, cosines ± 0.01)")
 
 
-def _rates(ax: Axes, drawn: pd.DataFrame) -> None:
-    """Second differences of log ρ against their limit, a point a problem."""
-    limit = np.log(drawn["memory"])
-    drawn = drawn.assign(limit=limit)
-    _points(ax, drawn, "limit", "second", "matrix", ("gaussian", "semidefinite"))
-    figures.theory(ax, [limit.min(), 0], [limit.min(), 0], label="limit, log α′")
-    ax.legend(title="forms of scores", loc="lower right")
-    ax.set(
-        xlabel="log α′",
-        ylabel="second difference of log ρ",
-        title="Without skip, log ρ falls like ½l² log α′",
-    )
-
-
-def _points(ax: Axes, drawn: pd.DataFrame, x: str, y: str, hue: str, kinds: Sequence[str]) -> None:
-    """A point a problem, by kind."""
-    for ink, marker, kind in zip(figures.PALETTE, figures.MARKERS, kinds, strict=False):
+def _bins(ax: Axes, drawn: pd.DataFrame, x: str, y: str, hue: str, kinds: Sequence[str]) -> None:
+    """Medians and quartiles along x of the problems of each kind."""
+    for ink, kind in zip(figures.PALETTE, kinds, strict=False):
         rows = drawn[drawn[hue] == kind]
-        ax.plot(rows[x], rows[y], marker, ms=3, color=ink, label=kind)
+        binned(ax, rows[x], rows[y], ink, label=f"{kind} (n = {len(rows)})")
     ax.axhline(0, color=figures.GREY, lw=0.8, ls=":")
-    ax.legend(title=hue, loc="upper left", ncols=2)
+    ax.legend(title={"matrix": "form of scores", "start": "start from"}.get(hue, hue))

@@ -1,4 +1,4 @@
-"""Hidden scores by theory: rates of collapse and uniformity, and heads of a second layer."""
+"""Heads of a second layer by theory, without memory and with it."""
 
 import numpy as np
 import xarray as xr
@@ -11,19 +11,10 @@ from sims.theory.neighbours import hidden
 from .problems import Problem
 
 
-def law_row(problem: Problem) -> xr.Dataset:
-    """Theory of a problem, and what was drawn for it.
-
-    ``second_difference`` is that of log ρ without skip, ``rate`` the late growth of the log-odds
-    with skip and norm, and ``mse`` (arm) the error of the heads, ``in_range`` where first order
-    reaches.
-    """
-    fields = problem.drawn
+def theory(problem: Problem) -> xr.Dataset:
+    """``mse`` (arm) of the heads, ``in_range`` where first order reaches, and what was drawn."""
     mse, in_range = heads(problem)
-    rate = hidden.normed_rate(fields["d"], fields["value_scale"] ** 2, fields["skip"])
-    second = hidden.second_difference(fields["memory"])
-    law = {"second_difference": second, "rate": rate, "in_range": in_range}
-    return xr.Dataset({"mse": ("arm", mse), **law, **fields})
+    return xr.Dataset({"mse": ("arm", mse), "in_range": in_range, **problem.drawn})
 
 
 def heads(problem: Problem) -> tuple[np.ndarray, bool]:

@@ -1,4 +1,4 @@
-"""Stacks with hidden scores beside plain ones on the same draws, and heads of a second layer.
+"""Stacks with hidden scores next to plain ones on the same draws, and heads of a second layer.
 
 Of two arms the first is plain attention, the second has memory.
 """
@@ -13,8 +13,7 @@ from sims.montecarlo import Draw, HostBatches
 
 from .problems import Problem
 
-LAYERS = 24
-STACK = ("log_residual", "log_odds", "keys")
+ARMS = ("log_residual", "cosine", "keys", "mse", "head_keys")
 LEAST = -1e12
 """log ρ where tokens are equal."""
 SETS = 4
@@ -23,19 +22,29 @@ SETS = 4
 
 def stack_sampler(problem: Problem) -> HostBatches:
     """Both arms of a stack and of a head, on the same draws."""
-    dims = {**dict.fromkeys(STACK, ("layer", "arm")), "mse": ("arm",)}
-    return HostBatches(batch, constants=problem, dims=dims)
+    return HostBatches(batch, constants=problem, dims=dict.fromkeys(ARMS, ("arm",)))
 
 
 def batch(draw: Draw, replicates: int, problem: Problem) -> Mapping[str, np.ndarray]:
-    """Residuals without skip and norm; log-odds and keys with both; errors of heads."""
+    """Residuals without skip and norm; cosines and keys with both; errors and keys of heads."""
     rng = draw.rng()
-    residual = stack(rng, replicates, problem, normed=False)["log_residual"]
-    normed_stack = stack(rng, replicates, problem, normed=True)
-    return {**normed_stack, "log_residual": residual, "mse": heads(rng, SETS * replicates, problem)}
+    fields = problem.drawn
+    alone, _ = stack(rng, replicates, problem, fields["depth"], normed=False)
+    log_residual, keys = stack(rng, replicates, problem, fields["deep"], normed=True)
+    # Exact of tokens of equal size, which the norm leaves.
+    cosine = 1 - fields["n"] / (fields["n"] - 1) * np.exp(2 * log_residual)
+    mse, head_keys = heads(rng, SETS * replicates, problem)
+    return {
+        "log_residual": alone.mean(0),
+        "cosine": cosine.mean(0),
+        "keys": keys[fields["depth"] - 1],
+        "first_keys": keys[0, 0],
+        "mse": mse,
+        "head_keys": head_keys,
+    }
 
 
-def layer_weights(
+def draw_weights(
     rng: np.random.Generator, draws: int, problem: Problem
 ) -> tuple[np.ndarray, np.ndarray]:
     """M and W of one layer, (R, 1, d, d).
@@ -43,7 +52,8 @@ def layer_weights(
     Off the diagonal scores of tokens of norm √d have standard deviation β, whether M is Gaussian or
     the positive semidefinite GGᵀ; W has entries N(0, v²/d).
     """
-    fields, d = problem.drawn, problem.drawn["d"]
+    fields = problem.drawn
+    d = fields["d"]
     form, value = rng.normal(size=(2, draws, 1, d, d))
     if fields["matrix"] == "semidefinite":
         form = form @ form.swapaxes(-1, -2) / np.sqrt(2 * d)
@@ -51,42 +61,49 @@ def layer_weights(
 
 
 def stack(
-    rng: np.random.Generator, draws: int, problem: Problem, normed: bool
-) -> dict[str, np.ndarray]:
-    """log ρ and its log-odds after every layer, and keys attended to in it over n, (layer, arm).
+    rng: np.random.Generator, draws: int, problem: Problem, layers: int, normed: bool
+) -> tuple[np.ndarray, np.ndarray]:
+    """log ρ after the last layer, (draw, arm), and the share of keys attended to, (layer, arm).
 
-    Means over draws of tokens and weights, which the arms share.
+    That share is the inverse of Σw², the mean over rows and then over draws, over n. Arms share the
+    draws of tokens and weights.
 
     Args:
         rng: for the draws.
         draws: how many.
         problem: of the law.
+        layers: of the stack.
         normed: whether layers have the skip weight, and an RMS norm after them.
     """
-    fields, memory = problem.drawn, np.array([0.0, problem.drawn["memory"]])
-    shape = draws, len(memory), fields["n"], fields["d"]
-    stream = hidden.split(np.broadcast_to(rng.normal(size=(draws, 1, *shape[2:])), shape))
-    skip, measures = fields["skip"] if normed else 0.0, []
-    for layer in range(LAYERS):
+    fields = problem.drawn
+    memory = np.array([0.0, fields["memory"]])
+    tokens = rng.normal(size=(draws, 1, fields["n"], fields["d"]))
+    stream = hidden.split(np.repeat(tokens, 2, axis=1))
+    skip = fields["skip"] if normed else 0.0
+    keys = []
+    for layer in range(layers):
         if layer == 0 or fields["weights"] == "independent":
-            form, value = layer_weights(rng, draws, problem)
+            form, value = draw_weights(rng, draws, problem)
         share = 1 - memory if layer else hidden.first_share(memory, fields["start"])
         stream = hidden.split_layer(stream, form, value, memory, skip, share)
         attention = softmax(stream.common[..., None, :] + stream.rows)
-        keys = 1 / (fields["n"] * (attention**2).sum(-1).mean(-1))
+        keys.append(effective_share(attention).mean(0))
         stream = hidden.split_rms_norm(stream) if normed else stream
-        residual = np.maximum(stream.log_residual, LEAST)
-        odds = np.minimum(stream.log_odds, -2 * LEAST)
-        measures.append([part.mean(0) for part in (residual, odds, keys)])
-    return dict(zip(STACK, np.moveaxis(np.array(measures), 1, 0), strict=True))
+    return np.maximum(stream.log_residual, LEAST), np.array(keys)
 
 
-def heads(rng: np.random.Generator, sets: int, problem: Problem) -> np.ndarray:
-    """Mean squared errors of the second layer's head, (arm,), over sets of keys and queries.
+def effective_share(attention: np.ndarray) -> np.ndarray:
+    """n_eff/n of attention (…, rows, n): the inverse of the mean Σw² over rows, over n."""
+    return np.asarray(1 / (attention.shape[-1] * (attention**2).sum(-1).mean(-1)))
+
+
+def heads(rng: np.random.Generator, sets: int, problem: Problem) -> tuple[np.ndarray, np.ndarray]:
+    """Mean squared errors of the second layer's head, (arm,), and n_eff/n, over sets of keys.
 
     Tokens do not move: both layers see the same keys N(0, I_2), each through a view of its own.
     """
-    fields, (amplitude, frequency, phase) = problem.drawn, problem.waves
+    fields = problem.drawn
+    amplitude, frequency, phase = problem.waves
 
     def target(points: np.ndarray) -> np.ndarray:
         return np.asarray(np.cos(points @ frequency.T + phase) @ amplitude)
@@ -95,12 +112,14 @@ def heads(rng: np.random.Generator, sets: int, problem: Problem) -> np.ndarray:
     labels = target(keys) + fields["noise_sd"] * rng.normal(size=keys.shape[:-1])
     scores = []
     for view in problem.views:
-        query, key = (problem.queries @ view)[:, None], keys @ view
+        query = (problem.queries @ view)[:, None]
+        key = keys @ view
         gaps = query * key if fields["kernel"] == "softmax" else -0.5 * (query - key) ** 2
         scores.append(gaps / problem.bandwidth**2)
-    errors = []
-    for memory in (0.0, fields["memory"]):
+    errors, shares = np.empty((2, 2))
+    for arm, memory in enumerate((0.0, fields["memory"])):
         weights = softmax(hidden.accumulate(np.stack(scores), memory, fields["start"])[-1])
         error = (weights * labels).sum(-1) - target(problem.queries)
-        errors.append(np.mean(error**2))
-    return np.array(errors)
+        errors[arm] = np.mean(error**2)
+        shares[arm] = effective_share(weights).mean()
+    return errors, shares

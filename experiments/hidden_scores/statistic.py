@@ -5,71 +5,46 @@ from collections.abc import Mapping
 import numpy as np
 import pandas as pd
 
-from sims.base.estimates import jackknife
+from sims.base.estimates import ratio
 from sims.judgement.effects import Effects
-from sims.judgement.effects_of_problems import gap, of_batches
+from sims.judgement.effects_of_problems import gap, outcome
 from sims.study.results import Results
 
 PLAIN, MEMORY = 0, 1
 """Arms of a problem."""
-EARLY, LATE = 8, 20
-"""Layers between whose steps the second difference of log ρ is taken."""
-SPAN = 8
-"""Last layers over which the growth of the log-odds is taken."""
+SEEDS = ("phases", "queries")
 
 
-def simulated(results: Results, name: str) -> np.ndarray:
-    """Batches (problem, batch, …, arm) of a variable."""
+def stack_batches(results: Results, name: str) -> np.ndarray:
+    """Batches of a simulated variable, (problem, batch, …)."""
     return np.stack([data[name].values for _, data in sorted(results.estimates.items())])
 
 
-def second_differences(residual: np.ndarray) -> np.ndarray:
-    """Of log ρ (…, layer): its mean between the steps into layers EARLY and LATE."""
-    steps = np.diff(residual, axis=-1)
-    return np.asarray((steps[..., LATE] - steps[..., EARLY]) / (LATE - EARLY))
-
-
 def effects(results: Results) -> Mapping[str, Effects]:
-    """Effects by name, positive where the claim holds."""
+    """Effects by name: outcomes, which hold where the claim does, and the gap of theory."""
     law = results.predictions["law"]
-    residual, odds, keys, mse = (
-        simulated(results, name) for name in ("log_residual", "log_odds", "keys", "mse")
-    )
-    row = np.arange(len(mse))
-
-    def after(values: np.ndarray, depth: str) -> np.ndarray:
-        """Batches (problem, batch, arm) after as many layers as drawn."""
-        return values[row, :, law[depth].values[row] - 1]
-
-    def saved(values: np.ndarray) -> np.ndarray:
-        """Pseudo-values (problem, batch) of the share by which memory lowers a mean."""
-        return np.stack(
-            [
-                jackknife({"": v}, lambda m: 1 - m[""][..., MEMORY] / m[""][..., PLAIN])
-                for v in values
-            ]
-        )
-
-    rho, omega = after(residual, "depth"), after(odds, "deep")
-    theory, known = law["mse"].values, law["in_range"].values.astype(bool)
-    growth = (odds[:, :, -1, MEMORY] - odds[:, :, -1 - SPAN, MEMORY]) / SPAN
+    names = ("log_residual", "cosine", "keys", "mse")
+    residual, cosine, keys, mse = (stack_batches(results, name) for name in names)
+    more_keys = ratio(keys[..., MEMORY], keys[..., PLAIN], axis=1) - 1
+    more_error = ratio(mse[..., MEMORY], mse[..., PLAIN], axis=1) - 1
     return {
-        "residual": of_batches(rho[..., MEMORY] - rho[..., PLAIN]),
-        "spread": of_batches(omega[..., PLAIN] - omega[..., MEMORY]),
-        "keys": of_batches(-saved(after(keys, "depth"))),
-        "second difference": gap(
-            second_differences(residual[..., MEMORY]), law["second_difference"].values
+        "residual": outcome(residual[..., MEMORY] - residual[..., PLAIN]),
+        "cosine": outcome(cosine[..., PLAIN] - cosine[..., MEMORY]),
+        "keys": outcome(more_keys, size=more_keys.mean(1)),
+        "error": outcome(-more_error, size=more_error.mean(1)),
+        "roads": gap(
+            mse[..., MEMORY], law["mse"].values[:, MEMORY], law["in_range"].values.astype(bool)
         ),
-        "growth": gap(growth, law["rate"].values),
-        "error": of_batches(
-            saved(mse), predicted=1 - theory[:, MEMORY] / theory[:, PLAIN], valid=known
-        ),
-        "roads": gap(mse[..., MEMORY], theory[:, MEMORY], known),
     }
 
 
 def parameters(results: Results) -> pd.DataFrame:
-    """What the law drew, a row a problem."""
-    law = results.predictions["law"].drop_vars(["phases", "queries", "second_difference", "rate"])
-    columns = {k: v.values for k, v in law.data_vars.items() if v.dims == ("number",)}
-    return pd.DataFrame(columns).drop(columns="in_range")
+    """What the law drew, and n_eff/n of plain attention in the first layer and of the plain head.
+
+    A row a problem.
+    """
+    law = results.predictions["law"].drop_vars([*SEEDS, "in_range"])
+    columns = {str(k): v.values for k, v in law.data_vars.items() if v.dims == ("number",)}
+    columns["selectivity"] = stack_batches(results, "first_keys").mean(1)
+    columns["head_selectivity"] = stack_batches(results, "head_keys")[..., PLAIN].mean(1)
+    return pd.DataFrame(columns)

@@ -31,9 +31,9 @@ class HiddenScores(Study[Problem]):
         return stack_sampler(problem)
 
     def theory(self, problem: Problem) -> xr.Dataset:
-        from .predict import law_row
+        from .predict import theory
 
-        return law_row(problem)
+        return theory(problem)
 
     def effects(self, results: Results) -> Mapping[str, "Effects"]:
         from .statistic import effects

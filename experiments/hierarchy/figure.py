@@ -1,133 +1,107 @@
-"""The error by levels, how often claims hold, corrections of blocks, and mixtures of scales."""
+"""The error by levels, outcomes, corrections of blocks, and mixtures of scales."""
 
 from collections.abc import Mapping, Sequence
 
 import numpy as np
-import pandas as pd
-import seaborn as sns
-import xarray as xr
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from sims import figures
+from sims.figures.groups import binned, outcome_bars
 from sims.judgement.answers import Answer
 from sims.study.results import Results
 
 from .problems import KEPT
-from .statistic import FOURTH, GAUSSIAN, LEVELS, OUTPUTS, SINGLE, simulated
+from .statistic import FOURTH, GAUSSIAN, LEVELS, OUTPUTS, SINGLE, stack_batches
 
 TARGETS = ("geometric", "power law", "any order")
-KEYS = ("normal", "uniform", "exponential")
-CLAIMS = {"scale-decay": "error falls geometrically", "scale-error": "correction lowers the error"}
+QUESTIONS = {
+    "scale-decay": "geometric fall,\ngeometric weights",
+    "scale-decay-power": "geometric fall,\npower law",
+    "scale-decay-any": "geometric fall,\nno order",
+    "scale-error": "correction helps,\nspread up to 1",
+    "scale-error-wide": "correction helps,\nspread above 1",
+}
 
 
 def figure(results: Results, answers: Sequence[Answer]) -> Figure:
-    """The figure; shares are those of the answers, points are problems."""
-    drawing, axes = figures.mosaic(
-        ("ab", "cd"),
-        height=6,
-        title="The error of few levels is geometric only if the target's weights are",
+    """The figure; outcomes are those of the answers."""
+    by_id = {answer.id: answer for answer in answers}
+    first, second = by_id["scale-decay"].word, by_id["scale-decay-power"].word
+    title = (
+        f"The error of few levels falls geometrically: {first} for geometric weights, "
+        f"{second} for a power law"
     )
-    law = results.predictions["law"]
-    _levels(axes["a"], law, simulated(results, "error").mean(1))
-    _shares(axes["b"], {answer.id: answer for answer in answers})
-    _corrections(axes["c"], law, simulated(results, "remainder").mean(1))
-    _mixtures(axes["d"], law, simulated(results, "mse").mean(1))
+    drawing, axes = figures.mosaic(("ab", "cd"), height=6.2, title=title)
+    _levels(axes["a"], results)
+    _outcomes(axes["b"], by_id)
+    block = stack_batches(results, "remainder").mean(1)
+    ratio = block[:, FOURTH] / block[:, GAUSSIAN]
+    _ratios(axes["c"], results, "spread", ratio, "keys")
+    figures.ticks(axes["c"].xaxis, (0.1, 0.3, 1, 3))
+    axes["c"].set(
+        xlabel="standard deviation of scores in a block",
+        ylabel="error with cumulants 3, 4 / without",
+        title="Non-Gaussian correction of a block",
+    )
+    mse = stack_batches(results, "mse").mean(1)
+    _ratios(axes["d"], results, "step", mse[:, OUTPUTS] / mse[:, SINGLE], "views")
+    figures.ticks(axes["d"].xaxis, (1.1, 1.5, 2, 3))
+    figures.ticks(axes["d"].yaxis, (0.5, 0.7, 1))
+    axes["d"].set(
+        xlabel="ratio of neighbouring bandwidths",
+        ylabel="error of mixed outputs / one bandwidth",
+        title="Scales mixed in outputs",
+    )
     figures.letters(axes[k] for k in "abcd")
     return drawing
 
 
-def _levels(ax: Axes, law: xr.Dataset, sample: np.ndarray) -> None:
+def _levels(ax: Axes, results: Results) -> None:
     """Root mean squared error over that of one level, up to half of the target's levels."""
-    frames = []
-    for error in (law["error"].values, sample):
-        ratio = (error[:, LEVELS] / error[:, LEVELS, :1]) ** 0.5
-        number, place = np.nonzero(law["levels"].values[: len(error), None] // 2 >= [*KEPT])
-        kinds = law["target"].values[number]
-        frames.append(
-            pd.DataFrame({"kept": place + 1, "ratio": ratio[number, place], "target": kinds})
-        )
-    inks = dict(zip(TARGETS, figures.PALETTE, strict=False))
-    spread = {"estimator": "median", "errorbar": ("pi", 50), "legend": False}
-    sns.lineplot(frames[0], x="kept", y="ratio", hue="target", palette=inks, ax=ax, **spread)
-    for marker, kind in zip(figures.MARKERS, TARGETS, strict=False):
-        middle = frames[1][frames[1]["target"] == kind].groupby("kept")["ratio"].median()
-        ax.plot(middle.index, middle, marker, ms=4, color=inks[kind], label=kind)
+    law = results.predictions["law"]
+    sample = stack_batches(results, "error").mean(1)
+    ends = (law["error"].values, "-", 1.0), (sample, "", 0.0)
+    for ink, marker, kind in zip(figures.PALETTE, figures.MARKERS, TARGETS, strict=False):
+        for error, line, band in ends:
+            inside = law["levels"].values[: len(error), None] // 2 >= [*KEPT]
+            inside &= (law["target"].values[: len(error)] == kind)[:, None]
+            ratio = np.where(inside, (error[:, LEVELS] / error[:, LEVELS, :1]) ** 0.5, np.nan)
+            if not inside.any():
+                continue
+            shown = inside.any(0)
+            low, median, high = np.nanquantile(ratio[:, shown], (0.25, 0.5, 0.75), axis=0)
+            kept = np.array(KEPT)[shown]
+            ax.fill_between(kept, low, high, color=ink, alpha=0.2 * band, lw=0)
+            label = None if line else f"{kind} (n = {inside[:, 0].sum()})"
+            ax.plot(kept, median, line or marker, ms=4, color=ink, label=label)
     figures.log_axes(ax, y=True)
     ax.legend(title="weights of the target", loc="lower left")
     ax.set(
         xlabel="levels kept, L",
         ylabel="error / error of one level",
-        title="Only geometric weights give a line",
+        title="Error of the first levels",
     )
 
 
-def _shares(ax: Axes, answers: Mapping[str, Answer]) -> None:
-    """Shares in which the two claims hold, of all problems and by stratum, with intervals."""
-    place, names = 0.0, {}
-    for ink, (name, label) in zip(figures.PALETTE, CLAIMS.items(), strict=False):
-        for part, result in answers[name].shares().items():
-            if (share := result.deciding) is None:
-                continue
-            middle, ends = 100 * np.mean(share.bracket), 100 * np.array(share.interval)
-            bars = np.abs(ends - middle)[:, None]
-            ax.errorbar(
-                middle,
-                place,
-                xerr=bars,
-                fmt="o",
-                ms=4,
-                color=ink,
-                label=label if part == "all" else None,
-            )
-            names[place] = part
-            place -= 1
-        place -= 0.5
-    ax.set_yticks(list(names), list(names.values()))
-    figures.words(ax)
-    ax.legend(loc="center right", bbox_to_anchor=(1, 0.63))
-    ax.set(
-        xlim=(-1, 101),
-        xlabel="problems in which it is true (%)",
-        title="Each claim holds in a part of the law",
-    )
+def _outcomes(ax: Axes, answers: Mapping[str, Answer]) -> None:
+    """Problems by outcome of each question, by the method that decides it."""
+    rows = {}
+    for name, label in QUESTIONS.items():
+        counted = answers[name].shares()["all"].deciding
+        if counted is not None:
+            rows[f"{label} (n = {counted.total})"] = counted.parts
+    outcome_bars(ax, rows)
+    ax.set_title("Outcomes")
 
 
-def _corrections(ax: Axes, law: xr.Dataset, sample: np.ndarray) -> None:
-    """Error with cumulants 3 and 4 over that with the Gaussian term, a point a problem."""
-    keys = law["keys"].values[: len(sample)]
-    for ink, marker, kind in zip(figures.PALETTE, figures.MARKERS, KEYS, strict=False):
-        here = keys == kind
-        ratio = sample[here, FOURTH] / sample[here, GAUSSIAN]
-        ax.plot(
-            law["spread"].values[: len(sample)][here], ratio, marker, ms=3, color=ink, label=kind
-        )
+def _ratios(ax: Axes, results: Results, x: str, values: np.ndarray, hue: str) -> None:
+    """Medians and quartiles of a ratio along a field of the law, by another one."""
+    law = results.predictions["law"].isel(number=slice(len(values)))
+    for ink, kind in zip(figures.PALETTE, np.unique(law[hue]), strict=False):
+        chosen = law[hue].values == kind
+        label = f"{kind} (n = {chosen.sum()})"
+        binned(ax, law[x].values[chosen], values[chosen], ink, label=label)
     ax.axhline(1, color=figures.GREY, lw=0.8, ls=":")
     figures.log_axes(ax, x=True, y=True)
-    figures.ticks(ax.xaxis, (0.1, 0.3, 1, 3))
-    ax.legend(title="keys", loc="upper left")
-    ax.set(
-        xlabel="standard deviation of scores in a block",
-        ylabel="error with cumulants 3, 4 / without",
-        title="The correction helps where scores differ little",
-    )
-
-
-def _mixtures(ax: Axes, law: xr.Dataset, sample: np.ndarray) -> None:
-    """Error of scales mixed in outputs over that of one bandwidth, a point a problem."""
-    views = law["views"].values[: len(sample)]
-    for ink, marker, width in zip(figures.PALETTE, figures.MARKERS, (1, 2, 3), strict=False):
-        here = views == width
-        ratio = sample[here, OUTPUTS] / sample[here, SINGLE]
-        step = law["step"].values[: len(sample)][here]
-        ax.plot(step, ratio, marker, ms=3, color=ink, label=f"{width}")
-    ax.axhline(1, color=figures.GREY, lw=0.8, ls=":")
-    figures.log_axes(ax, x=True, y=True)
-    figures.ticks(ax.xaxis, (1.1, 1.5, 2, 3))
-    figures.ticks(ax.yaxis, (0.5, 0.7, 1, 1.4))
-    ax.legend(title="$d_k$", loc="lower left")
-    ax.set(
-        xlabel="ratio of neighbouring bandwidths",
-        ylabel="error of mixed outputs / one bandwidth",
-        title="Mixed outputs mostly beat one bandwidth",
-    )
+    ax.legend(title={"views": "$d_k$"}.get(hue, hue))

@@ -5,10 +5,10 @@ from collections.abc import Mapping
 import numpy as np
 import pandas as pd
 
-from sims.base.estimates import jackknife
+from sims.base.estimates import jackknife, ratio
 from sims.judgement import house
 from sims.judgement.effects import Effects
-from sims.judgement.effects_of_problems import gap, of_batches
+from sims.judgement.effects_of_problems import gap, of_batches, outcome
 from sims.study.results import Results
 
 LEVELS, RANK, BOTH = range(3)
@@ -27,7 +27,8 @@ def straightness(error: np.ndarray) -> np.ndarray:
     Args:
         error: squared errors (…, L), of 1, 2, … levels.
     """
-    log, level = np.log(error), np.arange(error.shape[-1]) - (error.shape[-1] - 1) / 2
+    log = np.log(error)
+    level = np.arange(error.shape[-1]) - (error.shape[-1] - 1) / 2
     off = log - log.mean(-1, keepdims=True)
     steep = off @ level / (level @ level)
     left = off - steep[..., None] * level
@@ -35,53 +36,60 @@ def straightness(error: np.ndarray) -> np.ndarray:
     return np.asarray(house.TOLERANCES["slope"] - np.where(steep < 0, share, 1.0))
 
 
-def simulated(results: Results, name: str) -> np.ndarray:
-    """Batches (problem, batch, …) of a variable."""
+def stack_batches(results: Results, name: str) -> np.ndarray:
+    """Batches of a simulated variable, (problem, batch, …)."""
     return np.stack([data[name].values for _, data in sorted(results.estimates.items())])
+
+
+def decays(sampled: np.ndarray, predicted: np.ndarray, half: np.ndarray) -> Effects:
+    """How far the error of few levels falls geometrically, up to half of the target's levels.
+
+    Args:
+        sampled: squared errors (N, B, L), of 1, 2, … levels.
+        predicted: the same by theory, (M, L).
+        half: (M,) of the levels.
+    """
+    draws = []
+    for errors, count in zip(sampled, half, strict=False):
+        draws.append(jackknife({"": errors[:, :count]}, lambda mean: straightness(mean[""])))
+    theory = [straightness(row[:count]) for row, count in zip(predicted, half, strict=True)]
+    return of_batches(np.stack(draws), predicted=np.array(theory))
+
+
+def rise(values: np.ndarray, later: int, earlier: int) -> np.ndarray:
+    """Relative rises (N, B) between two columns of batches (N, B, …)."""
+    return ratio(values[..., later], values[..., earlier], axis=1) - 1
 
 
 def effects(results: Results) -> Mapping[str, Effects]:
     """Effects by name, positive where the claim holds."""
     law = results.predictions["law"]
-    error, half = law["error"].values, law["levels"].values // 2
-    sampled, block, mse = (simulated(results, name) for name in ("error", "remainder", "mse"))
-
-    def of(values: np.ndarray, function) -> np.ndarray:  # type: ignore[no-untyped-def]
-        """Pseudo-values (problem, batch) of a function of means."""
-        return np.stack([jackknife({"": each}, lambda mean: function(mean[""])) for each in values])
-
-    decay = [
-        jackknife({"": each[:, LEVELS, :k]}, lambda mean: straightness(mean[""]))
-        for each, k in zip(sampled, half, strict=False)
-    ]
-    theory = [straightness(each[LEVELS, :k]) for each, k in zip(error, half, strict=True)]
-    last = np.arange(len(half))
-    predicted, here = (
-        error[last, :, half - 1],
-        sampled[last[: len(sampled)], :, :, half[: len(sampled)] - 1],
-    )
+    error, arms = law["error"].values, law["mse"].values
+    names = ("error", "remainder", "mse")
+    sampled, block, mse = (stack_batches(results, name) for name in names)
+    half = law["levels"].values // 2
+    rows = np.arange(len(sampled))
+    last = half[: len(sampled)] - 1
+    both = sampled[rows, :, BOTH, last]
+    predicted = error[rows, :, last]
     silent = np.full((len(sampled), 2), np.nan)
-    arms, known = law["mse"].values, law["in_range"].values.astype(bool)
-    return {
-        "decay": of_batches(np.stack(decay), predicted=np.array(theory)),
-        "parts": gap(here[..., BOTH], predicted[:, LEVELS] + predicted[:, RANK]),
-        "roads": of_batches(
-            here[..., BOTH] / predicted[: len(sampled), BOTH, None] - 1, kind="estimate"
-        ),
-        "correction": of_batches(of(block, lambda e: 1 - e[..., FOURTH] / e[..., GAUSSIAN])),
-        "third cumulant": of_batches(of(block, lambda e: 1 - e[..., THIRD] / e[..., GAUSSIAN])),
+    known = law["in_range"].values.astype(bool)
+    made = {
+        "decay": decays(sampled[:, :, LEVELS], error[:, LEVELS], half),
+        "parts": gap(both, predicted[:, LEVELS] + predicted[:, RANK]),
+        "roads": of_batches(both / predicted[:, BOTH, None] - 1, kind="estimate"),
         "definite": of_batches(silent, kind="estimate", predicted=law["definite"].values),
-        "one bandwidth": of_batches(
-            of(mse, lambda e: e[..., OUTPUTS] / e[..., SINGLE] - 1),
-            predicted=arms[:, OUTPUTS] / arms[:, SINGLE] - 1,
-            valid=known,
-        ),
-        "ensemble": of_batches(
-            of(mse, lambda e: e[..., SCORES] / e[..., OUTPUTS] - 1),
-            predicted=arms[:, SCORES] / arms[:, OUTPUTS] - 1,
-            valid=known,
-        ),
     }
+    for name, order in (("correction", FOURTH), ("third cumulant", THIRD)):
+        change = rise(block, order, GAUSSIAN)
+        made[name] = outcome(-change, size=change.mean(1))
+    for name, better, worse in (
+        ("one bandwidth", SINGLE, OUTPUTS),
+        ("ensemble", OUTPUTS, SCORES),
+    ):
+        theory = arms[:, worse] / arms[:, better] - 1
+        made[name] = of_batches(rise(mse, worse, better), predicted=theory, valid=known)
+    return made
 
 
 def parameters(results: Results) -> pd.DataFrame:

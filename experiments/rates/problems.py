@@ -14,6 +14,7 @@ import numpy as np
 from sims.problem import DESIGNS, TARGETS, Heads, Task, TrigonometricSeries
 
 from .closed_forms import Moments, best, moments
+from .pools import POOLS
 
 LARGEST, WIDEST, RELEVANT = 8, 4, 2
 """Heads, width and relevant coordinates that every problem is filled up to: one compiled shape."""
@@ -22,7 +23,6 @@ KEYS = 4.0 ** np.arange(4, 28)
 """Numbers of keys of theory, from 256 to 10^16; the simulated ones are the first of them."""
 SATURATION = 2.0
 """The smoothness from which on a kernel of second order gains nothing."""
-POOLS = ("one head", "averaged heads", "ever more heads")
 
 
 @dataclass(frozen=True)

@@ -11,9 +11,10 @@ from sims.judgement.effects_of_problems import gap, slope
 from sims.judgement.exponents import Exponents, exponents
 from sims.study.results import Results
 
+from .pools import POOLS
+
 FAR = 5e7
 """Number of keys from which on exponents are those of the limit."""
-POOLS = ("one head", "averaged heads", "ever more heads")
 
 
 def sizes(results: Results) -> np.ndarray:
@@ -32,22 +33,24 @@ def effects(results: Results) -> Mapping[str, Effects]:
 
     Without nuisance coordinates averaged heads are one head: nothing is asked of them.
     """
-    law, sampled, near = results.predictions["law"], simulated(results), sizes(results)
+    law = results.predictions["law"]
+    sampled = simulated(results)
     stated, error, valid = (law[name].values for name in ("exponent", "error", "in_range"))
-    n, last = law["n"].values, len(near) - 1
-    far = n > FAR
-    rival, nothing = np.log(np.log(n[far])), np.empty((0, 2, far.sum()))
+    far = law["n"].values > FAR
+    n = law["n"].values[far]
     made = {}
     for place, pool in enumerate(POOLS):
         # Of ever more heads each attends to few keys.
         known = valid[:, place, far].min(1) if place < 2 else None
-        made[f"far, {pool}"] = slope(n[far], nothing, stated, rival, error[:, place, far], known)
+        nothing, rival = np.empty((0, 2, len(n))), np.log(np.log(n))
+        made[f"far, {pool}"] = slope(n, nothing, stated, rival, error[:, place, far], known)
     for place, pool in enumerate(POOLS[:2]):
         # Three points tell no power of n from one of log n.
-        made[f"common, {pool}"] = slope(near, sampled[:, :, place], stated)
+        made[f"common, {pool}"] = slope(sizes(results), sampled[:, :, place], stated)
     # Averaging is worth H times the keys.
     off = error[:, 1, -1] / error[:, 0, -1] / law["heads"].values ** stated - 1
     made["constant"] = Effects(np.empty(0), np.empty(0), "estimate", np.abs(off))
+    last = len(results.estimates) - 1
     made["roads"] = gap(sampled[:, :, 1, -1], error[:, 1, last], valid[:, 1, last])
     return made
 

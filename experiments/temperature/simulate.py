@@ -20,7 +20,7 @@ from sims.weights.rules import distance
 from sims.weights.sparse import ReluGap
 
 from .problems import LOG, NAMES, PLANE, Problem, tuned
-from .statistic import POWERS, SIMULATED
+from .rules import POWERS, SIMULATED
 
 FAR = -1e9
 """Score of a key out of reach, finite for the gradient."""
@@ -32,7 +32,6 @@ WEIGHTS: dict[str, Callable[[Array], Array]] = {
 """Weights by rule; all but ReLU of the gap learn a temperature, too."""
 LEARNERS = ("softmax", *POWERS)
 TEMPERATURES = ["kept", "best", "learned"]
-"""Which parameter: tuned by theory at the context, the best by theory at n, or learned."""
 
 
 class Population(NamedTuple):
@@ -44,7 +43,8 @@ class Population(NamedTuple):
         phase: (N, P, J).
         queries: (N, P, 2).
         seen: 1 for a coordinate that exists, else 0, (N, 2).
-        parameters: of every rule, (N, rule, temperature).
+        parameters: of every rule, (N, rule, temperature): tuned by theory at the context, the best
+            by theory at n, and learned.
         noise_sd: (N,).
         context: keys of tuning, (N,).
     """
@@ -132,7 +132,7 @@ def filled(values: np.ndarray) -> np.ndarray:
 
 
 def errors(key: Array, shared: Population, _: None, *, most: int) -> dict[str, Array]:
-    """Mean squared errors of one replicate at :data:`~.statistic.SIMULATED` times the context."""
+    """Mean squared errors of one replicate at :data:`~.rules.SIMULATED` times the context."""
     single = jax.tree.map(lambda leaf: jnp.asarray(leaf, jnp.float32), shared)
     problem_errors = partial(held_out, most=most)
     return {"error": jax.lax.map(problem_errors, (jax.random.split(key, len(single.seen)), single))}

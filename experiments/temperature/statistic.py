@@ -1,122 +1,162 @@
 """Losses from a kept temperature, exponents in the number of keys, gaps of the heads' terms."""
 
 from collections.abc import Mapping
+from typing import Literal
 
 import numpy as np
 import pandas as pd
 
+from sims.base.estimates import mcse
 from sims.judgement import house
 from sims.judgement.effects import Effects
 from sims.judgement.effects_of_problems import gap, of_batches, slope
 from sims.study.results import Results
 
-POWERS = {"sparsemax": 1.0, "5/3-entmax": 1.5, "1.5-entmax": 2.0, "4/3-entmax": 3.0}
-"""α-entmax by the power ν of its kernel."""
-SIMULATED = 16
-"""Number of keys over that of the tuned context that is simulated, and from which exponents are."""
+from .rules import POWERS, SIMULATED
+
+KEPT, BEST, LEARNED = range(3)
+"""Places of the simulated parameters: tuned by theory at the context, best by theory, learned."""
+MIDDLE = "1.5-entmax"
+"""The α-entmax that is compared with other rules."""
 
 
-def matched(of: np.ndarray) -> np.ndarray:
-    """Names of the α-entmax of these powers."""
-    names = {power: name for name, power in POWERS.items()}
-    return np.array([names[power] for power in of])
+class Sample:
+    """Errors of every rule at :data:`~.rules.SIMULATED` times the context, by both methods.
+
+    Attributes:
+        law: theory of all M problems.
+        errors: simulated batches, (N, rule, temperature, batch).
+        rules: names of the rules.
+        kept: theory's errors at the kept parameter, (M, rule); ``best`` likewise the least ones.
+        known: whether theory is in its range, (M, rule).
+    """
+
+    def __init__(self, results: Results) -> None:
+        self.law = results.predictions["law"]
+        dims = ("problem", "rule", "temperature", "batch")
+        self.errors = results.estimates["tasks"]["error"].transpose(*dims).values
+        self.rules = self.law["rule"].values.tolist()
+        here = self.law.sel(ratio=SIMULATED)
+        self.kept = here["kept"].values
+        self.best = here["best"].values
+        self.known = here["known"].values.astype(bool)
+
+    def of_rule(self, values: np.ndarray, names: str | list[str]) -> np.ndarray:
+        """Values (K, rule, …) of one rule, or of one rule per problem, (K, …)."""
+        rows = np.arange(len(values))
+        if isinstance(names, str):
+            return np.asarray(values[:, self.rules.index(names)])
+        return np.asarray(values[rows, [self.rules.index(names[row]) for row in rows]])
+
+    def matched(self, field: str) -> list[str]:
+        """Name of the α-entmax whose power is this field of the law, for each problem."""
+        names = {power: name for name, power in POWERS.items()}
+        return [names[power] for power in self.law[field].values]
+
+    def loss(self, names: str | list[str], temperature: int) -> np.ndarray:
+        """Pseudo-values of a parameter's error over the least one, less 1, (N, batch)."""
+        errors = self.of_rule(self.errors, names)
+        return ratio_of_means(errors[:, temperature], errors[:, BEST]) - 1
 
 
-def chosen(values: np.ndarray, rules: np.ndarray, names: np.ndarray | str) -> np.ndarray:
-    """Values (M, …, rule, …) of one rule, or of one a problem; the axis of rules is the second."""
-    places = np.array([rules.tolist().index(n) for n in np.broadcast_to(names, len(values))])
-    return np.asarray(values[np.arange(len(values)), places])
-
-
-def over(top: np.ndarray, bottom: np.ndarray) -> np.ndarray:
+def ratio_of_means(top: np.ndarray, bottom: np.ndarray) -> np.ndarray:
     """Pseudo-values (N, B) of the ratio of two means over batches, by its linearisation."""
-    quotient, mean = top.mean(1) / bottom.mean(1), bottom.mean(1, keepdims=True)
-    return np.asarray(quotient[:, None] + (top - quotient[:, None] * bottom) / mean)
-
-
-def simulated(results: Results) -> np.ndarray:
-    """Batches of the errors, (problem, rule, temperature, batch): kept, best and learned ones."""
-    errors = results.estimates["tasks"]["error"]
-    return np.asarray(errors.transpose("problem", "rule", "temperature", "batch").values)
-
-
-def terms(results: Results, name: str) -> np.ndarray:
-    """Batches of a covariance that is averaged over the pair of heads, (problem, batch)."""
-    few = slice(results.predictions["heads"].sizes["number"])
-    power, keys = (results.predictions["law"][k].values[few] for k in ("power", "keys"))
-    values: dict[int, np.ndarray] = {}
-    for nu, n in {*zip(power, keys, strict=True)}:
-        data = results.estimates[f"power {nu:g}, {n:g} keys"][f"integrated_{name}_covariance"]
-        numbers = np.flatnonzero((power == nu) & (keys == n))
-        values |= zip(numbers.tolist(), data.mean(("head", "head2")).values.T, strict=True)
-    return np.stack([values[number] for number in sorted(values)])
+    mean = bottom.mean(1, keepdims=True)
+    ratio = top.mean(1, keepdims=True) / mean
+    return np.asarray(ratio + (top - ratio * bottom) / mean)
 
 
 def effects(results: Results) -> Mapping[str, Effects]:
     """Every question's effects."""
-    law, heads, errors = (
-        results.predictions["law"],
-        results.predictions["heads"],
-        simulated(results),
-    )
-    rules, here = law["rule"].values, law.sel(ratio=SIMULATED)
-    at_kept, best = (here[name].values for name in ("kept", "best"))
-    known = here["known"].values.astype(bool)
-    beta, nu, width = (law[name].values for name in ("smoothness", "power", "width"))
-    tolerance, few = house.TOLERANCES["roads"], slice(len(errors))
-
-    def loss(names: np.ndarray | str, temperature: int, sign: int) -> Effects:
-        """By how much the loss is above the tolerance, or below it, if the sign is −1."""
-        first = names if isinstance(names, str) else names[few]
-        one = chosen(errors, rules, first)
-        theory = chosen(at_kept / best, rules, names) - 1
-        return of_batches(
-            sign * (over(one[:, temperature], one[:, 1]) - 1 - tolerance),
-            predicted=sign * (theory - tolerance),
-            valid=chosen(known, rules, names),
-        )
-
-    def against(other: str, values: np.ndarray, temperature: int, **fields: str) -> Effects:
-        """The share by which 1.5-entmax errs less than another rule."""
-        names = "1.5-entmax", other
-        one, two = (chosen(errors, rules, name)[:, temperature] for name in names)
-        theory = [chosen(values, rules, name) for name in names]
-        valid = np.all([chosen(known, rules, name) for name in names], 0)
-        predicted = 1 - theory[0] / theory[1]
-        return of_batches(1 - over(one, two), predicted=predicted, valid=valid, **fields)
-
-    far = law.sel(ratio=slice(SIMULATED, None))
-    sizes, nothing = far["ratio"].values * far["context"].values[:, None], np.empty((0, 2, 1))
-
-    def growth(name: str, expected: np.ndarray) -> Effects:
-        values, sure = (chosen(far[k].values, rules, matched(nu)) for k in (name, "known"))
-        return slope(sizes, nothing, expected, predicted=values, valid=sure.astype(bool).min(1))
-
-    parts = {name: terms(results, name) for name in ("signal", "noise")}
-    predicted = {name: heads[name].sel(theory="adaptive").values for name in parts}
-    middle, size, inside = "1.5-entmax", heads["size"].values, heads["in_range"].values.astype(bool)
-    accurate = heads["accurate"].values.astype(bool)
-    off = heads["signal"].sel(theory="held").values / predicted["signal"] - 1
-    sample = chosen(errors, rules, middle)[:, 0]
+    sample = Sample(results)
+    nu, beta, width = (sample.law[name].values for name in ("power", "smoothness", "width"))
+    matched = sample.matched("smoothness")
+    best_temperature = 2 * (beta / nu - 1) / (2 * beta + width)
     return {
-        "matched stays": loss(matched(beta), 0, -1),
-        "matched stays, learned": loss(matched(beta), 2, -1),
-        "softmax falls behind": loss("softmax", 0, 1),
-        "1.5-entmax against softmax": against("softmax", at_kept, 0),
-        "1.5-entmax against top-k": against("top-k", at_kept, 0),
-        "re-tuned": against("softmax", best, 1, kind="estimate"),
-        "exponent of the temperature": growth("tuned", 2 * (beta / nu - 1) / (2 * beta + width)),
-        "exponent of the attended keys": growth("attended", 2 * nu / (2 * nu + width)),
-        "error": gap(sample, chosen(at_kept, rules, middle), chosen(known, rules, middle)),
-        "variance": gap(
-            parts["signal"] + parts["noise"], predicted["signal"] + predicted["noise"], inside
+        "matched stays": hold_loss(sample, matched, KEPT, "below"),
+        "matched stays, learned": hold_loss(sample, matched, LEARNED, "below"),
+        "softmax falls behind": hold_loss(sample, "softmax", KEPT, "above"),
+        "1.5-entmax against softmax": compare(sample, "softmax", KEPT),
+        "1.5-entmax against top-k": compare(sample, "top-k", KEPT),
+        "re-tuned": compare(sample, "softmax", BEST),
+        "exponent of the temperature": fit_exponent(sample, "tuned", best_temperature),
+        "exponent of the attended keys": fit_exponent(
+            sample, "attended", 2 * nu / (2 * nu + width)
         ),
-        **{name: gap(values, predicted[name], inside) for name, values in parts.items()},
-        "held radii": of_batches(
-            np.full((len(errors), 2), np.nan), predicted=tolerance - np.abs(off), valid=inside
+        "error": gap(
+            sample.of_rule(sample.errors, MIDDLE)[:, KEPT],
+            sample.of_rule(sample.kept, MIDDLE),
+            sample.of_rule(sample.known, MIDDLE),
         ),
-        "remainder": slope(size, nothing, -1.0, None, heads["gap"].values, accurate),
+        **compare_methods(results),
     }
+
+
+def hold_loss(
+    sample: Sample, names: str | list[str], temperature: int, side: Literal["above", "below"]
+) -> Effects:
+    """By how much the loss is on this side of the tolerance; theory knows kept parameters alone."""
+    sign = 1 if side == "above" else -1
+    tolerance = house.TOLERANCES["roads"]
+    draws = sign * (sample.loss(names, temperature) - tolerance)
+    if temperature != KEPT:
+        return of_batches(draws)
+    stated = sample.of_rule(sample.kept / sample.best, names) - 1
+    known = sample.of_rule(sample.known, names)
+    return of_batches(draws, predicted=sign * (stated - tolerance), valid=known)
+
+
+def compare(sample: Sample, other: str, temperature: int) -> Effects:
+    """The share by which 1.5-entmax errs less than another rule, as an outcome."""
+    one, two = (sample.of_rule(sample.errors, name)[:, temperature] for name in (MIDDLE, other))
+    falls = 1 - ratio_of_means(one, two)
+    value = falls.mean(1)
+    error = mcse(falls.T)[:, None]
+    return Effects(value[:, None], error, "outcome", draws=list(falls[..., None]), size=-value)
+
+
+def fit_exponent(sample: Sample, name: str, expected: np.ndarray) -> Effects:
+    """Whether a quantity grows with n at the expected exponent, beyond the simulated n."""
+    far = sample.law.sel(ratio=slice(SIMULATED, None))
+    sizes = far["ratio"].values * far["context"].values[:, None]
+    names = sample.matched("power")
+    values = sample.of_rule(far[name].values, names)
+    known = np.asarray(sample.of_rule(far["known"].values.astype(bool), names).all(1))
+    return slope(sizes, np.empty((0, 2, 1)), expected, predicted=values, valid=known)
+
+
+def compare_methods(results: Results) -> dict[str, Effects]:
+    """The terms of two averaged heads by simulation, first-order theory and exact theory."""
+    heads = results.predictions["heads"]
+    inside, accurate = (heads[name].values.astype(bool) for name in ("in_range", "accurate"))
+    terms = {name: batches_of_term(results, name) for name in ("signal", "noise")}
+    stated = {name: heads[name].sel(theory="adaptive").values for name in terms}
+    terms["variance"] = terms["signal"] + terms["noise"]
+    stated["variance"] = stated["signal"] + stated["noise"]
+    off = np.abs(heads["signal"].sel(theory="held").values / stated["signal"] - 1)
+    size, gaps = heads["size"].values, heads["gap"].values
+    made = {name: gap(values, stated[name], inside) for name, values in terms.items()}
+    made["held radii"] = of_batches(
+        np.full((len(off), 2), np.nan), predicted=house.TOLERANCES["roads"] - off, valid=inside
+    )
+    made["remainder"] = slope(size, np.empty((0, 2, 1)), -1.0, None, gaps, accurate)
+    return made
+
+
+def batches_of_term(results: Results, name: str) -> np.ndarray:
+    """Batches of a covariance that is averaged over the pair of heads, (problem, batch)."""
+    count = results.predictions["heads"].sizes["number"]
+    law = results.predictions["law"].isel(number=slice(count))
+    taken: dict[str, int] = {}
+    rows = []
+    for power, keys in zip(law["power"].values, law["keys"].values, strict=True):
+        # Problems of a unit are in the order of their numbers.
+        unit = f"power {power:g}, {keys:g} keys"
+        place = taken.get(unit, 0)
+        taken[unit] = place + 1
+        data = results.estimates[unit][f"integrated_{name}_covariance"]
+        rows.append(data.isel(problem=place).mean(("head", "head2")).values)
+    return np.stack(rows)
 
 
 def parameters(results: Results) -> pd.DataFrame:

@@ -1,88 +1,72 @@
-"""How often less correlation pays, by how much, and with which mechanism."""
+"""How often less correlation pays, and by how much: by mechanism and by selectivity."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
-import numpy as np
 import pandas as pd
 import seaborn as sns
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from sims import figures
+from sims.figures.groups import binned, outcome_bars
 from sims.judgement.answers import Answer
 from sims.study.results import Results
 
 from .statistic import effects, parameters
 
 KINDS = ("heads", "trees", "ants")
-CLAIMS = {"unification": "M agents", "unification-many": "ever more agents"}
-RATIO = "error of the diverse pool / plain pool"
+INKS = dict(zip(KINDS, figures.PALETTE, strict=False))
+CHANGE = "change of the pool's error (%)"
 
 
 def figure(results: Results, answers: Sequence[Answer]) -> Figure:
-    """The figure; shares are those of the answers, points are problems."""
-    drawing, axes = figures.mosaic(
-        ("ab", "cc"),
-        height=6.2,
-        title="Less correlated agents make a better pool, unless each pays too much for it",
+    """The figure; outcomes are those of the answers."""
+    title = f"A pool of less correlated estimators errs less: {answers[0].spoken()}"
+    drawing, axes = figures.mosaic(("ab", "cc"), height=5.2, title=title)
+    change = -100 * effects(results)["fall"].value[:, 0]
+    asked = parameters(results).assign(change=change).dropna(subset="change")
+    _outcomes(axes["a"], answers[0])
+    _mechanisms(axes["b"], asked)
+    heads = asked[asked["kind"] == "heads"]
+    binned(axes["c"], heads["selectivity"], heads["change"], INKS["heads"])
+    axes["c"].axhline(0, color=figures.GREY, lw=0.8, ls=":")
+    axes["c"].set(
+        xlim=(0, 1),
+        xlabel="effective keys of a head over all keys, n_eff/n",
+        ylabel=CHANGE,
+        title=f"Heads: by their selectivity (n = {len(heads)})",
     )
-    effect, fall = effects(results), parameters(results)
-    fall["decorrelation"] = effect["decorrelation"].value
-    fall["ratio"] = 1 - effect["fall"].value
-    _shares(axes["a"], {answer.id: answer for answer in answers})
-    _falls(axes["b"], fall)
-    _mechanisms(axes["c"], fall)
     figures.letters(axes[k] for k in "abc")
     return drawing
 
 
-def _shares(ax: Axes, answers: Mapping[str, Answer]) -> None:
-    """Share of problems in which the error falls, of all and by kind: middle and interval."""
-    for shift, (name, label) in zip((0.14, -0.14), CLAIMS.items(), strict=True):
-        parts = answers[name].shares()
-        shown = {kind: result.simulated for kind, result in parts.items() if result.simulated}
-        if not shown:
-            continue
-        middle = np.array([100 * np.mean(share.bracket) for share in shown.values()])
-        low, high = 100 * np.transpose([share.interval for share in shown.values()])
-        places = [shift - ("all", *KINDS).index(kind) for kind in shown]
-        bars = np.stack([middle - low, high - middle])
-        ax.errorbar(middle, places, xerr=bars, fmt="o", ms=4, label=label)
-    ax.set_yticks([-k for k in range(4)], ["all", *KINDS])
-    figures.words(ax)
-    ax.set(
-        xlim=(0, 101),
-        ylim=(-3.5, 0.5),
-        xlabel="problems in which the error falls (%)",
-        title="The pool's error falls with the correlation",
-    )
-    ax.legend(loc="lower left")
+def _outcomes(ax: Axes, answer: Answer) -> None:
+    """Problems by outcome, of all and by kind."""
+    rows = {}
+    for kind, share in answer.shares().items():
+        if kind in ("all", *KINDS) and share.simulated is not None:
+            rows[f"{kind}\nn = {share.simulated.total}"] = share.simulated.parts
+    outcome_bars(ax, rows)
+    ax.set_title("Does the error fall? (± 1 %)")
 
 
-def _falls(ax: Axes, fall: pd.DataFrame) -> None:
-    """Ratio of errors against the fall of the correlation, a point a problem."""
-    for ink, kind, marker in zip(figures.PALETTE, KINDS, figures.MARKERS, strict=False):
-        rows = fall[fall["kind"] == kind]
-        ax.plot(rows["decorrelation"], rows["ratio"], marker, ms=3, color=ink, ls="", label=kind)
-    ax.axhline(1, color=figures.GREY, lw=0.8, ls=":")
-    ax.set_yscale("log")
-    figures.ticks(ax.yaxis, (0.25, 0.5, 1, 2))
-    ax.legend()
-    ax.set(
-        xlabel="fall of the correlation of two agents",
-        ylabel=RATIO,
-        title="The more it falls, the more the pool gains",
-    )
-
-
-def _mechanisms(ax: Axes, fall: pd.DataFrame) -> None:
-    """Ratio of errors by mechanism: median, middle half, and problems beyond."""
-    colours = dict(zip(KINDS, figures.PALETTE, strict=False))
-    order = sorted(fall["mechanism"].unique())
-    shown = {"hue": "kind", "palette": colours, "order": order, "legend": False}
+def _mechanisms(ax: Axes, asked: pd.DataFrame) -> None:
+    """Change of the error by mechanism: median, middle half and range."""
+    counts = asked["mechanism"].value_counts().sort_index()
     sns.boxplot(
-        fall, x="ratio", y="mechanism", ax=ax, fliersize=2, linewidth=0.8, log_scale=True, **shown
+        asked,
+        x="change",
+        y="mechanism",
+        hue="kind",
+        palette=INKS,
+        order=list(counts.index),
+        whis=(5, 95),
+        showfliers=False,
+        linewidth=0.8,
+        legend=False,
+        ax=ax,
     )
-    ax.axvline(1, color=figures.GREY, lw=0.8, ls=":")
-    figures.ticks(ax.xaxis, (0.25, 0.5, 1, 2))
-    ax.set(xlabel=RATIO, ylabel="", title="Only random features do not pay off")
+    labels = [f"{name} (n = {count})" for name, count in counts.items()]
+    ax.set_yticks(range(len(counts)), labels)
+    ax.axvline(0, color=figures.GREY, lw=0.8, ls=":")
+    ax.set(xlabel=CHANGE, ylabel="", title="By mechanism")

@@ -18,7 +18,6 @@ from sims.theory import predict
 MOST, WIDEST = 16, 2
 """Heads that a set is filled up to by repeating them, and their width: one compiled shape."""
 DIMENSION = MOST * WIDEST
-KEYS = 256
 
 
 @dataclass(frozen=True)
@@ -51,9 +50,10 @@ class Problem:
     @cached_property
     def target(self) -> TrigonometricSeries:
         """Of heads and trees: a random field whose coordinates matter ever less."""
-        names = {"seed": "target", "lengthscale": "lengthscale", "alpha": "decay"}
-        words = {name: self.drawn[field] for name, field in names.items()}
-        return TARGETS["decaying"](self.dimension, features=32, **words)
+        drawn = self.drawn
+        return TARGETS["decaying"](
+            self.dimension, drawn["target"], drawn["decay"], drawn["lengthscale"], 32
+        )
 
     @cached_property
     def queries(self) -> np.ndarray:
@@ -64,19 +64,28 @@ class Problem:
         return np.asarray(rng.normal(size=(64, self.dimension)))
 
     @property
+    def bandwidth(self) -> float:
+        """Of the heads; a temperature, a squared bandwidth, is drawn for softmax heads."""
+        drawn = self.drawn
+        power = 0.5 if drawn["kernel"] == "softmax" else 1.0
+        size = drawn["width"] ** 0.5 if drawn["kernel"] == "gaussian" else 1.0
+        return float(size * drawn["bandwidth"] ** power)
+
+    @property
     def heads(self) -> list[tuple[Task, Heads, int, np.ndarray]]:
         """The problems of the two sets of heads, at one angle each."""
-        drawn, width = self.drawn, self.drawn["width"]
-        bandwidth = drawn["bandwidth"] * (width**0.5 if drawn["kernel"] == "gaussian" else 1)
+        drawn = self.drawn
         task = Task(DESIGNS["isotropic"](DIMENSION), self.target, self.noise_sd)
+        empty = WIDEST - drawn["width"]
         sets = []
         for angle in (drawn["near"], drawn["apart"]):
             few = FRAMES["equiangular"](
-                DIMENSION, drawn["agents"], width, drawn["frames"], angle=angle
+                DIMENSION, drawn["agents"], drawn["width"], drawn["frames"], angle=angle
             )
-            wide = np.pad(np.asarray(few), ((0, 0), (0, 0), (0, WIDEST - width)))
+            wide = np.pad(np.asarray(few), ((0, 0), (0, 0), (0, empty)))
             frames = np.tile(wide, (MOST // drawn["agents"], 1, 1))
-            sets.append((task, Heads(frames, drawn["kernel"], bandwidth), KEYS, self.queries))
+            heads = Heads(frames, drawn["kernel"], self.bandwidth)
+            sets.append((task, heads, drawn["keys"], self.queries))
         return sets
 
     @property
@@ -90,11 +99,12 @@ class Problem:
     @property
     def colonies(self) -> list[tuple[float, float]]:
         """Initial pheromone and evaporation of the two pools of ants."""
-        few, lost = self.drawn["initial"], self.drawn["evaporates"] * self.drawn["evaporation"]
+        few = self.drawn["initial"]
+        lost = self.drawn["evaporates"] * self.drawn["evaporation"]
         return [(few, lost), (few * self.drawn["more"], lost)]
 
 
-def with_noise(problem: Problem) -> Problem | None:
+def solve_noise(problem: Problem) -> Problem | None:
     """Heads with the label noise that has the drawn share of the error; None where there is none.
 
     That share s is the variance's by noise in the error of the diverse pool, to first order: with
@@ -102,6 +112,7 @@ def with_noise(problem: Problem) -> Problem | None:
     """
     share = problem.drawn["share"]
     terms = predict(*replace(problem, noise_sd=1.0).heads[1])
-    bias, signal, noise = (float(terms[f"integrated_{k}"].mean()) for k in PAIRS)
+    with np.errstate(invalid="ignore"):  # where a cold softmax head has no first-order terms
+        bias, signal, noise = (float(terms[f"integrated_{k}"].mean()) for k in PAIRS)
     square = (bias * share / (1 - share) - signal) / noise
     return replace(problem, noise_sd=square**0.5) if 1e-6 < square < 1e6 else None

@@ -31,16 +31,21 @@ def pools_sampler(problem: Problem, precision: str) -> Sampler:
 
 def moments(estimates: np.ndarray, truth: np.ndarray | float) -> Mapping[str, np.ndarray]:
     """Unbiased :data:`NAMES` of estimates (R, pool, M, Q), averaged over queries."""
-    errors, moved = estimates - truth, estimates - estimates.mean(0)
+    errors = estimates - truth
+    moved = estimates - estimates.mean(0)
     spread = len(estimates) / (len(estimates) - 1)
-    of_pools = ((errors.mean(2) ** 2).mean((0, 2)), (errors**2).mean((0, 2, 3)))
-    variances = ((moved.mean(2) ** 2).mean((0, 2)), (moved**2).mean((0, 2, 3)))
-    return dict(zip(NAMES, (*of_pools, *(spread * v for v in variances)), strict=True))
+    return {
+        "mse": (errors.mean(2) ** 2).mean((0, 2)),
+        "mean_head_mse": (errors**2).mean((0, 2, 3)),
+        "ensemble_variance": spread * (moved.mean(2) ** 2).mean((0, 2)),
+        "variance": spread * (moved**2).mean((0, 2, 3)),
+    }
 
 
 def forests(draw: Draw, replicates: int, problem: Problem) -> Mapping[str, np.ndarray]:
     """Two forests on every training set (Breiman 2001, doi:10.1023/A:1010933404324)."""
-    rng, fields = draw.rng(), problem.drawn
+    rng = draw.rng()
+    fields = problem.drawn
     queries = problem.queries.astype(np.float32)
     truth = values(problem, queries)
     estimates = np.empty((replicates, len(problem.forests), fields["agents"], len(queries)))
@@ -49,13 +54,13 @@ def forests(draw: Draw, replicates: int, problem: Problem) -> Mapping[str, np.nd
         y = values(problem, x) + problem.noise_sd * rng.normal(size=len(x))
         seeds = rng.integers(2**31, size=fields["agents"])
         for pool, options in zip(pools, problem.forests, strict=True):
-            pool[:] = [
-                tree(x, y, int(seed), **options).tree_.predict(queries)[:, 0] for seed in seeds
-            ]
+            for agent, seed in enumerate(seeds):
+                grown = grow_tree(x, y, int(seed), **options)
+                pool[agent] = grown.tree_.predict(queries)[:, 0]
     return moments(estimates, truth)
 
 
-def tree(
+def grow_tree(
     x: np.ndarray, y: np.ndarray, seed: int, bootstrap: bool, max_features: int | float = 1.0
 ) -> DecisionTreeRegressor:
     """A tree of a random forest, grown without the checks that take as long as a small tree."""
@@ -76,11 +81,11 @@ def values(problem: Problem, points: np.ndarray) -> np.ndarray:
 def colonies(draw: Draw, replicates: int, problem: Problem) -> Mapping[str, np.ndarray]:
     """Colonies of ants, of every pool; θ is 0."""
     rng = draw.rng()
-    pools = [readings(rng, replicates, problem, *options) for options in problem.colonies]
+    pools = [draw_readings(rng, replicates, problem, *options) for options in problem.colonies]
     return moments(np.stack(pools, 1)[..., None], 0.0)
 
 
-def readings(
+def draw_readings(
     rng: np.random.Generator, replicates: int, problem: Problem, initial: float, evaporation: float
 ) -> np.ndarray:
     """Readings (R, M) of ants that come one after another.
@@ -90,7 +95,8 @@ def readings(
     """
     fields = problem.drawn
     patch = rng.normal(size=(replicates, fields["patches"]))
-    pheromone, rows = np.full(patch.shape, initial), np.arange(replicates)
+    pheromone = np.full(patch.shape, initial)
+    rows = np.arange(replicates)
     out = np.empty((replicates, fields["agents"]))
     for ant in range(fields["agents"]):
         level = np.cumsum(pheromone, axis=1)

@@ -9,7 +9,7 @@ import xarray as xr
 from sims.study.results import Results
 from sims.study.study import Fields, Study
 
-from .problems import Problem, with_noise
+from .problems import Problem, solve_noise
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -26,7 +26,7 @@ class Unification(Study[Problem]):
         # Heads alone are rejected: another draw of a number is of heads, too.
         drawn = fields | {"kind": "heads"} if fields.attempt else fields
         problem = Problem(drawn, drawn["noise"])
-        return with_noise(problem) if drawn["kind"] == "heads" else problem
+        return solve_noise(problem) if drawn["kind"] == "heads" else problem
 
     def sampler(self, problem: Problem) -> "Sampler":
         from .simulate import pools_sampler

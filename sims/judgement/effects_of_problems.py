@@ -22,6 +22,21 @@ def of_batches(values: np.ndarray, **fields: np.ndarray | str | None) -> Effects
     )
 
 
+def outcome(falls: np.ndarray, size: np.ndarray | None = None) -> Effects:
+    """Outcomes of problems with one pair each: whether a quantity falls, rises or is level.
+
+    Args:
+        falls: (N, B) relative falls as iid batches; NaN of a problem that has no pair.
+        size: (N,) by how much, as a relative change; None where no size is told.
+    """
+    draws = falls[..., None]
+    error = mcse(draws.swapaxes(0, 1))
+    size_error = None if size is None else error[:, 0]
+    return Effects(
+        draws.mean(1), error, "outcome", draws=[*draws], size=size, size_error=size_error
+    )
+
+
 def gap(values: np.ndarray, predicted: np.ndarray, valid: np.ndarray | None = None) -> Effects:
     """Relative gaps of the two roads, simulated / predicted − 1.
 

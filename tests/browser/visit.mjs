@@ -1,5 +1,5 @@
 // Visits a page in headless Chromium, under its own content security policy, and prints as JSON what was found:
-// axe's violations, script errors, what was requested, and how wide the page is. Arguments: the page's file and
+// axe's violations, script errors, what was requested, how wide the page is, and its text. Arguments: the page's file and
 // the window's width.
 import { readFileSync } from "node:fs";
 import { createRequire } from "node:module";
@@ -21,10 +21,11 @@ page.on("request", (request) => requests.push(request.url()));
 await page.setViewport({ width, height: 800 });
 await page.goto(pathToFileURL(file).href, { waitUntil: "load", timeout: 60000 });
 await page.evaluate(axe); // through the debugger, which no policy of the page forbids
-const { violations, wide } = await page.evaluate(async () => {
+const { violations, wide, text } = await page.evaluate(async () => {
   const result = await axe.run(document, { resultTypes: ["violations"], preload: false });
   const violations = result.violations.map(({ id, nodes }) => [id, nodes[0].html.slice(0, 200)]);
-  return { violations, wide: document.documentElement.scrollWidth };
+  return { violations, wide: document.documentElement.scrollWidth, text: document.body.innerText };
 });
 await browser.close();
-console.log(JSON.stringify({ violations, errors, requests: requests.filter((url) => !url.startsWith("data:")), wide }));
+const loaded = requests.filter((url) => !url.startsWith("data:"));
+console.log(JSON.stringify({ violations, errors, requests: loaded, wide, text }));

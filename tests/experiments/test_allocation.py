@@ -1,5 +1,6 @@
 """Regimes of `allocation`: both roads ask of one problem, and planted growths are told apart."""
 
+from functools import partial
 from types import SimpleNamespace
 
 import jax
@@ -11,7 +12,9 @@ import yaml
 
 from experiments.allocation import grids, predict, problems, simulate, statistic
 from experiments.allocation.study import Allocation
+from sims.montecarlo import Draw
 from sims.problem import DESIGNS, Heads, Task, TrigonometricSeries
+from sims.problem.normals import normal
 from sims.study import load_experiment
 from sims.study.schema import SimulationSpec
 from sims.theory import FEW_KEYS, first_order_arrays, view_terms
@@ -31,16 +34,20 @@ def regime(**fixed):
     return study(**fixed).draw(0)
 
 
-def narrow(drawn, width):
-    """The heads that are simulated, without columns that none sees."""
+def two_heads(drawn, width):
+    """Two heads of a split, and noise of their own in the last columns."""
     bandwidth = problems.curve(drawn, drawn["keys"], drawn["budget"]).bandwidth[0, width - 1]
-    frames = simulate.heads(drawn, width, bandwidth).frames
-    return Heads(frames[:, : grids.LATENT + 2 * width, :width], drawn["kernel"], bandwidth)
+    frames, place = np.zeros((2, grids.LATENT + 2 * width, width)), np.arange(width)
+    for head, frame in enumerate(frames):
+        apart = head * width * (width < drawn["budget"])
+        frame[place + apart * (drawn["decay"] == "even"), place] = 1
+        frame[grids.LATENT + apart + place, place] = drawn["view_noise"]
+    return Heads(frames, drawn["kernel"], bandwidth)
 
 
-def sampled(drawn, dimension, seed):
-    """A target and queries that are simulated, of keys in as many dimensions."""
-    target, queries = problems.sampled(drawn, [SEED, 0, seed])
+def task_of(drawn, dimension, seed):
+    """A target and queries of the law, of keys in as many dimensions."""
+    target, queries = problems.draw_task(drawn, np.random.default_rng(seed))
     rest = dimension - target.dimension
     return target.padded(rest), np.pad(queries, ((0, 0), (0, rest)))
 
@@ -50,12 +57,12 @@ def sampled(drawn, dimension, seed):
     ("decay", "kernel"),
     [("exponential", "softmax"), ("even", "gaussian")],
 )
-def test_closed_forms_are_means_over_the_targets_that_are_simulated(decay, kernel):
+def test_closed_forms_are_means_over_the_targets_of_the_law(decay, kernel):
     """First-order theory of two heads, wave by wave in both phases, against the closed form."""
     fixed = {"decay": decay, "kernel": kernel, "bandwidth": 1.2, "softmax_bandwidth": 1.2}
     fixed |= {"temperature": "Transformer's", "smoothness": "matern", "roughness": 1.5}
     drawn = regime(**fixed, relevance=2.0, budget=6, waves=1)
-    heads = narrow(drawn, 3)
+    heads = two_heads(drawn, 3)
     assert heads.bandwidth[0] == pytest.approx(1.2 * 3**0.25)
     design = DESIGNS["isotropic"](heads.dimension)
 
@@ -71,7 +78,7 @@ def test_closed_forms_are_means_over_the_targets_that_are_simulated(decay, kerne
             values.append(jnp.mean(result.bias.mean(1) ** 2 + covariance))
         return jnp.mean(jnp.stack(values))
 
-    waves, queries = zip(*(sampled(drawn, heads.dimension, k) for k in range(1000)), strict=True)
+    waves, queries = zip(*(task_of(drawn, heads.dimension, k) for k in range(1000)), strict=True)
     stacked = jax.tree.map(lambda *leaves: jnp.stack(leaves), *waves)
     errors = np.asarray(jax.lax.map(error, (stacked, jnp.stack(queries))))
     spread = errors.std(ddof=1) / len(errors) ** 0.5
@@ -103,23 +110,68 @@ def test_least_place_of_a_curve_and_its_censoring():
 
 
 def test_the_best_split_is_inside_or_at_an_end():
-    """And known where theory is at it and beside it, wherever else it is not."""
-    widths = np.array([1, 2, 4, 8])
-    error = np.full((5, 8), np.inf)
-    error[:, widths - 1] = [
-        [3, 2, 4, 5],
-        [2, 3, 2.5, 5],
-        [5, 4, 3, 2.5],
-        [4, 3, 2, 3],
-        [3, 2, 4, 5],
-    ]
-    known = np.ones(error.shape, bool)
-    known[[1, 3, 4], 7] = False
-    share, sure, inner, end = predict.compared(problems.Curve(error, known, error), widths)
-    np.testing.assert_allclose(share, [0.5, -0.2, -1 / 6, 0.5, 0.5])
-    assert sure.tolist() == [True, True, True, False, True]
-    assert inner.tolist() == [1, 2, 2, 2, 1]
-    assert end.tolist() == [0, 0, 3, 3, 0]
+    """And known where theory is at the end, at the better of both and around it."""
+    known = np.ones(4, bool)
+    out = np.array([True, True, True, False])
+    for error, sure, expected in (
+        ([3, 2, 4, 5], known, (1 / 3, True, 1, 0)),
+        ([2, 3, 2.5, 5], out, (-0.25, True, 2, 0)),
+        ([5, 4, 3, 2.5], known, (-0.2, True, 2, 3)),
+        ([4, 3, 2, 3], out, (1 / 3, False, 2, 3)),
+        ([3, 2, 4, 5], out, (1 / 3, True, 1, 0)),
+        ([3, 4, 2, 5], out, (1 / 3, False, 2, 0)),
+    ):
+        result = predict.compare_splits(np.array(error), sure)
+        assert tuple(result.values()) == pytest.approx(expected)
+
+
+def test_choice_on_one_half_is_judged_on_the_other():
+    """Of equal splits the margin is 0 in the mean, however many inner ones there are."""
+    rng = np.random.default_rng(0)
+    margins = [statistic.margin_of_halves(1 + 0.1 * rng.normal(size=(16, 9))) for _ in range(400)]
+    mean = np.mean(margins, axis=1)
+    # Both best inner split and better end are chosen by chance: 4 standard errors.
+    assert abs(mean.mean()) < 4 * mean.std(ddof=1) / 20
+    errors = np.array([[2.0, 1.0, 3.0, 2.5]] * 8)
+    np.testing.assert_allclose(statistic.margin_of_halves(errors), 0.5)
+
+
+@pytest.mark.parametrize(("decay", "kernel"), [("exponential", "softmax"), ("even", "gaussian")])
+def test_simulated_errors_by_hand(decay, kernel):
+    """Of one head and of two, at every whole split, by loops over queries on the same keys."""
+    fixed = {"decay": decay, "kernel": kernel, "temperature": "Transformer's", "bandwidth": 1.5}
+    drawn = regime(**fixed, budget=16, query_count=3)
+    draw = Draw.from_seed(5, (0,), 2)
+    tasks = simulate.draw_tasks(drawn, draw)
+    target, queries = jax.tree.map(lambda leaf: leaf[1], tasks)
+    arrays = simulate.arrays_of(drawn)
+    of_keys, of_views = jax.random.split(draw.key)
+    found = jax.jit(partial(simulate.replicate, keys=40))(draw.key, arrays, (target, queries))
+    latent = np.array(normal(of_keys, (40, grids.LATENT), jnp.float32), float)
+    noise = np.array(normal(of_views, (2, 40, grids.LATENT), jnp.float32), float)
+    truth = np.cos(latent @ target.frequency.T + target.phase) @ target.amplitude
+    for place, width in enumerate([1, 2, 4, 8, 16]):
+        bandwidth = 1.5 * width**0.25 if kernel == "gaussian" else drawn["bandwidth"] * width**0.25
+        products = np.zeros((2, 2))
+        for query in queries:
+            value = np.cos(target.frequency @ query + target.phase) @ target.amplitude
+            rows = []
+            for head in (0, 1):
+                first = head * width * (decay == "even" and width < 16)
+                seen = slice(first, first + width)
+                keys = (latent + drawn["view_noise"] * noise[head])[:, seen]
+                score = keys @ query[seen] / bandwidth**2
+                if kernel == "gaussian":
+                    score = -((keys - query[seen]) ** 2).sum(1) / (2 * bandwidth**2)
+                weights = np.exp(score - score.max())
+                rows.append(weights / weights.sum())
+            off = np.array([row @ truth - value for row in rows])
+            products += (
+                np.outer(off, off) + drawn["noise_sd"] ** 2 * np.array(rows) @ np.array(rows).T
+            )
+        products /= len(queries)
+        assert float(found["single"][place]) == pytest.approx(np.trace(products) / 2, rel=1e-3)
+        assert float(found["pair"][place]) == pytest.approx(products[0, 1], rel=1e-3)
 
 
 PLAIN = {"kernel": "gaussian", "temperature": "fixed", "smoothness": "squared-exponential"}
@@ -169,14 +221,17 @@ def test_a_regime_is_a_file_that_runs(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "found.yaml").write_text(yaml.safe_dump(file))
     assert run("sweep", "found.yaml") == 0
-    drawn, pairs = regime(**fixed), []
+    drawn, rows = regime(**fixed), []
     for width in (1, 2):
-        heads = narrow(drawn, width)
-        target, queries = sampled(drawn, heads.dimension, 0)
+        heads = two_heads(drawn, width)
+        target, queries = task_of(drawn, heads.dimension, [SEED, 0])
         task = Task(DESIGNS["isotropic"](heads.dimension), target, drawn["noise_sd"])
         terms = theory(task, heads, drawn["keys"], queries)
-        pairs.append(terms[[k for k in terms if "integrated" in k]].expand_dims("batch"))
-    terms = xr.concat(pairs, "problem").transpose("batch", "problem", ...)
-    with xr.open_dataset("results/sweeps/found.nc") as data:
-        errors = statistic.split_errors(terms, 2)[:, 0]
-        np.testing.assert_allclose(data["mse_theory"], errors, rtol=1e-9)
+        names = ("bias_product", "signal_covariance", "noise_covariance")
+        product = sum(terms[f"integrated_{name}"].values for name in names)
+        rows.append([np.trace(product) / 2, product[0, 1]])
+    single, pair = np.transpose(rows)[:, None]
+    data = xr.Dataset({"single": (("batch", "split"), single), "pair": (("batch", "split"), pair)})
+    errors = statistic.split_errors(data, 2)[0]
+    with xr.open_dataset("results/sweeps/found.nc") as sweep:
+        np.testing.assert_allclose(sweep["mse_theory"], errors, rtol=1e-9)

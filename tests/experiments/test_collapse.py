@@ -24,7 +24,7 @@ def normed(x, kind):
 @pytest.mark.parametrize(
     "changes",
     [
-        {"block": "attention alone", "positions": "none", "placed": "after", "tied": True},
+        {"block": "attention alone", "positions": "none", "placed": "after"},
         {"block": "residual stream", "mlps": True, "placed": "before", "positions": "causal mask"},
         {"block": "residual stream", "mlps": False, "placed": "after", "branches": "scaled"},
         {"block": "residual stream", "mlps": True, "placed": "nowhere", "norm": "layer"},
@@ -39,19 +39,18 @@ def test_stacks_by_plain_layers(changes):
 
     rng = np.random.default_rng(7)
     tokens, layers = problem.tokens(rng, 1, count := 2)[0], []
-    for layer in range(depth):
-        if layer == 0 or not fields["tied"]:
-            layers.append([problem.matrices(rng, 1, count)])
-            if fields["mlps"] and not alone:
-                layers[-1].append(rng.normal(size=(count, 8, 32)) / 8**0.5)
-                layers[-1].append(rng.normal(size=(count, 32, 8)) * (0.8 / 32) ** 0.5)
+    for _ in range(depth):
+        layers.append([problem.matrices(rng, 1, count)])
+        if fields["mlps"] and not alone:
+            layers[-1].append(rng.normal(size=(count, 8, 32)) / 8**0.5)
+            layers[-1].append(rng.normal(size=(count, 32, 8)) * (0.8 / 32) ** 0.5)
     logs = []
     for k in range(count):
         for sign in (1.0,) if alone else (1.0, -1.0):
             x, path = tokens[k], []
-            scale = sign * (depth**-0.5 if fields["branches"] == "scaled" else 1.0)
+            scale = sign * (depth**-0.5 if problem.scaled else 1.0)
             for layer in range(depth):
-                parts, *mlp = layers[0 if fields["tied"] else layer]
+                parts, *mlp = layers[layer]
                 for kind in ("attention", "mlp")[: 1 + len(mlp) // 2]:
                     seen = normed(x, fields["norm"]) if fields["placed"] == "before" else x
                     after = np.zeros_like(x)
@@ -87,13 +86,27 @@ def test_an_mlp_of_tokens_that_no_number_tells_apart():
 @pytest.mark.theory
 @pytest.mark.parametrize("content", ["free", "attended"])
 def test_heads_lose_what_theory_says(content):
-    """Both roads, at few tokens; 5 standard errors."""
+    """Both methods, at few tokens, without gates and with; 5 standard errors."""
     problem = drawn(tokens=8, dimension=8, heads=4, channels=2, content=content, noise=0.1)
-    factors, gates, output = problem.layer
-    np.testing.assert_allclose(np.mean(np.sum(factors**2, -1)), 1)
+    np.testing.assert_allclose(np.mean(np.sum(problem.layer.factors**2, -1)), 1)
     rng = np.random.default_rng(1)
-    for gate in (np.ones_like(gates), gates):
-        decoder = simulate.decoder(factors, gate, output, 0.1)
-        each = [decoder.lost(rng, 50, factors) for _ in range(20)]
-        law = predict.lost_share(factors, gate, output, 0.1)
-        assert abs(np.mean(each) - law) < 5 * np.std(each, ddof=1) / 20**0.5
+    each = np.array([simulate.lost_shares(rng, problem) for _ in range(20)])
+    gap = each.mean(0) - predict.theory(problem)["lost"].values
+    assert (np.abs(gap) < 5 * each.std(0, ddof=1) / 20**0.5).all()
+
+
+@pytest.mark.parametrize("positions", ["none", "causal mask"])
+def test_selectivity_is_that_of_the_layers_attention(positions):
+    """n_eff of the heads whose contents are recovered, row by row."""
+    problem = drawn(tokens=8, dimension=8, heads=2, positions=positions, scale=4.0)
+    rng = np.random.default_rng(problem.drawn["weights"])
+    tokens = problem.tokens(rng)
+    query, key, _, _ = problem.matrices(rng)
+    squares = []
+    for head in range(2):
+        for i in range(8):
+            seen = 1 + i if positions == "causal mask" else 8
+            score = tokens[i] @ query[head] @ (tokens[:seen] @ key[head]).T / problem.width**0.5
+            weights = np.exp(score - score.max())
+            squares.append(np.sum((weights / weights.sum()) ** 2))
+    assert predict.theory(problem)["selectivity"] == pytest.approx(1 / np.mean(squares) / 8)

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+from sims.montecarlo.draws import Draw
 from sims.problem.law import Law
 from sims.study.experiment import load_experiment
 
@@ -25,12 +26,11 @@ def rows_of(scores):
     ("weights", "matrix", "start", "normed"),
     [("independent", "gaussian", "copy", True), ("tied", "semidefinite", "zero", False)],
 )
-def test_a_stack_by_plain_layers(weights, matrix, start, normed, monkeypatch):
+def test_a_stack_by_plain_layers(weights, matrix, start, normed):
     """``h_l = α′h_{l−1} + share·S_l``, ``X ↦ αX + (1 − α)softmax(h)XW``; three layers."""
-    monkeypatch.setattr(simulate, "LAYERS", 3)
     problem = drawn(n=4, d=3, weights=weights, matrix=matrix, start=start)
     fields, d = problem.drawn, 3
-    result = simulate.stack(np.random.default_rng(9), 2, problem, normed)
+    residual, keys = simulate.stack(np.random.default_rng(9), 2, problem, 3, normed)
     rng = np.random.default_rng(9)
     tokens, layers = rng.normal(size=(2, 4, 3)), []
     for layer in range(3):
@@ -41,7 +41,7 @@ def test_a_stack_by_plain_layers(weights, matrix, start, normed, monkeypatch):
         layers.append((fields["score_scale"] * form / d, fields["value_scale"] * value / d**0.5))
     skip = fields["skip"] if normed else 0
     for arm, memory in enumerate((0, fields["memory"])):
-        expected = np.zeros((3, 3, 2))
+        expected = np.zeros((3, 2))
         for k in range(2):
             x, h = tokens[k], 0
             for layer, (form, value) in enumerate(layers):
@@ -52,17 +52,38 @@ def test_a_stack_by_plain_layers(weights, matrix, start, normed, monkeypatch):
                 if normed:
                     x = x / np.sqrt((x**2).mean(1, keepdims=True))
                 rho = np.linalg.norm(x - x.mean(0)) / np.linalg.norm(x)
-                odds = np.log(1 / rho**2 - 1)
-                expected[:, layer, k] = np.log(rho), odds, 1 / (a**2).sum(1).mean() / 4
-        for name, values in zip(simulate.STACK, expected.mean(2), strict=True):
-            np.testing.assert_allclose(result[name][:, arm], values, rtol=1e-8)
+                expected[layer, k] = 1 / (a**2).sum(1).mean() / 4
+            assert residual[k, arm] == pytest.approx(np.log(rho), rel=1e-8)
+        np.testing.assert_allclose(keys[:, arm], expected.mean(1), rtol=1e-8)
+
+
+def test_the_mean_cosine_and_keys_are_those_of_the_stack_with_skip_and_norm():
+    """Three layers by plain arithmetic, both stacks on the same generator; keys of two layers."""
+    problem = drawn(n=4, d=3, weights="tied", matrix="gaussian", depth=2, deep=3)
+    result = simulate.batch(Draw.from_seed(5, (), 2).draw(0), 2, problem)
+    rng, fields = Draw.from_seed(5, (), 2).draw(0).rng(), problem.drawn
+    for normed, layers in ((False, 2), (True, 3)):
+        tokens = rng.normal(size=(2, 4, 3))
+        form, value = rng.normal(size=(2, 2, 3, 3))
+        skip = fields["skip"] if normed else 0.0
+        cosines, keys = np.zeros(2), np.zeros((3, 2))
+        for k, x in enumerate(tokens):
+            for layer in range(layers):
+                a = rows_of(x @ form[k] @ x.T * fields["score_scale"] / 3)
+                x = skip * x + (1 - skip) * a @ x @ value[k] * fields["value_scale"] / 3**0.5
+                x = x / np.sqrt((x**2).mean(1, keepdims=True)) if normed else x
+                keys[layer, k] = 1 / (a**2).sum(1).mean() / 4
+            unit = x / np.linalg.norm(x, axis=1, keepdims=True)
+            cosines[k] = ((unit @ unit.T).sum() - 4) / 12
+    assert result["cosine"][0] == pytest.approx(cosines.mean())
+    assert (result["first_keys"], result["keys"][0]) == pytest.approx(keys[:2].mean(1))
 
 
 @pytest.mark.parametrize("matrix", ["gaussian", "semidefinite"])
 def test_scores_of_drawn_weights_have_the_standard_deviation_that_is_stated(matrix):
     """Its square is β², or β²(1 + 1/2d) by Wishart's moments; 4.4 standard errors, 1 in 10⁵."""
     rng, problem = np.random.default_rng(5), drawn(matrix=matrix, d=24)
-    form, _ = simulate.layer_weights(rng, 400, problem)
+    form, _ = simulate.draw_weights(rng, 400, problem)
     tokens = rng.normal(size=(400, 16, 24))
     scores = tokens @ form[:, 0] @ tokens.swapaxes(1, 2)
     squares = (scores[:, ~np.eye(16, dtype=bool)] ** 2).mean(1)
@@ -77,7 +98,7 @@ def test_heads_of_a_second_layer_by_loops(kernel, start):
     problem = drawn(kernel=kernel, start=start, keys=5)
     fields, b = problem.drawn, problem.bandwidth
     assert b == fields["bandwidth" if kernel == "gaussian" else "softmax_bandwidth"]
-    result = simulate.heads(np.random.default_rng(3), 2, problem)
+    result, attended = simulate.heads(np.random.default_rng(3), 2, problem)
     rng = np.random.default_rng(3)
     keys, noise = rng.normal(size=(2, 1, 5, 2))[:, 0], rng.normal(size=(2, 1, 5))[:, 0]
     phase, turn = problem.waves[2], np.deg2rad(fields["angle"])
@@ -89,7 +110,7 @@ def test_heads_of_a_second_layer_by_loops(kernel, start):
     views = (np.cos(turn), np.sin(turn)), (1, 0)
     for arm, memory in enumerate((0, fields["memory"])):
         shares = (memory if start == "copy" else memory * (1 - memory)), 1 - memory
-        errors = []
+        errors, squares = [], []
         for own_keys, own_noise in zip(keys, noise, strict=True):
             for query in problem.queries:
                 log = np.zeros(5)
@@ -99,6 +120,9 @@ def test_heads_of_a_second_layer_by_loops(kernel, start):
                 weights = np.exp(log) / np.exp(log).sum()
                 labels = target(own_keys) + fields["noise_sd"] * own_noise
                 errors.append((weights @ labels - target(query)) ** 2)
+                squares.append(weights @ weights)
+        inverse = 1 / np.reshape(squares, (2, -1)).mean(1) / 5
+        assert attended[arm] == pytest.approx(inverse.mean(), rel=1e-9)
         assert result[arm] == pytest.approx(np.mean(errors), rel=1e-9)
 
 
@@ -109,5 +133,5 @@ def test_heads_of_a_second_layer_are_those_of_theory(kernel):
     problem = drawn(kernel=kernel, keys=256, bandwidth=0.5, softmax_bandwidth=1.2, reach=0.3)
     expected, known = predict.heads(problem)
     assert known
-    result = simulate.heads(np.random.default_rng(4), 2000, problem)
+    result, _ = simulate.heads(np.random.default_rng(4), 2000, problem)
     np.testing.assert_allclose(result, expected, rtol=0.05)

@@ -15,9 +15,7 @@ from sims.theory import predict as library
 from sims.weights import FACTORIES
 
 EXPERIMENT = load_experiment("temperature")
-problems, simulate, statistic = (
-    EXPERIMENT.module(name) for name in ("problems", "simulate", "statistic")
-)
+problems, simulate, rules = (EXPERIMENT.module(name) for name in ("problems", "simulate", "rules"))
 
 
 @pytest.fixture(scope="module")
@@ -44,7 +42,7 @@ def weights(name, z, parameter):
     elif name == "relu gap":
         parts = np.maximum(z - z.max() + 1, 0)
     else:
-        nu = statistic.POWERS[name]
+        nu = rules.POWERS[name]
 
         def parts_of(threshold):
             return np.maximum(z / nu - threshold, 0) ** nu
@@ -63,7 +61,7 @@ def test_held_out_errors_by_loops(drawn, population):
     )
     key = jax.random.key(4)
     held_out = jax.jit(partial(simulate.held_out, most=256))
-    result, n = held_out((key, problem)), statistic.SIMULATED * 8
+    result, n = held_out((key, problem)), rules.SIMULATED * 8
     at_keys = jax.jit(lambda: problem.at_keys(key, 16, 256))
     score, values = (np.asarray(part, float)[:, :n] for part in at_keys())
     tasks, noise = drawn[0].tasks, drawn[0].drawn["noise_sd"]

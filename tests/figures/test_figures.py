@@ -10,6 +10,7 @@ from matplotlib.colors import to_hex, to_rgb
 
 from sims import figures
 from sims.base.errors import InputError
+from sims.figures.groups import binned, outcome_bars
 from sims.judgement.house import word
 
 TWO = pd.DataFrame(
@@ -158,3 +159,15 @@ def test_words_stand_where_answers_get_them(ax):
     for line in ax.lines:
         near = line.get_xdata()[0] / 100 + np.array([-1e-6, 1e-6])
         assert len({word((x, x), True, 100) for x in near}) == 2
+
+
+def test_outcomes_fill_a_bar_and_bins_leave_out_what_has_no_value(ax):
+    """Shares of two questions end to end; medians of two groups of four, by hand."""
+    shares = {"holds": 0.5, "level": 0.2, "undecided": 0.1, "fails": 0.2}
+    outcome_bars(ax, {"first": shares, "second": {**shares, "holds": 0.7, "level": 0.0}})
+    edges = [[(b.get_x(), b.get_width()) for b in bars.patches] for bars in ax.containers]
+    assert np.allclose(np.transpose(edges)[1].sum(1), 100)
+    assert np.allclose([row[1][0] for row in edges], [0, 70, 70, 80])
+    x, values = np.arange(9.0), np.array([1, 2, 3, 4, np.nan, 5, 6, 7, 8.0])
+    binned(ax, x[::-1], values[::-1], "C0")
+    assert np.allclose(ax.lines[-1].get_xydata(), [[1.5, 2.5], [6.5, 6.5]])

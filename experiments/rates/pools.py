@@ -1,0 +1,3 @@
+"""Which heads are compared."""
+
+POOLS = ("one head", "averaged heads", "ever more heads")

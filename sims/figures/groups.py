@@ -1,0 +1,57 @@
+"""Marks of groups of problems: outcomes as stacked bars, and quartiles along a parameter."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from sims.figures.marks import quartiles
+from sims.figures.theme import PALETTE
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from numpy.typing import ArrayLike
+
+OUTCOME_INKS = {"holds": PALETTE[0], "level": "0.72", "undecided": "0.9", "fails": PALETTE[1]}
+"""Outcome to its colour, in the order of the bars."""
+
+
+def outcome_bars(ax: Axes, rows: Mapping[str, Mapping[str, float]]) -> None:
+    """A bar for each question, from above, split into the shares of its outcomes.
+
+    Args:
+        ax: the axes.
+        rows: name of the question to its shares by outcome, which sum to 1.
+    """
+    left = np.zeros(len(rows))
+    places = -np.arange(len(rows))
+    for outcome, ink in OUTCOME_INKS.items():
+        width = 100 * np.array([parts[outcome] for parts in rows.values()])
+        ax.barh(places, width, left=left, color=ink, height=0.7, label=outcome)
+        left += width
+    ax.set_yticks(places, list(rows))
+    ax.set(xlim=(0, 100), xlabel="problems (%)")
+    ax.legend(loc="upper center", bbox_to_anchor=(0.35, -0.2), ncols=4, columnspacing=1.0)
+
+
+def binned(ax: Axes, x: ArrayLike, values: ArrayLike, ink: str, bins: int = 6, **line: Any) -> None:
+    """Median and middle half of values in groups of equal size along x, at the groups' medians.
+
+    Args:
+        ax: the axes.
+        x: (N,) a parameter of the problems.
+        values: (N,) their effects; problems without one are left out.
+        ink: colour of line and band.
+        bins: groups, of four problems at least.
+        **line: of ``Axes.plot``.
+    """
+    known = np.isfinite(np.asarray(values, float))
+    x = np.asarray(x, float)[known]
+    values = np.asarray(values, float)[known]
+    groups = np.array_split(np.argsort(x), max(1, min(bins, len(x) // 4)))
+    if len(x):
+        places = [np.median(x[rows]) for rows in groups]
+        parts = [np.quantile(values[rows], (0.25, 0.5, 0.75)) for rows in groups]
+        quartiles(ax, places, np.transpose(parts), ink, marker="o", ms=4, **line)
