@@ -237,7 +237,10 @@ ROWS = {
     "token ids": (*used(given({"0": X.astype(int)})), "allowed: floating-point numbers"),
     "objects": (*used(given({"0": np.array([{}])})), "Object arrays cannot be loaded"),
     "another layer": (*used(given({"0": X, "7": X})), "x.npz: 7: got 'of no layer'"),
-    "none": (*used(lambda: config({"num_attention_heads": H, "model_type": "bert"})()), "not found"),
+    "none": (
+        *used(lambda: config({"num_attention_heads": H, "model_type": "bert"})()),
+        "not found",
+    ),
     "no npz": (*used(given(pickle.dumps([1]))), "an npz file"),
     "constant": (*used(given({"0": 0 * X})), "got 'an output without variance'"),
     "unknown model": (*used(given({"0": X}, model_type="mamba")), "or --attention causal or full"),
