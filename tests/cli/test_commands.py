@@ -79,6 +79,10 @@ def test_from_an_experiment_to_the_published_page(folder, capsys):
         "small",
         3,
     )
+    capsys.readouterr()
+    assert run("step", "compare", "--fidelity", "smoke") == 0
+    compared = "results/smoke/report.html\n0 of 0 answers agree with the published ones"
+    assert capsys.readouterr().out.startswith(compared)
     page = Path("results/published/report.html").read_text()
     assert 'src="http' not in page
     assert str(folder) not in page
