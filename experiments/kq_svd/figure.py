@@ -70,9 +70,9 @@ def _balance(ax: Axes, results: Results) -> None:
     for place, name in ((K, "K-SVD"), (EIGEN, "Eigen"), (KQ, "KQ-SVD")):
         quartiles = [np.quantile(over[group, place], [0.25, 0.5, 0.75]) for group in groups]
         low, median, high = np.transpose(quartiles)
-        look = {"color": figures.PALETTE[place], "marker": figures.MARKERS[place]}
-        ax.fill_between(middle, low, high, color=look["color"], alpha=0.2, lw=0)
-        ax.plot(middle, median, ms=4, label=name, **look)
+        ink = figures.PALETTE[place]
+        ax.fill_between(middle, low, high, color=ink, alpha=0.2, lw=0)
+        ax.plot(middle, median, color=ink, marker=figures.MARKERS[place], ms=4, label=name)
     figures.log_axes(ax, x=True, y=True)
     figures.ticks(ax.xaxis, (0.25, 0.5, 1, 2, 4))
     figures.ticks(ax.yaxis, (1, 2, 4, 8))

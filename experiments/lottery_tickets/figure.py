@@ -119,9 +119,9 @@ def _scales(ax: Axes, results: Results) -> None:
         over = np.exp(error[:, place] - error[:, 0])
         quartiles = [np.quantile(over[group], [0.25, 0.5, 0.75]) for group in groups]
         low, median, high = np.transpose(quartiles)
-        look = {"color": figures.PALETTE[place], "marker": figures.MARKERS[place]}
-        ax.fill_between(x, low, high, color=look["color"], alpha=0.2, lw=0)
-        ax.plot(x, median, ms=4, label=label, **look)
+        ink = figures.PALETTE[place]
+        ax.fill_between(x, low, high, color=ink, alpha=0.2, lw=0)
+        ax.plot(x, median, color=ink, marker=figures.MARKERS[place], ms=4, label=label)
     ax.axhline(1, color=figures.GREY, lw=0.8, ls=":")
     figures.log_axes(ax, x=True, y=True, plain=True)
     ax.legend(title="scale")

@@ -35,11 +35,12 @@ def theory(problem: Problem, rng: np.random.Generator, draws: int) -> xr.Dataset
     few = less[:, : ITEMS[FEW]]
     scores = np.resize(problem.target[0, 0], len(less))
     scaled = [float(sums.log_error(c * few, scores, 1)) for c in problem.factors]
+    needed = [find_needed(np.asarray(curve)) for curve in curves]
     return xr.Dataset(
         {
             **problem.drawn,
             "log_largest": (("far", "entries"), np.mean(curves, axis=0)),
-            "needed": (("part", "accuracy_asked", "entries"), [*map(find_needed, curves)]),
+            "needed": (("part", "accuracy_asked", "entries"), needed),
             "log_entry": ("per_entry", near),
             "log_scaled": ("scale", scaled),
         },
