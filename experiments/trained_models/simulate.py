@@ -103,7 +103,7 @@ def observe(model: Encoder, sequences: list[tuple[np.ndarray, np.ndarray]]) -> O
         np.mean(shared, 0),
         np.mean(shares, 0),
         np.mean(counts, 0),
-        np.mean(recovered),
+        np.asarray(np.mean(recovered)),
     )
 
 
@@ -138,7 +138,9 @@ def law_patterns(
 def law_frames(path: Path, place: int) -> np.ndarray:
     """Random frames with the mean overlap of a layer's key subspaces; every pass has its own."""
     frames, _ = frames_of(encoder(path).layers[place].matrices.key)
-    return mix_frames(np.random.default_rng(place), *frames.shape, overlap_of(frames))
+    heads, dimension, width = frames.shape
+    rng = np.random.default_rng(place)
+    return mix_frames(rng, heads, dimension, width, overlap_of(frames))
 
 
 def removal(
