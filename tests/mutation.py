@@ -31,6 +31,16 @@ FILES = {
     "experiments/house/outcomes.py": "tests/experiments/test_house.py"
     " tests/experiments/test_battery.py -k house",
     "experiments/house/statistic.py": "tests/experiments/test_battery.py -k house",
+    "experiments/angles/problems.py": "tests/experiments/test_angles.py",
+    "experiments/angles/statistic.py": "tests/experiments/test_battery.py -k angles",
+    "experiments/merging/problems.py": "tests/experiments/test_merged_keys.py",
+    "experiments/merging/tuning.py": "tests/experiments/test_merged_keys.py",
+    "experiments/merging/statistic.py": "tests/experiments/test_battery.py -k merging",
+    "experiments/kq_svd/problems.py": "tests/experiments/test_kq_svd.py",
+    "experiments/kq_svd/statistic.py": "tests/experiments/test_battery.py -k kq_svd",
+    "experiments/lottery_tickets/problems.py": "tests/experiments/test_lottery_tickets.py",
+    "experiments/lottery_tickets/statistic.py": "tests/experiments/test_battery.py"
+    " -k lottery_tickets",
     "experiments/training/problems.py": "tests/experiments/test_training.py",
     "experiments/training/statistic.py": "tests/experiments/test_battery.py -k training",
     "experiments/trained_models/statistic.py": "tests/experiments/test_trained_models.py",

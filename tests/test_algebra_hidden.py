@@ -5,8 +5,10 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from scipy.special import logsumexp
 
 from sims.attention import hidden
+from sims.attention.attention import softmax
 from sims.theory.neighbours.hidden import Simplex, simplex_log_sizes
 
 STARTS = ("zero", "copy")
@@ -79,8 +81,19 @@ def test_simplex_tokens_stay_further_apart_under_a_copy_but_not_from_zero():
     assert simplex_log_sizes(tokens, 1, 0.5, "zero")[1] < simplex_log_sizes(tokens, 1)[1] - 0.1
 
 
+def energy_of(state, scores, memories):
+    """``E(x, h) = ½‖x‖² + h·f − log Σe^h − fᵀKx``, f = softmax(h)."""
+    attended = softmax(scores)
+    overlap = np.einsum("sn,snd,sd->s", attended, memories, state)
+    own = (state**2).sum(1) / 2 + (scores * attended).sum(1) - logsumexp(scores, axis=1)
+    return own - overlap
+
+
 def test_the_energy_falls_on_new_scores_if_values_are_keys_and_only_then():
-    """No step raises it by more than rounding; on old scores, or with other values, some do."""
+    """No step raises it by more than rounding; on old scores, or with other values, some do.
+
+    A step is ``h ← α′h + (1 − α′)Kx``, then ``x ← αx + (1 − α)Vᵀsoftmax(h)``.
+    """
     rng, count = np.random.default_rng(4), 400
     keys, values = rng.normal(size=(2, count, 3, 2))
     skip, memory = rng.uniform(size=(2, count, 1))
@@ -88,9 +101,12 @@ def test_the_energy_falls_on_new_scores_if_values_are_keys_and_only_then():
     rises = []
     for own, old in ((keys, False), (keys, True), (values, False)):
         state, scores = begin
-        energy = [hidden.energy(state, scores, keys)]
+        energy = [energy_of(state, scores, keys)]
         for _step in range(10):
-            state, scores = hidden.retrieve(state, scores, keys, own, memory, skip, old)
-            energy.append(hidden.energy(state, scores, keys))
+            renewed = memory * scores + (1 - memory) * np.einsum("snd,sd->sn", keys, state)
+            attended = softmax(scores if old else renewed)
+            state = skip * state + (1 - skip) * np.einsum("sn,snd->sd", attended, own)
+            scores = renewed
+            energy.append(energy_of(state, scores, keys))
         rises.append(np.diff(energy, axis=0).max())
     assert rises[0] < 1e-12 < 0.01 < min(rises[1:])

@@ -137,16 +137,18 @@ def test_the_table_counts_the_lines_of_the_blocks():
         texts = [text for _, info, text in BLOCKS if info.startswith(start)]
         return sum(bool(line.strip()) for text in texts for line in text.splitlines())
 
-    scaffold = ROOT / "sims/study/scaffold/experiment.yaml.txt"
-    text = scaffold.read_text(encoding="utf-8")
     counts = {
         "target": lines("insert=sims/problem/targets.py"),
         "kernel": lines("insert=sims/problem/kernels.py"),
-        "experiment": sum(bool(line.strip()) for line in text.splitlines()),
     }
     for name, count in counts.items():
+        assert f"| {name} | {count} |" in TEXT
+    for name, scaffold in (("experiment", "gap"), ("statistic", "statistic")):
+        files = (ROOT / "sims/study/scaffold" / scaffold).glob("*.txt")
+        text = "".join(path.read_text(encoding="utf-8") for path in files)
+        counts[name] = sum(bool(line.strip()) for line in text.splitlines())
+    for name, count in counts.items():
         assert f"| {name} | {count} |" in RULES
-        assert name == "experiment" or f"| {name} | {count} |" in TEXT
 
 
 def test_what_both_pages_name_exists():

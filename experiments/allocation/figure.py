@@ -20,15 +20,10 @@ from sims.judgement.wording import percent
 from sims.study.results import Results
 
 from .grids import WIDTHS, splits
-from .statistic import FORMS, effects, growth, ratio_of_means, simulated_errors
+from .statistic import CENSORED, FORMS, effects, growth, ratio_of_means, simulated_errors
 
 DECAYS = ("exponential", "polynomial", "even")
-GROWTH = {
-    "fixed": "dk-log",
-    "Transformer's": "dk-log-transformer",
-    "tuned": "dk-log-tuned",
-}
-"""Rule for the temperature to its question on the growth of d_k*."""
+RULES = ("fixed", "Transformer's", "tuned")
 INKS = (*figures.PALETTE[:3], "0.65", "0.9")
 OUTCOMES = {
     HOLDS: "inner split wins",
@@ -44,18 +39,21 @@ def figure(results: Results, answers: Sequence[Answer]) -> Figure:
     drawing, axes = figures.mosaic(
         ("xyz", "bc", "dd"), height=7.4, heights=(0.8, 1.1, 0.9), title=title_of(answers)
     )
-    words = {answer.id: answer.word or "no word" for answer in answers}
     law, both = results.predictions["law"], effects(results)
     draw_regimes([axes[letter] for letter in "xyz"], results, law)
     draw_margins(axes["b"], both)
     called = pd.Categorical(calls(both["allocation"], house.TOLERANCES["order"]), [*OUTCOMES])
     outcome = pd.Series(called.rename_categories(OUTCOMES))
     draw_shares(axes["c"], law, outcome, OUTCOME_INKS, DECAYS)
-    axes["c"].set_title(f"Shared views, not tuned: an inner split wins {words['allocation']}")
+    in_view = outcome[law["decay"].values != "even"].value_counts(normalize=True)
+    inner, end = (percent(in_view[OUTCOMES[call]]) for call in (HOLDS, FAILS))
+    axes["c"].set_title(f"Shared views: inner split {inner}, an end {end}")
     form = pd.Series(pd.Categorical(growth(law["by_keys"].values)["form"], FORMS))
     draw_shares(axes["d"], law, form, INKS, DECAYS[:2])
-    fits = ", ".join(f"{words[id]} ({rule})" for rule, id in GROWTH.items())
-    axes["d"].set_title(f"$d_k^*$ grows like log $n$: {fits}")
+    decided = form[(form != CENSORED) & (law["decay"].values != "even")]
+    most = decided.groupby(law["temperature"].values[decided.index]).agg(lambda f: f.mode()[0])
+    common = ", ".join(f"{form} ({rule})" for rule, form in most.items())
+    axes["d"].set_title(f"Most common growth of $d_k^*$: {common}")
     figures.letters(axes[letter] for letter in "xbcd")
     return drawing
 
@@ -114,7 +112,7 @@ def draw_shares(
     ax: Axes, law: xr.Dataset, value: pd.Series, inks: Sequence[str], decays: Sequence[str]
 ) -> None:
     """Shares of the categories in the regimes of each decay and rule for the temperature."""
-    groups = list(product(decays, GROWTH))
+    groups = list(product(decays, RULES))
     keys = [pd.Series(law[name].values) for name in ("decay", "temperature")]
     names = value.cat.categories
     counts = pd.crosstab(keys, value).reindex(groups, columns=names, fill_value=0)

@@ -28,11 +28,11 @@ class Splits(NamedTuple):
         noise_sd: label noise.
     """
 
-    sees: Float[Array, "S 2 d"]
-    precision: Float[Array, " S"]
-    distance: Float[Array, ""]
-    view_noise: Float[Array, ""]
-    noise_sd: Float[Array, ""]
+    sees: np.ndarray
+    precision: np.ndarray
+    distance: np.ndarray
+    view_noise: np.ndarray
+    noise_sd: np.ndarray
 
 
 def splits_sampler(drawn: Drawn) -> Replicates:

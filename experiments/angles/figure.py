@@ -1,60 +1,70 @@
-"""Noise correlations of sparse heads beside those of gaussian heads with one n_eff."""
+"""Noise correlations of sparse heads compared with those of Gaussian heads of equal n_eff."""
 
 from collections.abc import Sequence
 
+import numpy as np
 import seaborn as sns
 from matplotlib.figure import Figure
 
 from sims import figures
 from sims.judgement import house
 from sims.judgement.answers import Answer
+from sims.judgement.summaries import Gap
+from sims.judgement.wording import percent_range
 from sims.study.results import Results
 
-from .statistic import correlations, effects, parameters
+from .statistic import effects, parameters
 
 RULES = ("epanechnikov", "biweight", "triweight", "sparsemax", "1.5-entmax")
-WIDTHS = {1: "o", 2: "X"}
+EFFECTS = {
+    "one curve": ("roads", "Sparse against Gaussian heads"),
+    "series": ("roads", "The rule's angle series"),
+}
+"""Effect of a panel to its tolerance and title."""
+LOWEST = -11
+"""Lower end of the gaps, in percent, which leaves room for the legend."""
 
 
 def figure(results: Results, answers: Sequence[Answer]) -> Figure:
     """The figure; a point is a problem."""
-    drawing, axes = figures.mosaic(
-        ("abc",),
-        height=2.9,
-        title="At one effective number of keys sparse heads have the Gaussian angle law",
-    )
-    frame, effect = parameters(results), effects(results)
-    frame["gaussian"] = results.predictions["law"]["gaussian"].values
-    frame["simulated"] = correlations(results)[..., 0].mean(1)
-    frame["apart"], frame["product"] = (100 * effect[k].value for k in ("one curve", "product"))
-    look = {
-        "data": frame.rename(columns={"width": "$d_k$"}),
-        "hue": "rule",
-        "hue_order": RULES,
-        "style": "$d_k$",
-        "markers": WIDTHS,
-        "s": 12,
-        "linewidth": 0,
-    }
-    figures.theory(axes["a"], [0, 1], [0, 1], zorder=0)
-    sns.scatterplot(x="gaussian", y="simulated", ax=axes["a"], **look)
-    axes["a"].legend(loc="upper left", fontsize=figures.SMALL, handletextpad=0.1)
-    axes["a"].set(
-        xlim=(0, 1),
-        ylim=(0, 1),
-        xlabel="Gaussian heads, by the angle law",
-        ylabel="noise correlation, simulated",
-        title="Sparse heads are as correlated",
-    )
-    panels = {
-        "b": ("apart", "roads", "less the Gaussian law (%)", "Within 5 % of the Gaussian law"),
-        "c": ("product", "exact", "less a product over angles (%)", "Nearly a product over angles"),
-    }
-    for letter, (name, tolerance, label, title) in panels.items():
-        ax, margin = axes[letter], 100 * house.TOLERANCES[tolerance]
+    curve = next(answer.result for answer in answers if answer.id == "angle-one-curve")
+    near = curve.near if isinstance(curve, Gap) else None
+    often = percent_range(*near.bracket) if near else "none"
+    title = f"Sparse and Gaussian heads share noise alike, to 5 % of 1 − ρ, in {often} of problems"
+    drawing, axes = figures.panels(1, 2, height=3.1, title=title)
+    frame = parameters(results)
+    made = effects(results)
+    for ax, (name, (tolerance, panel)) in zip(axes.flat, EFFECTS.items(), strict=True):
+        effect = made[name]
+        margin = 100 * house.TOLERANCES[tolerance]
         ax.axhspan(-margin, margin, color=figures.BAND, zorder=0)
-        sns.scatterplot(x="first", y=name, ax=ax, legend=False, **look)
-        ax.set(xlabel="first principal angle (degrees)", ylabel=label, title=title)
-        figures.ticks(ax.xaxis, (30, 60, 90))
-    figures.letters(axes[k] for k in "abc")
+        ax.axhline(0, color=figures.GREY, lw=0.8, ls=":")
+        known = np.isfinite(effect.value)
+        shown = frame[known]
+        x = shown["selectivity"]
+        bars = 200 * effect.error[known]
+        ax.errorbar(x, 100 * effect.value[known], bars, fmt="none", ecolor="0.7", elinewidth=0.5)
+        sns.scatterplot(
+            x=x,
+            y=100 * effect.value[known],
+            hue=shown["rule"],
+            hue_order=RULES,
+            style=shown["width"].rename("$d_k$"),
+            markers={1: "o", 2: "X"},
+            s=14,
+            linewidth=0,
+            ax=ax,
+            legend=name == "one curve",
+            zorder=3,
+        )
+        ax.set_ylim(bottom=min(LOWEST, ax.get_ylim()[0]))
+        figures.log_axes(ax, x=True, plain=True)
+        figures.ticks(ax.xaxis, (0.1, 0.2, 0.5))
+        ax.set(
+            xlabel="effective keys over all keys, $n_\\mathrm{eff}/n$",
+            ylabel="gap of 1 − ρ, simulated / law − 1 (%)",
+            title=f"{panel}, n = {known.sum()}",
+        )
+    axes[0, 0].legend(loc="lower left", ncols=3, fontsize=figures.SMALL, handletextpad=0.1)
+    figures.letters(axes.flat)
     return drawing

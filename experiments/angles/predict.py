@@ -18,10 +18,13 @@ def correlations(problem: Problem) -> dict[str, float | bool]:
     """What the angle series says of the heads at the drawn angles.
 
     ``correlation`` of their noise; ``gaussian``, that of gaussian heads with as many effective
-    keys, ``n_eff``; ``product``, ρ(c_1, c_2) over ρ(c_1, 0)ρ(0, c_2), less 1, NaN at width 1.
+    keys, ``n_eff``, a share ``selectivity`` of all; ``product``, ρ(c_1, c_2) over
+    ρ(c_1, 0)ρ(0, c_2), less 1, NaN at width 1.
     """
-    fields, cosines = problem.drawn, problem.cosines[0]
-    width, n, reach = fields["width"], fields["keys"], fields["reach"]
+    cosines = problem.cosines[0]
+    width = problem.drawn["width"]
+    n = problem.drawn["keys"]
+    reach = problem.drawn["reach"]
     words = {"width": width, "n": n, "degree": DEGREES[width]}
     series = angle_series(problem.rule, problem.bandwidth, reach, **words)
     law, bound = map(float, series.correlation(cosines))
@@ -38,5 +41,6 @@ def correlations(problem: Problem) -> dict[str, float | bool]:
         "gaussian": float(noise_correlation_law(cosines, like, reach, "gaussian")),
         "product": product if width == 2 and bound < ACCURATE * law else np.nan,
         "n_eff": float(n / series.aligned),
+        "selectivity": float(1 / series.aligned),
         "in_range": bool(n / series.aligned >= FEW_KEYS),
     }

@@ -1,6 +1,6 @@
 """Problems of the law ``angles``: three heads of one sparse rule, at two angles to the first.
 
-Both roads take the problems from here.
+Both methods take the problems from here.
 """
 
 from collections.abc import Mapping
@@ -44,7 +44,8 @@ class Problem:
 
         Their population radius solves ``n E(h² − D²)₊^ν = (2b²ν)^ν`` with D² ~ χ²(d_k).
         """
-        drawn, nu = self.drawn, POWERS.get(self.drawn["rule"])
+        drawn = self.drawn
+        nu = POWERS.get(drawn["rule"])
         radius = drawn["radius"] * drawn["width"] ** 0.5
         if nu is None:
             return float(radius)
@@ -66,5 +67,6 @@ class Problem:
         aligned = np.ones(self.drawn["width"])
         for frame, cosines in zip(frames, [aligned, *self.cosines], strict=True):
             for i, c in enumerate(cosines):
-                frame[i, i], frame[WIDEST + i, i] = c, (1 - c**2) ** 0.5
+                frame[i, i] = c
+                frame[WIDEST + i, i] = (1 - c**2) ** 0.5
         return Heads(frames, self.rule, self.bandwidth)

@@ -10,27 +10,30 @@ from sims.judgement.effects import Effects
 from sims.judgement.effects_of_problems import gap, of_batches
 from sims.study.results import Results
 
-SHOWN = ("rule", "width", "keys", "reach", "first", "n_eff", "in_range")
+SHOWN = ("rule", "width", "keys", "reach", "first", "n_eff", "selectivity", "in_range")
 
 
 def correlations(results: Results) -> np.ndarray:
     """Batches of the noise correlation with the first head, (N, B, angle)."""
-    every = [data for _, data in sorted(results.estimates.items())]
-    pair, alone = (np.stack([data[name].values for data in every], 1) for name in ("pair", "own"))
-    parts = {"pair": pair, "own": alone[..., None]}
+    units = [data for _, data in sorted(results.estimates.items())]
+    pair = np.stack([data["pair"].values for data in units], 1)
+    alone = np.stack([data["own"].values for data in units], 1)[..., None]
+    parts = {"pair": pair, "own": alone}
     return np.moveaxis(jackknife(parts, lambda terms: terms["pair"] / terms["own"]), 1, 0)
 
 
 def effects(results: Results) -> Mapping[str, Effects]:
-    """Rises as angles halve, and gaps to the gaussian law, to a product and to the series."""
-    law, simulated = results.predictions["law"], correlations(results)
-    theory, product = law["correlation"].values, law["product"].values
-    apart, exact = theory / law["gaussian"].values - 1, np.zeros(len(theory))
+    """Rises as angles halve, and gaps of one less the correlation to the laws and to a product."""
+    law = results.predictions["law"]
+    simulated = correlations(results)
+    apart = 1 - simulated[..., 0]
+    series = law["correlation"].values
+    product = law["product"].values * series / (1 - series)
     return {
         "rise": of_batches(simulated[..., 1] - simulated[..., 0]),
-        "one curve": Effects(apart, exact, "gap"),
-        "product": Effects(product, exact, "gap"),
-        "series": gap(simulated[..., 0], theory, law["in_range"].values.astype(bool)),
+        "one curve": gap(apart, 1 - law["gaussian"].values),
+        "product": Effects(product, np.zeros(len(product)), "gap"),
+        "series": gap(apart, 1 - series, law["in_range"].values.astype(bool)),
     }
 
 

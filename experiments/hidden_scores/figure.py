@@ -29,8 +29,8 @@ def figure(results: Results, answers: Sequence[Answer]) -> Figure:
     effect = effects(results)
     drawn = parameters(results).assign(
         cosine=-effect["cosine"].value[:, 0],
-        keys=100 * effect["keys"].size,
-        error=100 * effect["error"].size,
+        keys=100 * effect["keys"].value[:, 0],
+        error=-100 * effect["error"].value[:, 0],
     )
     _outcomes(axes["a"], by_id)
     _bins(axes["b"], drawn, "memory", "cosine", "start", ("copy", "zero"))

@@ -379,5 +379,7 @@ def sizes_by_group(sample: Sample, frame: pd.DataFrame) -> pd.DataFrame:
 
 
 def _markdown(table: pd.DataFrame) -> str:
-    rows = [list(table.columns), ["---"] * len(table.columns), *table.astype(str).values.tolist()]
-    return "\n".join(f"| {' | '.join(cell.replace('|', '/') for cell in row)} |" for row in rows)
+    """The table in Markdown."""
+    lines = [list(table.columns), ["---"] * len(table.columns)]
+    lines += table.astype(str).replace(r"\|", "/", regex=True).values.tolist()
+    return "\n".join(f"| {' | '.join(line)} |" for line in lines)

@@ -13,7 +13,8 @@ from sims.base.terms import PAIRS
 from sims.problem import DESIGNS, TARGETS, Heads, Task, TrigonometricSeries
 from sims.theory import predict
 
-WIDEST, MOST = 16, 4
+WIDEST = 16
+MOST = 4
 """Width and number of heads that the regression is filled up to: one compiled shape."""
 NOISE = (0.1, 10)
 """Range of the label noise."""
@@ -89,7 +90,8 @@ class Problem:
         With squared bias β, signal variance S and noise variance σ²v, all to first order: ``σ² =
         (β s/(1 − s) − S)/v``, within :data:`NOISE`.
         """
-        terms, share = predict(*self.regression(False, 1.0)), self.drawn["share"]
+        terms = predict(*self.regression(False, 1.0))
+        share = self.drawn["share"]
         bias, signal, noise = (float(terms[f"integrated_{k}"].mean()) for k in PAIRS)
         square = max(bias * share / (1 - share) - signal, 0.0) / noise
         return float(np.clip(square**0.5, *NOISE))
@@ -99,19 +101,28 @@ class Problem:
 
         Heads are repeated to :data:`MOST` and everything is filled up with zeros.
         """
-        keys, queries = np.broadcast_to(self.of_keys, self.of_queries.shape), self.of_queries
+        queries = self.of_queries
+        keys = np.broadcast_to(self.of_keys, queries.shape)
         if compressed:
             rows = np.vstack([self.of_keys, self.mean])  # of the second moment of the keys
             maps = kq_svd(rows, stacked(queries), self.rank)
             keys, queries = keys @ maps.key_map, queries @ maps.query_map
-        rest, columns = WIDEST - keys.shape[1], WIDEST - keys.shape[2]
-        frames, key_frames = (
-            np.tile(np.pad(part, ((0, 0), (0, rest), (0, columns))), (MOST // len(part), 1, 1))
-            for part in (queries, keys)
+        rest = WIDEST - keys.shape[1]
+        heads = Heads(
+            fill_up(queries),
+            "softmax",
+            self.temperature**0.5,
+            key_frames=fill_up(keys),
         )
-        heads = Heads(frames, "softmax", self.temperature**0.5, key_frames=key_frames)
         task = Task(DESIGNS["isotropic"](WIDEST), self.target.padded(rest), noise_sd)
         return task, heads, self.tokens, np.pad(self.points, ((0, 0), (0, rest)))
+
+
+def fill_up(maps: np.ndarray) -> np.ndarray:
+    """Maps (m, d, r) repeated to :data:`MOST` heads and filled up with zeros."""
+    rows = WIDEST - maps.shape[1]
+    columns = WIDEST - maps.shape[2]
+    return np.tile(np.pad(maps, ((0, 0), (0, rows), (0, columns))), (MOST // len(maps), 1, 1))
 
 
 def make_problem(drawn: Mapping[str, Any]) -> Problem:
@@ -120,14 +131,17 @@ def make_problem(drawn: Mapping[str, Any]) -> Problem:
     The keys' axes are those of space. Each head's queries are turned against them by a random
     rotation whose largest angle is the drawn one.
     """
-    d, rng = drawn["width"], np.random.default_rng(drawn["axes"])
+    d = drawn["width"]
+    rng = np.random.default_rng(drawn["axes"])
     normal = rng.standard_normal((drawn["heads"], d, d))
     turns = normal - normal.swapaxes(1, 2)
     turns *= np.deg2rad(drawn["angle"]) / np.linalg.norm(turns, 2, (1, 2))[:, None, None]
-    axes, order = expm(turns), np.arange(1.0, d + 1)
+    axes = expm(turns)
+    order = np.arange(1.0, d + 1)
     of_keys = drawn["balance"] * np.diag(order ** -drawn["key_decay"])
     of_queries = axes * order ** -drawn["query_decay"] @ axes.swapaxes(1, 2) / drawn["balance"]
-    direction, of_values = rng.standard_normal(d), rng.standard_normal((2 * d, d))
+    direction = rng.standard_normal(d)
+    of_values = rng.standard_normal((2 * d, d))
     mean = direction * drawn["key_mean"] * np.linalg.norm(of_keys) / np.linalg.norm(direction)
     points = drawn["reach"] * rng.standard_normal((POINTS, d))
     return Problem(drawn, of_keys, of_queries, of_values, mean, points)

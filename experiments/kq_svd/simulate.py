@@ -37,27 +37,29 @@ def compared(draw: Draw, replicates: int, problem: Problem) -> Mapping[str, np.n
 
 def replicate(rng: np.random.Generator, problem: Problem) -> dict[str, np.ndarray]:
     """One calibration sample and one set of tokens."""
-    d, rank = problem.drawn["width"], problem.rank
+    d = problem.drawn["width"]
+    rank = problem.rank
     keys, queries = calibrated(rng, problem)
     caches = [kq_svd(keys, queries, rank), k_svd(keys, rank), joint_svd(keys, queries, rank)]
     # Without the row of their mean; softmax does not see that new keys are not centred.
     caches.append(kq_svd(keys[:-1], queries, rank))
     products = np.stack([cache.product for cache in caches])
-    change, moment = products - np.eye(d), problem.query_moments.sum(0)
+    change = products - np.eye(d)
+    moment = problem.query_moments.sum(0)
     score = ((problem.key_moment @ change) * (change @ moment)).sum((1, 2))
-
     tokens = rng.standard_normal((problem.tokens, 2 * d))
-    asked = np.vstack([rng.standard_normal((FRESH, d)), problem.points]) @ problem.of_queries
+    cached = tokens[:, :d] @ problem.of_keys + problem.mean
     # (method, head, query, key), the exact scores first
-    maps = np.concatenate([np.eye(d)[None], products])
-    stored = (tokens[:, :d] @ problem.of_keys + problem.mean) @ maps
-    scores = asked @ stored[:, None].swapaxes(2, 3) / problem.temperature
-    weights, values = softmax(scores), tokens @ problem.of_values
-    outputs = weights[:, :, :FRESH] @ values
+    stored = (cached @ np.concatenate([np.eye(d)[None], products]))[:, None].swapaxes(2, 3)
+    asked = rng.standard_normal((FRESH, d)) @ problem.of_queries
+    scores = asked @ stored / problem.temperature
+    values = tokens @ problem.of_values
+    outputs = softmax(scores) @ values
     moved = outputs[1:] - outputs[0]
-    size = np.linalg.norm((scores[1] - scores[0])[:, :FRESH], 2, (1, 2))
+    size = np.linalg.norm(scores[1] - scores[0], 2, (1, 2))
     ratio = np.linalg.norm(moved[0], 2, (1, 2)) / (size * np.linalg.norm(values, 2))
-    pooled = weights[:2, :, FRESH:].mean(1)
+    points = problem.points @ problem.of_queries
+    pooled = softmax(points @ stored[:2] / problem.temperature).mean(1)
     off = pooled @ labels(problem, tokens[:, :d]) - labels(problem, problem.points)
     noise = problem.noise_sd**2 * (pooled**2).sum(-1)
     mse = (off**2 + noise).mean(-1)
@@ -71,7 +73,8 @@ def calibrated(rng: np.random.Generator, problem: Problem) -> tuple[np.ndarray, 
     Normal rows enter by Bartlett's triangular factor: normal above the diagonal, and on it roots of
     χ² of n, …, n − d + 1 degrees of freedom. The mean of the keys' sample is a row of its own.
     """
-    d, n = problem.drawn["width"], problem.calibration
+    d = problem.drawn["width"]
+    n = problem.calibration
     factors = np.triu(rng.standard_normal((1 + problem.drawn["heads"], d, d)), 1)
     freedom = n - np.arange(d) - np.eye(1, len(factors))[0][:, None]
     factors[:, np.arange(d), np.arange(d)] = rng.chisquare(freedom) ** 0.5
@@ -83,7 +86,5 @@ def calibrated(rng: np.random.Generator, problem: Problem) -> tuple[np.ndarray, 
 def labels(problem: Problem, points: np.ndarray) -> np.ndarray:
     """The target at points (N, d), in NumPy: compiling takes longer."""
     series = problem.target
-    frequency, phase, amplitude = map(
-        np.asarray, (series.frequency, series.phase, series.amplitude)
-    )
-    return np.asarray(np.cos(points @ frequency.T + phase) @ amplitude)
+    phases = points @ np.asarray(series.frequency).T + np.asarray(series.phase)
+    return np.asarray(np.cos(phases) @ np.asarray(series.amplitude))

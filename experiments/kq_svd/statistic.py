@@ -1,10 +1,11 @@
 """What KQ-SVD gains on its rivals, what calibration costs, and what an estimator loses."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 import pandas as pd
 
+from sims.base.estimates import mcse
 from sims.judgement.effects import Effects
 from sims.judgement.effects_of_problems import gap, of_batches
 from sims.study.results import Results
@@ -19,35 +20,46 @@ def simulated(results: Results, name: str) -> np.ndarray:
 
 
 def effects(results: Results) -> Mapping[str, Effects]:
-    """Gains are shares of the rival's error; of outputs the rival is the better of the two."""
+    """Falls of errors from each rival to KQ-SVD, ratios to the bound, and gaps to theory."""
     law = results.predictions["law"]
-    score, output, mse = (simulated(results, name) for name in ("score", "output", "mse"))
+    score = simulated(results, "score")
+    output = simulated(results, "output")
+    mse = simulated(results, "mse")
     theory = law["mse"].values
+    bound = simulated(results, "bound")
     saved = 1 - law["least"].values / law["keys_only"].values
     return {
-        "scores": of_batches(_gain(score[..., KQ], score[..., K])),
-        "outputs": of_batches(_gain(output[..., KQ], rival(output))),
-        "centring": of_batches(_gain(output[..., CENTRED], output[..., KQ])),
-        "bound": of_batches(1 - simulated(results, "bound")),
+        "scores": _order(falls(score, KQ, (K,))),
+        "outputs": _order(falls(output, KQ, (K, EIGEN))),
+        "centring": _order(falls(output, CENTRED, (KQ,))),
+        "bound": of_batches(1 - bound, size=bound.mean(1) - 1),
         "saved": Effects(np.empty(0), np.empty(0), "estimate", saved),
         "calibration": gap(score[..., KQ], law["least"].values * (1 + law["cost"].values)),
         "estimator": of_batches(
-            -_gain(mse[..., 1], mse[..., 0]),
+            -falls(mse, 1, (0,))[..., 0],
             predicted=theory[:, 1] / theory[:, 0] - 1,
             valid=law["in_range"].values.astype(bool),
         ),
     }
 
 
-def rival(output: np.ndarray) -> np.ndarray:
-    """Errors of the better of K-SVD and Eigen, (problem, batch)."""
-    best = K + output[..., K : EIGEN + 1].mean(1).argmin(1)
-    return np.asarray(output[np.arange(len(output)), :, best])
+def falls(error: np.ndarray, method: int, rivals: Sequence[int]) -> np.ndarray:
+    """Relative falls from each rival's error (problem, batch, method) to a method's.
+
+    Pseudo-values (problem, batch, rival): their mean is the fall of the means.
+    """
+    own = error[..., [method]]
+    other = error[..., list(rivals)]
+    scale = other.mean(1, keepdims=True)
+    ratio = own.mean(1, keepdims=True) / scale
+    return np.asarray(1 - ratio - (own - ratio * other) / scale)
 
 
-def _gain(error: np.ndarray, rival: np.ndarray) -> np.ndarray:
-    """By what share of the rival's error the other one is lower, (problem, batch)."""
-    return np.asarray((rival - error) / rival.mean(1, keepdims=True))
+def _order(draws: np.ndarray) -> Effects:
+    """Outcomes over pairs, with the rise over the better rival for a size."""
+    value = draws.mean(1)
+    error = np.stack([mcse(batches) for batches in draws])
+    return Effects(value, error, "outcome", draws=list(draws), size=-value.min(1))
 
 
 def parameters(results: Results) -> pd.DataFrame:

@@ -1,4 +1,4 @@
-"""Errors by width, items needed, constants of the theorem's widths, and scales of weights."""
+"""Errors over the law of subset sums, items needed, constants of the widths, scales of weights."""
 
 from collections.abc import Sequence
 
@@ -7,24 +7,26 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from sims import figures
+from sims.judgement import house
 from sims.judgement.answers import Answer
+from sims.judgement.wording import percent
 from sims.study.results import Results
 
 from .problems import ITEMS
-from .statistic import PRINTED, growth, simulated
+from .statistic import FIRST, PRINTED, growth, simulated
 
-PRINTED_SIZE = 0.8
-"""Error at no width of the printed fit."""
 SCALES = {1: "√(6|w|√d)", 2: "Xavier's"}
-"""Scales beside n_K^¼, by their places."""
+"""Scales compared with n_K^¼, by their places."""
+BINS = 6
+"""Groups of problems along the norm, of equal size."""
 
 
 def figure(results: Results, answers: Sequence[Answer]) -> Figure:
     """The figure, by the numbers that the answers count."""
-    drawing, axes = figures.panels(
-        2, 2, height=5.4, title="Errors of pruned heads fall by half with every item an entry"
-    )
-    _widths(axes[0, 0], results)
+    word = next(answer.word for answer in answers if answer.id == "slt-rate")
+    title = f"Norm up to 1: each further candidate weight halves the pruning error ({word})"
+    drawing, axes = figures.panels(2, 2, height=5.4, title=title)
+    _rates(axes[0, 0], results)
     _items(axes[0, 1], results)
     _constants(axes[1, 0], results)
     _scales(axes[1, 1], results)
@@ -32,44 +34,70 @@ def figure(results: Results, answers: Sequence[Answer]) -> Figure:
     return drawing
 
 
-def _widths(ax: Axes, results: Results) -> None:
-    law, error = results.predictions["law"], simulated(results, "mean_output").mean(1)
-    plane, width = law["dimension"].values == 2, 2 * ITEMS
-    groups = {"norm up to 1": law["norm"].values <= 1, "norm above 1": law["norm"].values > 1}
-    for ink, (name, rows) in zip(figures.PALETTE, groups.items(), strict=False):
-        figures.quartiles(ax, width, error[plane & rows], ink, marker="o", ms=4, label=name)
-    line = np.linspace(width[0], width[-1])
-    figures.theory(ax, line, PRINTED_SIZE * np.exp(-PRINTED * line), label="printed fit")
-    steep = 0.1 * 2.0 ** ((width[0] - line) / 2)
-    figures.theory(ax, line, steep, ls="--", label="rate ln 2/d")
+def _rates(ax: Axes, results: Results) -> None:
+    """Errors over √n′ 2^(−n′), which is 1 at the items from which rates are fitted."""
+    law = results.predictions["law"]
+    items = ITEMS[FIRST:]
+    steps = items * np.log(2) - np.log(items) / 2
+    steps -= steps[0]
+    error = simulated(results, "log_output").mean(1)[:, FIRST:]
+    ratio = np.exp(error - error[:, :1] + steps)
+    for place, (name, rows) in enumerate(_by_norm(law["norm"].values).items()):
+        label = f"{name}, n = {rows.sum()}"
+        ink = figures.PALETTE[place]
+        figures.quartiles(ax, items, ratio[rows], ink, marker="o", ms=4, label=label)
+    tolerance = house.TOLERANCES["slope"]
+    ax.fill_between(items, 0 * steps, np.exp(tolerance * steps), color=figures.BAND, zorder=0)
+    printed = np.exp(steps - PRINTED * 2 * (items - items[0]))
+    figures.theory(ax, items, printed, label="printed fit, d = 2")
     figures.log_axes(ax, y=True)
-    ax.legend(loc="lower left")
+    figures.ticks(ax.xaxis, items)
+    ax.legend(loc="upper left")
     ax.set(
-        xlabel="width $n_K$ of the source, d = 2",
-        ylabel="mean error of outputs",
-        title="Within the assumption far faster than printed",
+        xlabel="candidate weights per entry, n′ = $n_K$/d",
+        ylabel="error / √n′ 2$^{-n′}$, 1 at first",
+        title="Error over the law's rate (band: as fast)",
     )
 
 
+def _by_norm(norm: np.ndarray) -> dict[str, np.ndarray]:
+    """Problems within the theorem's assumption, and beyond."""
+    return {"norm up to 1": norm <= 1, "norm above 1": norm > 1}
+
+
 def _items(ax: Axes, results: Results) -> None:
+    """Items added, with the tolerance as a band, a point a problem."""
     norm = results.predictions["law"]["norm"].values
-    names = {"entries": "doubling of the entries", "accuracies": "halving of ε"}
+    most = 1 + house.TOLERANCES["slope"]
+    names = {"entries": "doubling of entries", "accuracies": "halving of ε"}
     for place, (name, label) in enumerate(names.items()):
-        ink, marker = figures.PALETTE[place], figures.MARKERS[place]
-        ax.plot(norm, growth(results)[name], marker, ms=3, ls="", color=ink, label=label)
-    ax.axhline(1, color=figures.GREY, lw=0.8, ls=":")
+        items = growth(results)[name].mean(1)
+        inside = percent((items[norm <= 1] <= most).mean()) if (norm <= 1).any() else "–"
+        label = f"{label}: {inside} in band up to norm 1"
+        marker = figures.MARKERS[place]
+        ax.plot(norm, items, marker, ms=3, ls="", color=figures.PALETTE[place], label=label)
+    ax.axhspan(0, most, color=figures.BAND, zorder=0)
     ax.axvline(1, color=figures.GREY, lw=0.8, ls=":")
-    figures.log_axes(ax, x=True)
-    ax.legend()
-    title = "Up to norm 1 about an item or less for each"
-    ax.set(xlabel="norm of the target", ylabel="items added", title=title)
+    figures.log_axes(ax, x=True, plain=True)
+    ax.legend(loc="upper left")
+    ax.set(
+        ylim=(0, None),
+        xlabel="norm of the target",
+        ylabel="further candidates per entry",
+        title="Candidates needed (band: at most one)",
+    )
 
 
 def _constants(ax: Axes, results: Results) -> None:
-    law, failed = results.predictions["law"], simulated(results, "failed").mean(1)[:, 1]
+    law = results.predictions["law"]
     rows = law["norm"].values <= 1
-    ax.plot(law["constant"][rows], failed[rows] / law["accuracy"][rows], ".", ms=4)
-    ax.axhline(1, color=figures.GREY, lw=0.8, ls=":")
+    failed = simulated(results, "failed").mean(1)[rows, 1]
+    constant = law["constant"].values[rows]
+    ratio = failed / law["accuracy"].values[rows]
+    broken = constant[ratio > 1]
+    enough = np.ceil(10 * broken.max()) / 10 if len(broken) else 1
+    ax.plot(constant, ratio, ".", ms=4)
+    ax.axhspan(-1, 1, color=figures.BAND, zorder=0)
     figures.log_axes(ax, x=True)
     figures.ticks(ax.xaxis, (1, 2, 3, 4, 8))
     ax.set_yscale("symlog", linthresh=1)
@@ -77,22 +105,28 @@ def _constants(ax: Axes, results: Results) -> None:
         ylim=(-0.2, None),
         xlabel="constant C of the theorem's widths",
         ylabel="share of misses / ε",
-        title="A constant of 4 is enough",
+        title=f"Promise kept from C = {enough:.2g} on (norm up to 1, n = {rows.sum()})",
     )
 
 
 def _scales(ax: Axes, results: Results) -> None:
+    """Errors of W_QK's entries over those at n_K^¼: medians and quartiles by norm."""
     norm = results.predictions["law"]["norm"].values
     error = simulated(results, "log_scaled").mean(1)
+    groups = np.array_split(np.argsort(norm), min(BINS, len(norm)))
+    x = [np.exp(np.log(norm[group]).mean()) for group in groups]
     for place, label in SCALES.items():
-        ink, marker = figures.PALETTE[place], figures.MARKERS[place]
         over = np.exp(error[:, place] - error[:, 0])
-        ax.plot(norm, over, marker, ms=3, ls="", color=ink, label=label)
+        quartiles = [np.quantile(over[group], [0.25, 0.5, 0.75]) for group in groups]
+        low, median, high = np.transpose(quartiles)
+        ink = figures.PALETTE[place]
+        ax.fill_between(x, low, high, color=ink, alpha=0.2, lw=0)
+        ax.plot(x, median, color=ink, marker=figures.MARKERS[place], ms=4, label=label)
     ax.axhline(1, color=figures.GREY, lw=0.8, ls=":")
-    figures.log_axes(ax, x=True, y=True)
+    figures.log_axes(ax, x=True, y=True, plain=True)
     ax.legend(title="scale")
     ax.set(
         xlabel="norm of the target",
         ylabel="error of entries / at $n_K^{1/4}$",
-        title="Small targets want smaller weights",
+        title=f"Scales of the weights, n = {len(norm)}",
     )

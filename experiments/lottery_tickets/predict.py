@@ -9,6 +9,8 @@ from .problems import FEW, ITEMS, Problem
 
 FAR = np.array([12, 20, 28, 36])
 """Items an entry at which the law is far in its limit, and computed."""
+PARTS = 4
+"""Parts of the draws, whose spread says how surely the items are known."""
 ENTRIES = 8 * 2 ** np.arange(6)
 """Numbers of entries, of one head or more, whose largest error is asked for."""
 ACCURACIES = 0.5 ** np.arange(12, 25, 3)
@@ -20,21 +22,33 @@ def theory(problem: Problem, rng: np.random.Generator, draws: int) -> xr.Dataset
 
     ``log_largest`` (far, entries) is the mean log of the largest error of some of the target's
     entries, ``log_entry`` (per_entry) that of one, and ``log_scaled`` that of W_QK's by scale;
-    ``needed`` (accuracy, entries) are items at which the former falls through an accuracy.
+    ``needed`` (part, accuracy, entries) are items at which the former falls through an accuracy.
     """
-    pool, entries = sums.products(rng, draws, FAR[-1]), np.resize(problem.target, draws)
-    largest = np.array([sums.log_error(pool[:, :k], entries, ENTRIES) for k in FAR])
-    needed = [np.interp(-np.log(ACCURACIES), -column, FAR) for column in largest.T]
-    near = [float(sums.log_error(pool[:, :k], entries, 1)) for k in ITEMS[-2:]]
-    few, scores = pool[:, : ITEMS[FEW]], np.resize(problem.target[0, 0], draws)
+    pool = sums.products(rng, draws, FAR[-1])
+    curves = []
+    for part in np.array_split(pool, PARTS):
+        entries = np.resize(problem.target, len(part))
+        curves.append([sums.log_error(part[:, :k], entries, ENTRIES) for k in FAR])
+    less = pool[: draws // PARTS]
+    entries = np.resize(problem.target, len(less))
+    near = [float(sums.log_error(less[:, :k], entries, 1)) for k in ITEMS[-2:]]
+    few = less[:, : ITEMS[FEW]]
+    scores = np.resize(problem.target[0, 0], len(less))
     scaled = [float(sums.log_error(c * few, scores, 1)) for c in problem.factors]
+    needed = [find_needed(np.asarray(curve)) for curve in curves]
     return xr.Dataset(
         {
             **problem.drawn,
-            "log_largest": (("far", "entries"), largest),
-            "needed": (("accuracy_asked", "entries"), np.transpose(needed)),
+            "log_largest": (("far", "entries"), np.mean(curves, axis=0)),
+            "needed": (("part", "accuracy_asked", "entries"), needed),
             "log_entry": ("per_entry", near),
             "log_scaled": ("scale", scaled),
         },
         {"far": FAR, "entries": ENTRIES, "accuracy_asked": ACCURACIES, "per_entry": ITEMS[-2:]},
     )
+
+
+def find_needed(log_largest: np.ndarray) -> np.ndarray:
+    """Items at which errors (far, entries) fall through each accuracy, (accuracy, entries)."""
+    columns = np.transpose(log_largest)
+    return np.transpose([np.interp(-np.log(ACCURACIES), -column, FAR) for column in columns])

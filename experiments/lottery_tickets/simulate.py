@@ -13,14 +13,16 @@ from sims.montecarlo import Draw
 from .problems import FEW, ITEMS, Problem
 from .pruning import closest_sum
 
-INPUTS, EXACT = 8, 16
-"""Drawn inputs of which the largest error counts; and items that are searched of a wide source."""
+INPUTS = 8
+"""Drawn inputs of which the largest error counts."""
+EXACT = 16
+"""Items that are searched of a wide source."""
 LENGTHS = 4, 64
 """Tokens at which the error of one query is compared."""
 CONSTANTS = ("8", "drawn")
 """Constants C of the theorem's widths."""
 DIMS = {
-    "median_output": ("per_entry",),
+    "log_output": ("per_entry",),
     "mean_output": ("per_entry",),
     "log_entry": ("per_entry",),
     "log_ratio": ("per_entry",),
@@ -40,39 +42,39 @@ COORDINATES = {
 def pruned(draw: Draw, sources: int, problem: Problem) -> Mapping[str, np.ndarray]:
     """A batch of sources, each of nested widths.
 
-    Errors are the largest over drawn inputs of norm √d: of the first head's output, median and
+    Errors are the largest over drawn inputs of norm √d: of the first head's output, mean log and
     mean; ``log_ratio`` is the mean log of that of some ``x + head(x)`` in series, over the largest
     error of their entries, ``log_entry`` the mean log of an entry's. The others are :func:`scaled`,
     :func:`by_length` and :func:`failed`.
     """
-    rng, blocks = draw.rng(), problem.drawn["blocks"]
-    goal = problem.target[:blocks]
+    rng = draw.rng()
+    drawn = problem.drawn
+    goal = problem.target[: drawn["blocks"]]
     pool = products(rng, (sources, *goal.shape), ITEMS[-1])
-    x = tokens(rng, (sources, INPUTS, problem.drawn["tokens"], goal.shape[-1]))
-    head, series = passed(x, goal[:1], False), passed(x, goal, True)
+    x = tokens(rng, (sources, INPUTS, drawn["tokens"], goal.shape[-1]))
     rows: dict[str, list[float]] = {name: [] for name in list(DIMS)[:4]}
     for items in ITEMS:
         tickets = closest_sum(pool[..., :items], goal)
-        output, through = (
-            np.linalg.norm(moved, axis=-1).max((1, 2))
-            for moved in (
-                passed(x, tickets[:, :1], False) - head,
-                passed(x, tickets, True) - series,
-            )
-        )
+        output = largest_change(x, tickets[:, :1], goal[:1], False)
+        through = largest_change(x, tickets, goal, True)
         error = np.abs(tickets - goal)
-        entry, ratio = np.log(error[:, 0]).mean(), np.log(through / error.max((1, 2, 3, 4))).mean()
-        for name, value in zip(rows, (np.median(output), output.mean(), entry, ratio), strict=True):
-            rows[name].append(value)
+        rows["log_output"].append(np.log(output).mean())
+        rows["mean_output"].append(output.mean())
+        rows["log_entry"].append(np.log(error[:, 0]).mean())
+        rows["log_ratio"].append(np.log(through / error.max((1, 2, 3, 4))).mean())
         if items == ITEMS[FEW]:
             few = tickets[:, 0]
-    return {name: np.array(value) for name, value in rows.items()} | {
-        "log_scaled": scaled(pool[:, 0, 0, ..., : ITEMS[FEW]], problem),
-        "error_by_length": by_length(rng, few, goal[0]),
-        "failed": np.array(
-            [failed(rng, sources, problem, c) for c in (8.0, problem.drawn["constant"])]
-        ),
-    }
+    scale_errors = scaled(pool[:, 0, 0, ..., : ITEMS[FEW]], problem)
+    lengths = by_length(rng, few, goal[0])
+    missed = [failed(rng, sources, problem, c) for c in (8.0, drawn["constant"])]
+    others = {"log_scaled": scale_errors, "error_by_length": lengths, "failed": missed}
+    return {name: np.array(value) for name, value in (rows | others).items()}
+
+
+def largest_change(x: np.ndarray, ticket: np.ndarray, goal: np.ndarray, skip: bool) -> np.ndarray:
+    """Largest distance of a token's output between pruned and target heads, (S,)."""
+    change = passed(x, ticket, skip) - passed(x, goal, skip)
+    return np.asarray(np.linalg.norm(change, axis=-1).max((1, 2)))
 
 
 def products(rng: np.random.Generator, entries: tuple[int, ...], items: int) -> np.ndarray:
@@ -91,9 +93,8 @@ def tokens(rng: np.random.Generator, shape: tuple[int, ...]) -> np.ndarray:
 def passed(x: np.ndarray, matrices: np.ndarray, skip: bool) -> np.ndarray:
     """Tokens (S, I, T, d) through heads (…, B, 2, d, d) in series, each with a skip or without."""
     for place in range(matrices.shape[-4]):
-        score, value = (matrices[..., place, part, :, :] for part in (0, 1))
-        if matrices.ndim > 4:
-            score, value = score[:, None], value[:, None]
+        pair = matrices[..., place, :, :, :]
+        score, value = np.moveaxis(pair[:, None] if pair.ndim > 3 else pair, -3, 0)
         head = softmax(x @ score @ x.swapaxes(-1, -2)) @ (x @ value)
         x = x + head if skip else head
     return x
@@ -108,7 +109,8 @@ def scaled(pool: np.ndarray, problem: Problem) -> np.ndarray:
 
 def by_length(rng: np.random.Generator, tickets: np.ndarray, goal: np.ndarray) -> np.ndarray:
     """Mean error of one query's output by the number of tokens, of pruned heads (S, 2, d, d)."""
-    every, errors = tokens(rng, (len(tickets), 1, max(LENGTHS), goal.shape[-1])), []
+    every = tokens(rng, (len(tickets), 1, max(LENGTHS), goal.shape[-1]))
+    errors = []
     for length in LENGTHS:
         x = every[:, :, :length]
         gap = passed(x, tickets[:, None], False) - passed(x, goal[None], False)
@@ -123,8 +125,10 @@ def failed(rng: np.random.Generator, sources: int, problem: Problem, constant: f
     W_VO, α = √d. Of many items :data:`EXACT` are searched, and others are taken before where they
     come closer, large ones first, so that the best ticket could only be better.
     """
-    goal, accuracy = problem.target[: problem.drawn["heads"]], problem.drawn["accuracy"]
-    heads, d, tickets = len(goal), goal.shape[-1], np.empty((sources, *goal.shape))
+    goal = problem.target[: problem.drawn["heads"]]
+    accuracy = problem.drawn["accuracy"]
+    heads, d = len(goal), goal.shape[-1]
+    tickets = np.empty((sources, *goal.shape))
     for part, size in enumerate((8 * heads * d**3, 2 * heads * d**2)):
         items = int(np.ceil(constant * np.log(size / accuracy)))
         pool = products(rng, (sources, heads, d, d), items)

@@ -5,9 +5,10 @@ from collections.abc import Mapping
 import numpy as np
 import pandas as pd
 
+from sims.base.estimates import mcse
 from sims.judgement import house
 from sims.judgement.effects import Effects
-from sims.judgement.effects_of_problems import gap, of_batches, slope
+from sims.judgement.effects_of_problems import of_batches, slope
 from sims.study.results import Results
 
 from .problems import ITEMS
@@ -25,63 +26,81 @@ def simulated(results: Results, name: str) -> np.ndarray:
     return np.stack([data[name].values for _, data in sorted(results.estimates.items())])
 
 
-def decay(results: Results, name: str, first: int = 0) -> np.ndarray:
-    """Rates of errors in n_K, (problem, batch), from that place of the items on.
+def printed_decay(results: Results) -> np.ndarray:
+    """Rates of the mean error in n_K, (problem, batch), over all widths.
 
     Linear in the batches, so that their mean is the rate of the mean error.
     """
-    error = simulated(results, name)[..., first:]
+    error = simulated(results, "mean_output")
     middle = error.mean(1, keepdims=True)
-    width = results.predictions["law"]["dimension"].values[:, None] * ITEMS[first:]
-    by = width - width.mean(1, keepdims=True)
-    rate = (by[:, None] * (np.log(middle) + error / middle - 1)).sum(-1) / (by**2).sum(1)[:, None]
-    return np.asarray(-rate)
+    width = results.predictions["law"]["dimension"].values[:, None] * ITEMS
+    by = (width - width.mean(1, keepdims=True))[:, None]
+    return np.asarray(-(by * (np.log(middle) + error / middle - 1)).sum(-1) / (by**2).sum(-1))
+
+
+def falls_by_law(items: np.ndarray, log_error: np.ndarray) -> np.ndarray:
+    """Falls of log errors (…, K) over those of ``√n′ 2^{−n′}``: 1 where the law holds."""
+    return -fit_slope(items * np.log(2) - np.log(items) / 2, log_error)
 
 
 def growth(results: Results) -> dict[str, np.ndarray]:
-    """Needed items that a doubling of the entries, or a halving of ε, adds: least squares, (M,)."""
+    """Needed items that a doubling of the entries, or a halving of ε, adds, (problem, part).
+
+    Least squares in each part of theory's draws.
+    """
     law = results.predictions["law"]
-    asked = law["accuracy_asked"].values
-    needed = {
-        "entries": (law["entries"].values, law["needed"].values[:, len(asked) // 2]),
-        "accuracies": (1 / asked, law["needed"].values[..., ONE]),
+    needed = law["needed"].values
+    middle = needed[..., needed.shape[2] // 2, :]
+    by_accuracy = needed[..., ONE]
+    return {
+        "entries": fit_slope(np.log2(law["entries"].values), middle),
+        "accuracies": fit_slope(-np.log2(law["accuracy_asked"].values), by_accuracy),
     }
-    return {name: np.polyfit(np.log2(x), items.T, 1)[0] for name, (x, items) in needed.items()}
+
+
+def fit_slope(x: np.ndarray, y: np.ndarray) -> np.ndarray:
+    """Least-squares slope of y (…, K) on x (K,)."""
+    by = x - x.mean()
+    return np.asarray((y * by).sum(-1) / (by**2).sum())
 
 
 def effects(results: Results) -> Mapping[str, Effects]:
-    """Slopes are in units of an item: with x = 2^n′ the rate ln 2/d is the slope −1."""
+    """Falls, items and scales of errors, a number a problem."""
     law = results.predictions["law"]
-    far, curves = law["far"].values, np.exp(law["log_largest"].values[..., ONE])
-    nothing, made = np.empty(0), {}
-    made["rate"] = slope(2.0**far, np.empty((0, 2, len(far))), -1.0, np.log(far), curves)
-    for name, items in growth(results).items():
-        room = 1 + house.TOLERANCES["slope"] - items
-        made[name] = Effects(nothing, nothing, "share", room)
-        made[f"items by {name}"] = Effects(nothing, nothing, "estimate", items)
+    tolerance = house.TOLERANCES["slope"]
+    far = falls_by_law(law["far"].values, law["log_largest"].values[..., ONE])
+    fall = falls_by_law(ITEMS[FIRST:], simulated(results, "log_output")[..., FIRST:])
+    made = {"rate": of_batches(fall - 1 + tolerance, predicted=far - 1 + tolerance)}
+    nothing = np.empty(0)
+    for name, parts in growth(results).items():
+        room = 1 + tolerance - parts.mean(1)
+        sure = abs(room) > house.CALLED * mcse(parts.T)
+        made[name] = Effects(nothing, nothing, "share", room, sure)
+        made[f"items by {name}"] = Effects(nothing, nothing, "estimate", parts.mean(1))
     ratio = np.exp(simulated(results, "log_ratio")[..., FIRST:])
-    names = ("log_scaled", "failed", "error_by_length", "log_entry")
-    scaled, failed, lengths, entry = (simulated(results, name) for name in names)
-    root, matched, usual = (law["log_scaled"].values[:, k] for k in range(3))
+    scaled = simulated(results, "log_scaled")
+    root, matched, usual = law["log_scaled"].values.T
+    room = law["accuracy"].values[:, None, None] - simulated(results, "failed")
+    lengths = simulated(results, "error_by_length")
     near = law["log_entry"].values.mean(1)[:, None]
-    room, stated = law["accuracy"].values[:, None, None] - failed, np.log(2) / law["dimension"]
+    entry = simulated(results, "log_entry")[..., -2:].mean(-1)
     return made | {
-        "common": gap(decay(results, "median_output", FIRST), stated.values),
         "blocks": slope(2.0 ** ITEMS[FIRST:], ratio, 0.0),
-        "fit": gap(decay(results, "mean_output"), np.full(len(matched), PRINTED)),
+        "fit": of_batches(printed_decay(results) / PRINTED, kind="estimate"),
         "width": of_batches(room[..., 0]),
         "constant": of_batches(room[..., 1]),
         "larger": of_batches(scaled[..., 2] - scaled[..., 0], predicted=usual - root),
         "entry's scale": of_batches(scaled[..., 0] - scaled[..., 1], predicted=root - matched),
         "length": of_batches(_log_ratio(lengths[..., 1], lengths[..., 0]), kind="estimate"),
-        "law": of_batches(entry[..., -2:].mean(-1) - near, kind="gap"),
+        "law": of_batches(entry - near, kind="estimate"),
     }
 
 
 def _log_ratio(top: np.ndarray, bottom: np.ndarray) -> np.ndarray:
     """log of a ratio of means, (problem, batch), to first order in the batches."""
-    means = top.mean(1, keepdims=True), bottom.mean(1, keepdims=True)
-    return np.asarray(np.log(means[0] / means[1]) + top / means[0] - bottom / means[1])
+    over = top.mean(1, keepdims=True)
+    under = bottom.mean(1, keepdims=True)
+    return np.asarray(np.log(over / under) + top / over - bottom / under)
 
 
 def parameters(results: Results) -> pd.DataFrame:

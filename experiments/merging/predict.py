@@ -27,5 +27,8 @@ def merged(problem: Problem, rho: np.ndarray) -> dict[str, float | bool]:
     task = Task(problem.design, problem.target, fields["noise_sd"])
     terms = terms_of(task, heads, fields["keys"], problem.queries)
     least = min(float(terms[name].min()) for name in ("n_eff", "n_third"))
-    values = {"mse": float(terms["mse"]), "variance": float(terms["ensemble_variance"])}
-    return values | {"in_range": least / memory >= FEW_KEYS}
+    return {
+        "mse": float(terms["mse"]),
+        "variance": float(terms["ensemble_variance"]),
+        "in_range": least / memory >= FEW_KEYS,
+    }

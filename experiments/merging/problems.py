@@ -1,6 +1,6 @@
 """Problems of the law ``merging``: two heads over a sequence of keys, one by one or s to a slot.
 
-Both roads take the problems from here.
+Both methods take the problems from here.
 """
 
 from collections.abc import Mapping
@@ -12,9 +12,9 @@ import numpy as np
 
 from sims.problem import FRAMES, TARGETS, SequenceDesign, TrigonometricSeries
 
-DIMENSION, HEADS, FEATURES = 4, 2, 8
-GRID = 2.0 ** (np.arange(15) / 2 - 4)
-"""Bandwidths that are tried, over the drawn one: temperatures from 1/256 to 64 times its own."""
+DIMENSION = 4
+HEADS = 2
+FEATURES = 8
 
 
 @dataclass(frozen=True)
@@ -23,9 +23,13 @@ class Problem:
 
     Attributes:
         drawn: the law's fields.
+        tuned: best bandwidths of heads over all keys and over slots; the temperature is a square.
+        selectivity: effective keys of the former at theirs, a share of all keys.
     """
 
     drawn: Mapping[str, Any]
+    tuned: tuple[float, float] = (np.nan, np.nan)
+    selectivity: float = np.nan
 
     @cached_property
     def design(self) -> SequenceDesign:
@@ -47,29 +51,25 @@ class Problem:
 
     @property
     def bandwidth(self) -> float:
-        """The drawn bandwidth; the temperature is its square."""
-        drawn = self.drawn
-        return float(
-            drawn["bandwidth"] * (drawn["width"] ** 0.5 if drawn["kernel"] == "gaussian" else 1)
-        )
+        """The drawn bandwidth, the middle of the grid that is tried."""
+        scale = self.drawn["width"] ** 0.5 if self.drawn["kernel"] == "gaussian" else 1.0
+        return float(scale * self.drawn["bandwidth"])
 
     @cached_property
     def queries(self) -> np.ndarray:
         """Points of the design, shrunk, (Q, d)."""
-        drawn, shape = self.drawn, (self.drawn["query_count"], DIMENSION)
-        return np.asarray(
-            drawn["reach"] * np.random.default_rng(drawn["queries"]).normal(size=shape)
-        )
+        rng = np.random.default_rng(self.drawn["queries"])
+        normal = rng.normal(size=(self.drawn["query_count"], DIMENSION))
+        return np.asarray(self.drawn["reach"] * normal)
 
     @cached_property
     def raw_gates(self) -> np.ndarray:
         """Normal numbers that gates are made of: a place's, (s,), or a direction of keys, (d,)."""
-        drawn = self.drawn
-        fixed = drawn["gates"] in ("mean", "fixed")
-        normal = np.random.default_rng(drawn["weights"]).normal(
-            size=drawn["stride"] if fixed else DIMENSION
-        )
-        return np.asarray(normal if fixed else normal / np.linalg.norm(normal))
+        rng = np.random.default_rng(self.drawn["weights"])
+        if self.drawn["gates"] in ("mean", "fixed"):
+            return np.asarray(rng.normal(size=self.drawn["stride"]))
+        direction = rng.normal(size=DIMENSION)
+        return np.asarray(direction / np.linalg.norm(direction))
 
     @property
     def gates(self) -> np.ndarray | None:

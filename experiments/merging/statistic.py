@@ -1,69 +1,59 @@
 """What merging does to the error of heads: one number a problem."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 
 import numpy as np
 import pandas as pd
-import xarray as xr
 
-from sims.base.estimates import jackknife
+from sims.base.estimates import Batches, jackknife, mcse
 from sims.judgement import house
 from sims.judgement.effects import Effects
-from sims.judgement.effects_of_problems import extremum, gap, of_batches
+from sims.judgement.effects_of_problems import gap, of_batches
 from sims.study.results import Results
 
-SHOWN = ("stride", "alike", "kernel", "gates", "keys", "width", "lengthscale", "noise_sd")
-CONDITIONS = ("correlated", "in_range")
+SHOWN = ("stride", "alike", "selectivity", "kernel", "gates", "keys", "width", "lengthscale")
+CONDITIONS = ("noise_sd", "correlated", "in_range", "redraws")
+TUNED = 1
+SAME = 2
+DRAWN = 3
+"""Places of merged heads at their best temperature, at that of all keys, and at the drawn one."""
 
 
-def stacked(results: Results, name: str) -> xr.DataArray:
-    """Batches of a term, (number, batch, over, bandwidth)."""
-    return xr.concat([data[name] for _, data in sorted(results.estimates.items())], "number")
+def stack_batches(results: Results, name: str) -> np.ndarray:
+    """Batches of a term by problem, (N, B, heads)."""
+    return np.stack([data[name].values for _, data in sorted(results.estimates.items())])
 
 
-def rises(results: Results) -> dict[str, np.ndarray]:
-    """By what share merging raises the error, as batches (N, B).
+def compare(results: Results, statistic: Callable[[Batches], np.ndarray]) -> np.ndarray:
+    """Batches (N, B) of a statistic of the errors, ``mse`` (…, heads)."""
+    mse = np.moveaxis(stack_batches(results, "mse"), 1, 0)
+    return jackknife({"mse": mse}, statistic).T
 
-    ``best``: each at its best bandwidth, which the other half of the batches chooses, NaN where
-    that is an end of the grid; ``same``: both at the drawn bandwidth.
-    """
-    mse = stacked(results, "mse")
-    half = mse.sizes["batch"] // 2
-    halves = mse.isel(batch=slice(half)), mse.isel(batch=slice(half, None))
-    best = [
-        judging.isel(bandwidth=choosing.mean("batch").argmin("bandwidth"))
-        for judging, choosing in zip(halves, halves[::-1], strict=True)
-    ]
-    pairs = {"best": xr.concat(best, "batch", coords="minimal", compat="override")}
-    pairs["same"] = mse.sel(bandwidth=1.0)
-    shares = {}
-    for name, pair in pairs.items():
-        parts = {
-            over: pair.sel(over=over).transpose("batch", "number").values
-            for over in ("keys", "slots")
-        }
-        shares[name] = jackknife(parts, lambda terms: terms["slots"] / terms["keys"]).T - 1
-    means = mse.mean("batch").transpose("number", "over", "bandwidth").values
-    places = np.stack([extremum(means[:, over]) for over in (0, 1)])
-    shares["best"][np.isnan(places).any(0)] = np.nan
-    return shares
+
+def rises(results: Results, heads: int = TUNED) -> np.ndarray:
+    """By what share merged heads err more than heads over all keys, batches (N, B)."""
+    return compare(results, lambda terms: terms["mse"][..., heads] / terms["mse"][..., 0] - 1)
 
 
 def effects(results: Results) -> Mapping[str, Effects]:
-    """Rises of the error below the tolerance, above zero, and gaps to theory of merged heads."""
-    law, shares = results.predictions["law"], rises(results)
-    known = law["in_range"].values.astype(bool)
-    error, variance = (
-        gap(stacked(results, name).sel(over="slots", bandwidth=1.0).values, law[name].values, known)
-        for name in ("mse", "variance")
-    )
+    """Errors within the tolerance, the order of errors, and gaps to theory of merged heads."""
+    law = results.predictions["law"]
+    tuned = rises(results)
+    size = tuned.mean(1)
+    falls = compare(results, lambda terms: 1 - terms["mse"][..., 0] / terms["mse"][..., TUNED])
+    order = {"draws": list(falls[..., None]), "size": size}
+    gaps = {}
+    for name in ("mse", "variance"):
+        values = stack_batches(results, name)[..., DRAWN]
+        gaps[name] = gap(values, law[name].values, law["in_range"].values.astype(bool))
+    room = house.TOLERANCES["roads"]
     return {
-        "free": of_batches(house.TOLERANCES["roads"] - shares["best"]),
-        "free at the same temperature": of_batches(house.TOLERANCES["roads"] - shares["same"]),
-        "dearer": of_batches(shares["best"]),
-        "gap of the error": error,
-        "gap of the variance": replace(variance, kind="estimate"),
+        "competitive": of_batches(room - tuned, size=size),
+        "competitive at the same temperature": of_batches(room - rises(results, SAME)),
+        "dearer": Effects(falls.mean(1)[:, None], mcse(falls.T)[:, None], "outcome", **order),
+        "gap of the error": gaps["mse"],
+        "gap of the variance": replace(gaps["variance"], kind="estimate"),
     }
 
 

@@ -9,7 +9,8 @@ import xarray as xr
 from sims.study.results import Results
 from sims.study.study import Fields, Study
 
-from .problems import KEYS, POOLS, Problem
+from .pools import POOLS
+from .problems import KEYS, Problem
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -27,7 +28,8 @@ class Rates(Study[Problem]):
 
     def units(self) -> "dict[str, SampledUnit]":
         """All simulated problems at each n; of two places of ``problem`` the first is one head."""
-        from sims.simulation.many import ProblemsSampler, sampler_of
+        from sims.simulation.engine import sampler_of
+        from sims.simulation.many import ProblemsSampler
         from sims.study.units import SampledUnit
 
         precision = self.experiment.simulation.precision

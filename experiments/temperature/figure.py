@@ -89,7 +89,7 @@ def interval_of_median(values: np.ndarray) -> np.ndarray:
 def draw_changes(ax: Axes, results: Results) -> None:
     """Simulated changes of the error from other rules to 1.5-entmax, a point a problem."""
     made = effects(results)
-    rows = {label: 100 * made[name].size for name, label in RIVALS.items()}
+    rows = {label: -100 * made[name].value[:, 0] for name, label in RIVALS.items()}
     frame = pd.DataFrame(rows).melt(var_name="rival", value_name="change").dropna()
     ax.axvline(0, color=figures.GREY, lw=0.8, ls=":")
     ink = figures.PALETTE[0]

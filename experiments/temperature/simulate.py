@@ -13,7 +13,8 @@ from jaxtyping import Array, Float
 from sims.montecarlo import Replicates
 from sims.problem import Heads
 from sims.problem.normals import normal
-from sims.simulation.many import ProblemsSampler, sampler_of
+from sims.simulation.engine import sampler_of
+from sims.simulation.many import ProblemsSampler
 from sims.weights.entmax import Entmax
 from sims.weights.rules import distance
 from sims.weights.sparse import ReluGap

@@ -7,7 +7,8 @@ from sklearn import config_context
 from sklearn.tree import DecisionTreeRegressor
 
 from sims.montecarlo import Draw, HostBatches, Sampler
-from sims.simulation.many import ProblemsSampler, sampler_of
+from sims.simulation.engine import sampler_of
+from sims.simulation.many import ProblemsSampler
 
 from .problems import Problem
 

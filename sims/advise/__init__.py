@@ -6,8 +6,9 @@ datasets.
 
 from sims.advise.answers import Rests, rests_on
 from sims.advise.context import ContextAdvice, advise_context, read_context
+from sims.advise.data import DataAdvice, advise_data
 from sims.advise.reading import Data, prepared, read_data
-from sims.advise.search import DataAdvice, Setting, advise_data
+from sims.advise.search import Setting
 from sims.advise.split import Split, SplitAdvice, advise_split
 
 __all__ = [

@@ -7,9 +7,12 @@ import numpy as np
 
 from sims.advise.reading import Data
 
-FOLDS, GAUSSIAN_PROCESS, LENGTHS = 10, 300, 30
-"""Folds, and rows of a fold that the Gaussian process is fitted to, at most; and columns up to
-which each has a length of its own in it."""
+FOLDS = 10
+"""Folds, at most."""
+GAUSSIAN_PROCESS = 300
+"""Rows of a fold that the Gaussian process is fitted to, at most."""
+LENGTHS = 30
+"""Columns up to which each has a length in the Gaussian process."""
 
 
 def baselines(
@@ -28,7 +31,9 @@ def baselines(
     from sklearn.model_selection import GridSearchCV, GroupKFold
     from sklearn.neighbors import KNeighborsRegressor
 
-    x, y, groups = data.features, data.outputs, data.groups
+    x = data.features
+    y = data.outputs
+    groups = data.groups
     counts = [k for k in (1, 2, 5, 10, 20, 50) if k < len(choosers) // 2]
     inner = GroupKFold(min(5, len(np.unique(groups[choosers]))))
     search = GridSearchCV(KNeighborsRegressor(), {"n_neighbors": counts}, cv=inner)
@@ -56,6 +61,7 @@ def baselines(
                 rows = train if model is not process else rng.permutation(train)[:GAUSSIAN_PROCESS]
                 model.fit(x[rows], y[rows])
                 predictions[name][test] = model.predict(x[test]).reshape(len(test), -1)
-    return {
-        name: ((predicted - y) ** 2).mean(1)[reporters] for name, predicted in predictions.items()
-    }
+    losses = {}
+    for name, predicted in predictions.items():
+        losses[name] = ((predicted - y) ** 2).mean(1)[reporters]
+    return losses

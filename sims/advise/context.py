@@ -23,8 +23,10 @@ LOG = "softmax, log n"
 NAMES = ("softmax", LOG, *ENTMAX)
 MOST = 2.0**40
 """Largest context."""
-TASKS, WAVES = 24, 9
-"""Targets of each smoothness, with a query each, and their waves."""
+TASKS = 24
+"""Targets of each smoothness, with a query each."""
+WAVES = 9
+"""Waves of a target."""
 RADII = {1: np.geomspace(5e-4, 7, 110), 2: np.geomspace(5e-3, 7, 80)}
 TEMPERATURES = np.geomspace(1e-4, 1e3, 280)
 SMOOTHNESS = (1.0, 1.5, 2.0)
@@ -126,9 +128,15 @@ def advise_context(
     check_within("--context", long, short + 1, MOST)
     first = xr.concat([_first_order(width, short, long, noise) for width in RADII], "width")
     first = first.assign_coords(width=list(RADII), smoothness=list(SMOOTHNESS), rule=list(NAMES))
-    ratio, log = long / short, np.log(short) / np.log(long)
-    cost = [[leading_order(d, b, ratio, log) for b in SMOOTHNESS] for d in DIMENSIONS]
-    factor = [[ratio ** (-2 / (2 * b + d)) for b in SMOOTHNESS] for d in DIMENSIONS]
+    ratio = long / short
+    log = np.log(short) / np.log(long)
+    cost = np.empty((len(DIMENSIONS), len(SMOOTHNESS), len(NAMES)))
+    factor = np.empty(cost.shape[:2])
+    for place in np.ndindex(factor.shape):
+        dimension = DIMENSIONS[place[0]]
+        smoothness = SMOOTHNESS[place[1]]
+        cost[place] = leading_order(dimension, smoothness, ratio, log)
+        factor[place] = ratio ** (-2 / (2 * smoothness + dimension))
     leading = xr.Dataset(
         {
             "cost": (("dimension", "smoothness", "rule"), cost),
@@ -154,7 +162,8 @@ def leading_order(dimension: int, smoothness: float, ratio: float, log: float) -
         ratio: the long context over the short one.
         log: log n of the short context over that of the long one.
     """
-    d, beta = dimension, smoothness
+    d = dimension
+    beta = smoothness
     radii = [1.0, log**0.5, *(ratio ** (-1 / (2 * RULES[name] + d)) for name in ENTMAX)]
     best = (d / (2 * beta) + 1) * ratio ** (-2 * beta / (2 * beta + d))
     return [(d / (2 * beta) * h ** (2 * beta) + h**-d / ratio) / best for h in radii]
@@ -163,24 +172,27 @@ def leading_order(dimension: int, smoothness: float, ratio: float, log: float) -
 def _first_order(width: int, short: int, long: int, noise: float) -> xr.Dataset:
     """Costs in that dimension, (smoothness, rule)."""
     tabulated = tables(_problems(width), RADII[width])
-    costs, best, covered = [], [], []
+    contexts = np.array([short, long])
+    costs = []
+    best = []
+    covered = []
     for name in NAMES:
-        errors = tabulated[name.split(",")[0]].errors(
-            np.array([short, long]), TEMPERATURES[:, None], noise
-        )
-        mse, keys = errors.mse[0], errors.n_eff  # (task, temperature, context)
+        errors = tabulated[name.split(",")[0]].errors(contexts, TEMPERATURES[:, None], noise)
+        mse = errors.mse[0]  # (task, temperature, context)
+        keys = errors.n_eff
         place = np.nanargmin(np.nan_to_num(mse, nan=np.inf), axis=1)
         step = np.log(TEMPERATURES[1] / TEMPERATURES[0])
         moved = place[:, 0]
         if name == LOG:
             moved = moved + round(np.log(np.log(short) / np.log(long)) / step)
-        rows, last = np.arange(len(mse)), len(TEMPERATURES) - 1
+        rows = np.arange(len(mse))
+        last = len(TEMPERATURES) - 1
         inside = ((place > 0) & (place < last)).all(1) & (moved >= 0)
         moved = moved.clip(0)
-        at_kept, least = mse[rows, moved, 1], mse[rows, place[:, 1], 1]
-        fewest = np.minimum.reduce(
-            [keys[rows, moved, 1], *(keys[rows, place[:, k], k] for k in (0, 1))]
-        )
+        at_kept = mse[rows, moved, 1]
+        least = mse[rows, place[:, 1], 1]
+        tuned_keys = np.minimum(keys[rows, place[:, 0], 0], keys[rows, place[:, 1], 1])
+        fewest = np.minimum(keys[rows, moved, 1], tuned_keys)
         costs.append(np.where(inside, at_kept, np.nan))
         best.append(np.where(inside, least, np.nan))
         covered.append(inside & np.isfinite(at_kept) & (fewest >= FEW_KEYS))
@@ -188,7 +200,8 @@ def _first_order(width: int, short: int, long: int, noise: float) -> xr.Dataset:
     def split(values: list[np.ndarray]) -> np.ndarray:
         return np.stack(values, -1).reshape(len(SMOOTHNESS), TASKS, len(NAMES))
 
-    at_kept, least = split(costs), split(best)
+    at_kept = split(costs)
+    least = split(best)
     cost = at_kept / least
     against = at_kept / np.nan_to_num(least, nan=np.inf).min(axis=2, keepdims=True)
     with warnings.catch_warnings():
@@ -201,9 +214,10 @@ def _first_order(width: int, short: int, long: int, noise: float) -> xr.Dataset:
 def _problems(width: int) -> Problems:
     """Lacunary series of every smoothness, each with queries near the middle of the keys."""
     rng = np.random.default_rng(width)
-    count, level = TASKS * len(SMOOTHNESS), 2.0 ** np.arange(WAVES)
+    count = TASKS * len(SMOOTHNESS)
+    level = 2.0 ** np.arange(WAVES)
     frequency = rng.normal(size=(count, WAVES, width))
     frequency *= (level / np.linalg.norm(frequency, axis=2))[..., None]
-    amplitude = np.repeat([level**-b for b in SMOOTHNESS], TASKS, axis=0)[None]
+    amplitude = np.repeat(level ** -np.array(SMOOTHNESS)[:, None], TASKS, axis=0)[None]
     phase = rng.uniform(0, 2 * np.pi, (count, WAVES))
     return Problems(amplitude, frequency, phase, 0.4 * rng.normal(size=(count, width)))

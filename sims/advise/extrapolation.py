@@ -1,19 +1,22 @@
 """Learning curves on growing subsets of the rows, and where they lead."""
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
 from scipy.optimize import nnls
 
-if TYPE_CHECKING:
-    from sims.advise.search import Search, Setting
+from sims.advise.search import Search, Setting
 
 SHARES = 2.0 ** -np.arange(4.0, -0.5, -0.5)
 """Subsets, as shares of the rows."""
-FEWEST, CHOOSERS, DRAWS, REPEATS = 20, 150, 200, 3
-"""Rows of a subset at least, or half of all; rows that choose its temperature at most; bootstrap
-samples of the rows that report; and subsets of each size below the whole."""
+FEWEST_ROWS = 20
+"""Rows of a subset, at least, or half of all."""
+MOST_CHOOSERS = 150
+"""Rows that choose the temperature of a subset, at most."""
+RESAMPLES = 200
+"""Bootstrap samples of the rows that report."""
+REPEATS = 3
+"""Subsets of each size below the whole."""
 SMALLEST = 1e-6
 """Residuals are relative to the error, or to this if it is larger."""
 EXPONENTS = np.linspace(0.05, 1, 20)
@@ -43,14 +46,14 @@ class Curve:
     def sentences(self) -> list[str]:
         """The curve in a sentence."""
         low, high = self.interval
-        now, then = self.errors[-1], self.extrapolated
-        line = f"At 10 times the data ({self.beyond:,} rows) the error would be {then:.3g} "
-        line += f"(95 % interval {low:.3g} to {high:.3g}) against {now:.3g}"
+        now = self.errors[-1]
+        line = f"At 10 times the data ({self.beyond:,} rows) the error would be "
+        line += f"{self.extrapolated:.3g} (95 % interval {low:.3g} to {high:.3g}) against {now:.3g}"
         return [line + (": more data may not help." if high >= now else ".")]
 
 
 def learning_curve(
-    search: "Search", best: "Setting", draws: list[np.ndarray], whole: np.ndarray
+    search: Search, best: Setting, draws: list[np.ndarray], whole: np.ndarray
 ) -> Curve:
     """Errors of the best heads on subsets, every size with the best temperature of its rule.
 
@@ -60,15 +63,18 @@ def learning_curve(
         draws: of the frames, (H, d, d_k) each.
         whole: losses of the best setting with all rows, (draw, Q).
     """
-    groups, chooses, reports = search.data.groups, search.choosers[:CHOOSERS], search.reporters
+    groups = search.data.groups
+    chooses = search.choosers[:MOST_CHOOSERS]
     count = len(groups)
-    rng, losses, sizes = np.random.default_rng([search.seed, 6]), [], []
+    rng = np.random.default_rng([search.seed, 6])
+    losses = []
+    sizes = []
     grid = search.grid(best.width)[best.rule]
     middle = int(np.abs(grid - best.temperature).argmin())
     grids = {best.rule: grid[max(middle - 2, 0) : middle + 3]}
-    rows = np.concatenate([chooses, reports])
+    rows = np.concatenate([chooses, search.reporters])
     for size in np.unique((SHARES * count).astype(int)):
-        if not min(FEWEST, count // 2) <= size < count:
+        if not min(FEWEST_ROWS, count // 2) <= size < count:
             continue
         of_subsets = []
         for repeat in range(REPEATS):
@@ -82,19 +88,22 @@ def learning_curve(
         sizes.append(int(size))
     losses.append(whole.mean(0))
     sizes.append(count)
-    table, n = np.array(losses), np.array(sizes, float)
+    table = np.array(losses)
+    n = np.array(sizes, float)
     beyond = BEYOND * sizes[-1]
-    value, exponent = extrapolated(n, table.mean(1), beyond)
-    codes = np.unique(groups[reports], return_inverse=True)[1]
+    value, exponent = extrapolate(n, table.mean(1), beyond)
+    codes = np.unique(groups[search.reporters], return_inverse=True)[1]
     count = codes.max() + 1
-    weights = rng.multinomial(count, np.full(count, 1 / count), DRAWS)
-    samples = [extrapolated(n, table @ w[codes] / w[codes].sum(), beyond)[0] for w in weights]
+    samples = []
+    for by_group in rng.multinomial(count, np.full(count, 1 / count), RESAMPLES):
+        weights = by_group[codes]
+        samples.append(extrapolate(n, table @ weights / weights.sum(), beyond)[0])
     low, high = np.quantile(samples, [0.025, 0.975])
-    interval = min(float(low), value), max(float(high), value)
+    interval = (min(float(low), value), max(float(high), value))
     return Curve(sizes, table.mean(1).tolist(), beyond, value, interval, exponent)
 
 
-def extrapolated(n: np.ndarray, errors: np.ndarray, beyond: float) -> tuple[float, float]:
+def extrapolate(n: np.ndarray, errors: np.ndarray, beyond: float) -> tuple[float, float]:
     """``e + a n^{−b}`` with e, a ≥ 0, of least squared relative residuals, there; and b."""
     scale = np.maximum(errors, SMALLEST)
     fits = []

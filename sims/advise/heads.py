@@ -25,7 +25,8 @@ def diverse_frames(dimension: int, count: int, width: int, seed: int) -> np.ndar
 
     Blocks of columns of a Haar-random orthogonal matrix, and of further ones when it is used up.
     """
-    rng, blocks = np.random.default_rng([seed, width]), list[np.ndarray]()
+    rng = np.random.default_rng([seed, width])
+    blocks = list[np.ndarray]()
     fitting = dimension // width
     while len(blocks) < count:
         columns = rng.normal(size=(dimension, fitting * width))
@@ -57,7 +58,8 @@ def head_predictions(
     squared -= squared.min(axis=1, keepdims=True)
     dot[barred] = -np.inf
     dot -= dot.max(axis=1, keepdims=True)
-    predictions, order = {}, None
+    predictions = {}
+    order = None
     for rule, grid in temperatures.items():
         rows = []
         if rule in POWERS and order is None:
@@ -84,7 +86,8 @@ class Sorted:
     def __init__(self, squared: np.ndarray) -> None:
         self.ordered = np.sort(squared, axis=1)
         finite = np.where(np.isfinite(self.ordered), self.ordered, 0.0)
-        self.sums, self.squares = finite.cumsum(1), (finite**2).cumsum(1)
+        self.sums = finite.cumsum(1)
+        self.squares = (finite**2).cumsum(1)
         count = np.arange(1, squared.shape[1] + 1)
         with np.errstate(invalid="ignore"):  # barred keys are at infinity: never in the support
             linear = count * self.ordered - self.sums
@@ -118,7 +121,7 @@ def temperature_grid(
     queries: np.ndarray, keys: np.ndarray, barred: np.ndarray
 ) -> dict[str, np.ndarray]:
     """The temperatures of every rule that are tried for heads of that width."""
-    width, n = keys.shape[1], len(keys)
+    n, width = keys.shape
     squared = -2 * queries @ keys.T + np.sum(keys**2, axis=1)
     squared[barred] = np.inf
     ordered = Sorted(squared - squared.min(axis=1, keepdims=True))

@@ -1,22 +1,22 @@
 """The decomposition of an ensemble's error, estimated from data."""
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
 from scipy.spatial import cKDTree
 
-if TYPE_CHECKING:
-    from sims.advise.reading import Data
-    from sims.advise.search import Row, Search
+from sims.advise.reading import Data
+from sims.advise.search import ROUNDING, Search
+from sims.advise.table import Row
 
-RESAMPLES, QUERIES = 30, 100
-"""Bootstrap samples of the keys, and rows that are predicted from each."""
-NEAR, NEAR_ROWS = 0.001, 30
-"""Squared distance over the mean one up to which rows are near, and groups of them that tell the
-noise."""
-ROUNDING = 1e-20
-"""Squares below which predictions are equal."""
+RESAMPLES = 30
+"""Bootstrap samples of the keys."""
+QUERIES = 100
+"""Rows that are predicted from each sample."""
+NEAR = 0.001
+"""Squared distance over the mean one, up to which rows are near."""
+NEAR_ROWS = 30
+"""Groups of near rows that tell the noise, at least."""
 WIDE = 2.0
 """Standard errors from an estimate to the ends of its interval."""
 
@@ -42,7 +42,7 @@ class Parts:
     error: float
 
 
-def noise_interval(data: "Data", rows: list["Row"]) -> tuple[float, float]:
+def noise_interval(data: Data, rows: list[Row]) -> tuple[float, float]:
     """The variance of label noise, 95 % interval; from 0 where few rows are near one another.
 
     Half the squared difference of outputs at near rows, of several groups, averages to the noise
@@ -51,7 +51,8 @@ def noise_interval(data: "Data", rows: list["Row"]) -> tuple[float, float]:
     cluster-robust variance; Aronow, Samii & Assenova 2015).
     Without near rows no estimate is unbiased, but noise is at most the error of any method.
     """
-    x, groups = data.features, data.groups
+    x = data.features
+    groups = data.groups
     radius = (NEAR * 2 * x.var(0).sum()) ** 0.5
     pairs = cKDTree(x).query_pairs(radius, output_type="ndarray")
     pairs = pairs[groups[pairs[:, 0]] != groups[pairs[:, 1]]]
@@ -73,8 +74,8 @@ def log_interval(value: float, error: float) -> tuple[float, float]:
     return value / factor, value * factor
 
 
-def estimated_parts(
-    search: "Search", row: "Row", frames: np.ndarray, noise: tuple[float, float]
+def estimate_parts(
+    search: Search, row: Row, frames: np.ndarray, noise: tuple[float, float]
 ) -> Parts:
     """Noise, bias, variance and covariance of heads, variances over bootstrap samples of the keys.
 
@@ -84,10 +85,12 @@ def estimated_parts(
         frames: (H, d, d_k).
         noise: of :func:`noise_interval`.
     """
-    rows, count = search.reporters[:QUERIES], len(search.data.groups)
+    rows = search.reporters[:QUERIES]
+    count = len(search.data.groups)
     rng = np.random.default_rng([search.seed, 5])
     assert row.setting is not None
-    rule, temperature = row.setting.rule, row.setting.temperature
+    rule = row.setting.rule
+    temperature = row.setting.temperature
     samples = []
     for _ in range(RESAMPLES):
         keys = search.subset(rng, count, replace=True)
@@ -98,7 +101,8 @@ def estimated_parts(
     matrix /= (len(samples) - 1) * deviation[0, 0].size
     matrix[np.abs(matrix) < ROUNDING] = 0.0
     heads = len(frames)
-    variance, of_mean = float(np.trace(matrix) / heads), float(matrix.mean())
+    variance = float(np.trace(matrix) / heads)
+    of_mean = float(matrix.mean())
     covariance = (of_mean * heads - variance) / (heads - 1) if heads > 1 else np.nan
     kept = of_mean / variance if variance > 0 else np.nan
     least = row.error - WIDE * row.standard_error - noise[1] - of_mean

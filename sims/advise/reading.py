@@ -12,10 +12,14 @@ import pandas as pd
 from sims.base.errors import InputError, one_of
 from sims.base.files import regular_archive
 
-FEWEST, FEWEST_GROUPS = 20, 5
-"""Rows, and groups where there are some, below which nothing is advised."""
-MOST_ROWS, MOST_COLUMNS = 2000, 1000
-"""Rows of which more are drawn at random, and features that are used, at most."""
+FEWEST = 20
+"""Rows, at least."""
+FEWEST_GROUPS = 5
+"""Groups, at least, where there are some."""
+MOST_ROWS = 2000
+"""Rows of which more are drawn at random."""
+MOST_COLUMNS = 1000
+"""Features that are used, at most."""
 LARGEST_FILE = 2**32
 """Bytes of a file, at most."""
 HUGE = 1e100
@@ -68,6 +72,8 @@ def read_data(path: str | Path, target: str | None = None, groups: str | None = 
             got = f"{path.stat().st_size:,} bytes"
             raise InputError(f"--data {path}", got, f"1 to {LARGEST_FILE:,} bytes")
         return kinds[path.suffix](path, target, groups)
+    except FileNotFoundError:
+        raise InputError(f"--data {path}", "file not found") from None
     except OSError as error:
         got = error.strerror or str(error)
         raise InputError(f"--data {path}", got, "a file that can be read") from None
@@ -77,15 +83,8 @@ def _csv(path: Path, target: str | None, groups: str | None) -> Data:
     where = f"--data {path}"
     allowed = "a header and rows of numbers, commas between columns, points in decimals"
     try:
-        with path.open(newline="", encoding="utf-8-sig") as file:
-            names = [name.strip() for name in next(csv.reader(file), [])]
-        if twice := [name for name in names if names.count(name) > 1]:
-            raise InputError(where, f"the column {twice[0]} twice", "each name once")
-        for option, name in (("--target", target), ("--groups", groups)):
-            if name not in names and (name is not None or option == "--target"):
-                raise InputError(option, name, f"a column: {one_of(names, name)}")
-        if groups == target:
-            raise InputError("--groups", groups, "another column than --target")
+        names = _header(path)
+        _check_columns(where, names, target, groups)
         table = pd.read_csv(
             path, header=None, skiprows=1, index_col=False, encoding="utf-8-sig", low_memory=False
         )
@@ -96,29 +95,59 @@ def _csv(path: Path, target: str | None, groups: str | None) -> Data:
     if table.shape[1] != len(names):
         raise InputError(where, f"{table.shape[1]} columns for {len(names)} names", allowed)
     table.columns = pd.Index(names)
-    assert target is not None  # it is one of the names
     labels = None if groups is None else table.pop(groups).to_numpy()
     for name in map(str, table):
-        column = table[name]
-        table[name] = number = pd.to_numeric(column, errors="coerce")
-        text = number.isna() & column.notna() | (column.dtype.kind == "b")
-        if text.any():
-            row = int(text.to_numpy().argmax())
-            got = f"{column.iloc[row]!s} in row {row + 1}"
-            raise InputError(f"{where}, column {name}", got, "numbers; code categories first")
-    y = table.pop(target).to_numpy(float)
-    return prepared(table.to_numpy(float), y, labels, [*table.columns, target])
+        table[name] = _numbers(f"{where}, column {name}", table[name])
+    y = table.pop(str(target)).to_numpy(float)
+    return prepared(table.to_numpy(float), y, labels, [*table.columns, str(target)])
+
+
+def _header(path: Path) -> list[str]:
+    with path.open(newline="", encoding="utf-8-sig") as file:
+        return [name.strip() for name in next(csv.reader(file), [])]
+
+
+def _check_columns(where: str, names: list[str], target: str | None, groups: str | None) -> None:
+    """Raise InputError where a column is named twice, or one that is asked for is not there."""
+    repeated = pd.Index(names).duplicated()
+    if repeated.any():
+        raise InputError(where, f"the column {names[repeated.argmax()]} twice", "each name once")
+    if target is None:
+        raise InputError("--target", f"not given: a column, {one_of(names, target)}")
+    for option, name in (("--target", target), ("--groups", groups)):
+        if name is not None and name not in names:
+            raise InputError(option, name, f"a column: {one_of(names, name)}")
+    if groups == target:
+        raise InputError("--groups", groups, "another column than --target")
+
+
+def _numbers(where: str, column: pd.Series) -> pd.Series:
+    """The column as numbers, NaN in its gaps.
+
+    Raises:
+        InputError: it has words or truth values.
+    """
+    numbers = pd.to_numeric(column, errors="coerce")
+    text = numbers.isna() & column.notna() | (column.dtype.kind == "b")
+    if text.any():
+        row = int(text.to_numpy().argmax())
+        got = f"{column.iloc[row]!s} in row {row + 1}"
+        raise InputError(where, got, "numbers; code categories first")
+    return numbers
 
 
 def _npz(path: Path, target: str | None, groups: str | None) -> Data:
-    where, allowed = f"--data {path}", "arrays of numbers X (n, d), y (n,) or (n, o), groups (n,)"
+    where = f"--data {path}"
+    allowed = "arrays of numbers X (n, d), y (n,) or (n, o), groups (n,)"
     for option, name in (("--target", target), ("--groups", groups)):
         if name is not None:
             raise InputError(option, name, "no such option: an .npz says X, y and groups")
     try:
         with path.open("rb") as raw, np.load(raw, allow_pickle=False) as file:
-            parts = {name: file[name] for name in ("X", "y", "groups") if name in file.files}
             names = ", ".join(file.files)
+            parts = {}
+            for name in {"X", "y", "groups"}.intersection(file.files):
+                parts[name] = file[name]
     except Exception as error:  # of NumPy, zipfile, zlib and struct
         raise InputError(where, str(error) or type(error).__name__, allowed) from None
     if not {"X", "y"} <= parts.keys():
@@ -147,54 +176,90 @@ def prepared(
         InputError: shapes disagree, a number is missing or infinite, an output is constant, no
             feature varies, or there are too few different rows or groups.
     """
-    x, y = np.asarray(features), np.asarray(outputs)
-    y = y[:, None] if y.ndim == 1 else y
-    for name, array in (("X", x), ("y", y)):
-        if array.ndim != 2 or array.dtype.kind not in "iuf" or not array.shape[1]:
-            got = f"{array.dtype} of shape {array.shape}"
-            raise InputError(f"data, {name}", got, "numbers (n, d), d at least 1")
+    x = _table("X", features)
+    y = _table("y", outputs)
     labels = np.arange(len(x)) if groups is None else np.asarray(groups)
     if len(x) != len(y) or labels.shape != (len(x),):
         got = f"{len(x)} rows of X, {len(y)} of y, groups {labels.shape}"
         raise InputError("data", got, "as many of each")
     if len(x) < FEWEST:
         raise InputError("data", f"{len(x)} rows", f"{FEWEST} rows or more")
-    x, y = x.astype(float), y.astype(float)
     names = names or [f"X[:, {k}]" for k in range(x.shape[1])]
     names += [f"y[:, {k}]" for k in range(x.shape[1] + y.shape[1] - len(names))]
-    table = np.hstack([x, y])
+    _check_values(np.hstack([x, y]), names)
+    moves = np.ptp(y, axis=0) > 0
+    if not moves.all():
+        raise InputError("data, y", f"constant {y[0, moves.argmin()]:g}", "outputs that vary")
+    kept, notes = choose_columns(x, names)
+    again, note = find_copies(scaled(x[:, kept]), scaled(y))
+    x = x[~again][:, kept]
+    if len(x) < FEWEST:
+        raise InputError("data", f"{len(x)} different rows", f"{FEWEST} rows or more")
+    return Data(scaled(x), scaled(y[~again]), _number_groups(labels[~again]), (*notes, *note))
+
+
+def _table(name: str, values: np.ndarray) -> np.ndarray:
+    """Values as numbers (n, d).
+
+    Raises:
+        InputError: they are none.
+    """
+    array = np.asarray(values)
+    array = array[:, None] if array.ndim == 1 and name == "y" else array
+    if array.ndim != 2 or array.dtype.kind not in "iuf" or not array.shape[1]:
+        got = f"{array.dtype} of shape {array.shape}"
+        raise InputError(f"data, {name}", got, "numbers (n, d), d at least 1")
+    return array.astype(float)
+
+
+def _check_values(table: np.ndarray, names: list[str]) -> None:
+    """Raise InputError where a number is missing or infinite, or its square would be."""
     bad = ~(np.abs(table) <= HUGE)
     if bad.any():
         row, column = np.argwhere(bad)[0]
         got = f"{table[row, column]} in row {row + 1}"
         raise InputError(f"data, column {names[column]}", got, "finite numbers; fill gaps first")
-    varies, moves = np.ptp(x, axis=0) > 0, np.ptp(y, axis=0) > 0
-    if not moves.all():
-        raise InputError("data, y", f"constant {y[0, moves.argmin()]:g}", "outputs that vary")
-    if not varies.any():
+
+
+def choose_columns(x: np.ndarray, names: list[str]) -> tuple[np.ndarray, list[str]]:
+    """Which columns vary and do not number the rows, (d,), and notes on those that do.
+
+    The last column that varies is kept, whatever it is.
+
+    Raises:
+        InputError: none varies.
+    """
+    kept = np.ptp(x, axis=0) > 0
+    if not kept.any():
         raise InputError("data, X", "constant columns alone", "a feature that varies")
     notes = []
-    if gone := int((~varies).sum()):
+    if gone := int((~kept).sum()):
         notes.append(f"Left out {gone} constant column{'s' * (gone > 1)}.")
-    for column in np.flatnonzero(varies):
-        name, values = names[column], np.unique(x[:, column])
-        if len(values) < FEWEST or (values % 1).any() or varies.sum() == 1:
+    for column in np.flatnonzero(kept):
+        name = names[column]
+        values = np.unique(x[:, column])
+        if len(values) < FEWEST or (values % 1).any() or kept.sum() == 1:
             continue
         if INDEX.fullmatch(name):
-            varies[column] = False
+            kept[column] = False
             notes.append(f"Left out the column {name or 'without a name'}: it numbers the rows.")
         elif np.ptp(values) < len(values) >= len(x) / 2:
             notes.append(f"The column {name} counts the rows: it misleads unless it is a quantity.")
-    again, note = find_copies(scaled(x[:, varies]), scaled(y))
-    x, y, labels = x[~again][:, varies], y[~again], labels[~again]
-    if len(x) < FEWEST:
-        raise InputError("data", f"{len(x)} different rows", f"{FEWEST} rows or more")
+    return kept, notes
+
+
+def _number_groups(labels: np.ndarray) -> np.ndarray:
+    """Groups as whole numbers from 0.
+
+    Raises:
+        InputError: a row has none, or there are too few.
+    """
     codes = pd.factorize(labels)[0]
     if codes.min() < 0:
         raise InputError("data, groups", "a gap", "a group for every row")
     if (count := codes.max() + 1) < FEWEST_GROUPS:
         raise InputError("data, groups", f"{count} groups", f"{FEWEST_GROUPS} groups or more")
-    return Data(scaled(x), scaled(y), codes, (*notes, *note))
+    return codes
 
 
 def find_copies(x: np.ndarray, y: np.ndarray) -> tuple[np.ndarray, list[str]]:
@@ -205,13 +270,15 @@ def find_copies(x: np.ndarray, y: np.ndarray) -> tuple[np.ndarray, list[str]]:
     if equal features always come with equal outputs, and if all rows are repeated as often.
     Otherwise, as in a truth table, they are counts.
     """
-    inputs, outputs = (pd.DataFrame(part.round(DIGITS) + 0.0) for part in (x, y))
+    inputs = pd.DataFrame(x.round(DIGITS) + 0.0)
+    outputs = pd.DataFrame(y.round(DIGITS) + 0.0)
     table = pd.concat([inputs, outputs], axis=1)
     count = table.duplicated().sum()
     if not count:
         return np.zeros(len(x), bool), []
     codes = np.unique(table, axis=0, return_inverse=True)[1].ravel()
-    sizes, levels = np.bincount(codes), inputs.nunique().tolist()
+    sizes = np.bincount(codes)
+    levels = inputs.nunique().tolist()
     kept = sizes  # of every kind
     if outputs.duplicated().sum() == count <= len(x) - FEWEST:
         kept = sizes // sizes
@@ -232,12 +299,12 @@ def scaled(columns: np.ndarray) -> np.ndarray:
 
 def draw_rows(data: Data, seed: int) -> Data:
     """At most :data:`MOST_ROWS` rows, drawn at random."""
-    x, y, groups = data.features, data.outputs, data.groups
-    if len(x) <= MOST_ROWS:
+    count = len(data.features)
+    if count <= MOST_ROWS:
         return data
-    rows = np.random.default_rng([seed, 3]).choice(len(x), MOST_ROWS, replace=False)
-    line = f"Of {len(x):,} rows {MOST_ROWS:,} drawn at random are used: the advice is for so many."
-    return Data(x[rows], y[rows], groups[rows], (*data.notes, line))
+    rows = np.random.default_rng([seed, 3]).choice(count, MOST_ROWS, replace=False)
+    line = f"Of {count:,} rows {MOST_ROWS:,} drawn at random are used: the advice is for so many."
+    return Data(data.features[rows], data.outputs[rows], data.groups[rows], (*data.notes, line))
 
 
 def reduce_columns(data: Data) -> Data:

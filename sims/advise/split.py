@@ -15,8 +15,10 @@ from sims.base.checks import check_non_negative, check_within
 from sims.base.errors import InputError, one_of
 from sims.theory import FEW_KEYS, ViewTerms, view_terms
 
-LATENT, MOST = 64, 4096
-"""Coordinates of the target, the widest head; and the largest budget."""
+LATENT = 64
+"""Coordinates of the target, and the widest head."""
+MOST = 4096
+"""Largest budget."""
 DECAYS = {
     "slow, j⁻¹": np.arange(1.0, LATENT + 1) ** -1,
     "medium, j⁻²": np.arange(1.0, LATENT + 1) ** -2,
@@ -100,11 +102,13 @@ def advise_split(
         check_within("--smoothness", smoothness, 0.1, 100)
     if rule not in BANDWIDTHS:
         raise InputError("--rule", rule, one_of(BANDWIDTHS, rule))
-    options = dict(noise=VIEW_NOISE, query_scale=query_scale(rule), nu=smoothness, kernel=rule)
-    return [
-        _advised(decay, n, budget, noise, options | {"relevance": shares / shares.sum()})
-        for decay, shares in DECAYS.items()
-    ]
+    options: dict[str, Any] = {"noise": VIEW_NOISE, "query_scale": query_scale(rule)}
+    options |= {"nu": smoothness, "kernel": rule}
+    advice = []
+    for decay, shares in DECAYS.items():
+        options["relevance"] = shares / shares.sum()
+        advice.append(_advise_under(decay, n, budget, noise, options))
+    return advice
 
 
 def query_scale(rule: str) -> float:
@@ -114,7 +118,11 @@ def query_scale(rule: str) -> float:
     return float(REACH * BANDWIDTHS[rule][0] ** 2 / (2 * (1 + VIEW_NOISE**2) ** 0.5))
 
 
-def _advised(decay: str, n: int, budget: int, noise: float, options: dict[str, Any]) -> SplitAdvice:
+def _advise_under(
+    decay: str, n: int, budget: int, noise: float, options: dict[str, Any]
+) -> SplitAdvice:
+    """The best split under one decay of relevance."""
+
     def keys(width: int, b: Any) -> tuple[ViewTerms, np.ndarray, np.ndarray]:
         """Terms, effective keys and what bounds theory's range."""
         terms = view_terms(width, b, **options)
@@ -123,8 +131,11 @@ def _advised(decay: str, n: int, budget: int, noise: float, options: dict[str, A
         gaussian = options["kernel"] == "gaussian"
         return terms, n_eff, n_eff if gaussian else np.minimum(n_eff, n_eff**2 / n)
 
-    splits, (lowest, high) = [], BANDWIDTHS[options["kernel"]]
-    for width in (k for k in range(1, min(budget, LATENT) + 1) if budget % k == 0):
+    splits = []
+    lowest, high = BANDWIDTHS[options["kernel"]]
+    for width in range(1, min(budget, LATENT) + 1):
+        if budget % width:
+            continue
 
         def room(b: Any, width: int = width) -> np.ndarray:
             """Effective keys grow with b: theory's range is where this is positive."""
@@ -137,8 +148,15 @@ def _advised(decay: str, n: int, budget: int, noise: float, options: dict[str, A
         terms, effective, _ = keys(width, grid)
         errors = terms.error(n, budget // width, noise)
         k = int(np.nan_to_num(errors, nan=np.inf).argmin())
-        b, error, n_eff = (float(part[k]) for part in (grid, errors, effective))
-        splits.append(Split(budget // width, width, b, error, n_eff, 0 < k < POINTS - 1))
+        split = Split(
+            heads=budget // width,
+            width=width,
+            bandwidth=float(grid[k]),
+            error=float(errors[k]),
+            n_eff=float(effective[k]),
+            in_range=0 < k < POINTS - 1,
+        )
+        splits.append(split)
     if not splits:
         allowed = f"more keys: no split has {FEW_KEYS} effective keys at any bandwidth"
         raise InputError("--n", n, allowed)

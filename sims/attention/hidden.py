@@ -17,7 +17,6 @@ Nothing is expanded: every difference is taken by ``expm1`` or cancels by hand.
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
-from scipy.special import logsumexp
 
 from sims.attention.attention import Array, softmax
 
@@ -29,29 +28,12 @@ def first_share(memory: Any, start: Start) -> Any:
     return 1 - memory if start == "zero" else 1.0
 
 
-def layer_shares(layers: int, memory: float, start: Start) -> np.ndarray:
-    """Weights w_k of the scores of layers 0, …, l = layers − 1 in h_l, (l + 1)."""
-    shares = np.array([(1 - memory) * memory ** (layers - 1 - k) for k in range(layers)])
-    if start == "copy":
-        shares[0] = memory ** (layers - 1)
-    return shares
-
-
 def accumulate(scores: Array, memory: float, start: Start) -> Array:
     """Hidden scores of every layer, by the recursion, of scores (layers, …)."""
     hidden = [first_share(memory, start) * scores[0]]
     for fresh in scores[1:]:
         hidden.append(memory * hidden[-1] + (1 - memory) * fresh)
     return np.stack(hidden)
-
-
-def concatenated(features: Array, memory: float, start: Start) -> Array:
-    """Queries or keys whose dot products are the last layer's hidden scores.
-
-    Features (layers, …, n, d_k); those of layer k are scaled by √w_k and stand beside one another.
-    """
-    roots = np.sqrt(layer_shares(len(features), memory, start))
-    return np.concatenate([w * part for w, part in zip(roots, features, strict=True)], axis=-1)
 
 
 def layer(
@@ -74,7 +56,9 @@ def layer(
         skip: α.
         share: the weight of the new scores: 1 − α′, and :func:`first_share` in the first layer.
     """
-    memory, skip, share = (np.asarray(part)[..., None, None] for part in (memory, skip, share))
+    memory = np.asarray(memory)[..., None, None]
+    skip = np.asarray(skip)[..., None, None]
+    share = np.asarray(share)[..., None, None]
     hidden = memory * hidden + share * (tokens @ bilinear @ np.swapaxes(tokens, -1, -2))
     return skip * tokens + (1 - skip) * (softmax(hidden) @ tokens @ value), hidden
 
@@ -127,17 +111,19 @@ class Stream(NamedTuple):
 
 def split(tokens: Array) -> Stream:
     """Tokens before the first layer."""
-    mean, shape = np.mean(tokens, axis=-2), tokens.shape[:-1]
+    mean = np.mean(tokens, axis=-2)
+    shape = tokens.shape[:-1]
     none = np.zeros(shape[:-1])
     scores = np.zeros(shape), np.zeros((*shape, shape[-1])), none - np.inf
-    return Stream(mean, *_sized(tokens - mean[..., None, :], none), *scores)
+    return Stream(mean, *_normalise(tokens - mean[..., None, :], none), *scores)
 
 
-def _sized(residual: Array, log_scale: Array) -> tuple[Array, Array]:
+def _normalise(residual: Array, log_scale: Array) -> tuple[Array, Array]:
     """A residual of norm 1 and the logarithm of its scale, 0 where tokens are equal."""
     part = residual - np.mean(residual, axis=-2, keepdims=True)
     size = np.sqrt(np.sum(part**2, axis=(-2, -1)))
-    positive, size = size > 0, np.where(size > 0, size, 1.0)
+    positive = size > 0
+    size = np.where(size > 0, size, 1.0)
     return part / size[..., None, None], np.where(positive, log_scale + np.log(size), 0.0)
 
 
@@ -168,15 +154,17 @@ def split_layer(
         bias: of the scores, (n, n); −∞ masks. With one, p depends on the row.
     """
     mean, centred, log_scale, common, apart, log_apart = stream
-    memory, skip, share = (np.asarray(part) for part in (memory, skip, share))
+    memory, skip, share = map(np.asarray, (memory, skip, share))
     scale = np.exp(log_scale)[..., None]
     turned = bilinear @ np.swapaxes(centred, -1, -2)
     seen = scale * (mean[..., None, :] @ turned)[..., 0, :]
     common = memory[..., None] * common + share[..., None] * seen
     with np.errstate(divide="ignore"):
-        logs = np.log(memory) + log_apart, np.log(share) + 2 * log_scale
-    log_apart = np.maximum(*logs)
-    old, new = (np.exp(part - log_apart)[..., None, None] for part in logs)
+        log_old = np.log(memory) + log_apart
+        log_new = np.log(share) + 2 * log_scale
+    log_apart = np.maximum(log_old, log_new)
+    old = np.exp(log_old - log_apart)[..., None, None]
+    new = np.exp(log_new - log_apart)[..., None, None]
     apart = old * apart + new * (centred @ turned)
     size = np.exp(log_apart)[..., None, None]
     shared = common[..., None, :] if bias is None else common[..., None, :] + bias
@@ -198,7 +186,7 @@ def split_layer(
     rows = seen - centre[..., None, :]  # 0 where p is the same for all of them
     residual = skip[..., None, None] * centred + branch * ((moved + rows) @ value)
     new_mean = skip[..., None] * mean + branch[..., 0] * (pulled[..., None, :] @ value)[..., 0, :]
-    return Stream(new_mean, *_sized(residual, log_scale + log_unit), common, apart, log_apart)
+    return Stream(new_mean, *_normalise(residual, log_scale + log_unit), common, apart, log_apart)
 
 
 def _expm1_ratio(x: Array) -> Array:
@@ -212,7 +200,8 @@ def split_rms_norm(stream: Stream) -> Stream:
     With ``s_i² = s²(1 + t u_i)``, s that of m, a token's factor is ``(1 + g_i)/s`` with
     ``g_i = expm1(−½ log1p(t u_i))``, and g/t tends to −u/2.
     """
-    mean, centred = stream.mean[..., None, :], stream.centred
+    mean = stream.mean[..., None, :]
+    centred = stream.centred
     scale = np.exp(stream.log_scale)[..., None, None]
     square = np.sum(mean**2, axis=-1, keepdims=True)
     u = np.sum(centred * (2 * mean + scale * centred), axis=-1, keepdims=True) / square
@@ -223,40 +212,6 @@ def split_rms_norm(stream: Stream) -> Stream:
     moved = centred + ratio * (mean + scale * centred)
     shift = np.mean(moved, axis=-2, keepdims=True)
     size = np.sqrt(square / centred.shape[-1])
-    residual, log_scale = _sized((moved - shift) / size, stream.log_scale)
+    residual, log_scale = _normalise((moved - shift) / size, stream.log_scale)
     middle = ((mean + scale * shift) / size)[..., 0, :]
     return stream._replace(mean=middle, centred=residual, log_scale=log_scale)
-
-
-def energy(state: Any, hidden: Any, memories: Any) -> Any:
-    """``E(x, h) = ½‖x‖² + h·f − log Σe^h − fᵀKx``, f = softmax(h); K the memories (…, n, d)."""
-    attended = softmax(hidden)
-    scores = (memories @ state[..., None])[..., 0]
-    return (
-        0.5 * np.sum(state**2, axis=-1)
-        + np.sum(hidden * attended, axis=-1)
-        - logsumexp(hidden, axis=-1)
-        - np.sum(attended * scores, axis=-1)
-    )
-
-
-def retrieve(
-    state: Any, hidden: Any, keys: Any, values: Any, memory: Any, skip: Any, old: bool = False
-) -> tuple[Any, Any]:
-    """The next state and hidden scores of a token among fixed keys and values.
-
-    ``h ← α′h + (1 − α′)Kx``, then ``x ← αx + (1 − α)Vᵀsoftmax(h)``.
-
-    Args:
-        state: x (…, d).
-        hidden: h (…, n).
-        keys: K (…, n, d).
-        values: V (…, n, d); the network of memories has V = K.
-        memory: α′.
-        skip: α.
-        old: attend with the h of before the step.
-    """
-    scores = (keys @ state[..., None])[..., 0]
-    renewed = memory * hidden + (1 - memory) * scores
-    attended = softmax(hidden if old else renewed)
-    return skip * state + (1 - skip) * (attended[..., None, :] @ values)[..., 0, :], renewed

@@ -7,7 +7,7 @@ taps c and zeros before the first token; row i of ``Z_l`` is its token ⌊i/2^l�
 Arrays are NumPy's or JAX's, with any leading axes before the tokens.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -17,26 +17,18 @@ from sims.attention.attention import Array, causal_mask, softmax
 
 def strided_taps(tokens: Array, taps: Any) -> Array:
     """The next coarser copy: ``Σ_k c_k x_{2t−k}``, ⌈n/2⌉ tokens. Nothing later than 2t enters."""
-    n, before = tokens.shape[-2], len(taps) - 1
+    n = tokens.shape[-2]
+    before = len(taps) - 1
     xp: Any = tokens.__array_namespace__()
     padded = xp.pad(tokens, [(0, 0)] * (tokens.ndim - 2) + [(before, 0), (0, 0)])
     return sum(tap * padded[..., before - k : before - k + n : 2, :] for k, tap in enumerate(taps))
 
 
-def block_means(tokens: Array, taps: object = None) -> Array:
-    """A coarser copy that is *not* causal: means of pairs; a last token without partner stays."""
-    n = tokens.shape[-2]
-    paired = 0.5 * (tokens[..., 0 : n - 1 : 2, :] + tokens[..., 1:n:2, :])
-    return np.concatenate([paired, tokens[..., n - n % 2 :, :]], axis=-2)
-
-
-def levels(
-    tokens: Array, taps: Any, count: int, coarsen: Callable[..., Any] = strided_taps
-) -> list[Any]:
+def levels(tokens: Array, taps: Any, count: int) -> list[Any]:
     """X^(0), …, X^(count − 1), each of half as many tokens as the one before, rounded up."""
     out = [tokens]
     for _ in range(count - 1):
-        out.append(coarsen(out[-1], taps))
+        out.append(strided_taps(out[-1], taps))
     return out
 
 
@@ -72,14 +64,9 @@ def causal_softmax(scores: Array) -> Array:
 
 
 def attend(
-    tokens: Array,
-    taps: Any,
-    pairs: Sequence[tuple[Any, Any]],
-    weights: Any,
-    value: Any,
-    coarsen: Callable[..., Any] = strided_taps,
+    tokens: Array, taps: Any, pairs: Sequence[tuple[Any, Any]], weights: Any, value: Any
 ) -> Array:
     """Output of a head: ``causal softmax(S) X W`` with as many levels as there are pairs."""
-    coarse = levels(tokens, taps, len(pairs), coarsen)
+    coarse = levels(tokens, taps, len(pairs))
     scores = mixed(level_scores(coarse, pairs, tokens.shape[-2]), weights)
     return causal_softmax(scores) @ (tokens @ value)

@@ -144,7 +144,8 @@ def grown(latents: Array, gates: Array, stride: int, mean: bool) -> Array:
 
 def stride_mask(length: int, stride: int) -> Array:
     """Row m sees column n if n = m, or n < m and n mod s = 0 (both from 1)."""
-    m, n = np.arange(1, length + 1)[:, None], np.arange(1, length + 1)
+    m = np.arange(1, length + 1)[:, None]
+    n = np.arange(1, length + 1)
     return (n == m) | ((n < m) & (n % stride == 0))
 
 
@@ -189,7 +190,8 @@ class Pass(NamedTuple):
 
 def parallel(layer: LatentLayer, x: Array) -> Pass:
     """Outputs of all tokens (T, d) at once, with T × T scores."""
-    positions, scale = np.arange(len(x)), _scale(layer)
+    positions = np.arange(len(x))
+    scale = _scale(layer)
     latents = latents_of(layer, x)
     gates = gates_of(layer, latents)
     slots = grown(latents, gates, layer.stride, layer.rule == "normalised")
@@ -223,13 +225,18 @@ def step(
     key = rotated(x[None] @ layer.rotary_key, position)
     place = cache.length % layer.stride
     opens = place == 0 if rule == "corrected" else (place + 1) % layer.stride == 1
-    slots, keys, mean = cache.slots, cache.rotary, layer.rule == "normalised"
+    slots = cache.slots
+    keys = cache.rotary
+    mean = layer.rule == "normalised"
     if not cache.length or opens:
-        slot, mass = latent if mean else gate * latent, gate
+        slot = latent if mean else gate * latent
+        mass = gate
     else:
         mass = cache.mass + gate
         slot = (cache.mass if mean else 1.0) * slots[-1:] + gate * latent
-        slots, keys, slot = slots[:-1], keys[:-1], slot / mass if mean else slot
+        slots = slots[:-1]
+        keys = keys[:-1]
+        slot = slot / mass if mean else slot
     grown_cache = Cache(np.vstack([slots, slot]), np.vstack([keys, key]), mass, cache.length + 1)
     absorbed, rotary = _queries(layer, x[None], position)
     mixed, _ = attend(absorbed, rotary, *grown_cache[:2], _scale(layer))
@@ -243,7 +250,8 @@ def decode(
 ) -> tuple[Array, Cache]:
     """Outputs (T, H, d_v) of tokens (T, d) one after another, and the cache after the last."""
     none = np.zeros((0, layer.down.shape[1])), np.zeros((0, layer.rotary_key.shape[1]))
-    cache, outputs = Cache(*none, 0.0, 0), []
+    cache = Cache(*none, 0.0, 0)
+    outputs = []
     for token in x:
         output, cache = step(layer, cache, token, rule)
         outputs.append(output)

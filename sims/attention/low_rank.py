@@ -72,7 +72,8 @@ def kq_svd(
     if rank > d:
         raise InputError("rank", rank, f"at most the head width {d}")
     c = np.zeros((*keys.shape[:-2], d)) if centre is None else np.asarray(centre, float)
-    key_triangle, query_triangle = _triangle(keys - c[..., None, :]), _triangle(queries)
+    key_triangle = _triangle(keys - c[..., None, :])
+    query_triangle = _triangle(queries)
     left = np.linalg.svd(key_triangle @ query_triangle.swapaxes(-1, -2), full_matrices=True)[0][
         ..., :rank
     ]

@@ -83,7 +83,8 @@ def check_within(
 ) -> None:
     """Raise InputError when a concrete value has an entry outside of a range."""
     if is_concrete(value):
-        allowed, array = f"{words}{minimum:g} to {maximum:g}", np.asarray(value)
+        allowed = f"{words}{minimum:g} to {maximum:g}"
+        array = np.asarray(value)
         if array.dtype.kind not in "iuf" or is_masked(value):
             raise InputError(field, value, allowed)
         bad = ~((array >= minimum) & (array <= maximum))
@@ -130,7 +131,7 @@ def device_key(field: str, seed: int) -> Array:
     return jax.random.wrap_key_data(on_device(seeded_key(field, seed)), impl="threefry2x32")
 
 
-def evaluated(
+def evaluate_calls(
     field: str, function: Callable[..., Any], form: str, *calls: tuple[Any, ...]
 ) -> list[np.ndarray]:
     """The values of a user's function at a few points, compiled as the engine will, at once.
@@ -167,7 +168,8 @@ def error_summary(error: Exception) -> str:
 
     JAX's exceptions of tracing say the same in short: the function cannot be traced.
     """
-    kind, lines = type(error).__name__, str(error).strip().splitlines()
+    kind = type(error).__name__
+    lines = str(error).strip().splitlines()
     if isinstance(error, jax.errors.JAXTypeError):
         return f"{kind}: not to be traced by JAX"
     return f"{kind}: {lines[0][:120]}" if lines else kind

@@ -89,7 +89,9 @@ def _check_extent(text: str) -> None:
     anchors: list[str | None] = []  # of what is open
     counts = [0]
     for event in yaml.parse(text, _Loader):
-        mark, anchor, count = event.start_mark, getattr(event, "anchor", None), 1
+        mark = event.start_mark
+        anchor = getattr(event, "anchor", None)
+        count = 1
         if len(counts) > MOST_LEVELS or counts[-1] > MOST_VALUES:
             raise _mistake("too many values or levels, aliases written out", mark)
         if re.fullmatch(f"[-+]?[0-9]{{{MOST_DIGITS},}}", getattr(event, "value", "")):
@@ -101,7 +103,8 @@ def _check_extent(text: str) -> None:
             counts.append(0)
             continue
         if isinstance(event, yaml.CollectionEndEvent):
-            anchor, count = anchors.pop(), counts.pop() + 1
+            anchor = anchors.pop()
+            count = counts.pop() + 1
         elif isinstance(event, yaml.AliasEvent):
             if anchor not in values:
                 raise _mistake("found undefined alias, or one of what is around it", mark)

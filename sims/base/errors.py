@@ -10,16 +10,18 @@ READABLE = 40
 class InputError(ValueError):
     """Input that cannot be used: one line naming the field, the value and what is allowed.
 
-    The command line prints it as it is, without a traceback, and exits with code 2. Whatever the
-    three hold (line breaks, control characters), the message is one line that can be printed.
+    Where nothing is ``allowed`` the value is a sentence: ``nosuch.yaml: file not found``. The
+    command line prints it as it is, without a traceback, and exits with code 2. Whatever the three
+    hold (line breaks, control characters), the message is one line that can be printed.
     """
 
-    def __init__(self, field: str, value: object, allowed: str) -> None:
+    def __init__(self, field: str, value: object, allowed: str = "") -> None:
         self.field, self.value, self.allowed = field, value, allowed
         shown, location = one_line(repr(value)), one_line(field)
         shown = shown if len(shown) <= 80 else shown[:77] + "..."
         location = location if len(location) <= 300 else f"{location[:120]}...{location[-177:]}"
-        super().__init__(f"{location}: got {shown}; allowed: {one_line(allowed)}")
+        template = f"got {shown}; allowed: {one_line(allowed)}"
+        super().__init__(f"{location}: {template if allowed else one_line(str(value))}")
 
     def __reduce__(self) -> tuple[type, tuple[str, object, str]]:
         return type(self), (self.field, self.value, self.allowed)

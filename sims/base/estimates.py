@@ -22,7 +22,8 @@ def mcse(values: np.ndarray) -> np.ndarray:
     if len(values) < 2:
         return np.full(values.shape[1:], np.nan)
     # ``std`` looks at so much first that for small arrays it takes twice as long.
-    gaps, count = values - values.mean(0), len(values)
+    gaps = values - values.mean(0)
+    count = len(values)
     return np.asarray(np.sqrt((gaps * gaps).sum(0) / (count * (count - 1))))
 
 
@@ -33,7 +34,8 @@ def not_finite(values: np.ndarray) -> int:
     """
     if np.isfinite(values.sum()):  # of a sum that is, all are
         return 0
-    bad, absent = ~np.isfinite(values), np.isnan(values).all(axis=0)
+    bad = ~np.isfinite(values)
+    absent = np.isnan(values).all(axis=0)
     return int(bad.sum() if absent.all() else bad[:, ~absent].sum())
 
 
@@ -59,7 +61,8 @@ def dependence_p(values: np.ndarray) -> np.ndarray:
     """
     from scipy.stats import rankdata  # slow to load
 
-    ranks, count = rankdata(values, axis=0), len(values)
+    ranks = rankdata(values, axis=0)
+    count = len(values)
     gaps = ranks - ranks.mean(0)
     with np.errstate(invalid="ignore"):
         correlation = (gaps[1:] * gaps[:-1]).sum(0) / (gaps * gaps).sum(0)

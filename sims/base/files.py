@@ -51,7 +51,8 @@ def replace(data: bytes, path: str | Path) -> None:
 
     Readers see the old file or the new one, never a part, even if the machine stops.
     """
-    path, temporary = Path(path), None
+    path = Path(path)
+    temporary = None
     check_target(path)
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -105,6 +106,8 @@ def regular_file(
     """
     try:
         status = Path(path).stat()
+    except FileNotFoundError:
+        raise InputError(field, "file not found") from None
     except (OSError, ValueError) as error:  # a ValueError is a NUL in the name
         raise InputError(field, getattr(error, "strerror", str(error)), allowed) from None
     if not stat.S_ISREG(status.st_mode):
@@ -158,7 +161,7 @@ def read(path: str | Path, identity: str | None = None) -> bytes:
     data, _, last = content.removesuffix(b"\n").rpartition(b"\n")
     label = last.partition(b"seal: ")[2].rpartition(b": ")[0].decode(errors="replace")
     intact = content == data + _seal(Path(path), data, label)
-    return _verified(path, identity, label, data, intact)
+    return _verify(path, identity, label, data, intact)
 
 
 def digest(*paths: Path) -> str:
@@ -186,7 +189,9 @@ def read_json(path: str | Path, identity: str | None = None) -> Any:
     Raises:
         InputError: as :func:`read`.
     """
-    content, label, rows = _bytes(Path(path), identity), "", None
+    content = _bytes(Path(path), identity)
+    label = ""
+    rows = None
     try:
         rows = json.loads(content)
         for row in [rows] if isinstance(rows, dict) else rows:
@@ -194,7 +199,7 @@ def read_json(path: str | Path, identity: str | None = None) -> Any:
         intact = bool(rows) and content == _json(rows, label)
     except (ValueError, TypeError, KeyError, AttributeError, RecursionError):
         intact = False
-    return _verified(path, identity, label, rows, intact)
+    return _verify(path, identity, label, rows, intact)
 
 
 def private_folder(folder: Path) -> Path:
@@ -233,14 +238,14 @@ def _bytes(path: Path, identity: str | None) -> bytes:
     check_target(path)  # a pipe would be waited for
     try:
         return path.read_bytes()
+    except FileNotFoundError:
+        step = identity or "the step that writes it"
+        raise InputError(str(path), f"file not found: it is {step}, run that step first") from None
     except OSError as error:
-        missing = isinstance(error, FileNotFoundError)
-        raise _damaged(path, identity, "no file" if missing else str(error.strerror)) from None
+        raise _damaged(path, identity, str(error.strerror)) from None
 
 
-def _verified(
-    path: str | Path, identity: str | None, label: str, content: Any, intact: bool
-) -> Any:
+def _verify(path: str | Path, identity: str | None, label: str, content: Any, intact: bool) -> Any:
     if not intact:
         raise _damaged(path, identity, "damaged contents")
     if identity not in (None, label):

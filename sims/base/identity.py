@@ -44,7 +44,7 @@ def digest(*values: object) -> str:
     Raises:
         InputError: a value has no identity that can be known.
     """
-    return _combined(_parts(values, frozenset(), _exact))
+    return _combine(_parts(values, frozenset(), _encode_exact))
 
 
 def rounded_digest(*values: object) -> str:
@@ -52,27 +52,27 @@ def rounded_digest(*values: object) -> str:
 
     Of an array of floating-point numbers they are two weighted sums of the sizes of its entries.
     """
-    return _combined(_parts(values, frozenset(), _rounded))
+    return _combine(_parts(values, frozenset(), _encode_rounded))
 
 
-def _combined(parts: Iterable[bytes]) -> str:
+def _combine(parts: Iterable[bytes]) -> str:
     combined = hashlib.sha256()
     for part in parts:
         combined.update(hashlib.sha256(part).digest())
     return combined.hexdigest()[:16]
 
 
-def _exact(value: Any) -> bytes:
+def _encode_exact(value: Any) -> bytes:
     if isinstance(value, _PLAIN):
         return f"{type(value).__name__} {value!r}".encode()
     array = np.asarray(value)
     return f"{array.dtype}{array.shape}".encode() + array.tobytes()
 
 
-def _rounded(value: Any) -> bytes:
+def _encode_rounded(value: Any) -> bytes:
     array = np.asarray(value)
     if array.dtype.kind != "f":
-        return _exact(value)
+        return _encode_exact(value)
     sizes = np.abs(array.astype(float)).ravel()
     weights = 1 + np.arange(sizes.size) % 97
     return f"{array.shape} {sizes.sum():.5e} {(weights * sizes).sum():.5e}".encode()
@@ -108,31 +108,10 @@ def _parts(value: Any, seen: frozenset[int], encode: Callable[[Any], bytes]) -> 
         yield from [part] if isinstance(part, bytes) else _parts(part, seen | {id(value)}, encode)
 
 
+@functools.singledispatch
 def _members(value: Any) -> Iterator[Any]:
     """Members of a value; bytes are of the value itself, other members are digested in turn."""
-    if isinstance(value, Mapping):
-        yield from sorted(value.items(), key=repr)
-    elif isinstance(value, list | tuple):
-        yield f"{type(value).__name__} {len(value)}".encode()
-        yield from value
-    elif isinstance(value, types.ModuleType):
-        yield f"module {value.__name__}".encode()
-        if not known_by_name(getattr(value, "__file__", None)):
-            yield Path(str(value.__file__)).read_bytes()
-    elif isinstance(value, functools.partial):
-        yield (value.func, value.args, value.keywords)
-    elif isinstance(value, types.MethodType):
-        yield (value.__func__, value.__self__)
-    elif isinstance(value, types.FunctionType):
-        yield from _function(value)
-    elif isinstance(value, type):
-        # Not the module's name of one's own, which says where the code stands and not what it is.
-        yield f"class {value.__module__ if _installed(value) else ''}.{value.__qualname__}".encode()
-        for name, member in sorted(vars(value).items()) if not _installed(value) else ():
-            inner = getattr(member, "__func__", getattr(member, "fget", member))
-            if isinstance(inner, types.FunctionType):
-                yield (name, inner)
-    elif dataclasses.is_dataclass(value):
+    if dataclasses.is_dataclass(value):
         yield type(value)
         yield [
             (field.name, getattr(value, field.name, None)) for field in dataclasses.fields(value)
@@ -148,6 +127,49 @@ def _members(value: Any) -> Iterator[Any]:
         raise InputError("identity", type(value).__name__, allowed)
 
 
+@_members.register(Mapping)
+def _members_of_mapping(value: Mapping[Any, Any]) -> Iterator[Any]:
+    yield from sorted(value.items(), key=repr)
+
+
+@_members.register(list)
+@_members.register(tuple)
+def _members_of_sequence(value: list[Any] | tuple[Any, ...]) -> Iterator[Any]:
+    yield f"{type(value).__name__} {len(value)}".encode()
+    yield from value
+
+
+@_members.register(types.ModuleType)
+def _members_of_module(value: types.ModuleType) -> Iterator[bytes]:
+    yield f"module {value.__name__}".encode()
+    if not known_by_name(getattr(value, "__file__", None)):
+        yield Path(str(value.__file__)).read_bytes()
+
+
+@_members.register(functools.partial)
+def _members_of_partial(value: functools.partial[Any]) -> Iterator[Any]:
+    yield (value.func, value.args, value.keywords)
+
+
+@_members.register(types.MethodType)
+def _members_of_method(value: types.MethodType) -> Iterator[Any]:
+    yield (value.__func__, value.__self__)
+
+
+@_members.register(type)
+def _members_of_class(value: type) -> Iterator[Any]:
+    installed = _installed(value)
+    # Not the module's name of one's own, which says where the code stands and not what it is.
+    yield f"class {value.__module__ if installed else ''}.{value.__qualname__}".encode()
+    if installed:
+        return
+    for name, member in sorted(vars(value).items()):
+        inner = getattr(member, "__func__", getattr(member, "fget", member))
+        if isinstance(inner, types.FunctionType):
+            yield (name, inner)
+
+
+@_members.register(types.FunctionType)
 def _function(function: types.FunctionType) -> Iterator[Any]:
     code = function.__code__
     yield f"function {function.__qualname__}".encode()
@@ -163,11 +185,16 @@ def _function(function: types.FunctionType) -> Iterator[Any]:
     codes = [code]
     while codes:
         code_object = codes.pop()
-        codes += [c for c in code_object.co_consts if isinstance(c, types.CodeType)]
+        constants: list[object] = []
+        for constant in code_object.co_consts:
+            if isinstance(constant, types.CodeType):
+                codes.append(constant)
+            else:
+                constants.append(constant)
         names |= {*code_object.co_names}
         yield code_object.co_code
         yield (code_object.co_names, code_object.co_varnames)
-        yield [c for c in code_object.co_consts if not isinstance(c, types.CodeType)]
+        yield constants
     for name in sorted(names & set(function.__globals__)):
         yield (name, function.__globals__[name])
 

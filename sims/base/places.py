@@ -16,6 +16,11 @@ Of a directory without papers questions are asked of those that came with the pa
 """
 
 
+def experiments() -> list[str]:
+    """Names of the experiments that are here; no file is read."""
+    return sorted(path.parent.name for path in place("experiments").glob("*/experiment.yaml"))
+
+
 def place(name: str | Path) -> Path:
     """The file or folder of that name, of this folder or else of what came with the package.
 

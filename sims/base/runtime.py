@@ -48,7 +48,8 @@ def memory(root: Path = Path("/")) -> int:
         root: where ``proc`` and ``sys`` are.
     """
     limits = [os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")]
-    groups, group = root / "sys/fs/cgroup", ""
+    groups = root / "sys/fs/cgroup"
+    group = ""
     with contextlib.suppress(OSError):
         group = (root / "proc/self/cgroup").read_text().partition("0::/")[2].strip()
     for folder in (groups / group, *(groups / group).parents):
@@ -116,10 +117,8 @@ def lost_digits(platform: str) -> list[str]:
     Args:
         platform: of the device, such as ``cpu``.
     """
-    wide, products = (
-        getattr(jax.config, name, None)
-        for name in ("jax_enable_x64", "jax_default_matmul_precision")
-    )
+    wide = getattr(jax.config, "jax_enable_x64", None)
+    products = getattr(jax.config, "jax_default_matmul_precision", None)
     faults = [] if wide else ["64-bit arithmetic is off (jax_enable_x64)"]
     if platform != "cpu" and products not in ("highest", "float32"):
         faults.append(

@@ -62,8 +62,8 @@ def assemble(
     weights: ArrayLike | None = None,
     attrs: Mapping[str, object] | None = None,
 ) -> xr.Dataset:
-    """:func:`assembled` as the dataset described at the top of this module."""
-    return xr.Dataset(assembled(*arrays, weights=weights), attrs=attrs)
+    """:func:`label_terms` as the dataset described at the top of this module."""
+    return xr.Dataset(label_terms(*arrays, weights=weights), attrs=attrs)
 
 
 def lead(count: int) -> tuple[str, ...]:
@@ -71,7 +71,7 @@ def lead(count: int) -> tuple[str, ...]:
     return (BATCH, PROBLEM, QUERY, HEAD) if count == 4 else (BATCH, QUERY, HEAD)[-count:]
 
 
-def assembled(
+def label_terms(
     bias: ArrayLike, *pair_terms: ArrayLike, weights: ArrayLike | None = None
 ) -> dict[str, xr.Variable]:
     """Label the arrays of a road and derive everything that follows from them.
@@ -87,17 +87,15 @@ def assembled(
     bias = np.asarray(bias, float)
     dims = lead(bias.ndim)
     pair_dims = (*dims, HEAD2)
-    variables = {
-        name: xr.Variable(pair_dims, np.asarray(values, float))
-        for name, values in zip(PAIRS, pair_terms, strict=True)
-    }
-    # Plain arrays: xarray's mean would take longer than small problems take to solve.
-    variables |= {
-        f"integrated_{name}": xr.Variable((*dims[:-2], HEAD, HEAD2), variable.values.mean(-3))
-        for name, variable in variables.items()
-    }
-    leading = {"bias": xr.Variable(dims, bias)}
-    return leading | variables | scalars(variables, weights)
+    variables = {"bias": xr.Variable(dims, bias)}
+    integrated = {}
+    for name, values in zip(PAIRS, pair_terms, strict=True):
+        array = np.asarray(values, float)
+        variables[name] = xr.Variable(pair_dims, array)
+        # Plain arrays: xarray's mean would take longer than small problems take to solve.
+        mean = xr.Variable((*dims[:-2], HEAD, HEAD2), array.mean(-3))
+        integrated[f"integrated_{name}"] = mean
+    return variables | integrated | scalars(integrated, weights)
 
 
 def scalars(
@@ -113,7 +111,8 @@ def scalars(
     alpha = np.full(heads, 1 / heads) if weights is None else real_numbers("weights", weights)
     if alpha.shape != (heads,) or not np.isclose(alpha.sum(), 1.0, rtol=0, atol=1e-9):
         raise InputError("weights", alpha.tolist(), f"{heads} numbers that sum to 1")
-    outer, diagonal = np.outer(alpha, alpha), np.eye(heads) / heads
+    outer = np.outer(alpha, alpha)
+    diagonal = np.eye(heads) / heads
     # 0/0 for a single head: there is no pair, so its mean is NaN.
     with np.errstate(invalid="ignore"):
         pairs = (1 - np.eye(heads)) / (heads * (heads - 1))
@@ -122,7 +121,8 @@ def scalars(
         with np.errstate(invalid="ignore"):  # ∞ · 0, of an error that is not known
             return np.sum(integrated[name].values * matrix, axis=(-2, -1))
 
-    signal, noise = "signal_covariance", "noise_covariance"
+    signal = "signal_covariance"
+    noise = "noise_covariance"
     terms = {
         "squared_bias": form("bias_product", outer),
         "signal_variance": form(signal, diagonal),

@@ -66,23 +66,30 @@ def gamma(key: np.ndarray, shape_parameter: float, count: int) -> np.ndarray:
     d = shape_parameter + boosted - 1 / 3
     c = 1 / 3 / math.sqrt(d)
     pairs = split(split(key, count))
-    keys, last = pairs[:, 0], pairs[:, 1]
-    out, pending = np.empty(count), np.arange(count)
+    keys = pairs[:, 0]
+    last = pairs[:, 1]
+    out = np.empty(count)
+    pending = np.arange(count)
     while pending.size:
         threes = split(keys, 3)
-        keys, for_normal, for_uniform = threes[:, 0], threes[:, 1], threes[:, 2]
-        x, v = np.zeros(len(pending)), np.full(len(pending), -1.0)
+        keys = threes[:, 0]
+        for_normal = threes[:, 1]
+        for_uniform = threes[:, 2]
+        x = np.zeros(len(pending))
+        v = np.full(len(pending), -1.0)
         while (low := v <= 0).any():
             for_normal, fresh = np.moveaxis(split(for_normal), -2, 0)
             x = np.where(low, normal(fresh), x)
             v = 1 + x * c
-        cube, u = v**3, uniform(for_uniform)
+        cube = v**3
+        u = uniform(for_uniform)
         with np.errstate(divide="ignore"):
             refused = (u >= 1 - 0.0331 * x**4) & (
                 np.log(u) >= x**2 / 2 + d * (1 - cube + np.log(cube))
             )
         out[pending[~refused]] = d * cube[~refused]
-        pending, keys = pending[refused], keys[refused]
+        pending = pending[refused]
+        keys = keys[refused]
     if boosted:
         out *= (1 - uniform(last)) ** (1 / shape_parameter)
     return out
@@ -105,7 +112,8 @@ def _hash(key: np.ndarray, first: np.ndarray, second: np.ndarray) -> tuple[np.nd
     words = (low, high, low ^ high ^ _PARITY)
     # Sums are modulo 2³², as they should be; NumPy warns of it where all operands are scalars.
     with np.errstate(over="ignore"):
-        x, y = first + low, second + high
+        x = first + low
+        y = second + high
         for turn in range(5):
             for distance in _ROTATIONS[turn % 2]:
                 x = x + y

@@ -60,11 +60,15 @@ def parse(
 
 def _line(data: object, error: Mapping[str, Any], location: str) -> InputError:
     """The error of one line for an error of pydantic's."""
-    value, context, words = error["input"], error.get("ctx", {}), error["msg"]
-    path, inside = _path(data, error["loc"], error["type"] == "missing"), ""
+    value = error["input"]
+    context = error.get("ctx", {})
+    words = error["msg"]
+    path = _path(data, error["loc"], error["type"] == "missing")
+    inside = ""
     cause = context.get("error")
     if isinstance(cause, InputError):
-        value, words = cause.value, cause.allowed
+        value = cause.value
+        words = cause.allowed
         if cause.field.isidentifier():
             path.append(cause.field)
         else:
@@ -75,7 +79,8 @@ def _line(data: object, error: Mapping[str, Any], location: str) -> InputError:
         value = context.get("tag", "nothing")
         words = one_of(names, value) if names else "a value (it is required)"
     elif error["type"] == "missing":
-        value, words = "nothing", "a value (it is required)"
+        value = "nothing"
+        words = "a value (it is required)"
     elif error["type"] in ("model_type", "model_attributes_type", "dict_type"):
         words = "a mapping of keys to values"
     elif error["type"] == "literal_error":

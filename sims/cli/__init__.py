@@ -58,31 +58,22 @@ def main(arguments: Sequence[str] | None = None) -> int:
     previous_handler = None
     with suppress(ValueError):  # signals are the main thread's
         previous_handler = signal.signal(signal.SIGTERM, _stop)
+    code = 2
     try:
         code = int(app(words, prog_name="sims", standalone_mode=False) or 0)
         sys.stdout.flush()
         message = "interrupted; finished points are kept" if code == 130 else ""
-    except TyperException as error:
-        code, message = 2, error.format_message().replace("Value error, ", "")
-    except InputError as error:
-        code, message = 2, str(error)
-    except ValueError as error:
-        if not re.search("JAX flag|for environment", str(error)):
-            raise
-        code, message = 2, f"environment: got {str(error)!r}; allowed: a value that JAX takes"
-    except MemoryError as error:
-        code, message = 2, f"memory: got {str(error)!r}; allowed: a problem that fits"
+    except (TyperException, ValueError, MemoryError) as error:
+        message = _explain(error)
     except OSError as error:
         if error.filename is None:
             # Python would try again to print what is left, and fail again, when it ends.
             os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
         location = error.filename or "standard output"
-        code, message = (
-            2,
-            f"{location}: got {error.strerror!r}; allowed: what can be read or written",
-        )
+        message = f"{location}: got {error.strerror!r}; allowed: what can be read or written"
     except Stopped:
-        code, message = TEMPORARY_FAILURE, "stopped; the same command goes on"
+        code = TEMPORARY_FAILURE
+        message = "stopped; the same command goes on"
     finally:
         if previous_handler is not None:
             signal.signal(signal.SIGTERM, previous_handler)
@@ -91,6 +82,19 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if arguments is None:
         gc.freeze()  # the process ends: a last look for garbage would take a quarter of a second
     return code
+
+
+def _explain(error: TyperException | ValueError | MemoryError) -> str:
+    """What a user can mend, in a line; an error that is no user's is raised again."""
+    if isinstance(error, TyperException):
+        return str(error.format_message()).replace("Value error, ", "")
+    if isinstance(error, InputError):
+        return str(error)
+    if isinstance(error, MemoryError):
+        return f"memory: got {str(error)!r}; allowed: a problem that fits"
+    if re.search("JAX flag|for environment", str(error)):
+        return f"environment: got {str(error)!r}; allowed: a value that JAX takes"
+    raise error
 
 
 def _stop(number: int, frame: FrameType | None) -> NoReturn:

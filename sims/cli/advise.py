@@ -3,6 +3,7 @@
 import json as formats
 import math
 import sys
+from collections.abc import Callable
 from dataclasses import asdict
 from typing import Any
 
@@ -44,6 +45,30 @@ def advise(options: dict[str, Any], json: bool) -> None:
     Raises:
         InputError: no kind of advice is asked for, or two, or an option belongs to another.
     """
+    kind = _check_options(options)
+    advice: Any
+    if kind == "data":
+        path = options.pop("data")
+        data = read_data(path, options.pop("target", None), options.pop("groups", None))
+        advice = advise_data(data, **options, progress=sys.stderr.isatty())
+    elif kind == "n":
+        advice = advise_split(**options)
+    else:
+        advice = advise_context(*read_context(options.pop("context")), **options)
+    if json:
+        _print_json(advice, kind)
+        return
+    PRINTERS[kind](advice)
+    for answer in rests_on(kind):
+        print(f"Rests on: {answer.question} [{answer.experiment}: {answer.id}] {answer.answer}.")
+
+
+def _check_options(options: dict[str, Any]) -> str:
+    """The kind of advice that is asked for.
+
+    Raises:
+        InputError: none is, or two are, or an option belongs to another kind, or is missing.
+    """
     kinds = [kind for kind in OPTIONS if kind in options]
     if len(kinds) != 1:
         request = " and ".join(f"--{kind}" for kind in kinds) or "none"
@@ -52,37 +77,22 @@ def advise(options: dict[str, Any], json: bool) -> None:
     for name in options.keys() - {kind, *OPTIONS[kind]}:
         allowed = ", ".join(f"--{name}" for name in OPTIONS[kind])
         raise InputError(f"--{name}", options[name], f"with --{kind}: {allowed}")
-    advice: Any
-    show: Any
-    if kind == "data":
-        data = read_data(
-            options.pop("data"), options.pop("target", None), options.pop("groups", None)
-        )
-        advice, show = advise_data(data, **options, progress=sys.stderr.isatty()), _data
-    elif kind == "n":
-        for name in ("budget", "noise"):
-            if name not in options:
-                raise InputError(f"--{name}", None, "a number, with --n")
-        advice, show = advise_split(**options), _split
-    else:
-        advice, show = advise_context(*read_context(options.pop("context")), **options), _context
-    evidence = rests_on(kind)
-    if json:
-        content = [asdict(split) for split in advice] if kind == "n" else asdict(advice)
-        sentences = [] if kind == "n" else advice.sentences()
-        document = {
-            "advice": content,
-            "said": sentences,
-            "rests_on": [asdict(answer) for answer in evidence],
-        }
-        text = formats.dumps(document, default=_listed)
-        # What is no number in JSON, NaN, becomes null.
-        plain = formats.loads(text, parse_constant=lambda _: None)
-        print(formats.dumps(plain, indent=1, ensure_ascii=False))
-        return
-    show(advice)
-    for answer in evidence:
-        print(f"Rests on: {answer.question} [{answer.experiment}: {answer.id}] {answer.answer}.")
+    for name in ("budget", "noise"):
+        if kind == "n" and name not in options:
+            raise InputError("--n", f"needs --{name}")
+    return kind
+
+
+def _print_json(advice: Any, kind: str) -> None:
+    document = {
+        "advice": [asdict(split) for split in advice] if kind == "n" else asdict(advice),
+        "said": [] if kind == "n" else advice.sentences(),
+        "rests_on": [asdict(answer) for answer in rests_on(kind)],
+    }
+    text = formats.dumps(document, default=_listed)
+    # NaN, which JSON does not have, becomes null.
+    plain = formats.loads(text, parse_constant=lambda _: None)
+    print(formats.dumps(plain, indent=1, ensure_ascii=False))
 
 
 def _listed(value: xr.Dataset | np.ndarray) -> Any:
@@ -98,12 +108,10 @@ def _table(name: str, frame: pd.DataFrame) -> None:
             return str(value)
         return (f"{value:.3g}" if value < 1000 else "> 1000") if math.isfinite(value) else "–"
 
-    rows = zip(frame.index, frame.to_numpy(object), strict=True)
-    print_table(
-        (name, *map(str, frame.columns)),
-        [(str(row), *map(text, values)) for row, values in rows],
-        numbers=True,
-    )
+    rows = []
+    for row, values in zip(frame.index, frame.to_numpy(object), strict=True):
+        rows.append((str(row), *map(text, values)))
+    print_table((name, *map(str, frame.columns)), rows, numbers=True)
 
 
 def _data(advice: DataAdvice) -> None:
@@ -121,9 +129,9 @@ def _data(advice: DataAdvice) -> None:
 
 def _split(splits: list[SplitAdvice]) -> None:
     lines = pd.DataFrame([vars(split.best) for split in splits], [split.decay for split in splits])
-    lines["within 5 %: H × d_k"] = [
-        ", ".join(f"{s.heads} × {s.width}" for s in split.close) for split in splits
-    ]
+    for split in splits:
+        close = [f"{near.heads} × {near.width}" for near in split.close]
+        lines.loc[split.decay, "within 5 %: H × d_k"] = ", ".join(close)
     _table("decay of relevance", lines.rename(columns={"heads": "H*", "width": "d_k*"}))
     if not lines["in_range"].all():
         print(
@@ -137,11 +145,10 @@ def _context(advice: ContextAdvice) -> None:
     first = advice.first_order
     print(f"Kept from {advice.short:,} to {advice.long:,} keys: error over that of re-tuning.")
     cost = first["cost"].where(first["in_range"] >= HALF)
-    cells = {
-        f"d = {width}, β = {beta}": cost.sel(width=width, smoothness=beta).values
-        for width in cost["width"].values
-        for beta in cost["smoothness"].values
-    }
+    cells = {}
+    for width in cost["width"].values:
+        for beta in cost["smoothness"].values:
+            cells[f"d = {width}, β = {beta}"] = cost.sel(width=width, smoothness=beta).values
     _table("rule", pd.DataFrame(cells, cost["rule"].values))
     print("To leading order, β = 2, by the dimensions d that the keys of a head fill:")
     leading = advice.leading["cost"].sel(smoothness=2.0)
@@ -150,3 +157,7 @@ def _context(advice: ContextAdvice) -> None:
     print("–: few targets are in the range of first-order theory.")
     print("Scores are of distances, or dot products with keys of one norm.")
     print(*advice.sentences(), sep="\n")
+
+
+PRINTERS: dict[str, Callable[[Any], None]] = {"data": _data, "n": _split, "context": _context}
+"""What prints each kind of advice."""

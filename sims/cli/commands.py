@@ -1,21 +1,14 @@
 """The commands of ``sims`` and their options. What they do is imported when they are called."""
 
-import json as formats
-import keyword
-import re
-from importlib.resources import files
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import Annotated, Any, Literal
 
-from typer import Argument, Exit, Option, Typer
+from typer import Argument, Context, Exit, Option, Typer
 from typer.core import TyperCommand, TyperOption
 
 from sims import __version__
-from sims.base.errors import InputError, one_of
-from sims.base.places import place
-
-if TYPE_CHECKING:
-    from pydantic import BaseModel
+from sims.base import places
+from sims.base.errors import InputError
 
 app = Typer(rich_markup_mode=None, pretty_exceptions_enable=False)
 
@@ -37,54 +30,58 @@ class Command(TyperCommand):
         return super().parse_args(ctx, args)
 
 
-def _names() -> list[str]:
-    """Names of experiments, for the shell's completion."""
-    return sorted(path.parent.name for path in place("experiments").glob("*/experiment.yaml"))
-
-
-Name = Annotated[str, Argument(help="its name, or its folder", autocompletion=_names)]
+Name = Annotated[
+    str, Argument(help="Name of the experiment, or its folder", autocompletion=places.experiments)
+]
 Fidelity = Annotated[
     Literal["smoke", "standard", "paper"],
-    Option(help="smoke: a minute or two; standard: minutes on 4 cores; paper: a cluster"),
+    Option(help="Size of the run: a minute or two, minutes on 4 cores, or a cluster"),
 ]
-Dry = Annotated[
-    bool,
-    Option("--dry", help="only say what would be done, in about what time and memory"),
-]
-Json = Annotated[bool, Option("--json", help="print JSON, for programs")]
+Dry = Annotated[bool, Option("--dry", help="Print the plan, its time and its memory, and stop")]
+Json = Annotated[bool, Option("--json", help="Print JSON, for programs")]
 Precision = Annotated[
     float | None,
     Option(
-        help="simulate until every term's MCSE is below this share of it, such as 0.01, but for "
-        "terms below simulation.negligible (0.001) of the MSE; at most simulation.max_batches"
+        help="Relative MCSE to reach, such as 0.01; terms below simulation.negligible (0.001) of "
+        "the MSE need not reach it, and simulation.max_batches ends it"
     ),
 ]
 AllowCode = Annotated[
     bool,
-    Option("--allow-code", help="run the Python files that it names: code of people you trust"),
+    Option("--allow-code", help="Run Python files that the file names: code of people you trust"),
 ]
-Seed = Annotated[int | None, Option(help="of the simulation, in place of the file's")]
+Seed = Annotated[int | None, Option(help="Random seed of the simulation (overrides the file)")]
 
 
-ANSWER_KEYS = ("experiment", "id", "question", "status", "word", "always")
-"""What the JSON list of claims says of an answer."""
+HELP = """Test claims about multi-head attention as an ensemble of Nadaraya-Watson estimators.
+
+\b
+  sims decompose problem.yaml     one problem by theory and by simulation
+  sims run rates                  how often a claim is true, over random problems
+  sims inspect model.safetensors  the heads of a trained model
+"""
+"""Help of the whole command; after \\b lines stay as they are."""
 
 
-def _version(requested: bool) -> None:
+def _print_version(requested: bool) -> None:
     if requested:
         print(f"sims {__version__}")
         raise Exit
 
 
-@app.callback()
-def sims(version: Annotated[bool, Option("--version", callback=_version)] = False) -> None:
-    """Multi-head attention as an ensemble of Nadaraya-Watson estimators.
+@app.callback(help=HELP, invoke_without_command=True)
+def sims(
+    context: Context,
+    version: Annotated[
+        bool, Option("--version", callback=_print_version, help="Print the version and stop")
+    ] = False,
+) -> None:
+    """Print the help where no command is given."""
+    if context.invoked_subcommand is None:
+        print(context.get_help())
 
-    Theory and simulation of the bias-variance-covariance decomposition, side by side.
-    """
 
-
-def _settings(**options: Any) -> dict[str, Any]:
+def _given(**options: Any) -> dict[str, Any]:
     """The options that have a value."""
     return {name: value for name, value in options.items() if value is not None}
 
@@ -92,7 +89,8 @@ def _settings(**options: Any) -> dict[str, Any]:
 @app.command()
 def decompose(
     spec: Annotated[
-        str, Argument(help="the problem: see `sims schema decompose`; or house#17, one of a law")
+        str,
+        Argument(help="File of the problem (`sims schema decompose`), or house#17, one of a law"),
     ],
     rel_mcse: Precision = None,
     seed: Seed = None,
@@ -100,26 +98,27 @@ def decompose(
     allow_code: AllowCode = False,
     dry: Dry = False,
 ) -> None:
-    """Decompose the error of one problem by both roads.
+    """Decompose the error of one problem by both methods.
 
     Prints every term of the bias-variance-covariance decomposition by theory and by simulation,
     with the Monte Carlo standard error (MCSE), the gap between the two and how far theory can be
-    trusted. Theory is first order in 1/n (gaussian and softmax kernels, Gaussian designs) unless
+    trusted. Theory is first order in 1/n (Gaussian and softmax kernels, Gaussian designs) unless
     the file says `theory: {order: exact}` (any n, kernel and design) or `auto`. `sims sweep` of the
     same file writes the terms as netCDF.
     """
     from sims.cli import decompose
 
-    decompose.decompose(spec, _settings(rel_mcse=rel_mcse, seed=seed), json, allow_code, dry)
+    settings = _given(rel_mcse=rel_mcse, seed=seed)
+    decompose.decompose(spec, settings, json, allow_code, dry)
 
 
 @app.command()
 def sweep(
-    spec: Annotated[str, Argument(help="the problem and the sweep: see `sims schema sweep`")],
+    spec: Annotated[str, Argument(help="File of the problem and the sweep (`sims schema sweep`)")],
     set: Annotated[
         list[str] | None,
         Option(
-            help="an axis of the grid, several times: heads.bandwidth=0.3:1:5 (low:high:points), "
+            help="Axis of the grid, repeatable: heads.bandwidth=0.3:1:5 (low:high:points), "
             "n=256:4096:5:log, heads.kernel=gaussian,softmax"
         ),
     ] = None,
@@ -127,36 +126,46 @@ def sweep(
     seed: Seed = None,
     output: Annotated[
         Path | None,
-        Option(help="FILE.nc, the figure beside it; default: results/sweeps/SPEC.nc"),
+        Option(help="Output FILE.nc, with a figure of the same name (default: results/sweeps)"),
     ] = None,
     shard: Annotated[
-        str | None, Option(help="compute the i-th of N parts, i/N, into OUTPUT.shards/i-of-N.nc")
+        str | None, Option(help="Part i/N to compute, into OUTPUT.shards/i-of-N.nc")
     ] = None,
     gather: Annotated[
-        int | None, Option(min=1, max=10_000, help="write the file from these N parts")
+        int | None, Option(min=1, max=10_000, help="Number of parts to write the file from")
     ] = None,
     shards: Annotated[
         int | None,
-        Option(
-            min=2, max=10_000, help="compute N parts side by side and gather them, by snakemake"
-        ),
+        Option(min=2, max=10_000, help="Number of parts to compute at once, by snakemake"),
     ] = None,
     options: Annotated[
         list[str] | None,
-        Argument(help="after --: of snakemake under --shards, such as --workflow-profile slurm"),
+        Argument(help="Options of snakemake after --, with --shards: --workflow-profile slurm"),
     ] = None,
     allow_code: AllowCode = False,
     dry: Dry = False,
 ) -> None:
     """Decompose a problem at many values of its fields.
 
-    Writes one netCDF file, labelled by the fields, and a figure. What is done is kept: the same
-    command goes on where it was interrupted.
+    Writes one netCDF file, labelled by the fields, and a figure. Finished points are kept: the same
+    command continues where it was interrupted.
     """
     from sims.cli import sweep
 
-    parts, simulation = (shard, gather, shards), _settings(rel_mcse=rel_mcse, seed=seed)
-    sweep.sweep(spec, set or [], simulation, output, parts, options or [], allow_code, dry)
+    simulation = _given(rel_mcse=rel_mcse, seed=seed)
+    parts = sweep.Parts(shard, gather, shards, options or [])
+    sweep.sweep(spec, set or [], simulation, output, parts, allow_code, dry)
+
+
+@app.command()
+def experiments(json: Json = False) -> None:
+    """List the experiments.
+
+    Those of this folder, or if it has none those that came with sims.
+    """
+    from sims.cli.claims import list_experiments
+
+    list_experiments(json)
 
 
 @app.command()
@@ -164,19 +173,66 @@ def run(
     experiment: Name,
     fidelity: Fidelity = "standard",
     seed_offset: Annotated[
-        int, Option(min=0, max=10**12, help="added to the experiment's seeds: other draws")
+        int, Option(min=0, max=10**12, help="Number added to the experiment's seeds: other draws")
     ] = 0,
     allow_code: AllowCode = False,
     dry: Dry = False,
 ) -> None:
-    """Run one experiment: both roads, answers and figure.
+    """Run one experiment: simulation, theory, answers and figure.
 
-    What `sims.study.run` does from Python. Finished units are kept. A folder outside experiments/
-    runs its code with --allow-code alone.
+    The same as `sims.study.run` in Python. Finished units are kept. A folder outside experiments/
+    runs its code only with --allow-code.
     """
     from sims.cli import steps
 
     steps.run(experiment, fidelity, seed_offset, allow_code, dry)
+
+
+@app.command()
+def claims(
+    fidelity: Fidelity = "standard",
+    paper: Annotated[
+        str | None, Option(help="arXiv id of the paper to list (default: all)")
+    ] = None,
+    json: Json = False,
+) -> None:
+    """List the papers' claims with their latest answers.
+
+    Claims come from papers/*.yaml (of this folder, if it has papers), answers from answers.json in
+    results/FIDELITY if there is such a file, otherwise in results/published.
+    """
+    from sims.cli.claims import list_claims
+
+    list_claims(fidelity, paper, json)
+
+
+@app.command()
+def new(
+    name: Annotated[str, Argument(help="Name of its folder, as of a Python module")],
+    statistic: Annotated[
+        bool, Option("--statistic", help="Begin with a statistic of your own, and its test")
+    ] = False,
+) -> None:
+    """Begin an experiment of your own.
+
+    Writes experiments/NAME/: an example that runs as it is.
+    """
+    from sims.cli.new import begin_experiment
+
+    begin_experiment(name, statistic)
+
+
+@app.command()
+def schema(
+    file: Annotated[
+        Literal["experiment", "problem", "decompose", "sweep", "paper", "variables"],
+        Argument(help="Kind of file"),
+    ] = "experiment",
+) -> None:
+    """Print the JSON schema of a file that users write."""
+    from sims.cli.schema import print_schema
+
+    print_schema(file)
 
 
 @app.command()
@@ -185,200 +241,100 @@ def inspect(
         list[str],
         Argument(
             metavar="MODEL...",
-            help="a .safetensors file, its .index.json, or a folder; several: checkpoints",
+            help="Safetensors file, its .index.json, or a folder; several are checkpoints",
         ),
     ],
-    config: Annotated[str | None, Option(help="config.json; default: the one beside it")] = None,
+    config: Annotated[
+        str | None, Option(help="Path of config.json (default: next to the model)")
+    ] = None,
     activations: Annotated[
         list[str] | None,
         Option(
-            help="npz: attention module, or number of a layer, to inputs (sequence, token, d) or "
-            "their covariance (d, d); a second one is for --compare"
+            help="Inputs as npz: attention module, or number of a layer, to (sequence, token, d) "
+            "or a covariance (d, d); give it twice with --compare"
         ),
     ] = None,
-    heads: Annotated[int | None, Option(help="their number, where no config says it")] = None,
-    attention: Annotated[str | None, Option(help="causal or full, where no config says it")] = None,
+    heads: Annotated[int | None, Option(help="Number of heads, if no config says it")] = None,
+    attention: Annotated[
+        str | None, Option(help="Mask, causal or full, if no config says it")
+    ] = None,
     tolerance: Annotated[
-        float, Option(help="output error up to which heads count as redundant")
+        float, Option(help="Output error up to which heads count as redundant")
     ] = 0.01,
     compare: Annotated[
-        str | None, Option(help="another model, or a file that --output wrote")
+        str | None, Option(help="Second model, or a file that --output wrote")
     ] = None,
-    output: Annotated[Path | None, Option(help="FILE.nc, the figure beside it")] = None,
+    output: Annotated[Path | None, Option(help="Output FILE.nc, with a figure")] = None,
     fail_above: Annotated[
         list[str] | None,
-        Option(help="NAME=NUMBER, several times: exit code 1 if a layer's number is above it"),
+        Option(help="Limit NAME=NUMBER, repeatable: exit code 1 if a layer's number is above it"),
     ] = None,
     json: Json = False,
 ) -> None:
     """Report on the attention heads of a trained model.
 
-    Weights give overlaps of key subspaces beside random ones, diversity indices and ranks; inputs
-    of the attention layers (--activations) give effective keys, noise correlation, what merging or
-    pruning heads costs in output error, and how far keys can be compressed, with standard errors
-    over sequences. Nothing is unpickled.
+    Weights give overlaps of key subspaces compared with random ones, diversity indices and ranks.
+    Inputs of the attention layers (--activations) give effective keys, noise correlation, what
+    merging or pruning heads costs in output error, and how far keys can be compressed, with
+    standard errors over sequences. Nothing is unpickled.
     """
-    from sims.cli import inspect
+    from sims.cli.inspect import Request, run
 
     rules = {"heads": heads, "attention": attention, "tolerance": tolerance}
-    files = config, activations or [], compare, output
-    if not inspect.run(models, *files, rules, fail_above or [], json):
+    request = Request(
+        models, config, activations or [], compare, output, rules, fail_above or [], json
+    )
+    if not run(request):
         raise Exit(1)
-
-
-@app.command()
-def experiments(json: Json = False) -> None:
-    """List the experiments.
-
-    Those of this folder, or where it has none those that came with sims.
-    """
-    from sims.base.documents import read_yaml
-    from sims.cli.listing import print_table
-
-    rows: list[dict[str, Any]] = []
-    for name in _names():
-        data = read_yaml(place("experiments") / name / "experiment.yaml")
-        ids = list(dict.fromkeys(str(q.get("claim", q["id"])) for q in data["questions"]))
-        rows.append({"name": name, "title": str(data.get("title")), "claims": ids})
-    if json:
-        print(formats.dumps(rows, indent=1, ensure_ascii=False))
-        return
-    cells = [(row["name"], row["title"], ", ".join(row["claims"])) for row in rows]
-    print_table(("experiment", "title", "claims"), cells)
-    print("Run one:  sims run NAME --fidelity smoke|standard|paper")
-
-
-@app.command()
-def claims(
-    fidelity: Fidelity = "standard",
-    paper: Annotated[str | None, Option(help="arXiv id: only the claims of this paper")] = None,
-    json: Json = False,
-) -> None:
-    """List the papers' claims with their latest answers.
-
-    Claims come from papers/*.yaml (of this folder, if it has papers), the rest from answers.json in
-    results/FIDELITY if there is such a file, otherwise in results/published.
-    """
-    from sims.cli.listing import print_table
-    from sims.judgement.wording import INTERVAL
-    from sims.study.ledger import read_run
-    from sims.study.papers import papers
-
-    answers = read_run(source := Path("results", fidelity), fidelity)
-    answers = answers or read_run(source := place("results/published"))
-    registry = papers()
-    if paper is not None and paper not in registry:
-        allowed = one_of(registry, paper) or "a paper with a file in papers/"
-        raise InputError("--paper", paper, allowed)
-    listed = []
-    for id, entry in registry.items():
-        if paper not in (None, id):
-            continue
-        cells = []
-        for claim in (*entry.claims, *entry.ours):
-            matches = [
-                answer for answer in answers if (answer.paper, answer.claim) == (id, claim.id)
-            ]
-            known_by = "by algebra" if claim.algebra else "not covered"
-            rows = []
-            for answer in matches:
-                word, share = answer.spoken().replace("; ", "\n"), answer.result.headline(True)
-                rows.append((answer.question, word, share))
-            rows = rows or [(claim.statement, known_by, claim.algebra)]
-            cells += [(claim.id * (row is rows[0]), *row) for row in rows]
-            facts = [{key: getattr(answer, key) for key in ANSWER_KEYS} for answer in matches]
-            listed.append({"paper": id, **claim.model_dump(), "claim": claim.id, "answers": facts})
-        if not json:
-            print(f"arXiv {id}", entry.title)
-            print_table(("claim", "question", "answer", "how often"), cells)
-    if json:
-        print(formats.dumps(listed, indent=1, ensure_ascii=False))
-    else:
-        note = f"Answers: {source}; {INTERVAL}s over problems in parentheses"
-        print(note if answers else "No answers yet: make reproduce")
 
 
 @app.command()
 def advise(
     data: Annotated[
-        Path | None, Option(help="rows: .csv with a header, or .npz with X, y and perhaps groups")
+        Path | None, Option(help="Table of rows: .csv with a header, or .npz with X, y, groups")
     ] = None,
-    target: Annotated[str | None, Option(help="of a .csv: the column that is predicted")] = None,
+    target: Annotated[str | None, Option(help="Column of the .csv to predict")] = None,
     groups: Annotated[
-        str | None, Option(help="of a .csv: rows of a group are left out together")
+        str | None, Option(help="Column of the .csv whose equal rows are left out together")
     ] = None,
-    seed: Annotated[int | None, Option(min=0, help="of frames and of the rows that choose")] = None,
-    n: Annotated[int | None, Option(help="number of keys: advice from theory alone")] = None,
-    budget: Annotated[int | None, Option(help="with --n: D = H·d_k")] = None,
+    seed: Annotated[int | None, Option(min=0, help="Random seed of frames and splits")] = None,
+    n: Annotated[int | None, Option(help="Number of keys: advice from theory alone")] = None,
+    budget: Annotated[int | None, Option(help="Budget D = H·d_k (with --n)")] = None,
     noise: Annotated[
-        float | None, Option(help="of labels, σ for a target of variance 1 (--n, --context)")
+        float | None, Option(help="Label noise σ, for a target of variance 1 (--n, --context)")
     ] = None,
     smoothness: Annotated[
-        float | None, Option(help="with --n: β of a Matérn target; none: squared exponential")
+        float | None, Option(help="Matérn smoothness β (with --n; default: squared exponential)")
     ] = None,
     context: Annotated[
-        str | None, Option(help="4k:128k: a temperature tuned at 4,096 keys, kept at 131,072")
+        str | None, Option(help="Contexts 4k:128k: tuned at 4,096 keys, used at 131,072")
     ] = None,
     rule: Annotated[
-        str | None, Option(help="gaussian or softmax (--n); softmax, sparsemax, … (--context)")
+        str | None, Option(help="Weight rule: gaussian, softmax (--n); softmax, … (--context)")
     ] = None,
     json: Json = False,
 ) -> None:
     """Advise on heads, head dimension, weight rule and temperature.
 
-    From --data by leave-one-out errors beside other methods; from --n, --budget, --noise by theory;
-    for a longer --context by what a kept temperature costs. Each names the published answers that
-    it rests on.
+    With --data from leave-one-out errors, compared with other methods; with --n, --budget and
+    --noise from theory; with --context from the cost of a kept temperature. Each piece of advice
+    names the published answers that it rests on.
     """
-    options = {k: v for k, v in locals().items() if k != "json" and v is not None}
     from sims.cli.advise import advise
 
+    options = _given(
+        data=data,
+        target=target,
+        groups=groups,
+        seed=seed,
+        n=n,
+        budget=budget,
+        noise=noise,
+        smoothness=smoothness,
+        context=context,
+        rule=rule,
+    )
     advise(options, json)
-
-
-@app.command()
-def new(name: Annotated[str, Argument(help="of its folder, as of a module")]) -> None:
-    """Begin an experiment of your own.
-
-    Writes experiments/NAME/: an example that runs as it is.
-    """
-    if not re.fullmatch(r"[a-z]\w*", name, re.ASCII) or keyword.iskeyword(name):
-        raise InputError("name", name, "lower-case letters, digits and _, a letter first")
-    folder = Path("experiments", name)
-    if folder.exists():
-        raise InputError("name", name, "one that is no folder of experiments/ yet")
-    folder.mkdir(parents=True)
-    (folder / "__init__.py").write_text(f'"""{name.replace("_", " ").capitalize()}."""\n')
-    for part in (files("sims.study") / "scaffold").iterdir():
-        target = folder / part.name.removesuffix(".txt")
-        target.write_text(part.read_text("utf-8"), encoding="utf-8")
-        print(target)
-    print(f"sims run {name} --fidelity smoke")
-
-
-@app.command()
-def schema(
-    file: Annotated[
-        Literal["experiment", "problem", "decompose", "sweep", "paper", "variables"],
-        Argument(help="which file"),
-    ] = "experiment",
-) -> None:
-    """Print the JSON schema of a file that users write."""
-    from sims.study.describing import VariablesSpec
-    from sims.study.papers import Paper
-    from sims.study.schema import ExperimentSpec
-    from sims.study.specification import ProblemSpec
-    from sims.study.sweepfile import DecomposeSpec, SweepSpec
-
-    models: dict[str, type[BaseModel]] = {
-        "experiment": ExperimentSpec,
-        "problem": ProblemSpec,
-        "decompose": DecomposeSpec,
-        "sweep": SweepSpec,
-        "paper": Paper,
-        "variables": VariablesSpec,
-    }
-    print(formats.dumps(models[file].model_json_schema(), indent=1, ensure_ascii=False))
 
 
 @app.command(hidden=True)

@@ -18,6 +18,7 @@ from rich.progress import Progress
 from sims.base.errors import Uncovered
 from sims.base.terms import HEAD, LABELS, QUERY, SCALARS, phrases
 from sims.cli.listing import print_table
+from sims.cli.options import check_kind
 from sims.problem import EmpiricalDesign
 from sims.simulation import estimate
 from sims.study.planning import check_covered, cost, plan_lines
@@ -60,6 +61,7 @@ def decompose(
     dry: bool,
 ) -> None:
     """Run both methods on the problem of a file, with these settings of simulation; print them."""
+    check_kind(file, "a problem")
     if dry and (lines := unread_code(file)):
         print(*lines, sep="\n")
         return
@@ -70,46 +72,60 @@ def decompose(
     if spec.about and not as_json:
         print(spec.about)
     problem = spec.problem.build()
-    order, reason = spec.theory.order, None
-    try:
-        check_covered(problem, spec.theory)
-    except Uncovered as error:
-        reason = f"does not cover {error.field} {error.value} (covered: {error.allowed})"
-    load = cost(spec.problem, problem, spec.simulation)
+    reason = _why_uncovered(problem, spec.theory)
     read = _tables(spec.problem, problem)
     if dry:
+        load = cost(spec.problem, problem, spec.simulation)
         print(f"{file}: nothing is run or written", *read, sep="\n")
         print(*plan_lines([load], spec.simulation), *unread([spec.problem]), sep="\n")
-        print(f"theory       {order}; {reason or 'not estimated'}")
+        print(f"theory       {spec.theory.order}; {reason or 'not estimated'}")
         return
     if reason is not None:
-        print(f"theory of order {order}: {reason}; simulation alone", file=sys.stderr)
-    simulate = partial(estimate, *problem, spec.simulation.seed, **spec.simulation.estimator)
-    sampling = spec.simulation.sampling
-    # Exact theory compiles for seconds: the first batches, which are kept, compile beside it.
-    first = sampling | {"rel_mcse": None, "max_batches": None, "batches": 2}
-    slow = reason is None and order in ("exact", "auto")
-    with ThreadPoolExecutor(1) as executor, warnings.catch_warnings():
-        future = executor.submit(simulate, **first) if slow else None
-        # It names variables of the library; the outcome says the same in the file's words.
-        warnings.filterwarnings("ignore", "exact theory: ", UserWarning)
-        if order == "none" or reason is not None:
-            prediction = xr.Dataset(
-                dict.fromkeys(SCALARS, math.nan) | {"n_eff": ((QUERY, HEAD), [[math.nan]])},
-                attrs={"order": "none", "rounding": 0.0},
-            )
-        else:
-            prediction = _predict(problem, spec.theory)
-    resume = future.result() if future else None
-    result = simulate(**sampling, resume=resume, progress=sys.stderr.isatty())
+        print(f"theory of order {spec.theory.order}: {reason}; simulation alone", file=sys.stderr)
+    prediction, result = _run_both(problem, spec, covered=reason is None)
     outcome = compare(prediction, result, spec.simulation)
-    outcome["theory"]["uncovered"], outcome["read"] = reason, read
+    outcome["theory"]["uncovered"] = reason
+    outcome["read"] = read
     outcome["settings"] = spec.model_dump(mode="json")
     if as_json:
         outcome["provenance"] = {"versions": versions(), **machine()}
         print(RootModel[dict[str, Any]](outcome).model_dump_json(indent=1))
     else:
         _print(outcome)
+
+
+def _why_uncovered(problem: Problem, theory: TheorySpec) -> str | None:
+    """Why theory says nothing about the problem; None where it does."""
+    try:
+        check_covered(problem, theory)
+    except Uncovered as error:
+        return f"does not cover {error.field} {error.value} (covered: {error.allowed})"
+    return None
+
+
+def _run_both(
+    problem: Problem, spec: DecomposeSpec, covered: bool
+) -> tuple[xr.Dataset, xr.Dataset]:
+    """Terms by theory, NaN where it is not asked for or says nothing, and by simulation."""
+    order = spec.theory.order
+    simulate = partial(estimate, *problem, spec.simulation.seed, **spec.simulation.estimator)
+    sampling = spec.simulation.sampling
+    # Exact theory compiles for seconds: the first batches, which are kept, compile beside it.
+    first = sampling | {"rel_mcse": None, "max_batches": None, "batches": 2}
+    slow = covered and order in ("exact", "auto")
+    with ThreadPoolExecutor(1) as executor, warnings.catch_warnings():
+        future = executor.submit(simulate, **first) if slow else None
+        # It names variables of the library; the outcome says the same in the file's words.
+        warnings.filterwarnings("ignore", "exact theory: ", UserWarning)
+        if covered and order != "none":
+            prediction = _predict(problem, spec.theory)
+        else:
+            prediction = xr.Dataset(
+                dict.fromkeys(SCALARS, math.nan) | {"n_eff": ((QUERY, HEAD), [[math.nan]])},
+                attrs={"order": "none", "rounding": 0.0},
+            )
+    resume = future.result() if future else None
+    return prediction, simulate(**sampling, resume=resume, progress=sys.stderr.isatty())
 
 
 def _tables(spec: ProblemSpec, problem: Problem) -> list[str]:
@@ -149,20 +165,17 @@ def compare(
         are the terms with mcse > rel_mcse·|term|, but for the ``negligible`` ones of those, which
         do not hold up stopping: |term| + 2·mcse ≤ negligible·MSE.
     """
-    numbers = [
-        (
-            float(prediction[term]),
-            float(prediction.get(f"{term}_error", math.nan)),
-            float(estimate[term].mean()),
-            float(estimate[f"{term}_mcse"]),
-        )
-        for term in SCALARS
-    ]
-    rows = pd.DataFrame(numbers, SCALARS, ["theory", "theory_error", "simulation", "mcse"])
+    rows = pd.DataFrame(index=pd.Index(SCALARS))
+    for term in SCALARS:
+        rows.loc[term, "theory"] = float(prediction[term])
+        rows.loc[term, "theory_error"] = float(prediction.get(f"{term}_error", math.nan))
+        rows.loc[term, "simulation"] = float(estimate[term].mean())
+        rows.loc[term, "mcse"] = float(estimate[f"{term}_mcse"])
     rows["gap"] = rows["simulation"] - rows["theory"]
     rows["gap_in_mcse"] = rows["gap"] / rows["mcse"]
     rows["relative_gap"] = rows["gap"] / rows["theory"]
-    size, order = rows["simulation"].abs(), prediction.attrs["order"]
+    size = rows["simulation"].abs()
+    order = prediction.attrs["order"]
     rough = rows["mcse"] > (settings.rel_mcse or math.inf) * size
     small = size + 2 * rows["mcse"] <= settings.negligible * size["mse"]
     run: dict[str, Any] = {key: np.asarray(estimate.attrs[key]).item() for key in RUN}
@@ -180,67 +193,77 @@ def compare(
             "entries_missed": int((~converged).sum()),
             "largest_defect": float(np.abs(prediction["defect"]).max()),
         }
-    keys = {
-        name: {
-            "mean": float(prediction[name].mean()),
-            "least": float(prediction[name].min()),
-            "by_head": prediction[name].mean(QUERY).values.tolist(),
-        }
-        if name in prediction
-        else None
-        for name in ("n_eff", "n_third")
-    }
+    keys = {name: _summarize_keys(prediction, name) for name in ("n_eff", "n_third")}
     return {"terms": rows.to_dict("index"), **keys, "theory": accuracy, "simulation": run}
+
+
+def _summarize_keys(prediction: xr.Dataset, name: str) -> dict[str, Any] | None:
+    """Mean and least number of keys of that name, and means by head; None where there is none."""
+    if name not in prediction:
+        return None
+    keys = prediction[name]
+    by_head = keys.mean(QUERY).values.tolist()
+    return {"mean": float(keys.mean()), "least": float(keys.min()), "by_head": by_head}
 
 
 def _print(outcome: dict[str, Any]) -> None:
     """Print the table, and below it what was run, how far to trust it, and what to do."""
-    run, settings = outcome["simulation"], outcome["settings"]["simulation"]
-    keys, third, theory = outcome["n_eff"], outcome["n_third"], outcome["theory"]
-    exact = theory["order"] == "exact"
-    shown = {key: column for key, column in COLUMNS.items() if exact or key != "theory_error"}
-    print_table(
-        ("term", *(title for title, _ in shown.values())),
-        [
-            (LABELS[term], *(_show(row[key], form) for key, (_, form) in shown.items()))
-            for term, row in outcome["terms"].items()
-        ],
-        numbers=True,
-    )
-    theory_note = theory["uncovered"] or ORDERS[theory["order"]]
-    lines = [
+    run = outcome["simulation"]
+    exact = outcome["theory"]["order"] == "exact"
+    columns = {key: column for key, column in COLUMNS.items() if exact or key != "theory_error"}
+    rows = []
+    for term, numbers in outcome["terms"].items():
+        cells = [_show(numbers[key], form) for key, (_, form) in columns.items()]
+        rows.append((LABELS[term], *cells))
+    print_table(("term", *(title for title, _ in columns.values())), rows, numbers=True)
+    theory_note = outcome["theory"]["uncovered"] or ORDERS[outcome["theory"]["order"]]
+    print(
         f"{run['replicates']:,} replicates in {run['batches']} batches, {run['precision']}; "
-        f"stopped at its {run['stopped']}. Theory: {theory_note}.",
-    ]
-    for kind, why in (
-        ("missed", f"was not reached; raise simulation.max_batches ({run['batches_asked']})"),
-        ("negligible", f"is not asked below simulation.negligible = {settings['negligible']:g}"),
-    ):
+        f"stopped at its {run['stopped']}. Theory: {theory_note}."
+    )
+    _print_precision(run, outcome["settings"]["simulation"])
+    _print_trust(outcome)
+    for caution in run["cautions"]:
+        print(f"Note: {caution}.")
+    for fault in run["faults"]:
+        print(f"No evidence: {fault}.")
+
+
+def _print_precision(run: dict[str, Any], settings: dict[str, Any]) -> None:
+    """Print which terms have not the precision that was asked for, and why."""
+    reasons = {
+        "missed": f"was not reached; raise simulation.max_batches ({run['batches_asked']})",
+        "negligible": f"is not asked below simulation.negligible = {settings['negligible']:g}",
+    }
+    for kind, reason in reasons.items():
         if run[kind]:
             names = ", ".join(LABELS[name].split(",")[0] for name in run[kind])
-            lines.append(f"rel_mcse = {settings['rel_mcse']:g} {why}: {names}.")
-    least = f", least {_show(keys['least'], '{:.1f}')}"
-    effective = f"Effective keys n_eff of a head: mean {_show(keys['mean'], '{:.1f}')}{least}"
+            print(f"rel_mcse = {settings['rel_mcse']:g} {reason}: {names}.")
+
+
+def _print_trust(outcome: dict[str, Any]) -> None:
+    """Print how far theory can be trusted, and what to do where it cannot."""
+    theory = outcome["theory"]
+    keys = outcome["n_eff"]
     least_keys = keys["least"]
-    if third is not None:
+    mean = _show(keys["mean"], "{:.1f}")
+    note = f"Effective keys n_eff of a head: mean {mean}, least {_show(least_keys, '{:.1f}')}"
+    if (third := outcome["n_third"]) is not None:
         least_keys = min(least_keys, third["least"])
-        effective += f"; n_third: least {_show(third['least'], '{:.1f}')}"
-    lines += [f"{effective}.", *(f"{table}." for table in outcome["read"])]
-    if exact:
+        note += f"; n_third: least {_show(third['least'], '{:.1f}')}"
+    print(f"{note}.", *(f"{table}." for table in outcome["read"]), sep="\n")
+    if theory["order"] == "exact":
         errors = [row["theory_error"] for row in outcome["terms"].values()]
         bound = np.nanmax(errors) / (outcome["terms"]["mse"]["theory"] or math.nan)
-        lines.append(f"Bound on theory's error: up to {_show(bound, '{:.2g}')} of the MSE.")
+        print(f"Bound on theory's error: up to {_show(bound, '{:.2g}')} of the MSE.")
         if not (theory["reached"] or bound <= theory["rtol"]):
-            lines.append(
+            print(
                 f"theory.rtol = {theory['rtol']:g} was not reached in {theory['entries_missed']} "
                 f"of {theory['entries']} entries (query, head, head): judge gaps by the bound, or "
                 "make heads.bandwidth wider; a larger theory.rtol only ends sooner."
             )
     elif least_keys < FEW_KEYS and outcome["settings"]["theory"]["order"] == "first":
-        lines.append("`theory: {order: auto}` in the file takes exact theory if it is affordable.")
-    lines += [f"Note: {caution}." for caution in run["cautions"]]
-    lines += [f"No evidence: {fault}." for fault in run["faults"]]
-    print(*lines, sep="\n")
+        print("`theory: {order: auto}` in the file takes exact theory if it is affordable.")
 
 
 def _show(value: float, form: str) -> str:

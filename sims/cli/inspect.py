@@ -3,6 +3,7 @@
 import json
 import math
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -77,53 +78,93 @@ COMPARED = (
 """Numbers whose differences between two models are printed."""
 
 
-def run(
-    models: Sequence[str],
-    config: str | None,
-    activations: Sequence[str],
-    compare: str | None,
-    output: Path | None,
-    rules: dict[str, Any],
-    fail_above: Sequence[str],
-    as_text: bool,
-) -> bool:
+@dataclass(frozen=True)
+class Request:
+    """A report that is asked for.
+
+    Attributes:
+        models: paths, of one model or of several checkpoints.
+        config: path of config.json; None where it lies next to the model.
+        activations: paths of inputs, of the model and of the one to compare with.
+        compare: path of a model to compare with, or of a report that was written.
+        output: file to write.
+        rules: ``heads``, ``attention`` and ``tolerance``.
+        fail_above: ``NAME=NUMBER`` each.
+        json: whether to print JSON.
+    """
+
+    models: Sequence[str]
+    config: str | None
+    activations: Sequence[str]
+    compare: str | None
+    output: Path | None
+    rules: dict[str, Any]
+    fail_above: Sequence[str]
+    json: bool
+
+    def check(self) -> None:
+        """Look at options before any model is read.
+
+        Raises:
+            InputError: one cannot be used, or not with the others.
+        """
+        if self.output is not None and writable(self.output).suffix != ".nc":
+            raise InputError("--output", str(self.output), "a file whose name ends in .nc")
+        if len(self.models) > 1 and (self.output is None or self.activations or self.compare):
+            allowed = "several models with --output, without --activations and --compare"
+            raise InputError("MODEL", f"{len(self.models)} models", allowed)
+        compared = self.compare is not None and not self.compare.endswith(".nc")
+        if len(self.activations) > 1 + compared:
+            allowed = "one file, and a second with --compare MODEL"
+            raise InputError("--activations", f"{len(self.activations)} files", allowed)
+
+
+def run(request: Request) -> bool:
     """Print the report of a model, or write those of several checkpoints into one file.
 
     Returns:
         Whether no number is above its limit.
     """
-    limits = dict(_limit(text) for text in fail_above)
-    if output is not None and writable(output).suffix != ".nc":
-        raise InputError("--output", str(output), "a file whose name ends in .nc")
-    if len(models) > 1 and (output is None or activations or compare):
-        allowed = "several models with --output, without --activations and --compare"
-        raise InputError("MODEL", f"{len(models)} models", allowed)
-    compared = compare is not None and not compare.endswith(".nc")
-    if len(activations) > 1 + compared:
-        allowed = "one file, and a second with --compare MODEL"
-        raise InputError("--activations", f"{len(activations)} files", allowed)
-    inputs = [*activations, None, None]
-    reports = {name: inspect(name, config, inputs[0], **rules) for name in models}
-    data = reports[models[0]]
-    lines = [line for report in reports.values() for line in exceeded(report, limits)]
-    rival = None if compare is None else _rival_report(compare, inputs[1], data, rules)
-    if output is not None:
-        _write(reports, output)
-    if not as_text:
-        _print_notes([*reports.values()] + ([] if rival is None else [rival]))
-    if as_text:
+    limits = dict(_limit(text) for text in request.fail_above)
+    request.check()
+    inputs = [*request.activations, None, None]
+    reports = {}
+    lines = []
+    for name in request.models:
+        reports[name] = inspect(name, request.config, inputs[0], **request.rules)
+        lines += exceeded(reports[name], limits)
+    rival = None
+    if request.compare is not None:
+        report = reports[request.models[0]]
+        rival = _rival_report(request.compare, inputs[1], report, request.rules)
+    if request.output is not None:
+        _write(reports, request.output)
+    if request.json:
         content = [as_json(report) for report in reports.values()]
         print(json.dumps(content if len(content) > 1 else content[0], indent=1, allow_nan=False))
-    elif len(models) > 1:
-        print_table(("model", "says"), [(k, v.attrs["sentence"]) for k, v in reports.items()])
-    else:
-        _print(data)
-        if rival is not None:
-            _compare(data, rival)
-        print(data.attrs["sentence"])
-    if not as_text:
-        print(*lines, *([output] if output else []), sep="\n", end="\n" if lines or output else "")
+        return not lines
+    _print_reports(reports, rival)
+    for line in lines:
+        print(line)
+    if request.output is not None:
+        print(request.output)
     return not lines
+
+
+def _print_reports(reports: dict[str, xr.Dataset], rival: xr.Dataset | None) -> None:
+    """Print the notes and the tables of a report; of several, a sentence each."""
+    for report in (*reports.values(), rival):
+        if report is not None:
+            for note in report.attrs.get("notes", "").splitlines():
+                print(f"{report.attrs['model']}: {note}")
+    if len(reports) > 1:
+        print_table(("model", "says"), [(k, v.attrs["sentence"]) for k, v in reports.items()])
+        return
+    (data,) = reports.values()
+    _print(data)
+    if rival is not None:
+        _compare(data, rival)
+    print(data.attrs["sentence"])
 
 
 def _limit(text: str) -> tuple[str, float]:
@@ -158,13 +199,6 @@ def _write(reports: dict[str, xr.Dataset], output: Path) -> None:
     save(figure(data), output, f"sims inspect {data.attrs['model']}", digest(output))
 
 
-def _print_notes(reports: Sequence[xr.Dataset]) -> None:
-    """Print what a reader has to know of each report."""
-    for report in reports:
-        for note in report.attrs.get("notes", "").splitlines():
-            print(f"{report.attrs['model']}: {note}")
-
-
 def _print(data: xr.Dataset) -> None:
     known = scalars(data) | ({"alike": data.alike.values} if "alike" in data else {})
     for title, columns in TABLES:
@@ -196,20 +230,17 @@ def _with_error(value: float, error: float, sign: str = "") -> str:
 
 def _compare(data: xr.Dataset, rival: xr.Dataset) -> None:
     """Print by how much the other model's numbers differ from this one's."""
-    values, rival_values = scalars(data), scalars(rival)
+    values = scalars(data)
+    rival_values = scalars(rival)
     shown = [name for name in COMPARED if name in values and name in rival_values]
-    rows = []
-    for layer, number in enumerate(data.layer.values):
-        cells = []
-        for name in shown:
-            errors = [
-                numbers.get(f"{name}_mcse", 0 * values[name])[layer]
-                for numbers in (values, rival_values)
-            ]
-            cells.append(
-                _with_error(rival_values[name][layer] - values[name][layer], np.hypot(*errors), "+")
-            )
-        rows.append((str(number), *cells))
+    rows = [[str(number)] for number in data.layer.values]
+    for name in shown:
+        change = rival_values[name] - values[name]
+        none = np.zeros(len(rows))
+        key = f"{name}_mcse"
+        error = np.hypot(values.get(key, none), rival_values.get(key, none))
+        for row, value, uncertainty in zip(rows, change, error, strict=True):
+            row.append(_with_error(value, uncertainty, "+"))
     print(f"{rival.attrs['model']} less {data.attrs['model']}:")
     titles = WEIGHTS | MEASURED
     print_table(("layer", *(titles[name] for name in shown)), rows, numbers=True)

@@ -4,8 +4,22 @@ import os
 import re
 from pathlib import Path
 
+from sims.base.documents import read_yaml
 from sims.base.errors import InputError
 from sims.base.files import check_target
+from sims.base.places import experiments
+
+COMMANDS = {
+    "a model": "sims inspect {name}",
+    "a table": "sims advise --data {name}",
+    "a problem": "sims decompose {name}",
+    "a sweep": "sims sweep {name}",
+    "the file of an experiment": "sims run {folder}",
+    "an experiment": "sims run {name}",
+}
+"""What a command may be given, and the command that takes it."""
+SUFFIXES = {".safetensors": "a model", ".csv": "a table", ".npz": "a table"}
+"""End of a file's name to what it is."""
 
 
 def writable(path: str | Path) -> Path:
@@ -32,3 +46,32 @@ def part_of(option: str, text: str) -> tuple[int, int]:
     if match and 1 <= int(match[1]) <= int(match[2]):
         return int(match[1]), int(match[2])
     raise InputError(option, text, "i/N, i from 1 to N")
+
+
+def check_kind(name: str, *kinds: str) -> None:
+    """Refuse what another command takes, and say which.
+
+    Args:
+        name: of a file or an experiment.
+        kinds: of :data:`COMMANDS` that this command takes.
+
+    Raises:
+        InputError: it is of another kind, or a file that is no YAML.
+    """
+    kind = _kind_of(name)
+    if kind and kind not in kinds:
+        command = COMMANDS[kind].format(name=name, folder=Path(name).parent)
+        raise InputError(name, f"is {kind}: run `{command}`")
+
+
+def _kind_of(name: str) -> str | None:
+    """A kind of :data:`COMMANDS`; None where nothing says it."""
+    path = Path(name)
+    if name in experiments():
+        return "an experiment"
+    if path.suffix not in (".yaml", ".yml") or not path.is_file():
+        return SUFFIXES.get(path.suffix)
+    keys = read_yaml(path).keys()
+    if "questions" in keys:
+        return "the file of an experiment"
+    return "a sweep" if "sweep" in keys else "a problem"

@@ -9,25 +9,25 @@ from typing import Any
 
 from sims.base.errors import InputError, one_of
 from sims.base.files import write, write_json
-from sims.base.places import place
-from sims.cli.options import part_of, writable
+from sims.base.places import experiments, place
+from sims.cli.listing import print_table
+from sims.cli.options import check_kind, part_of, writable
 from sims.judgement.agreement import agreement
 from sims.judgement.answers import write_answers
 from sims.study import ledger, runner
 from sims.study.code import accelerated
-from sims.study.experiment import Experiment, experiments, load_experiment
+from sims.study.experiment import Experiment, load_experiment
 from sims.study.panels import CLAIMS
 
 RUN_FILES = ("simulation.nc", "theory.nc", "caption.md", "figure.png")
-"""What ``sims run`` names at its end beside answers.json, the figure last."""
-
-
+"""Files of a run that ``sims run`` names after answers.json, the figure last."""
 PUBLISHED = ("answers.json", "answers.md", "report.html")
-"""What of a finished run is published beside figures, captions and counterexamples."""
+"""Files of a finished run to publish, next to figures, captions and counterexamples."""
 
 
 def run(name: str, fidelity: str, seed_offset: int, allow_code: bool, dry: bool) -> None:
-    """Run one experiment from both roads to its figure."""
+    """Run one experiment, print where its files are, and a table of its answers."""
+    check_kind(name, "an experiment")
     allowed = None if dry else allow_code
     experiment = load_experiment(name, fidelity, seed_offset, allowed)
     folder = Path("results", fidelity, experiment.name)
@@ -35,22 +35,23 @@ def run(name: str, fidelity: str, seed_offset: int, allow_code: bool, dry: bool)
     if dry:
         _plan(experiment, folder)
         return
-    progress, processes = sys.stderr.isatty(), _processes()
     outcome = runner.run(
         name,
         fidelity,
         seed_offset=seed_offset,
-        progress=progress,
-        processes=processes,
+        progress=sys.stderr.isatty(),
+        processes=_count_processes(),
         allow_code=allow_code,
     )
+    for file in ("answers.json", *RUN_FILES):
+        print(outcome.folder / file)
+    rows = []
     for answer in outcome.answers:
-        print(f"{answer.spoken()}: {answer.question} {answer.result.details()}")
-    print(outcome.folder / "answers.json")
-    print(*(outcome.folder / name for name in RUN_FILES), sep="\n")
+        rows.append((answer.question, answer.spoken(), answer.result.details()))
+    print_table(("question", "answer", "how often"), rows)
 
 
-def _processes() -> int:
+def _count_processes() -> int:
     """Number of processes: one per core and 2 GiB of memory; a single one on an accelerator."""
     from sims.base.runtime import host_devices, memory
 
@@ -97,7 +98,7 @@ def step(
 def _simulate(experiment: Experiment, output: Path, part: str = "1/1") -> None:
     """Simulate all points, or a part of them, which leaves a mark when it is done."""
     index = part_of("--part", part)
-    runner.simulate(experiment, output, sys.stderr.isatty(), _processes(), index)
+    runner.simulate(experiment, output, sys.stderr.isatty(), _count_processes(), index)
     if index != (1, 1):
         mark = output.parent / f"shards/{index[0]}-of-{index[1]}.json"
         write_json({"part": part}, mark, f"part {part} of {experiment.identity}")
@@ -172,12 +173,12 @@ def _again(fidelity: str, marker: Path) -> None:
 
 
 def _compare(fidelity: str, marker: Path) -> None:
-    """Print how far the answers of a run agree with the published ones, and where its report is."""
+    """Print the report's path, and how many answers agree with the published ones, if any."""
+    print(marker.with_name("report.html"))
     published = ledger.read_run(place("results/published"))
     if published:
         found = agreement(published, ledger.read_run(marker.parent, fidelity))
-        print(f"Compared with the published run {found.in_words()}")
-    print(marker.with_name("report.html"))
+        print(found.in_words(" with the published ones"))
 
 
 def _fill(name: str, text: str) -> None:

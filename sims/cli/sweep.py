@@ -1,6 +1,7 @@
 """``sims sweep``: a problem of one's own at many values of its fields."""
 
 import sys
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -9,7 +10,7 @@ import xarray as xr
 from sims.base.errors import InputError
 from sims.base.files import digest
 from sims.cli.listing import print_table
-from sims.cli.options import part_of, writable
+from sims.cli.options import check_kind, part_of, writable
 from sims.study.python_parts import unread
 from sims.study.sweepfile import read_sweep, unread_code
 from sims.study.sweeping import Run
@@ -19,13 +20,45 @@ MAX_ROWS = 40
 """Points that are printed; more are in the file alone."""
 
 
+@dataclass(frozen=True)
+class Parts:
+    """The parts of a sweep that a command computes or gathers.
+
+    Attributes:
+        shard: ``i/N``, the part to compute.
+        gather: number of parts to write the file from.
+        shards: number of parts to compute by snakemake.
+        snakemake: its options.
+    """
+
+    shard: str | None
+    gather: int | None
+    shards: int | None
+    snakemake: list[str]
+
+    def check(self) -> tuple[int, int]:
+        """The part to compute, and how many there are.
+
+        Raises:
+            InputError: options do not go together.
+        """
+        given = [option for option in (self.shard, self.gather, self.shards) if option is not None]
+        if len(given) > 1:
+            raise InputError("--shard, --gather, --shards", "several", "one of them")
+        if self.snakemake and self.shards is None:
+            allowed = "one file; snakemake's under --shards"
+            raise InputError("arguments", " ".join(self.snakemake), allowed)
+        if self.shard is not None:
+            return part_of("--shard", self.shard)
+        return 1, self.gather or self.shards or 1
+
+
 def sweep(
     spec: str,
     sets: list[str],
     simulation: dict[str, Any],
     output_path: Path | None,
-    parts: tuple[str | None, int | None, int | None],
-    snakemake: list[str],
+    parts: Parts,
     allow_code: bool,
     dry: bool,
 ) -> None:
@@ -36,13 +69,12 @@ def sweep(
         sets: axes.
         simulation: settings in place of the file's.
         output_path: the output.
-        parts: ``--shard``, ``--gather`` and ``--shards``, of which one is given at most.
-        snakemake: its options, under ``--shards``.
+        parts: which parts to compute or gather.
         allow_code: whether Python files that the problem names may be run.
         dry: only say what would be done.
     """
-    shard, gather, shards = parts
-    part, count = _part(*parts, snakemake)
+    check_kind(spec, "a sweep", "a problem")
+    part, count = parts.check()
     output = writable(output_path or f"results/sweeps/{Path(spec).stem}.nc")
     if output.suffix != ".nc":
         raise InputError("--output", str(output), "a file whose name ends in .nc")
@@ -50,42 +82,34 @@ def sweep(
         print(*lines, sep="\n")
         return
     run = Run(read_sweep(spec, sets, simulation, allow_code, dry), output, count)
-    plan, interactive = run.plan(), sys.stderr.isatty()
+    plan = run.plan()
+    interactive = sys.stderr.isatty()
     if dry:
         code_lines = unread(point.spec for point in run.sweep.points)
         header = f"{spec}: nothing is run or written"
         print(header, *code_lines, *plan, f"output       {output}", sep="\n")
         return
-    if interactive or (shard is None and not run.is_covered):
+    if interactive or (parts.shard is None and not run.is_covered):
         print(*plan, sep="\n", file=sys.stderr)
-    if shard is not None:
+    if parts.shard is not None:
         run.compute(part, interactive)
-    elif shards is None:
-        _write(run.gather(None if gather else run.compute(progress=interactive)), run)
+    elif parts.shards is None:
+        columns = None if parts.gather else run.compute(progress=interactive)
+        _write(run.gather(columns), run)
     elif run.is_done():
         print(f"{run.identity}: complete", output, sep="\n")
     else:
         from sims.cli.sharded import run_sharded
 
         options = _arguments(sets, simulation, allow_code)
-        run_sharded([spec, *options], output, shards, run.source_digest, snakemake)
-
-
-def _part(
-    shard: str | None, gather: int | None, shards: int | None, snakemake: list[str]
-) -> tuple[int, int]:
-    """The part to compute, and how many there are; options are refused that do not go together."""
-    if sum(option is not None for option in (shard, gather, shards)) > 1:
-        raise InputError("--shard, --gather, --shards", "several", "one of them")
-    if snakemake and shards is None:
-        raise InputError("arguments", " ".join(snakemake), "one file; snakemake's under --shards")
-    return (1, gather or shards or 1) if shard is None else part_of("--shard", shard)
+        run_sharded([spec, *options], output, count, run.source_digest, parts.snakemake)
 
 
 def _arguments(sets: list[str], simulation: dict[str, Any], allow_code: bool) -> list[str]:
     """Axes, settings and consent as options of the command line."""
-    options = [("set", axis) for axis in sets] + [*simulation.items()]
-    arguments = [f"--{name.replace('_', '-')}={value}" for name, value in options]
+    arguments = [f"--set={axis}" for axis in sets]
+    for name, value in simulation.items():
+        arguments.append(f"--{name.replace('_', '-')}={value}")
     return arguments + ["--allow-code"] * allow_code
 
 

@@ -12,6 +12,7 @@ from sims.figures.theme import PALETTE
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
+    from numpy.typing import ArrayLike
 
 OUTCOME_INKS = {"holds": PALETTE[0], "level": "0.72", "undecided": "0.9", "fails": PALETTE[1]}
 """Outcome to its colour, in the order of the bars."""
@@ -35,9 +36,7 @@ def outcome_bars(ax: Axes, rows: Mapping[str, Mapping[str, float]]) -> None:
     ax.legend(loc="upper center", bbox_to_anchor=(0.35, -0.2), ncols=4, columnspacing=1.0)
 
 
-def binned(
-    ax: Axes, x: np.ndarray, values: np.ndarray, ink: str, bins: int = 6, **line: Any
-) -> None:
+def binned(ax: Axes, x: ArrayLike, values: ArrayLike, ink: str, bins: int = 6, **line: Any) -> None:
     """Median and middle half of values in groups of equal size along x, at the groups' medians.
 
     Args:
@@ -48,9 +47,11 @@ def binned(
         bins: groups, of four problems at least.
         **line: of ``Axes.plot``.
     """
-    x, values = (np.asarray(part, float)[np.isfinite(values)] for part in (x, values))
-    groups = np.array_split(np.argsort(x), max(1, min(bins, len(x) // 4)))
-    if len(x):
-        places = [np.median(x[rows]) for rows in groups]
-        parts = [np.quantile(values[rows], (0.25, 0.5, 0.75)) for rows in groups]
+    known = np.isfinite(np.asarray(values, float))
+    places_of = np.asarray(x, float)[known]
+    effects = np.asarray(values, float)[known]
+    groups = np.array_split(np.argsort(places_of), max(1, min(bins, len(effects) // 4)))
+    if len(effects):
+        places = [np.median(places_of[rows]) for rows in groups]
+        parts = [np.quantile(effects[rows], (0.25, 0.5, 0.75)) for rows in groups]
         quartiles(ax, places, np.transpose(parts), ink, marker="o", ms=4, **line)

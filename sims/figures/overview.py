@@ -31,53 +31,69 @@ def overview(data: xr.Dataset) -> Figure:
         data: of :mod:`sims.study.sweeping`.
     """
     data = data if data.sizes else data.expand_dims("point")
-    hue, fixed = None, {}
-    scattered = "point" in data.dims
-    if scattered:
-        fields = [str(k) for k in data.coords if k != "point"][:MAX_FIELDS] or ["n_eff"]
-        shown, columns = [(field, "mse") for field in fields], min(len(fields), 3)
-    else:
-        sizes = {str(d): data.sizes[d] for d in data.dims}
-        x = max(sizes, key=lambda d: (data[d].dtype.kind in "fiu", sizes[d]))
-        hue = next((d for d in sizes if d != x and 1 < sizes[d] <= 8), None)
-        fixed = {d: data[d].values[0] for d in sizes if d not in (x, hue)}
-        shown, columns = [(x, term) for term in TERMS], 2
-    frame = data.sel(fixed).to_dataframe().reset_index()
-    drawing, axes = panels(-(-len(shown) // columns), columns)
-    for ax, (x, y) in zip(axes.flat, shown, strict=False):
-        rows = frame[np.isfinite(frame[y])]
-        if len(rows):
-            _panel(ax, rows, x, y, hue, scattered, _name(data, hue) if hue and y == "mse" else None)
-        ax.set(xlabel=_name(data, x), ylabel=_name(data, y))
-    for ax in axes.flat[len(shown) :]:
+    return _draw_scattered(data) if "point" in data.dims else _draw_grid(data)
+
+
+def _draw_scattered(data: xr.Dataset) -> Figure:
+    """A panel of the MSE for each field, theory as dashes."""
+    fields = [str(name) for name in data.coords if name != "point"][:MAX_FIELDS] or ["n_eff"]
+    columns = min(len(fields), 3)
+    frame = data.to_dataframe().reset_index()
+    drawing, axes = panels(-(-len(fields) // columns), columns)
+    for ax, field in zip(axes.flat, fields, strict=False):
+        _panel(ax, data, frame, field, "mse", dashes=frame[field].dtype.kind in "fiu")
+    for ax in axes.flat[len(fields) :]:
         ax.set_visible(False)
+    letters(axes.flat[: len(fields)])
+    return drawing
+
+
+def _draw_grid(data: xr.Dataset) -> Figure:
+    """A panel for each term, along the field with the most values."""
+    sizes = {str(name): size for name, size in data.sizes.items()}
+    x = max(sizes, key=lambda name: (data[name].dtype.kind in "fiu", sizes[name]))
+    fixed = {name: data[name].values[0] for name in sizes if name != x}
+    hue = next((name for name in fixed if 1 < sizes[name] <= 8), None)
+    if hue is not None:
+        del fixed[hue]
+    frame = data.sel(fixed).to_dataframe().reset_index()
+    drawing, axes = panels(2, 2)
+    for ax, term in zip(axes.flat, TERMS, strict=True):
+        _panel(ax, data, frame, x, term, hue)
     if fixed:
-        note(ax, f"at {', '.join(f'{_name(data, d)} = {value}' for d, value in fixed.items())}")
-    letters(axes.flat[: len(shown)])
+        places = [f"{_name(data, name)} = {value}" for name, value in fixed.items()]
+        note(ax, f"at {', '.join(places)}")
+    letters(axes.flat)
     return drawing
 
 
 def _panel(
     ax: Axes,
-    rows: pd.DataFrame,
+    data: xr.Dataset,
+    frame: pd.DataFrame,
     x: str,
     y: str,
-    hue: str | None,
-    scattered: bool,
-    legend: str | None,
+    hue: str | None = None,
+    dashes: bool = False,
 ) -> None:
-    """Draw a term along a field; theory as dashes where points are no grid."""
+    """Draw a term along a field, theory as lines or dashes; the legend stands at the MSE."""
+    ax.set(xlabel=_name(data, x), ylabel=_name(data, y))
+    rows = frame[np.isfinite(frame[y])]
+    if rows.empty:
+        return
     numeric = rows[x].dtype.kind in "fiu"
     log = "x" * (numeric and _wide(rows[x])) + "y" * _wide(rows[y])
-    dashes = scattered and numeric
     lines = rows[:0] if dashes else None
     points = rows if numeric else rows.astype({x: str})
-    curve(ax, points, lines, x, y, hue=hue, labels=legend and {"title": legend}, log=log)
+    legend = {"title": _name(data, hue)} if hue and y == "mse" else None
+    curve(ax, points, lines, x, y, hue=hue, labels=legend, log=log)
+    ax.set(xlabel=_name(data, x), ylabel=_name(data, y))
     if dashes:
         theory(ax, rows[x], rows[f"{y}_theory"], ls="none", marker="_", markersize=7)
         note(ax, "dashes: theory")
     # Theory that is far off would press the simulation's values together.
-    low, high = rows[y].min(), rows[y].max()
+    low = rows[y].min()
+    high = rows[y].max()
     room = high - low + 4 * rows[f"{y}_mcse"].max()
     bounds = (low / 2, high * 2) if "y" in log else (low - room, high + room)
     if not rows[f"{y}_theory"].dropna().between(*bounds).all():

@@ -44,6 +44,30 @@ def scatter(parameters: pd.DataFrame, value: np.ndarray, error: np.ndarray, titl
     return drawing
 
 
+class _Places:
+    """Where points stand along an axis; series of a word stand side by side.
+
+    Attributes:
+        x: column of the axis.
+        words: that stand along it, if it holds words.
+        hues: levels of the series.
+        step: between the series of a word.
+    """
+
+    def __init__(self, x: str, values: list[Hashable], hues: list[Hashable]) -> None:
+        self.x = x
+        self.words = [place for place in values if isinstance(place, str)]
+        self.hues = hues
+        self.step = 0.8 / len(hues)
+
+    def of(self, level: Hashable, rows: pd.DataFrame) -> np.ndarray:
+        """Places of the rows of a series."""
+        if not self.words:
+            return rows[self.x].to_numpy()
+        aside = self.step * (self.hues.index(level) - (len(self.hues) - 1) / 2)
+        return aside + rows[self.x].map(self.words.index).to_numpy(float)
+
+
 def curve(
     ax: Axes,
     points: pd.DataFrame,
@@ -75,31 +99,24 @@ def curve(
     error = f"{y}_mcse" if f"{y}_mcse" in points else "mcse"
     predicted = next((name for name in (f"{y}_theory", y) if name in lines), "theory")
     frames = [lines, points]
-    words = [place for place in levels(x, frames) if isinstance(place, str)]
-    hues = levels(hue, frames)
-    step = 0.8 / len(hues)
-
-    def places(level: Hashable, rows: pd.DataFrame) -> np.ndarray:
-        if not words:
-            return rows[x].to_numpy()
-        aside = step * (hues.index(level) - (len(hues) - 1) / 2)
-        return aside + rows[x].map(words.index).to_numpy(float)
-
+    places = _Places(x, levels(x, frames), levels(hue, frames))
     with style():
         log_axes(ax, x="x" in log, y="y" in log, plain=True)
         for level, rows, look in series(lines, hue, frames):
             rows = rows.sort_values(x)
-            positions, law, color = places(level, rows), rows[predicted], look["color"]
-            if words:
-                ax.hlines(law, positions - 0.4 * step, positions + 0.4 * step, color=color, lw=1.6)
+            positions = places.of(level, rows)
+            color = look["color"]
+            if places.words:
+                ends = (positions - 0.4 * places.step, positions + 0.4 * places.step)
+                ax.hlines(rows[predicted], *ends, color=color, lw=1.6)
             else:
-                theory(ax, positions, law, color)
+                theory(ax, positions, rows[predicted], color)
         for level, rows, look in series(points, hue, frames):
-            positions = places(level, rows)
+            positions = places.of(level, rows)
             simulated(ax, positions, rows[value], rows[error], label=str(level), **look)
-        ax.set(xlabel="" if words else x, ylabel=y)
-        if words:
-            ax.set_xticks(range(len(words)), words)
+        ax.set(xlabel="" if places.words else x, ylabel=y)
+        if places.words:
+            ax.set_xticks(range(len(places.words)), places.words)
         if isinstance(labels, Mapping) or (labels and len(ax.containers) > 1):
             ax.legend(**{} if isinstance(labels, str) else labels)
         bars_note(ax)

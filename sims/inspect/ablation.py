@@ -45,8 +45,8 @@ class Calibration:
     def written(self, moment: np.ndarray) -> np.ndarray:
         """What a moment of outputs (H·d_v, H·d_v) is of contributions, (H, H)."""
         shape = 2 * self.output.shape[:2]
-        parts = self._products.reshape(shape), moment.reshape(shape)
-        return np.asarray(np.einsum("hagb,hagb->hg", *parts))
+        products = self._products.reshape(shape)
+        return np.asarray(np.einsum("hagb,hagb->hg", products, moment.reshape(shape)))
 
     @property
     def alike(self) -> tuple[int, int]:
@@ -56,12 +56,10 @@ class Calibration:
         scale = np.where(scale > 0, scale, np.inf)
         alike = covariance / scale[:, None] / scale
         np.fill_diagonal(alike, -np.inf)
-        first, second = (int(h) for h in np.unravel_index(np.argmax(alike), alike.shape))
-        costs = [
-            self._predicted(self.precision(pair), [0], pair)
-            for pair in ([first, second], [second, first])
-        ]
-        return (second, first) if costs[0] < costs[1] else (first, second)
+        first, second = map(int, np.unravel_index(np.argmax(alike), alike.shape))
+        cost_of_first = self._cost(self.precision([first, second]), [0], [first, second])
+        cost_of_second = self._cost(self.precision([second, first]), [0], [second, first])
+        return (second, first) if cost_of_first < cost_of_second else (first, second)
 
     def precision(self, heads: Sequence[int] | np.ndarray) -> np.ndarray:
         """Λ of some heads alone, the others' outputs left out."""
@@ -78,17 +76,17 @@ class Calibration:
         """
         precision = self.precision(self._all)
         removed: list[int] = []
+        remaining = list(range(len(self._all)))
         total = self.contributions.sum()
-        while len(removed) < len(self._all) - 1:
-            remaining = [h for h in range(len(self._all)) if h not in removed]
-            errors = [self._predicted(precision, [*removed, h]) for h in remaining]
+        while len(remaining) > 1:
+            errors = [self._cost(precision, [*removed, head]) for head in remaining]
             best = int(np.argmin(errors))
             if errors[best] > most * total:
                 break
-            removed.append(remaining[best])
+            removed.append(remaining.pop(best))
         return removed
 
-    def _predicted(
+    def _cost(
         self, precision: np.ndarray, removed: list[int], heads: list[int] | None = None
     ) -> float:
         """The calibration error of removing some of the heads that a precision is of."""
@@ -125,7 +123,8 @@ class Removal:
         """
         predicted = (outputs[:, self._columns] @ self._precision).T
         changes = []
-        for size in (count * self._width for count in counts):
+        for count in counts:
+            size = count * self._width
             residual = cho_solve((self._factor[:size, :size], True), predicted[:size])
             changes.append(float(((residual.T @ self._written[:size]) ** 2).sum()))
         return changes

@@ -23,6 +23,7 @@ class Norm(BaseModel, frozen=True):
         joint: whether all heads are normalised together.
         epsilon: the key of a config that holds ε, which is added to the mean square.
         default: ε where the config does not say it.
+        switch: the key of a config that turns it on; None where it always is.
     """
 
     names: tuple[str, str] = ("q_norm", "k_norm")
@@ -30,6 +31,7 @@ class Norm(BaseModel, frozen=True):
     joint: bool = False
     epsilon: str = "rms_norm_eps"
     default: float = 1e-6
+    switch: str | None = None
 
 
 class Family(BaseModel, frozen=True):
@@ -44,7 +46,9 @@ class Family(BaseModel, frozen=True):
         centred: whether that normalisation removes the mean.
         offset: what is added to stored gains.
         norm: of queries and keys.
-        keys: further keys of the config that are used.
+        scale: the key of a config whose power −½ multiplies scores, in place of 1/√d_k.
+        scaled: the key of a config that turns the factor 1/√d_k off by ``false``.
+        keys: further keys of the config that are understood.
         partial: whether it has positions that are not computed here.
     """
 
@@ -56,8 +60,27 @@ class Family(BaseModel, frozen=True):
     centred: bool = False
     offset: float = 0.0
     norm: Norm | None = None
+    scale: str | None = None
+    scaled: str | None = None
     keys: tuple[str, ...] = ()
     partial: bool = False
+
+    @property
+    def known_keys(self) -> set[str]:
+        """Keys of a config that are about attention and understood."""
+        known = {*USED.split(), *UNRELATED.split(), *self.keys}
+        known |= {self.scale or "", self.scaled or "", (self.norm or Norm()).switch or ""}
+        if self.causal:
+            known.update(WINDOWS.split())
+        if self.rotated is not None:
+            known.update(ROTARY.split())
+        return known
+
+    def has_norm(self, config: Mapping[str, Any]) -> bool:
+        """Whether a model with that config normalises its queries and keys."""
+        return self.norm is not None and bool(
+            self.norm.switch is None or config.get(self.norm.switch)
+        )
 
 
 RECORDS = """
@@ -70,24 +93,27 @@ falcon: {rotated: 1, base: 10000, gain: [input_layernorm, ln_attn], centred: tru
 gpt_neox: {rotated: 0.25, base: 10000, gain: [input_layernorm], centred: true}
 bloom: {linear: true, gain: [input_layernorm], centred: true}
 opt: {}
-gpt2: {gain: [ln_1], centred: true, keys: [scale_attn_weights]}
+gpt2: {gain: [ln_1], centred: true, scaled: scale_attn_weights}
 phi:
   rotated: 0.5
   base: 10000
-  norm: {names: [q_layernorm, k_layernorm], centred: true, epsilon: layer_norm_eps, default: 1.0e-5}
-  keys: [qk_layernorm]
+  norm: &layernorm
+    names: [q_layernorm, k_layernorm]
+    centred: true
+    epsilon: layer_norm_eps
+    default: 1.0e-5
+    switch: qk_layernorm
 stablelm:
   rotated: 0.25
   gain: [input_layernorm]
   centred: true
-  norm: {names: [q_layernorm, k_layernorm], centred: true, epsilon: layer_norm_eps, default: 1.0e-5}
-  keys: [qk_layernorm]
+  norm: *layernorm
 gemma3_text:
   partial: true
   gain: [input_layernorm]
   offset: 1
   norm: {}
-  keys: [query_pre_attn_scalar]
+  scale: query_pre_attn_scalar
 olmo2: {rotated: 1, norm: {joint: true, default: 1.0e-5}}
 chameleon: {rotated: 1, norm: {centred: true, epsilon: fixed, default: 1.0e-5}, keys: [swin_norm]}
 jamba: {gain: [input_layernorm], keys: [attn_layer_offset, attn_layer_period]}
@@ -140,21 +166,22 @@ def check_keys(config: Mapping[str, Any], family: Family) -> None:
     Raises:
         InputError: one is about attention, and is not understood.
     """
-    known = {*USED.split(), *UNRELATED.split(), *family.keys}
-    known |= {*WINDOWS.split()} if family.causal else set()
-    known |= set() if family.rotated is None else {*ROTARY.split()}
-    for key, value in config.items():
-        if key in known or not ABOUT_ATTENTION.search(key):
-            continue
-        off = value is None or (not value and not SWITCHES.search(key))
-        if not off and (key, value) != ("position_embedding_type", "absolute"):
-            raise InputError(f"config.{key}", value, "none: weights under it are not computed here")
+    for key in config.keys() - family.known_keys:
+        if ABOUT_ATTENTION.search(key) and not _is_off(key, config[key]):
+            allowed = "none: weights under it are not computed here"
+            raise InputError(f"config.{key}", config[key], allowed)
     neutral = {"is_causal": (None, family.causal), "is_decoder": (None, False, family.causal)}
     for key, values in neutral.items():
         if config.get(key) not in values:
-            raise InputError(
-                f"config.{key}", config[key], f"{family.causal}, or another model_type"
-            )
+            allowed = f"{family.causal}, or another model_type"
+            raise InputError(f"config.{key}", config[key], allowed)
+
+
+def _is_off(key: str, value: object) -> bool:
+    """Whether a value turns off what its key is about."""
+    if value is None or (not value and not SWITCHES.search(key)):
+        return True
+    return (key, value) == ("position_embedding_type", "absolute")
 
 
 def read_number(config: Mapping[str, Any], key: str, default: float | None = None) -> float:

@@ -40,11 +40,13 @@ def figure(data: xr.Dataset) -> Figure:
     heat_maps = [name for name in CORRELATIONS if name in data][:2]
     means = data[heat_maps[0]].mean(("head", "head2")).fillna(-1).values
     layer = int(np.argmax(means))
-    heads, number = int(data.heads.values[layer]), data.layer.values[layer]
+    heads = int(data.heads.values[layer])
+    number = data.layer.values[layer]
     names = "ab"[: len(heat_maps)]
-    layout = names, "c" * len(heat_maps)
+    layout = (names, "c" * len(heat_maps))
     drawing, axes = mosaic(layout, height=5.0, heights=(1.2, 1), title=data.attrs["sentence"])
-    heat_axes, depth_axes = [axes[name] for name in names], axes["c"]
+    heat_axes = [axes[name] for name in names]
+    depth_axes = axes["c"]
     with style():
         for ax, name in zip(heat_axes, heat_maps, strict=True):
             r = data[name].values[layer][:heads, :heads]

@@ -58,7 +58,8 @@ def on_gaussian_tokens(layer: Layer, mean: np.ndarray, root: np.ndarray, rule: R
         root: R of their covariance RᵀR, (d, d).
         rule: what scores are multiplied by.
     """
-    group, width = layer.key_head, layer.matrices.key.shape[-1]
+    group = layer.key_head
+    width = layer.matrices.key.shape[-1]
     keys = root @ layer.normed.key
     cosines, kernel, _ = subspaces(keys)
     random = root @ np.random.default_rng(0).normal(size=keys.shape)
@@ -72,7 +73,8 @@ def on_gaussian_tokens(layer: Layer, mean: np.ndarray, root: np.ndarray, rule: R
     if layer.norms:
         return angles
     scale = rule.factor(width)
-    queries, still = root @ layer.matrices.query, np.eye(width)[None]
+    queries = root @ layer.matrices.query
+    still = np.eye(width)[None]
     spectrum = form_spectrum(queries, keys[group]) * scale
     centre = mean @ layer.matrices.query + layer.biases[0]
     expected, logarithm = noise_correlation(queries, keys, centre, group, scale)
@@ -82,7 +84,8 @@ def on_gaussian_tokens(layer: Layer, mean: np.ndarray, root: np.ndarray, rule: R
         "queries": of_queries.reshape(len(keys), -1, width, width).sum(1),
         "keys": of_keys,
     }
-    pairs, ranks = ("head", "head2"), ("key_head", "rank_kept")
+    pairs = ("head", "head2")
+    ranks = ("key_head", "rank_kept")
     return {
         **angles,
         "input_qk_singular_value": (("head", "rank"), spectrum),
@@ -110,15 +113,20 @@ def noise_correlation(
         scale: s, factor of scores, usually 1/√d_k.
     """
     heads, _, width = queries.shape
-    expected, logarithm = np.ones((heads, heads)), np.zeros((heads, heads))
-    query_self, key_self = (matrices.mT @ matrices for matrices in (queries, keys))
+    expected = np.ones((heads, heads))
+    logarithm = np.zeros((heads, heads))
+    query_self = queries.mT @ queries
+    key_self = keys.mT @ keys
     for h in range(heads - 1):
-        query_pairs, key_pairs = queries[h].T @ queries, keys[group[h]].T @ keys
+        query_pairs = queries[h].T @ queries
+        key_pairs = keys[group[h]].T @ keys
         for g in range(h + 1, heads):
-            i, j = group[h], group[g]
+            i = group[h]
+            j = group[g]
             s = [[query_self[h], -query_pairs[g]], [-query_pairs[g].T, query_self[g]]]
             c = [[key_self[i], key_pairs[j]], [key_pairs[j].T, key_self[j]]]
-            m, a = np.concatenate([centre[h], -centre[g]]), np.block(c) * scale**2
+            m = np.concatenate([centre[h], -centre[g]])
+            a = np.block(c) * scale**2
             product = a @ np.block(s)
             inside = np.eye(2 * width) + product
             exponent = slogdet(inside)[1] + m @ solve(inside, a @ m)

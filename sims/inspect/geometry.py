@@ -84,7 +84,8 @@ def form_spectrum(
         second: B, (H, d, d_k).
         rotations: R, (n, d_k, d_k), of forms ``A_hRB_hᵀ``, whose values are (n, H, d_k).
     """
-    left, right = np.linalg.qr(first).R, np.linalg.qr(second).R.swapaxes(-1, -2)
+    left = np.linalg.qr(first).R
+    right = np.linalg.qr(second).R.swapaxes(-1, -2)
     left = left if rotations is None else left @ rotations[:, None]
     return np.asarray(np.linalg.svd(left @ right, compute_uv=False))
 
@@ -117,7 +118,8 @@ def form_correlation(first: np.ndarray, second: np.ndarray, rotations: np.ndarra
     heads = len(first)
     products = np.empty((len(rotations), heads, heads))
     for h in range(heads):
-        left, right = first[h].T @ first[h:], second[h].T @ second[h:]
+        left = first[h].T @ first[h:]
+        right = second[h].T @ second[h:]
         for turn, rotation in enumerate(rotations):
             terms = (rotation.T @ left @ rotation) * right
             products[turn, h, h:] = products[turn, h:, h] = terms.sum((-2, -1))
@@ -165,26 +167,32 @@ def geometry(layer: Layer, rule: Rule | None = None) -> Arrays:
     """
     query, key, value, output = layer.folded
     d, d_k = key.shape[1:]
-    group, queried = layer.key_head, query.any((1, 2))
+    group = layer.key_head
+    queried = query.any((1, 2))
     cosines, kernel, ranks = subspaces(key * (np.bincount(group, queried) > 0)[:, None, None])
     mean, deviation = random_kernel(d, int(ranks[ranks > 0].mean().round()) if ranks.any() else 0)
     same = np.eye(len(key), dtype=bool)
     expected = np.where(np.isfinite(kernel), np.where(same, 1.0, mean), np.nan)
-    by_query, expected_by_query = (r[group][:, group] for r in (kernel, expected))
+    by_query = kernel[group][:, group]
+    expected_by_query = expected[group][:, group]
     by_query[~queried] = np.nan
     excess = mean_of_pairs(kernel) - mean
     pairs = kernel[np.isfinite(kernel) & ~same]
     most = pairs.max() - mean if len(pairs) else np.nan
-    written, score_key, read = output.swapaxes(-1, -2), key[group], value[group]
+    written = output.swapaxes(-1, -2)
+    score_key = key[group]
+    read = value[group]
     still = np.eye(value.shape[-1])[None]
     values = form_spectrum(read, written)
-    places, rotations = np.array(DISTANCES)[:, None], np.eye(d_k)[None]
+    places = np.array(DISTANCES)[:, None]
+    rotations = np.eye(d_k)[None]
     if rule is not None and rule.base is not None:
         identities = np.broadcast_to(rotations, (len(places), d_k, d_k))
         rotations = rotated(identities, rule.base, rule.rotated, places)
     scores = form_spectrum(query, score_key, rotations)
     correlations = form_correlation(query, score_key, rotations)
-    keys, heads = ("key_head",), ("head",)
+    keys = ("key_head",)
+    heads = ("head",)
     by_distance: Arrays = {
         "score_correlation_by_distance": (("distance", "head", "head2"), correlations),
         "qk_effective_rank_by_distance": (("distance", "head"), effective_rank(scores)),

@@ -14,6 +14,7 @@ number of key heads from the rows of keys.
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import product
 
 import numpy as np
 
@@ -94,8 +95,8 @@ class Layer:
     @property
     def key_head(self) -> np.ndarray:
         """The key head that each query head reads, (H,)."""
-        heads, keys = len(self.matrices.query), len(self.matrices.key)
-        return np.arange(heads) * keys // heads
+        heads = len(self.matrices.query)
+        return np.arange(heads) * len(self.matrices.key) // heads
 
     @property
     def normed(self) -> HeadMatrices:
@@ -128,16 +129,15 @@ def modules(model: Model) -> list[str]:
     Raises:
         InputError: none is known, or there are tensors of attention that are not understood.
     """
-    of_attention = [name for name in model.shapes if ATTENTION.search(name)]
+    of_attention = list(filter(ATTENTION.search, model.shapes))
     for pattern, got, allowed in NOT_READ:
-        for name in of_attention:
-            if re.search(pattern, name):
-                raise InputError(f"{model.name}: {name}", got, allowed)
-    names = {module for name in model.shapes if (module := _module(name))}
+        for name in filter(re.compile(pattern).search, of_attention):
+            raise InputError(f"{model.name}: {name}", got, allowed)
+    names = {module for module in map(_module, model.shapes) if module is not None}
     if not names:
         got = next(iter([*of_attention, *model.shapes]), "no tensor")
         raise InputError(f"{model.name}: layout", got, KNOWN)
-    roots = tuple(_root(module) for module in names)
+    roots = tuple(map(_root, names))
     for name in of_attention:
         if not name.startswith(roots):
             raise InputError(f"{model.name}: {name}", "attention of an unknown layout", KNOWN)
@@ -167,8 +167,11 @@ def _module(name: str) -> str | None:
     if name == IN_PROJECTION or name.endswith(f".{IN_PROJECTION}"):
         return name.removesuffix(IN_PROJECTION).removesuffix(".") or "."
     module, _, last = name.removesuffix(".weight").rpartition(".")
-    matches = (_is_of(pattern, module) for pattern, names, *_ in LAYOUTS if last == names[0])
-    return module if name.endswith(".weight") and any(matches) else None
+    if name.endswith(".weight"):
+        for pattern, names, *_ in LAYOUTS:
+            if last == names[0] and _is_of(pattern, module):
+                return module
+    return None
 
 
 def _is_of(pattern: str, module: str) -> bool:
@@ -191,9 +194,10 @@ def _layer(
     norms = read_norms(model, module, family, [part.shape[:2] for part in rows[:2]])
     above = module.rpartition(".")[0]
     places = (above, above.rpartition(".")[0])
-    names = [f"{place}.{name}.weight" for place in places for name in family.gain]
-    gains = (model.read(name) + family.offset for name in names if name in model.shapes)
-    gain = next(gains, None)
+    gain = None
+    for place, name in product(places, family.gain):
+        if gain is None and f"{place}.{name}.weight" in model.shapes:
+            gain = model.read(f"{place}.{name}.weight") + family.offset
     passes = model.config.get("num_hidden_layers", depth) if "albert_layers" in module else 1
     left = _unread(model, module)
     # In one memory layout, so that products have the same last bits whatever the file's.
@@ -239,47 +243,67 @@ def _matrices(
     names, outputs, arrangement = _layout(model, module)
     beside = f"{module.rpartition('.')[0]}."
     places = [f"{prefix}{name}.weight".replace(f"{prefix}../", beside) for name in outputs]
-    output = next((place for place in places if place in model.shapes), None)
-    if output is None:
+    place = next(filter(model.shapes.__contains__, places), None)
+    if place is None:
         raise InputError(f"{model.name}: {module}", "no output matrix", " or ".join(outputs))
-    last = model.read(output)
-    last = last if arrangement == "columns" else last.T
-    if last.ndim != 2:
-        raise InputError(f"{model.name}: {output}", last.shape, "a matrix")
-    d = last.shape[1]
+    transposed = arrangement == "columns"
+    output = model.read(place)
+    output = output if transposed else output.T
+    if output.ndim != 2:
+        raise InputError(f"{model.name}: {place}", output.shape, "a matrix")
+    d = output.shape[1]
     heads, documented_width = model.heads(module, d, requested)
-    width = len(last) // heads
-    if len(last) % heads:
+    width, remainder = divmod(len(output), heads)
+    if remainder:
         allowed = f"{heads} heads of one width: is the number of heads right?"
-        raise InputError(f"{model.name}: {output}", model.shapes[output], allowed)
-    read = [_with_bias(model, prefix + name, d, arrangement == "columns") for name in names]
-    groups = 0 if len(read) > 1 else _key_heads(model, module, len(read[0]), heads, width)
-    if arrangement == "separate":
-        parts = read
-    elif arrangement == "groups":
-        grouped = read[0].reshape(groups, heads // groups + 2, width, d + 1)
-        parts = [
-            part.reshape(-1, d + 1) for part in (grouped[:, :-2], grouped[:, -2], grouped[:, -1])
-        ]
-    else:
-        parts = np.split(read[0], [heads * width, (heads + groups) * width])
+        raise InputError(f"{model.name}: {place}", model.shapes[place], allowed)
+    tensors = [_with_bias(model, prefix + name, d, transposed) for name in names]
+    parts = tensors
+    if arrangement != "separate":
+        key_heads = _key_heads(model, module, len(tensors[0]), heads, width)
+        parts = _split(tensors[0], arrangement, heads, key_heads, width)
     sizes = [len(part) for part in parts]
-    d_k = sizes[0] // heads
     if documented_width not in (None, sizes[0] / heads):
         allowed = f"{heads} heads of d_k = {documented_width}, as config says"
         raise InputError(f"{model.name}: {module}", f"{sizes[0]} rows of queries", allowed)
-    if not d_k or sizes[0] % heads or sizes[1] % d_k or heads % (sizes[1] // d_k or heads + 1):
-        raise InputError(f"{model.name}: {module}", sizes, f"q and k rows of {heads} heads")
-    keys = sizes[1] // d_k
+    keys = _count_keys(model, module, sizes, heads, width)
     documented = count(model.config, ("num_key_value_heads",))
-    if documented is not None and arrangement != "groups" and documented != keys:
-        raise InputError(
-            f"{model.name}: {module}", f"{keys} key heads", f"{documented}, as config says"
-        )
-    if sizes[2] != keys * width:
-        raise InputError(f"{model.name}: {module}", sizes, f"v rows of {keys} heads of {width}")
-    shaped = [p.reshape(n, -1, d + 1) for p, n in zip(parts, (heads, keys, keys), strict=True)]
-    return shaped, np.ascontiguousarray(last).reshape(heads, width, d)
+    if arrangement != "groups" and documented not in (None, keys):
+        allowed = f"{documented}, as config says"
+        raise InputError(f"{model.name}: {module}", f"{keys} key heads", allowed)
+    query, key, value = parts
+    rows = [query.reshape(heads, -1, d + 1)]
+    rows += [key.reshape(keys, -1, d + 1), value.reshape(keys, -1, d + 1)]
+    return rows, np.ascontiguousarray(output).reshape(heads, width, d)
+
+
+def _split(
+    rows: np.ndarray, arrangement: str, heads: int, key_heads: int, width: int
+) -> list[np.ndarray]:
+    """Rows of queries, keys and values of one tensor in which they stand in groups or blocks."""
+    if arrangement != "groups":
+        return np.split(rows, [heads * width, (heads + key_heads) * width])
+    columns = rows.shape[1]
+    grouped = rows.reshape(key_heads, heads // key_heads + 2, width, columns)
+    parts = [grouped[:, :-2], grouped[:, -2], grouped[:, -1]]
+    return [part.reshape(-1, columns) for part in parts]
+
+
+def _count_keys(model: Model, module: str, sizes: list[int], heads: int, width: int) -> int:
+    """H_kv of so many rows of queries, keys and values.
+
+    Raises:
+        InputError: they are no rows of so many heads.
+    """
+    queries, keys, values = sizes
+    d_k = queries // heads
+    if not d_k or queries % heads or keys % d_k or heads % (keys // d_k or heads + 1):
+        raise InputError(f"{model.name}: {module}", sizes, f"q and k rows of {heads} heads")
+    key_heads = keys // d_k
+    if values != key_heads * width:
+        allowed = f"v rows of {key_heads} heads of {width}"
+        raise InputError(f"{model.name}: {module}", sizes, allowed)
+    return key_heads
 
 
 def _layout(model: Model, module: str) -> tuple[list[str], tuple[str, ...], str]:
@@ -300,11 +324,9 @@ def _with_bias(model: Model, name: str, d: int, transposed: bool) -> np.ndarray:
     if weight.ndim != 2 or weight.shape[1] != d:
         raise InputError(f"{model.name}: {name}", weight.shape, f"a matrix with a side of d = {d}")
     bias_name = name.replace("_weight", "_bias").replace(".weight", ".bias")
-    bias = (
-        model.read(bias_name, (len(weight),))
-        if bias_name in model.shapes
-        else np.zeros(len(weight))
-    )
+    bias = np.zeros(len(weight))
+    if bias_name in model.shapes:
+        bias = model.read(bias_name, (len(weight),))
     return np.column_stack([weight, bias])
 
 

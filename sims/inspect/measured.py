@@ -6,7 +6,6 @@ independent.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from itertools import chain
 
 import numpy as np
 
@@ -54,14 +53,8 @@ def sequences_of(
         raise InputError(name, str(inputs.dtype), "floating-point numbers (sequence, token, d)")
     if inputs.ndim != 3 or inputs.shape[2] != d:
         raise InputError(name, inputs.shape, f"shape (sequence, token, {d})")
-    visible = np.ones(inputs.shape[:2], bool) if mask is None else mask
-    if visible.shape != inputs.shape[:2] or not np.isin(visible, (0, 1)).all():
-        got = f"{visible.dtype} of shape {visible.shape}"
-        raise InputError("attention_mask", got, f"0 and 1 of shape {inputs.shape[:2]}")
-    edges = np.diff(visible.astype(int), axis=1, prepend=0, append=0)
-    if ((edges > 0).sum(1) != 1).any():
-        raise InputError("attention_mask", "gaps", "one run of tokens a sequence, padding around")
-    sequences = [x[tokens] for x, tokens in zip(inputs, visible.astype(bool), strict=True)]
+    visible = np.ones(inputs.shape[:2], bool) if mask is None else _check_mask(mask, inputs)
+    sequences = [x[tokens] for x, tokens in zip(inputs, visible, strict=True)]
     if len(sequences) < FEWEST:
         raise InputError(f"{name}: sequences", len(sequences), f"at least {FEWEST}")
     if (tokens := visible.sum()) < PER_DIMENSION * d_k:
@@ -69,16 +62,34 @@ def sequences_of(
         raise InputError(f"{name}: tokens", int(tokens), allowed)
     if (shortest := min(map(len, sequences))) < 2:
         raise InputError(f"{name}: tokens of a sequence", shortest, "at least 2")
-    if not all(np.isfinite(x).all() for x in sequences):
+    if not np.isfinite(np.concatenate(sequences)).all():
         raise InputError(name, "NaN or infinity", "finite numbers; mark padding by attention_mask")
     return sequences
 
 
+def _check_mask(mask: np.ndarray, inputs: np.ndarray) -> np.ndarray:
+    """Whether a token is none of padding, (S, T), of inputs (S, T, d).
+
+    Raises:
+        InputError: the mask does not fit, or leaves gaps.
+    """
+    if mask.shape != inputs.shape[:2] or not np.isin(mask, (0, 1)).all():
+        got = f"{mask.dtype} of shape {mask.shape}"
+        raise InputError("attention_mask", got, f"0 and 1 of shape {inputs.shape[:2]}")
+    edges = np.diff(mask.astype(int), axis=1, prepend=0, append=0)
+    if ((edges > 0).sum(1) != 1).any():
+        raise InputError("attention_mask", "gaps", "one run of tokens a sequence, padding around")
+    return mask.astype(bool)
+
+
 def moments_of(sequences: Sequence[np.ndarray]) -> tuple[np.ndarray, np.ndarray]:
     """Mean (d) and covariance (d, d) of the tokens of sequences."""
-    tokens, d = sum(map(len, sequences)), sequences[0].shape[1]
-    mean, second = np.zeros(d), np.zeros((d, d))
-    for x in (sequence.astype(float) for sequence in sequences):
+    tokens = sum(map(len, sequences))
+    d = sequences[0].shape[1]
+    mean = np.zeros(d)
+    second = np.zeros((d, d))
+    for sequence in sequences:
+        x = sequence.astype(float)
         mean += x.sum(0) / tokens
         second += x.T @ x
     second /= tokens
@@ -103,7 +114,8 @@ def measured(layer: Layer, sequences: Sequence[np.ndarray], rule: Rule, toleranc
         raise InputError("tokens", longest, f"at most the sliding window {rule.window}")
     heads, width, _ = layer.matrices.output.shape
     means: dict[str, list[np.ndarray]] = {}
-    first, second = np.zeros(heads * width), np.zeros((heads * width, heads * width))
+    first = np.zeros(heads * width)
+    second = np.zeros((heads * width, heads * width))
     calibration = Calibration(layer.matrices.output)
     for place, x in enumerate(sequences):
         query, key, value = projections(layer, x.astype(float), rule)
@@ -127,37 +139,35 @@ def measured(layer: Layer, sequences: Sequence[np.ndarray], rule: Rule, toleranc
     del second, moment
     if not calibration.contributions.sum() > ROUNDING * square:
         raise InputError(layer.module, "an output without variance", "heads that have one")
-    results: dict[str, Named] = {}
-    for name, dims in MEANS.items():
-        results[name] = dims, batches[name].mean(0)
-        results[f"{name}_mcse"] = dims, mcse(batches[name])
-    for name, parts, covariance in COVARIANCES:
-        for quantity, (dims, summary) in SUMMARIES.items():
-            statistic = _composed(summary, covariance)
-            results |= _estimated(f"{name}_{quantity}", dims, batches, parts, statistic)
-    for name, profile in (("kq_svd_error", kq_profile), ("k_svd_error", k_profile)):
-        profiles = [
-            _estimated(
-                name, ("rank_kept",), {k: batches[k][:, h] for k in PROFILED}, PROFILED, profile
-            )
-            for h in range(len(layer.matrices.key))
-        ]
-        for part in profiles[0]:
-            stacked = np.stack([estimate[part][1] for estimate in profiles])
-            results[part] = ("key_head", "rank_kept"), stacked
+    results = _summarize(batches, len(layer.matrices.key))
     del batches, means
-    return results | _ablated(layer, sequences[1::2], rule, calibration, tolerance)
+    return results | _ablate(layer, sequences[1::2], rule, calibration, tolerance)
 
 
-def _estimated(
-    name: str, dims: tuple[str, ...], batches: Means, parts: tuple[str, ...], statistic: Statistic
-) -> dict[str, Named]:
-    """A function of means of sequences, and its MCSE, by the jackknife."""
-    values = jackknife({part: batches[part] for part in parts}, statistic)
-    return {name: (dims, values.mean(0)), f"{name}_mcse": (dims, mcse(values))}
+def _summarize(batches: Means, key_heads: int) -> dict[str, Named]:
+    """Means over sequences, and functions of them by the jackknife, each with its MCSE."""
+    results: dict[str, Named] = {}
+
+    def add(name: str, dims: tuple[str, ...], values: np.ndarray) -> None:
+        results[name] = (dims, values.mean(0))
+        results[f"{name}_mcse"] = (dims, mcse(values))
+
+    for name, dims in MEANS.items():
+        add(name, dims, batches[name])
+    for name, parts, covariance in COVARIANCES:
+        moments = {part: batches[part] for part in parts}
+        for quantity, (dims, summary) in SUMMARIES.items():
+            add(f"{name}_{quantity}", dims, jackknife(moments, _compose(summary, covariance)))
+    for name, profile in (("kq_svd_error", kq_profile), ("k_svd_error", k_profile)):
+        profiles = []
+        for head in range(key_heads):
+            moments = {part: batches[part][:, head] for part in PROFILED}
+            profiles.append(jackknife(moments, profile))
+        add(name, ("key_head", "rank_kept"), np.stack(profiles, axis=1))
+    return results
 
 
-def _composed(outer: Callable[[np.ndarray], np.ndarray], inner: Statistic) -> Statistic:
+def _compose(outer: Callable[[np.ndarray], np.ndarray], inner: Statistic) -> Statistic:
     return lambda means: outer(inner(means))
 
 
@@ -186,8 +196,10 @@ def _attention(
     """
     heads, tokens = query.shape[:2]
     tiny = np.finfo(float).tiny
-    parts = []
     noise, correlation, logarithm = np.zeros((3, heads, heads))
+    outputs = []
+    keys = []
+    keys_without_first = []
     for weight in _blocks(layer, query, key, rule):
         by_token = weight.swapaxes(0, 1)
         products = by_token @ by_token.swapaxes(-1, -2)
@@ -197,24 +209,22 @@ def _attention(
         correlation += products.sum(0)
         logarithm += np.log(np.maximum(products, tiny)).sum(0)
         later = weight[..., 1:]
-        without_first = later.sum(-1) ** 2 / np.maximum((later**2).sum(-1), tiny)
-        parts.append((_outputs(layer, weight, value), 1 / squares.T, without_first))
-    outputs = np.concatenate([block for block, *_ in parts])
-    keys, without_first = (np.concatenate([part[k] for part in parts], axis=1) for k in (1, 2))
+        keys_without_first.append(later.sum(-1) ** 2 / np.maximum((later**2).sum(-1), tiny))
+        keys.append(1 / squares.T)
+        outputs.append(_outputs(layer, weight, value))
+    effective = np.concatenate(keys, axis=1)
+    without_first = np.concatenate(keys_without_first, axis=1)[:, 1:]
     visible = np.arange(1, tokens + 1) if rule.causal else tokens
-    effective = {
-        "effective_keys": keys,
-        "effective_keys_without_first": without_first[:, 1:],
-        "effective_share": keys / visible,
-    }
     return {
-        **{name: np.quantile(v, QUANTILES, axis=-1).T for name, v in effective.items()},
-        "typical_effective_keys": np.median(keys, axis=-1).mean(),
+        "effective_keys": np.quantile(effective, QUANTILES, axis=-1).T,
+        "effective_keys_without_first": np.quantile(without_first, QUANTILES, axis=-1).T,
+        "effective_share": np.quantile(effective / visible, QUANTILES, axis=-1).T,
+        "typical_effective_keys": np.median(effective, axis=-1).mean(),
         "noise": noise / tokens,
         "token_noise_correlation": correlation / tokens,
         "token_log_noise_correlation": logarithm / tokens,
         "token_noise_correlation_mean": mean_of_pairs(correlation / tokens),
-    }, outputs
+    }, np.concatenate(outputs)
 
 
 def _by_key_head(query: np.ndarray, keys: int) -> np.ndarray:
@@ -285,7 +295,7 @@ SUMMARIES: dict[str, tuple[tuple[str, ...], Callable[[np.ndarray], np.ndarray]]]
 """Of a covariance of heads, by name: dimensions and function."""
 
 
-def _ablated(
+def _ablate(
     layer: Layer,
     sequences: Sequence[np.ndarray],
     rule: Rule,
@@ -298,14 +308,10 @@ def _ablated(
         return {}
     order = calibration.removal_order(LOOK * tolerance)
     pair = calibration.alike
-    removals = (
-        (Removal(calibration, pair[::-1], 1), (1,)),
-        (Removal(calibration, pair[1:], 1), (1,)),
-        (
-            Removal(calibration, [*order, *sorted({*range(heads)} - {*order})], len(order)),
-            range(1, len(order) + 1),
-        ),
-    )
+    kept = sorted({*range(heads)} - {*order})
+    merged = Removal(calibration, pair[::-1], 1)
+    pruned = Removal(calibration, pair[1:], 1)
+    all_removed = Removal(calibration, [*order, *kept], len(order))
     flat = layer.matrices.output.reshape(-1, layer.matrices.output.shape[-1])
     squares = []
     for x in sequences:
@@ -314,13 +320,15 @@ def _ablated(
         outputs = np.concatenate([_outputs(layer, seen, value) for seen in blocks])
         outputs -= calibration.mean
         total = float(((outputs @ flat) ** 2).sum())
-        changes = (removal.squares(outputs, counts) for removal, counts in removals)
-        squares.append([total, *chain.from_iterable(changes)])
+        changes = merged.squares(outputs, [1]) + pruned.squares(outputs, [1])
+        changes += all_removed.squares(outputs, range(1, len(order) + 1))
+        squares.append([total, *changes])
     batches = {"squares": np.array(squares)}
     errors = jackknife(batches, lambda m: m["squares"][..., 1:] / m["squares"][..., :1])
-    mean, error = errors.mean(0), mcse(errors)
+    mean = errors.mean(0)
+    error = mcse(errors)
     padded = np.full((3, heads), np.nan)
-    padded[:, : len(order)] = order, mean[2:], error[2:]
+    padded[:, : len(order)] = [order, mean[2:], error[2:]]
     within = mean[2:] + 2 * error[2:] <= tolerance
     count = len(within) if within.all() else int(np.argmin(within))
     return {

@@ -54,16 +54,15 @@ def read_norms(
         InputError: a tensor is missing or does not fit.
     """
     norm = family.norm
-    if norm is None or not model.config.get("qk_layernorm", "qk_layernorm" not in family.keys):
+    if norm is None or not family.has_norm(model.config):
         return ()
     epsilon = read_number(model.config, norm.epsilon, norm.default)
     norms = []
     for name, shape in zip(norm.names, shapes, strict=True):
         gain = _by_head(model, f"{module}.{name}", "weight", shape, norm.joint) + family.offset
-        biased = f"{module}.{name}.bias" in model.shapes
-        shift = (
-            _by_head(model, f"{module}.{name}", "bias", shape, norm.joint) if biased else 0 * gain
-        )
+        shift = 0 * gain
+        if f"{module}.{name}.bias" in model.shapes:
+            shift = _by_head(model, f"{module}.{name}", "bias", shape, norm.joint)
         norms.append(HeadNorm(norm, gain, shift, epsilon))
     return tuple(norms)
 

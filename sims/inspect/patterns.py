@@ -17,6 +17,8 @@ from sims.inspect.families import FAMILIES, Family, check_keys, read_number
 from sims.inspect.layouts import Layer
 
 KINDS = ("causal", "full")
+PLAIN_ROTATION = ("rope_theta", "partial_rotary_factor")
+"""Rotary settings that scale no positions."""
 
 
 @dataclass(frozen=True)
@@ -50,26 +52,42 @@ def rule_of(config: Mapping[str, Any], kind: str | None = None) -> Rule:
     Raises:
         InputError: neither says it, or the config has a rule that is not computed here.
     """
+    family = _family(config, kind)
+    check_keys(config, family)
+    base, rotated = _rotation(config, family, kind)
+    window = math.inf
+    if config.get("use_sliding_window", True):
+        window = read_number(config, "sliding_window", math.inf)
+    return Rule(family.causal, base, rotated, family.linear, window, _scale(config, family))
+
+
+def _scale(config: Mapping[str, Any], family: Family) -> float | None:
+    """What scores are multiplied by; None for 1/√d_k."""
+    if family.scale is not None:
+        return read_number(config, family.scale) ** -0.5
+    return 1.0 if family.scaled and config.get(family.scaled) is False else None
+
+
+def _family(config: Mapping[str, Any], kind: str | None) -> Family:
+    """The family of a config, or one without positions of the kind that is given.
+
+    Raises:
+        InputError: neither says it, or they disagree.
+    """
     if kind is not None and kind not in KINDS:
         raise InputError("--attention", kind, one_of(KINDS, kind))
     name = config.get("model_type")
     family = FAMILIES.get(str(name))
-    if kind is None and (family is None or family.partial):
-        known = sorted(name for name in FAMILIES if not FAMILIES[name].partial)
-        allowed = f"{', '.join(known)}; or --attention causal or full"
-        raise InputError("config.model_type", name, allowed)
-    family = family or Family(causal=kind == "causal")
-    if kind is not None and (kind == "causal") != family.causal:
+    if kind is None:
+        if family is None or family.partial:
+            known = sorted(name for name in FAMILIES if not FAMILIES[name].partial)
+            allowed = f"{', '.join(known)}; or --attention causal or full"
+            raise InputError("config.model_type", name, allowed)
+        return family
+    causal = kind == "causal"
+    if family is not None and family.causal != causal:
         raise InputError("--attention", kind, f"as config.model_type {name} has it")
-    check_keys(config, family)
-    base, rotated = _rotation(config, family, kind)
-    scale = 1.0 if config.get("scale_attn_weights") is False else None
-    if "query_pre_attn_scalar" in family.keys:
-        scale = read_number(config, "query_pre_attn_scalar") ** -0.5
-    window = math.inf
-    if config.get("use_sliding_window", True):
-        window = read_number(config, "sliding_window", math.inf)
-    return Rule(family.causal, base, rotated, family.linear, window, scale)
+    return family or Family(causal=causal)
 
 
 def _rotation(
@@ -78,24 +96,32 @@ def _rotation(
     """Base of the rotary wavelengths, None without, and the share of a head that turns."""
     if family.rotated is None:
         return None, 1.0
-    settings = dict(config)
-    for key in ("rope_parameters", "rope_scaling"):
-        part = config.get(key) or {}
-        plain = {"rope_theta", "partial_rotary_factor"}
-        if not isinstance(part, dict) or any(
-            name not in plain and value not in (None, "default") for name, value in part.items()
-        ):
-            raise InputError(f"config.{key}", part, "rotary positions that are not scaled")
-        settings |= part
+    settings = {**config, **_plain_rotation(config, "rope_parameters")}
+    settings |= _plain_rotation(config, "rope_scaling")
     default = read_number(settings, "rotary_emb_base", family.base or math.nan)
     base = read_number(settings, "rope_theta", default)
     if math.isnan(base):
         if kind is None:
-            allowed = "a number; or --attention, for plain softmax without positions"
-            raise InputError("config.rope_theta", None, allowed)
+            missing = "not there: give it, or --attention for plain softmax without positions"
+            raise InputError("config.rope_theta", missing)
         return None, 1.0
     share = read_number(settings, "rotary_pct", family.rotated)
     return base, read_number(settings, "partial_rotary_factor", share)
+
+
+def _plain_rotation(config: Mapping[str, Any], key: str) -> dict[str, Any]:
+    """A mapping of rotary settings in a config; empty without.
+
+    Raises:
+        InputError: it scales positions.
+    """
+    settings = config.get(key) or {}
+    plain = isinstance(settings, dict) and all(
+        name in PLAIN_ROTATION or value in (None, "default") for name, value in settings.items()
+    )
+    if not plain:
+        raise InputError(f"config.{key}", settings, "rotary positions that are not scaled")
+    return dict(settings)
 
 
 def projections(layer: Layer, x: np.ndarray, rule: Rule) -> tuple[np.ndarray, ...]:
@@ -106,9 +132,11 @@ def projections(layer: Layer, x: np.ndarray, rule: Rule) -> tuple[np.ndarray, ..
     stacks = zip(layer.matrices[:3], layer.biases, strict=True)
     query, key, value = (x @ matrix + bias[:, None, :] for matrix, bias in stacks)
     if layer.norms:
-        query, key = (norm(part) for norm, part in zip(layer.norms, (query, key), strict=True))
+        query = layer.norms[0](query)
+        key = layer.norms[1](key)
     if rule.base is not None:
-        query, key = (rotated(vectors, rule.base, rule.rotated) for vectors in (query, key))
+        query = rotated(query, rule.base, rule.rotated)
+        key = rotated(key, rule.base, rule.rotated)
     return query, key, value
 
 
@@ -129,10 +157,13 @@ def rotated(
     half = turned // 2
     place = np.arange(x.shape[-2]) if positions is None else positions
     angle = place[..., None] / base ** (np.arange(half) * 2 / turned)
-    first, second = x[..., :half], x[..., half:turned]
-    cosine, sine = np.cos(angle), np.sin(angle)
-    parts = first * cosine - second * sine, second * cosine + first * sine, x[..., turned:]
-    return np.concatenate(parts, axis=-1)
+    first = x[..., :half]
+    second = x[..., half:turned]
+    cosine = np.cos(angle)
+    sine = np.sin(angle)
+    turned_first = first * cosine - second * sine
+    turned_second = second * cosine + first * sine
+    return np.concatenate([turned_first, turned_second, x[..., turned:]], axis=-1)
 
 
 def slopes(heads: int) -> np.ndarray:

@@ -101,13 +101,11 @@ class Model:
         Raises:
             InputError: neither says it, or they disagree.
         """
-        sides = re.findall(r"(?:^|\.)(encoder|decoder)\.", module)[:1] or SIDES
-        of_sides = [f"{side}_attention_heads" for side in sides]
-        documented = count(self.config, of_sides) or count(self.config, HEADS)
+        documented = count(self.config, _keys_of_sides(module)) or count(self.config, HEADS)
         heads = requested if requested is not None else documented
         if heads is None:
-            allowed = f"config.json with {' or '.join(HEADS)}, or --heads N: no tensor says it"
-            raise InputError("number of heads", None, allowed)
+            missing = f"not known: give --heads N, or a config.json with {' or '.join(HEADS)}"
+            raise InputError("number of heads", missing)
         if documented not in (None, heads):
             allowed = f"{documented}, as config.json says of {module}, or no config"
             raise InputError("--heads", heads, allowed)
@@ -116,11 +114,25 @@ class Model:
         width = count(self.config, ("head_dim", "d_kv"))
         if width is None and documented is not None and d % documented == 0:
             width = d // documented
+        return heads - self._count_pruned(module, heads), width
+
+    def _count_pruned(self, module: str, heads: int) -> int:
+        """Number of heads that the config says were pruned from a module.
+
+        Raises:
+            InputError: the config lists them in another way, or all of them.
+        """
         pruned = self.config.get("pruned_heads") or {}
         gone = pruned.get(str(layer_number(module)), []) if isinstance(pruned, dict) else None
         if not isinstance(gone, list) or len(gone) >= heads:
             raise InputError("config.pruned_heads", pruned, "some heads of a layer, by its number")
-        return heads - len(gone), width
+        return len(gone)
+
+
+def _keys_of_sides(module: str = "") -> list[str]:
+    """Keys of config.json that may hold the heads of the encoder's or decoder's modules."""
+    sides = re.findall(r"(?:^|\.)(encoder|decoder)\.", module)[:1] or SIDES
+    return [f"{side}_attention_heads" for side in sides]
 
 
 def layer_number(module: str) -> int | None:
@@ -136,7 +148,7 @@ def count(config: Mapping[str, Any], keys: Sequence[str]) -> int | None:
         InputError: a value is no integer.
     """
     documented = [(key, config[key]) for key in keys if config.get(key) is not None]
-    if len({repr(value) for _, value in documented}) > 1:
+    if len(set(map(repr, dict(documented).values()))) > 1:
         raise InputError("config", documented, "one number; give a config of the attention alone")
     for key, value in documented:
         if isinstance(value, bool) or not isinstance(value, int):
@@ -151,7 +163,7 @@ def _settings(config: dict[str, Any]) -> dict[str, Any]:
     Raises:
         InputError: several models in it have heads.
     """
-    keys = {*HEADS, *(f"{side}_attention_heads" for side in SIDES)}
+    keys = {*HEADS, *_keys_of_sides()}
     parts = {k: v for k, v in config.items() if isinstance(v, dict) and keys & v.keys()}
     if parts and not keys & config.keys():
         if len(parts) > 1:
@@ -159,7 +171,7 @@ def _settings(config: dict[str, Any]) -> dict[str, Any]:
             raise InputError("config", sorted(parts), allowed)
         config = config | parts.popitem()[1]
     try:
-        from transformers import CONFIG_MAPPING  # type: ignore[import-not-found]
+        from transformers import CONFIG_MAPPING
 
         defaults = CONFIG_MAPPING[config.get("model_type")].from_dict(config).to_dict()
     except Exception:  # not installed, no such class, or a config that the class refuses
@@ -179,7 +191,7 @@ def _model_file(path: Path) -> Path:
             raise InputError(str(path), got, f"one with model.safetensors or its {INDEX}")
         path = others[0]
     if not path.is_file():
-        raise InputError(str(path), "no file", "a .safetensors file, its index, or a folder")
+        raise InputError(str(path), "file not found: a .safetensors file, its index, or a folder")
     if path.suffix not in ("", ".safetensors") and not path.name.endswith(INDEX):
         allowed = "a .safetensors file: pickles run code and other formats are not read"
         raise InputError(str(path), path.suffix, allowed)

@@ -3,6 +3,7 @@
 import math
 import zipfile
 from collections.abc import Mapping
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -71,22 +72,17 @@ def inspect(
     inputs = None if activations is None else Inputs(activations)
     rule = _rule(opened.config, attention, inputs is not None)
     notes = [f"The file is part {opened.part} of its model."] if opened.part else []
-    family = FAMILIES.get(str(opened.config.get("model_type")))
-    if inputs and rule and rule.base is None and family and (family.partial or family.rotated):
+    if inputs and rule and rule.base is None and _has_positions(opened.config):
         notes.append("Positions are left out, as --attention asks.")
     for layer in layers(opened, heads):
         number = len(rows) if layer.number is None else layer.number
         notes += _notes(layer, number)
         weights = _labelled(geometry(layer, rule))
         weights = weights.assign(_summary(weights) | {"module": layer.module})
-        for time in range(layer.passes if inputs else 1):
-            row = weights.assign_coords(layer=number + time)
-            module = layer.module if layer.passes == 1 else f"{layer.module}#{time}"
-            name = inputs.name(module, number + time) if inputs else None
-            if inputs and rule and name is not None:
-                readings = _labelled(_on_inputs(layer, inputs, name, rule, tolerance))
-                row = row.merge(readings.assign(_input_summary(readings, tolerance)))
-            rows.append(row)
+        if inputs and rule:
+            rows += _rows_of_passes(weights, layer, number, inputs, rule, tolerance)
+        else:
+            rows.append(weights.assign_coords(layer=number))
     data = xr.concat(
         rows, "layer", data_vars="all", coords="minimal", compat="override", join="outer"
     )
@@ -95,6 +91,27 @@ def inspect(
     data.attrs = {"model": opened.name, "tolerance": tolerance, "notes": "\n".join(notes)}
     data.attrs["sentence"] = sentence(data)
     return data
+
+
+def _has_positions(config: Mapping[str, Any]) -> bool:
+    family = FAMILIES.get(str(config.get("model_type")))
+    return family is not None and bool(family.partial or family.rotated)
+
+
+def _rows_of_passes(
+    weights: xr.Dataset, layer: Layer, number: int, inputs: "Inputs", rule: Rule, tolerance: float
+) -> list[xr.Dataset]:
+    """A row for every use of a layer: its weights, and what its inputs there give."""
+    rows = []
+    for time in range(layer.passes):
+        row = weights.assign_coords(layer=number + time)
+        module = layer.module if layer.passes == 1 else f"{layer.module}#{time}"
+        name = inputs.name(module, number + time)
+        if name is not None:
+            readings = _labelled(_on_inputs(layer, inputs, name, rule, tolerance))
+            row = row.merge(readings.assign(_input_summary(readings, tolerance)))
+        rows.append(row)
+    return rows
 
 
 def _rule(config: Mapping[str, Any], attention: str | None, needed: bool) -> Rule | None:
@@ -124,7 +141,8 @@ def _on_inputs(layer: Layer, inputs: "Inputs", name: str, rule: Rule, tolerance:
         raise InputError(name, "cross-attention", "self-attention, whose inputs are the tokens")
     if layer.left:
         raise InputError(layer.left[0], "attention sinks", "layers without, or no activations")
-    values, d = inputs.read(name), layer.matrices.key.shape[1]
+    values = inputs.read(name)
+    d = layer.matrices.key.shape[1]
     if values.ndim == 2:
         return on_gaussian_tokens(layer, np.zeros(d), covariance_root(name, values, d), rule)
     mask = inputs.read(MASK) if MASK in inputs.arrays else None
@@ -187,10 +205,9 @@ class Inputs:
 
 def _labelled(arrays: Any) -> xr.Dataset:
     data = xr.Dataset(arrays)
-    coordinates = {"definition": DEFINITIONS, "quantile": QUANTILES, "distance": DISTANCES}
-    return data.assign_coords(
-        {d: list(coordinates.get(str(d), range(n))) for d, n in data.sizes.items()}
-    )
+    named = {"definition": DEFINITIONS, "quantile": QUANTILES, "distance": DISTANCES}
+    coordinates = {dim: list(named.get(str(dim), range(n))) for dim, n in data.sizes.items()}
+    return data.assign_coords(coordinates)
 
 
 def _summary(weights: xr.Dataset) -> dict[str, float]:
@@ -220,12 +237,11 @@ def _summary(weights: xr.Dataset) -> dict[str, float]:
 
 def _input_summary(readings: xr.Dataset, tolerance: float) -> dict[str, float]:
     """The same of what inputs give: indices, and ranks that keep scores to the tolerance."""
-    numbers = {
-        f"{part}_index_mean{end}": float(readings[f"{part}_index{end}"].sel(definition="mean"))
-        for part in ("noise", "contribution")
-        for end in ("", "_mcse")
-        if f"{part}_index" in readings
-    }
+    numbers = {}
+    for part, end in product(("noise", "contribution"), ("", "_mcse")):
+        if f"{part}_index" in readings:
+            mean = readings[f"{part}_index{end}"].sel(definition="mean")
+            numbers[f"{part}_index_mean{end}"] = float(mean)
     for name in ("kq_svd", "k_svd"):
         if f"{name}_error" in readings:
             above = readings[f"{name}_error"] > tolerance
@@ -241,22 +257,9 @@ def sentence(data: xr.Dataset) -> str:
     above = [int(k) for k in data.layer[data.pairs_above_baseline.values > 0]]
     compared = data.overlap_excess.notnull().values
     if "redundant_heads" not in data:
-        if not compared.any():
-            return "No two key subspaces to compare."
-        if not above:
-            return "No key subspaces overlap more than random ones."
-        end = "; the rest is within the baseline" * bool(len(above) < compared.sum())
-        return f"{_listed(above)}: key subspaces overlap more than random ones{end}."
-    counts, heads = data.redundant_heads.values, data.heads.values
-    groups: dict[tuple[int, int], list[int]] = {}
-    for layer, count, total in zip(data.layer.values, counts, heads, strict=True):
-        if count > 0:
-            groups.setdefault((int(count), int(total)), []).append(layer)
-    parts = [
-        f"{_listed(rows).lower()}: {count} of {total} heads "
-        f"{'is' if count == 1 else 'are'} redundant"
-        for (count, total), rows in sorted(groups.items(), reverse=True)
-    ] or ["no head is redundant"]
+        return _sentence_of_overlaps(above, int(compared.sum()))
+    counts = data.redundant_heads.values
+    parts = _count_redundant(data)
     parts[0] += f" at {100 * data.attrs['tolerance']:.3g} % output error"
     not_redundant = data.layer.values[compared & (counts == 0)].tolist()
     beyond = [layer for layer in not_redundant if layer in above]
@@ -271,6 +274,30 @@ def sentence(data: xr.Dataset) -> str:
     return f"{text[0].upper()}{text[1:]}."
 
 
+def _sentence_of_overlaps(above: list[int], compared: int) -> str:
+    """Layers with overlaps above the baseline, of so many in which heads can be compared."""
+    if not compared:
+        return "No two key subspaces to compare."
+    if not above:
+        return "No key subspaces overlap more than random ones."
+    end = "; the rest is within the baseline" * (len(above) < compared)
+    return f"{_listed(above)}: key subspaces overlap more than random ones{end}."
+
+
+def _count_redundant(data: xr.Dataset) -> list[str]:
+    """Layers by how many of their heads are redundant, the most first, a clause each."""
+    layers_by_count: dict[tuple[int, int], list[int]] = {}
+    columns = (data.layer.values, data.redundant_heads.values, data.heads.values)
+    for layer, count, total in zip(*columns, strict=True):
+        if count > 0:
+            layers_by_count.setdefault((int(count), int(total)), []).append(layer)
+    clauses = []
+    for (count, total), rows in sorted(layers_by_count.items(), reverse=True):
+        verb = "is" if count == 1 else "are"
+        clauses.append(f"{_listed(rows).lower()}: {count} of {total} heads {verb} redundant")
+    return clauses or ["no head is redundant"]
+
+
 def _listed(numbers: list[int]) -> str:
     """``Layer 3``, ``Layers 3 and 7``, ``Layers 0–5``: numbers in words."""
     runs: list[list[int]] = []
@@ -279,9 +306,9 @@ def _listed(numbers: list[int]) -> str:
             runs[-1].append(number)
         else:
             runs.append([number])
-    words = []
+    words: list[str] = []
     for run in runs:
-        words += [f"{run[0]}–{run[-1]}"] if len(run) > 2 else [str(number) for number in run]
+        words += [f"{run[0]}–{run[-1]}"] if len(run) > 2 else map(str, run)
     joined = " and ".join([", ".join(words[:-1]), words[-1]] if len(words) > 1 else words)
     return f"Layer{'s' * (len(numbers) > 1)} {joined}"
 
@@ -298,7 +325,8 @@ def exceeded(data: xr.Dataset, limits: Mapping[str, float]) -> list[str]:
     Raises:
         InputError: a limit is of no number that the report has.
     """
-    numbers, lines = scalars(data), []
+    numbers = scalars(data)
+    lines = []
     for name, limit in limits.items():
         if name not in numbers:
             raise InputError("--fail-above", name, one_of(numbers, name))
@@ -314,9 +342,10 @@ def as_json(data: xr.Dataset) -> dict[str, Any]:
     for layer in data.layer.values:
         row = data.sel(layer=layer).drop_vars(["principal_angle", "layer"])
         sizes = {dim: int(row[f"{dim.rstrip('2')}s"]) for dim in HEAD_DIMS}
-        rows.append(
-            {"layer": int(layer)} | {str(k): _plain(v, sizes) for k, v in row.data_vars.items()}
-        )
+        plain = {"layer": int(layer)}
+        for name, values in row.data_vars.items():
+            plain[str(name)] = _plain(values, sizes)
+        rows.append(plain)
     return {**data.attrs, "layers": rows}
 
 

@@ -25,14 +25,18 @@ class Agreement:
     differing: list[str]
     visible: float
 
-    def in_words(self) -> str:
-        """The counts, the names of differing answers, and the power, on one line."""
+    def in_words(self, partner: str = "") -> str:
+        """The counts, the names of differing answers, and the power, on one line.
+
+        Args:
+            partner: words after "agree", such as " with the published ones".
+        """
         count = len(self.agreeing) + len(self.differing)
         names = f" ({', '.join(self.differing)} differ)" if self.differing else ""
         seen = percent(self.visible)
         return (
-            f"{len(self.agreeing)} of {count} answers agree{names}; in half of them a difference "
-            f"of {seen} or less would have been seen."
+            f"{len(self.agreeing)} of {count} answers agree{partner}{names}; in half of them a "
+            f"difference of {seen} or less would have been seen."
         )
 
 

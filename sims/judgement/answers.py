@@ -20,7 +20,7 @@ from sims.judgement import house
 from sims.judgement.changes import Change, changes, deciding_field
 from sims.judgement.effects import Effects, confirmed_failure, margins
 from sims.judgement.robustness import Robustness
-from sims.judgement.summaries import Gap, Mean, Result, Share, summarize
+from sims.judgement.summaries import Gap, Result, Share, summarize
 from sims.judgement.wording import percent, significant
 
 if TYPE_CHECKING:
@@ -156,62 +156,91 @@ def answer(
     Raises:
         InputError: a condition names a column that is not there, or lengths do not agree.
     """
-    simulated = len(effects.value)
-    count = simulated if effects.predicted is None else len(effects.predicted)
-    if not simulated <= count <= len(parameters):
-        counts = f"{simulated} simulated, {count} predicted"
-        allowed = f"no more than the {len(parameters)} rows of parameters"
-        raise InputError(f"effects of {question.id}", counts, allowed)
-    parameters, restriction = parameters.iloc[:count], question.restrict
+    count = _count(question.id, effects, len(parameters))
+    parameters = parameters.iloc[:count]
+    labels = labels or {}
+    restriction = question.restrict
     selected = condition_mask(parameters, restriction.where if restriction else {})
     tolerance = house.TOLERANCES[question.tolerance] if question.tolerance else None
     result = summarize(effects, selected, tolerance)
-    strata = {}
-    for name, conditions in question.strata.items():
-        part = summarize(effects, selected & condition_mask(parameters, conditions), tolerance)
-        if part.answered >= house.SHOWN:
-            strata[name] = part
     failing, p = confirmed_failure(effects, selected, tolerance)
-    can_fail = bool(np.isfinite(margins(effects, tolerance)[selected[:simulated]]).any())
+    can_fail = np.isfinite(margins(effects, tolerance)[selected[: len(effects.value)]]).any()
     always = verdict(p) if can_fail else ""
-    by_theory = isinstance(result, Share) and result.deciding is result.theory
-    if isinstance(result, Mean):
-        by_theory = effects.predicted is not None
-    trends = [
-        replace(change, parameter=(labels or {}).get(change.parameter, change.parameter))
-        for change in (
-            [] if smoke else changes(effects, selected, parameters, by_theory, tolerance)
-        )
-    ]
-    decisive = None
-    if isinstance(result, Share) and not smoke:
-        decisive = deciding_field(effects, selected, parameters, by_theory, tolerance)
-    word = house.BY_CONDITION if decisive else result.word
-    if question.status == "exploratory":
-        word = ""
-    return Answer(
+    found = Answer(
         **question.model_dump(include={"paper", "id", "question", "status", "says"}),
         claim=question.claim or question.id,
         result=result,
-        word=house.TOO_FEW if word and smoke else word,
+        word="" if question.status == "exploratory" else result.word,
         restriction=restriction.text if restriction else "",
-        strata=strata,
-        conditions=decisive,
-        where=trends,
+        strata=_strata(question, effects, parameters, selected, tolerance),
         always=always,
         p_value=p,
-        counterexample=failing if always == "no" else None,
-        worst=_in_words(effects, failing, parameters, labels or {}) if always == "no" else {},
         **origin,
     )
+    if always == "no" and failing is not None:
+        worst = _in_words(effects, failing, parameters, labels)
+        found = replace(found, counterexample=failing, worst=worst)
+    if smoke:
+        return replace(found, word=house.TOO_FEW if found.word else "")
+    return _with_changes(found, effects, selected, parameters, tolerance, labels)
+
+
+def _count(name: str, effects: Effects, most: int) -> int:
+    """Number of problems that a question is asked of."""
+    simulated = len(effects.value)
+    count = simulated if effects.predicted is None else len(effects.predicted)
+    if not simulated <= count <= most:
+        counts = f"{simulated} simulated, {count} predicted"
+        allowed = f"no more than the {most} rows of parameters"
+        raise InputError(f"effects of {name}", counts, allowed)
+    return count
+
+
+def _strata(
+    question: "QuestionSpec",
+    effects: Effects,
+    parameters: pd.DataFrame,
+    selected: np.ndarray,
+    tolerance: float | None,
+) -> dict[str, Result]:
+    """Results of the declared strata that have enough problems to be shown."""
+    shown = {}
+    for name, conditions in question.strata.items():
+        part = summarize(effects, selected & condition_mask(parameters, conditions), tolerance)
+        if part.answered >= house.SHOWN:
+            shown[name] = part
+    return shown
+
+
+def _with_changes(
+    found: Answer,
+    effects: Effects,
+    selected: np.ndarray,
+    parameters: pd.DataFrame,
+    tolerance: float | None,
+    labels: Mapping[str, str],
+) -> Answer:
+    """The answer with where it changes, and by condition if one field decides it."""
+    by_theory = effects.predicted is not None
+    decisive = None
+    if isinstance(found.result, Share):
+        by_theory = found.result.deciding is found.result.theory
+        decisive = deciding_field(effects, selected, parameters, by_theory, tolerance)
+    trends = []
+    if isinstance(found.result, Gap):
+        by_theory = False
+    for change in changes(effects, selected, parameters, by_theory, tolerance):
+        label = labels.get(change.parameter, change.parameter)
+        trends.append(replace(change, parameter=label))
+    if decisive is None or not found.word:
+        return replace(found, where=trends, conditions=decisive)
+    return replace(found, where=trends, conditions=decisive, word=house.BY_CONDITION)
 
 
 def _in_words(
-    effects: Effects, number: int | None, parameters: pd.DataFrame, labels: Mapping[str, str]
+    effects: Effects, number: int, parameters: pd.DataFrame, labels: Mapping[str, str]
 ) -> dict[str, str]:
     """The effect of a problem, with its Monte Carlo standard error, and what the law drew."""
-    if number is None:
-        return {}
     values = np.atleast_1d(effects.value[number])
     errors = np.atleast_1d(effects.error[number])
     place = int(np.argmin(values)) if effects.kind != "gap" else 0
@@ -266,7 +295,7 @@ def adjusted(answers: Sequence[Answer], families: Mapping[str, int]) -> list[Ans
             p_adjusted = max(p_adjusted, min(1.0, (m - rank) * out[i].p_value))
             out[i] = replace(out[i], adjusted=p_adjusted, family=m, always=verdict(p_adjusted))
             if out[i].always != "no" and not out[i].searched:
-                out[i] = replace(out[i], counterexample=None, problem=None)
+                out[i] = replace(out[i], counterexample=None, worst={}, problem=None)
     return out
 
 

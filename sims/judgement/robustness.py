@@ -63,11 +63,10 @@ def robustness(answer: Share, cells: Sequence[Cell]) -> Robustness | None:
     )
     differences = {name: _differences(told, name) for name in told[0].choices}
     choice = max(differences, key=lambda name: abs(differences[name]))
-    values = dict.fromkeys(cell.choices[choice] for cell in told)
-    shares = {
-        value: float(np.mean([_middle(c) for c in told if c.choices[choice] == value]))
-        for value in values
-    }
+    grouped: dict[str, list[float]] = {}
+    for cell in told:
+        grouped.setdefault(cell.choices[choice], []).append(_middle(cell))
+    shares = {value: float(np.mean(middles)) for value, middles in grouped.items()}
     return Robustness(len(told), contradicting, choice, shares)
 
 

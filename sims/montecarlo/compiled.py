@@ -169,19 +169,21 @@ class Replicates(ReplicateSampler):
         @functools.lru_cache(maxsize=1)  # those that are traced are the first that are used
         def arguments(first: int, width: int) -> tuple[Program, PyTree, PyTree, Array]:
             numbers = range(first, first + width)
-            host_batches = [self.of_batch(draws.draw(b)) for b in numbers]
+            host_batches = map(self.of_batch, map(draws.draw, numbers))
             batch = jax.tree.map(lambda *leaves: np.stack(leaves), *host_batches)
             return program, self.constants, batch, draws.keys(np.array(numbers, np.uint32))
 
-        mesh, attrs = Mesh(np.array(devices), ("batch",)), {}
+        mesh = Mesh(np.array(devices), ("batch",))
+        attrs = {}
         if on_cpu and mesh.size > 1:
             traced = run_batches.trace(*arguments(0, mesh.size), mesh=mesh)
             if waits_for_threads(traced.jaxpr.jaxpr):
-                mesh, attrs = Mesh(np.array(devices[:1]), ("batch",)), {"device_count": 1}
+                mesh = Mesh(np.array(devices[:1]), ("batch",))
+                attrs = {"device_count": 1}
 
         def begin(first: int) -> Callable[[], dict[str, np.ndarray]]:
             values = run_batches(*arguments(first, mesh.size), mesh=mesh)
-            return lambda: {name: np.asarray(value) for name, value in values.items()}
+            return lambda: jax.tree.map(np.asarray, values)
 
         return Rounds(begin, mesh.size, attrs)
 

@@ -37,7 +37,7 @@ def root_key(seed: int | Array) -> Array:
     check_count("seed", seed, minimum=0)
     if seed >= 2**63:
         raise InputError("seed", seed, "an integer below 2**63")
-    return wrapped(threefry.root(int(seed)))
+    return wrap_key(threefry.root(int(seed)))
 
 
 def replicate_key(root: Array, batch: int | Array, replicate: int | Array) -> Array:
@@ -45,7 +45,7 @@ def replicate_key(root: Array, batch: int | Array, replicate: int | Array) -> Ar
     return jax.random.fold_in(jax.random.fold_in(root, batch), replicate)
 
 
-def wrapped(words: np.ndarray) -> Array:
+def wrap_key(words: np.ndarray) -> Array:
     """Threefry keys of words (…, 2)."""
     return jax.random.wrap_key_data(on_device(words), impl="threefry2x32")
 
@@ -94,13 +94,15 @@ class Draw:
         By NumPy: a compiled program for them would take longer than they do.
         """
         batch_words = threefry.fold_in(self.words, batches)
-        return wrapped(threefry.fold_in(batch_words[:, None], np.arange(self.replicates)))
+        return wrap_key(threefry.fold_in(batch_words[:, None], np.arange(self.replicates)))
 
     @property
     def key(self) -> Array:
         """The JAX key: the root with the batch folded in, then the replicate if there is one."""
         words = threefry.fold_in(self.words, self.batch)
-        return wrapped(words if self.replicate is None else threefry.fold_in(words, self.replicate))
+        return wrap_key(
+            words if self.replicate is None else threefry.fold_in(words, self.replicate)
+        )
 
     def rng(self) -> np.random.Generator:
         """NumPy's generator of ``[seed, *stream, batch, replicate]``, without a replicate if None.

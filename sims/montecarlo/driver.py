@@ -17,7 +17,7 @@ from sims.base.checks import check_count
 from sims.base.errors import InputError
 from sims.base.runtime import forget_compiled, lost_digits
 from sims.montecarlo.draws import Draw
-from sims.montecarlo.history import CHECK_EVERY, History, Stopping
+from sims.montecarlo.history import CHECK_EVERY, History, Stopping, unstacked
 from sims.montecarlo.sampler import Rounds, Sampler
 
 
@@ -132,7 +132,7 @@ def _continue(history: History, rounds: Rounds, stopping: Stopping, bar: Progres
     first = len(history.finished)
     total = first if stopping.is_precise(history) else max(stopping.limit, first)
     task = bar.add_task("batches", total=total, completed=first)
-    for batch in islice(_computed(rounds, first, stopping.limit), total - first):
+    for batch in islice(_compute_rounds(rounds, first, stopping.limit), total - first):
         if len(history.finished) == first and stopping.limit > CHECK_EVERY:
             history.check_labels(batch)
         history.add(batch)
@@ -141,7 +141,7 @@ def _continue(history: History, rounds: Rounds, stopping: Stopping, bar: Progres
             break
 
 
-def _computed(rounds: Rounds, first: int, last: int) -> Iterator[dict[str, np.ndarray]]:
+def _compute_rounds(rounds: Rounds, first: int, last: int) -> Iterator[dict[str, np.ndarray]]:
     """Batches from the first on, in rounds of which the last may go beyond the end.
 
     A round is started before the one ahead of it is waited for, so no device idles meanwhile.
@@ -150,6 +150,5 @@ def _computed(rounds: Rounds, first: int, last: int) -> Iterator[dict[str, np.nd
     waiting = deque(map(rounds.begin, islice(firsts, 2)))
     while waiting:
         arrived = waiting.popleft()()
-        for place in range(rounds.width):
-            yield {name: values[place] for name, values in arrived.items()}
+        yield from unstacked(arrived, rounds.width)
         waiting.extend(map(rounds.begin, islice(firsts, 1)))

@@ -1,7 +1,7 @@
 """What a run has done so far, and whether that is enough."""
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -116,7 +116,7 @@ class History:
     def _take(self, data: xr.Dataset, most: int) -> None:
         arrays = self.sampler.unlabel(data)
         count = min(data.sizes[BATCH], most)
-        self.finished = [{name: v[batch] for name, v in arrays.items()} for batch in range(count)]
+        self.finished = list(unstacked(arrays, count))
 
     def check_labels(self, batch: Arrays) -> None:
         """Refuse wrong labels now, and not after the last of many batches."""
@@ -141,11 +141,16 @@ class History:
 
     def labelled(self, attrs: Mapping[str, Any], faults: Sequence[str]) -> xr.Dataset:
         """The result with MCSE, these attributes, and faults, among them what is not finite."""
-        arrays, found = self.arrays(), list(faults)
+        arrays = self.arrays()
+        found = list(faults)
         partial = getattr(self.sampler, "partial", ())
-        whole = [values for name, values in arrays.items() if name not in partial]
-        if bad := sum(map(estimates.not_finite, whole)):
-            found.append(f"{bad} of {sum(v.size for v in arrays.values())} values are not finite")
+        bad = 0
+        size = 0
+        for name, values in arrays.items():
+            size += values.size
+            bad += 0 if name in partial else estimates.not_finite(values)
+        if bad:
+            found.append(f"{bad} of {size} values are not finite")
         data = with_mcse(self.sampler.label(arrays))
         data.attrs.update(attrs)  # in place: a copy takes as long as a small problem
         if found:
@@ -155,4 +160,13 @@ class History:
 
 def stacked(batches: Sequence[Arrays]) -> dict[str, np.ndarray]:
     """Batches by the names of their outputs, (batch, …)."""
-    return {name: np.stack([batch[name] for batch in batches]) for name in batches[0]}
+    arrays = {}
+    for name in batches[0]:
+        arrays[name] = np.stack([batch[name] for batch in batches])
+    return arrays
+
+
+def unstacked(arrays: Arrays, count: int) -> Iterator[dict[str, np.ndarray]]:
+    """The first batches of outputs (batch, …), one after another."""
+    for batch in range(count):
+        yield {name: values[batch] for name, values in arrays.items()}

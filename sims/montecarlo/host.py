@@ -1,5 +1,6 @@
 """Samplers in plain Python: exact solvers, SciPy, scikit-learn, anything that JAX cannot trace."""
 
+import operator
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass
 from typing import Any, Literal
@@ -10,6 +11,7 @@ from jaxtyping import PyTree
 
 from sims.base.errors import InputError
 from sims.montecarlo.draws import Draw
+from sims.montecarlo.history import stacked
 from sims.montecarlo.sampler import FunctionSampler, ReplicateSampler, Rounds
 
 Reduction = Callable[[Mapping[str, np.ndarray]], Mapping[str, Any]]
@@ -40,19 +42,17 @@ class HostReplicates(ReplicateSampler):
 
         def batch(number: int) -> dict[str, np.ndarray]:
             shared = self.of_batch(draws.draw(number))
-            values = [
-                self.replicate(
-                    draws.draw(number, r),
-                    self.constants,
-                    jax.tree.map(lambda leaf, r=r: leaf[r], shared) if self.rows else shared,
-                )
-                for r in range(draws.replicates)
-            ]
-            outputs = [_arrays("replicate", value) for value in values]
-            stacked = {name: np.stack([value[name] for value in outputs]) for name in outputs[0]}
+            outputs = []
+            for r in range(draws.replicates):
+                row = jax.tree.map(operator.itemgetter(r), shared) if self.rows else shared
+                value = self.replicate(draws.draw(number, r), self.constants, row)
+                outputs.append(_arrays("replicate", value))
+            together = stacked(outputs)
             if callable(self.reduce):
-                return _arrays("reduce", self.reduce(stacked))
-            return stacked if self.stacked else {k: v.mean(axis=0) for k, v in stacked.items()}
+                return _arrays("reduce", self.reduce(together))
+            if self.stacked:
+                return together
+            return {name: values.mean(axis=0) for name, values in together.items()}
 
         return _one_by_one(batch)
 

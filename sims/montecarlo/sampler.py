@@ -70,8 +70,10 @@ class FunctionSampler:
 
     def identity(self) -> object:
         """The functions and what they are given; not what changes no number but by rounding."""
-        names = {item.name for item in fields(self)} - {"coords", "partial", "at_once"}
-        return {name: getattr(self, name) for name in names}
+        known = {item.name: getattr(self, item.name) for item in fields(self)}
+        for name in ("coords", "partial", "at_once"):
+            known.pop(name, None)
+        return known
 
     @property
     def stacked(self) -> bool:
@@ -92,16 +94,15 @@ class FunctionSampler:
         """
         for name in {*self.dims} - {*arrays}:
             raise InputError("dims", name, "an output: " + one_of(arrays, name))
+        variables = {}
         for name, values in arrays.items():
             dims = self._dims(name)
             if values.ndim != len(dims):
                 allowed = f"a name for each dimension of shape {values.shape}"
                 raise InputError(f"dims.{name}", dims, allowed)
+            variables[name] = (dims, values)
         try:
-            return xr.Dataset(
-                {name: (self._dims(name), values) for name, values in arrays.items()},
-                dict(self.coords),
-            )
+            return xr.Dataset(variables, dict(self.coords))
         except ValueError as error:
             raise InputError("dims and coords", str(error), "lengths that agree") from None
 
@@ -124,7 +125,8 @@ class FunctionSampler:
             if estimates.not_finite(values):
                 return False
             means = values.mean(axis=1) if self.stacked else values
-            mean, error = np.abs(means.mean(axis=0)), estimates.mcse(means)
+            mean = np.abs(means.mean(axis=0))
+            error = estimates.mcse(means)
             largest = np.fmax.reduce(mean, axis=None)
             if np.any((error > rel_mcse * mean) & (mean + 2 * error > negligible * largest)):
                 return False

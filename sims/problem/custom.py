@@ -65,7 +65,9 @@ class CustomDesign(Design):
         log_density: Callable[[Array], Array] | None = None,
     ) -> None:
         check_count("dimension", dimension)
-        self.size, self.sampler, self.log_density = int(dimension), sampler, log_density
+        self.size = int(dimension)
+        self.sampler = sampler
+        self.log_density = log_density
         key = device_key("design.proposal", 0)
         draws = self._checked_draws(key, DRAWS)
         if not np.allclose(self._checked_draws(key, 5), draws[:5], rtol=1e-9):
@@ -137,7 +139,8 @@ class CustomDesign(Design):
             t = np.tanh((x - np.asarray(self.mean)) / np.sqrt(np.diag(self.covariance)))
             return np.hstack([t, (t[:, :, None] * t[:, None, :]).reshape(len(x), -1)])
 
-        sampled, weighted = statistics(draws), statistics(points)
+        sampled = statistics(draws)
+        weighted = statistics(points)
         expected = weight @ weighted
         error = np.sqrt(sampled.var(0) / DRAWS + weight**2 @ (weighted - expected) ** 2)
         gap = np.abs(sampled.mean(0) - expected)

@@ -199,7 +199,8 @@ class MixtureDesign(Design):
         out = jnp.zeros_like(normals)
         # One product a component: gathering a (d, d) factor for each row would take n d² numbers.
         for index in range(len(self.weights)):
-            mean, factor = self.means[index].astype(dtype), self.factors[index].astype(dtype)
+            mean = self.means[index].astype(dtype)
+            factor = self.factors[index].astype(dtype)
             out = jnp.where((component == index)[:, None], mean + normals @ factor, out)
         return out
 

@@ -150,11 +150,10 @@ def versions(signal: ArrayLike, noise: ArrayLike, gram: ArrayLike) -> dict[str, 
     parts = {"noise": real_numbers("noise", noise), "signal": real_numbers("signal", signal)}
     total = parts["signal"] + parts["noise"]
     rounding = 1e-12 * np.abs(np.diagonal(total, axis1=-2, axis2=-1))
-    matrices = {
-        name: correlation(part)
-        for name, part in parts.items()
-        if (np.diagonal(part, axis1=-2, axis2=-1) > rounding).all()
-    }
+    matrices = {}
+    for name, part in parts.items():
+        if (np.diagonal(part, axis1=-2, axis2=-1) > rounding).all():
+            matrices[name] = correlation(part)
     return matrices | {"total": correlation(total), "geometric": real_numbers("gram", gram)}
 
 
@@ -165,8 +164,8 @@ def indices(
 
     Arguments and errors are those of :func:`versions`.
     """
-    return {
-        (definition, version): index(r)
-        for version, r in versions(signal, noise, gram).items()
-        for definition, index in DEFINITIONS.items()
-    }
+    values = {}
+    for version, r in versions(signal, noise, gram).items():
+        for definition, index in DEFINITIONS.items():
+            values[definition, version] = index(r)
+    return values

@@ -134,11 +134,12 @@ def _table(data: bytes) -> np.ndarray:
         lines = data.decode("utf-8-sig").strip().splitlines() or [""]
     except UnicodeDecodeError:
         raise _NoTable("no text in UTF-8") from None
-    first = [name.strip() for name in lines[0].split(",")]
-    counts = [[str(number) for number in range(k, k + len(first))] for k in (0, 1)]
+    first = list(map(str.strip, lines[0].split(",")))
+    from_zero = list(map(str, range(len(first))))
+    from_one = list(map(str, range(1, len(first) + 1)))
     try:
         np.array(first, float)
-        header = len(first) > 1 and first in counts
+        header = len(first) > 1 and first in (from_zero, from_one)
     except ValueError:
         header = True
     rows = lines[header:]

@@ -1,10 +1,11 @@
 """Checks of a user's kernel: the properties that the engine and exact theory rely on."""
 
 import functools
+from typing import Any
 
 import numpy as np
 
-from sims.base.checks import evaluated
+from sims.base.checks import evaluate_calls
 from sims.base.errors import InputError
 from sims.problem.kernels import Kernel
 
@@ -35,18 +36,16 @@ def check_kernel(kernel: Kernel, width: int) -> None:
     shape = direction.shape[1:]
     bandwidths = (0.5, 1.7)
     keys = [query + b * RADII * direction for b in bandwidths]
-    calls = [
-        (shape, *points)
-        for b, key in zip(bandwidths, keys, strict=True)
-        for points in ((query, key, b), (query / b, key / b, 1.0))
-    ]
-    values = evaluated(field, kernel.log_value, FORM, *calls)
+    calls: list[tuple[Any, ...]] = []
+    for b, key in zip(bandwidths, keys, strict=True):
+        calls += [(shape, query, key, b), (shape, query / b, key / b, 1.0)]
+    values = evaluate_calls(field, kernel.log_value, FORM, *calls)
     for b, value, scaled in zip(bandwidths, values[::2], values[1::2], strict=True):
         if not (np.maximum(value, scaled) < np.inf).all():
             allowed = "finite logarithms, or -inf where the kernel vanishes"
             raise InputError(field, "NaN or infinity", allowed)
         with np.errstate(invalid="ignore"):  # where a kernel vanishes at all keys
-            weights, scaled_weights = (log_softmax(logs, axis=1) for logs in (value, scaled))
+            weights, scaled_weights = log_softmax([value, scaled], axis=2)
         if kernel.scaled and not np.allclose(
             weights, scaled_weights, rtol=1e-6, atol=1e-6, equal_nan=True
         ):
@@ -57,10 +56,12 @@ def check_kernel(kernel: Kernel, width: int) -> None:
             allowed = "a kernel that is -inf from there on"
             raise InputError(field, f"support {kernel.support:g}", allowed)
     if kernel.log_ratio is not None:
-        key, anchor = keys[1], np.roll(keys[1], 1, axis=2)
-        (ratio,) = evaluated(field, kernel.log_ratio, FORM, (shape, query, key, anchor))
-        calls = [(shape, query, point, 1.0) for point in (key, anchor)]
-        far, near = evaluated(field, kernel.log_value, FORM, *calls)
+        key = keys[1]
+        anchor = np.roll(keys[1], 1, axis=2)
+        (ratio,) = evaluate_calls(field, kernel.log_ratio, FORM, (shape, query, key, anchor))
+        of_key = (shape, query, key, 1.0)
+        of_anchor = (shape, query, anchor, 1.0)
+        far, near = evaluate_calls(field, kernel.log_value, FORM, of_key, of_anchor)
         finite = np.isfinite(far) & np.isfinite(near)
         if not np.allclose(ratio[finite], (far - near)[finite], rtol=1e-6, atol=1e-9):
             allowed = "log K(q, k) - log K(q, a) at b = 1"

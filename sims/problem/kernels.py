@@ -10,6 +10,7 @@ import jax.numpy as jnp
 from jaxtyping import Array
 
 from sims.base.errors import InputError, one_of
+from sims.weights.rules import Scores, distance, dot_product
 
 LogKernel = Callable[[Array, Array, Array], Array]
 """``(query (p, …), key (p, …), bandwidth ()) -> log K (…)``, coordinates first."""
@@ -46,9 +47,12 @@ class Kernel:
         smooth: whether log K is smooth in k everywhere, so that exact theory may integrate over a
             pair of heads by Gauss-Hermite rules; False (a kink somewhere, or not known) only costs
             time.
+        power: ν of a kernel ``(1 − ‖q − k‖²/b²)₊^ν``, None for any other.
+        scores: those of a weight rule whose softmax are these weights; None if there are none.
 
-    What a kernel is, it is by these attributes: tables of closed forms and of native code are keyed
-    by the object, so another function under a known name gets neither.
+    Closed forms and native code belong to the classes :class:`GaussianKernel` and
+    :class:`SoftmaxKernel`, whose functions are fixed: another function under a known name gets
+    neither.
     """
 
     name: str
@@ -58,6 +62,8 @@ class Kernel:
     around: Literal["query", "origin", "line"] = "query"
     support: float | None = None
     smooth: bool = False
+    power: int | None = None
+    scores: Scores | None = None
 
 
 def gaussian_log(query: Array, key: Array, bandwidth: Array) -> Array:
@@ -87,11 +93,12 @@ def laplace_log(query: Array, key: Array, bandwidth: Array) -> Array:
 
 def laplace_log_ratio(query: Array, key: Array, anchor: Array) -> Array:
     """``(‖q − a‖² − ‖q − k‖²)/(‖q − a‖ + ‖q − k‖)``."""
-    far, near = (
-        _root(over_coordinates(lambda q, k: (q - k) ** 2, query, point)) for point in (key, anchor)
-    )
-    total = far + near
+    total = _distance(query, key) + _distance(query, anchor)
     return 2 * gaussian_log_ratio(query, key, anchor) / jnp.where(total > 0, total, 1.0)
+
+
+def _distance(query: Array, key: Array) -> Array:
+    return _root(over_coordinates(lambda q, k: (q - k) ** 2, query, key))
 
 
 def _root(square: Array) -> Array:
@@ -130,12 +137,42 @@ def over_coordinates(term: Callable[..., Array], *points: Array) -> Array:
 
     Written out, since XLA's CPU code for a sum over a short leading axis is many times slower.
     """
-    terms = [term(*(point[i] for point in points)) for i in range(len(points[0]))]
+    terms = [term(*map(operator.itemgetter(i), points)) for i in range(len(points[0]))]
     return functools.reduce(operator.add, terms)
 
 
-GAUSSIAN = Kernel("gaussian", gaussian_log, gaussian_log_ratio, smooth=True)
-SOFTMAX = Kernel("softmax", softmax_log, softmax_log_ratio, around="line", smooth=True)
+class GaussianKernel(Kernel):
+    """``exp(−‖q − k‖²/(2b²))``."""
+
+    def __init__(self) -> None:
+        super().__init__("gaussian", gaussian_log, gaussian_log_ratio, smooth=True, scores=distance)
+
+
+class SoftmaxKernel(Kernel):
+    """``exp(⟨q, k⟩/b²)``, softmax attention."""
+
+    def __init__(self) -> None:
+        super().__init__(
+            "softmax",
+            softmax_log,
+            softmax_log_ratio,
+            around="line",
+            smooth=True,
+            scores=dot_product,
+        )
+
+
+QuadraticKernel = GaussianKernel | SoftmaxKernel
+"""Kernels whose logarithm is quadratic: under a Gaussian design they have closed forms."""
+
+
+def _ball(name: str, power: int) -> Kernel:
+    log_value = functools.partial(polynomial_log, power=power)
+    return Kernel(name, log_value, support=1.0, power=power)
+
+
+GAUSSIAN = GaussianKernel()
+SOFTMAX = SoftmaxKernel()
 
 KERNELS = {
     kernel.name: kernel
@@ -144,9 +181,9 @@ KERNELS = {
         SOFTMAX,
         Kernel("laplace", laplace_log, laplace_log_ratio),
         Kernel("student", student_log, smooth=True),
-        Kernel("epanechnikov", functools.partial(polynomial_log, power=1), support=1.0),
-        Kernel("biweight", functools.partial(polynomial_log, power=2), support=1.0),
-        Kernel("triweight", functools.partial(polynomial_log, power=3), support=1.0),
+        _ball("epanechnikov", 1),
+        _ball("biweight", 2),
+        _ball("triweight", 3),
     )
 }
 """Every kernel by its name."""
@@ -159,3 +196,8 @@ def get_kernel(kernel: "str | Kernel") -> Kernel:
     if not isinstance(kernel, str) or kernel not in KERNELS:
         raise InputError("heads.kernel", kernel, one_of(sorted(KERNELS), kernel))
     return KERNELS[kernel]
+
+
+def kernel_of(scores: Scores) -> Kernel | None:
+    """The kernel whose weights are the softmax of these scores; None for other scores."""
+    return next((kernel for kernel in KERNELS.values() if kernel.scores is scores), None)

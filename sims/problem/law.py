@@ -42,9 +42,7 @@ class Law:
             allowed = "a constant, a list of values, {uniform: [low, high]}, {loguniform: …}, drawn"
             if span is None or span[0] not in _SPANS:
                 raise InputError(f"law.{name}", how, allowed)
-            ends = span[1] if isinstance(span[1], list) else []
-            numbers = len(ends) == 2 and all(isinstance(x, int | float) for x in ends)
-            if not numbers or not ends[0] < ends[1] or (span[0] == "loguniform" and ends[0] <= 0):
+            if not _is_span(*span):
                 raise InputError(
                     f"law.{name}.{span[0]}", span[1], "[low, high], low < high, in range"
                 )
@@ -79,7 +77,8 @@ class Law:
         """The quantiles of the law at which the free fields of a draw are, from 0 to 1."""
         found = []
         for name in self.free:
-            how, value = self.fields[name], drawn[name]
+            how = self.fields[name]
+            value = drawn[name]
             if isinstance(how, list):
                 found.append((how.index(value) + 0.5) / len(how))
                 continue
@@ -92,6 +91,14 @@ class Law:
         """The draw with its free fields at these quantiles of the law instead."""
         shares = zip(self.free, np.asarray(quantiles).tolist(), strict=True)
         return {**drawn, **{name: _value(self.fields[name], share) for name, share in shares}}
+
+
+def _is_span(kind: str, ends: Any) -> bool:
+    """True for two numbers in order, which a logarithm exists of where one is taken."""
+    match ends:
+        case [int() | float() as low, int() | float() as high]:
+            return low < high and (kind != "loguniform" or low > 0)
+    return False
 
 
 def _value(how: Mapping[str, Any] | list[Any], share: float) -> Any:

@@ -7,6 +7,7 @@ A trigonometric series has closed forms under Gaussian laws. Any other function 
 import abc
 import functools
 from collections.abc import Callable
+from typing import Any
 
 import equinox as eqx
 import jax
@@ -15,7 +16,14 @@ import numpy as np
 from jaxtyping import Array, Float
 from numpy.typing import ArrayLike
 
-from sims.base.checks import as_floats, check_count, device_key, evaluated, is_concrete, on_device
+from sims.base.checks import (
+    as_floats,
+    check_count,
+    device_key,
+    evaluate_calls,
+    is_concrete,
+    on_device,
+)
 from sims.base.errors import InputError
 from sims.problem.design_laws import Design
 
@@ -65,8 +73,10 @@ class Target(eqx.Module):
         """Rounding error of m(x) in float64: ``4 max |m(x (1 ± ε)) − m(x)| + 2ε |m(x)|``."""
         rng = np.random.default_rng(0)
         value = self.values(x)
-        near = [x * (1 + EPS * rng.choice([-1.0, 1.0], np.shape(x))) for _ in range(4)]
-        distances = [np.abs(self.values(points) - value) for points in near]
+        distances = []
+        for _ in range(4):
+            near = x * (1 + EPS * rng.choice([-1.0, 1.0], np.shape(x)))
+            distances.append(np.abs(self.values(near) - value))
         return np.asarray(4 * np.max(distances, axis=0) + 2 * EPS * np.abs(value))
 
     def largest(self, x: Float[np.ndarray, "Q d"]) -> float:
@@ -172,10 +182,14 @@ class CustomTarget(Target):
             hash(function)
         except TypeError:  # an object with arrays; a static field needs a hash
             function = functools.partial(function)
-        self.size, self.function = int(dimension), function
+        self.size = int(dimension)
+        self.function = function
         rows = np.random.default_rng(0).normal(size=(self.dimension + 3, self.dimension))
-        parts = [part.astype(t) for t in (np.float32, np.float64) for part in (rows, rows[:2])]
-        values = evaluated("target", function, FORM, *((part.shape[:1], part) for part in parts))
+        calls: list[tuple[Any, ...]] = []
+        for precision in (np.float32, np.float64):
+            x = rows.astype(precision)
+            calls += [((len(x),), x), ((2,), x[:2])]
+        values = evaluate_calls("target", function, FORM, *calls)
         for together, alone in (values[:2], values[2:]):
             # To rounding, a digit of which an unlucky cancellation may leave in float32.
             if not np.allclose(together[:2], alone, rtol=0.1, atol=1e-3, equal_nan=True):

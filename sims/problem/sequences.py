@@ -56,7 +56,8 @@ class SequenceDesign(Design):
         (Yule–Walker).
         """
         first, second = np.asarray(self.roots)
-        total, product = first + second, first * second
+        total = first + second
+        product = first * second
         start = np.zeros(max(count, 2))
         start[:2] = 1.0, total / (1 + product) - total
         # Imported late: SciPy's signals load its statistics.
@@ -65,7 +66,7 @@ class SequenceDesign(Design):
         return lfilter([1.0], [1.0, -total, product], start)[:count]
 
     def sample(self, key: Array, n: int, dtype: DTypeLike = jnp.float64) -> Float[Array, "n d"]:
-        first, second = (root.astype(dtype) for root in self.roots)
+        first, second = self.roots.astype(dtype)
         near = (first + second) / (1 + first * second)  # ρ_1
         # Var X = 1 if the noise has the variance (1 − ρ_1²)(1 − φ_1²φ_2²) (Yule–Walker).
         spread = jnp.sqrt((1 - near**2) * (1 - (first * second) ** 2))
@@ -73,8 +74,8 @@ class SequenceDesign(Design):
         start = normals[:1]
         after = near * start + jnp.sqrt(1 - near**2) * normals[1:2]
         # Y_t = X_t − φ_2 X_{t−1} is an AR(1) in φ_1, and X is one in φ_2 with Y for its noise.
-        driven = cumulated(jnp.concatenate([after - second * start, spread * normals[2:]]), first)
-        path = cumulated(jnp.concatenate([start, driven]), second)
+        driven = cumulate(jnp.concatenate([after - second * start, spread * normals[2:]]), first)
+        path = cumulate(jnp.concatenate([start, driven]), second)
         return path[:n] @ self.factor.astype(dtype)
 
     def from_normals(self, normal: Float[np.ndarray, "N p"]) -> WeightedPoints:
@@ -82,22 +83,23 @@ class SequenceDesign(Design):
 
 
 @jax.jit  # a branch outside of jit would be compiled at every call
-def cumulated(noise: Float[Array, "n d"], root: Float[Array, ""]) -> Float[Array, "n d"]:
+def cumulate(noise: Float[Array, "n d"], root: Float[Array, ""]) -> Float[Array, "n d"]:
     """``x_t = root · x_{t−1} + noise_t`` from x_0 = noise_0; without work where the root is 0.
 
     Within blocks of :data:`BLOCK` by doubling the reach, then between their ends.
     """
-    return lax.cond(root == 0, lambda: noise, lambda: _cumulated(noise, root))
+    return lax.cond(root == 0, lambda: noise, lambda: _cumulate(noise, root))
 
 
-def _cumulated(noise: Float[Array, "n d"], root: Float[Array, ""]) -> Float[Array, "n d"]:
+def _cumulate(noise: Float[Array, "n d"], root: Float[Array, ""]) -> Float[Array, "n d"]:
     n, d = noise.shape
     count = -(-n // BLOCK)
     rows = jnp.pad(noise, [(0, count * BLOCK - n), (0, 0)]).reshape(count, BLOCK, d)
     power, reach = root, 1
     while reach < BLOCK:
         rows = rows.at[:, reach:].add(power * rows[:, :-reach])
-        power, reach = power**2, 2 * reach
+        power = power**2
+        reach = 2 * reach
     lags = jnp.arange(count)[:, None] - jnp.arange(count)
     across = jnp.where(lags >= 0, power ** jnp.maximum(lags, 0), 0.0)
     ends = across @ rows[:, -1]

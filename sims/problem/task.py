@@ -61,7 +61,8 @@ class Task(eqx.Module):
             raise InputError("target.dimension", target.dimension, allowed)
         if isinstance(target, CustomTarget):
             target.check_under(design)
-        self.design, self.target = design, target
+        self.design = design
+        self.target = target
         self.noise_sd = as_numbers("noise_sd", noise_sd, ())
         check_non_negative("noise_sd", self.noise_sd)
 

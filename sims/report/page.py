@@ -2,6 +2,7 @@
 
 import base64
 import io
+from collections.abc import Sequence
 from html import escape
 from pathlib import Path
 
@@ -17,6 +18,8 @@ from sims.study.experiment import load_experiment
 from sims.study.ledger import read_run
 from sims.study.papers import MAIN, Paper, papers
 
+Page = tuple[str, str, str]
+"""Id, question and text of a claim's page."""
 Section = tuple[str, str, str, str]
 """Id, title, source and table of a list of answers."""
 WIDTH = 1400
@@ -37,47 +40,12 @@ def write_report(folder: Path, fidelity: str, output: Path) -> None:
     Raises:
         InputError: there are no answers, or a file cannot be believed (:mod:`sims.base.files`).
     """
-    answers, known = read_run(folder, fidelity), papers()
+    answers = read_run(folder, fidelity)
     if not answers:
         raise InputError(str(folder), "nothing to report", "results of a finished run")
-    of_main = {answer.experiment for answer in answers if answer.paper == MAIN}
-    names = dict.fromkeys(
-        answer.experiment for answer in answers if not of_main or answer.experiment in of_main
-    )
-    shown = [name for name in names if (folder / name / "caption.md").exists()]
-
-    def address(answer: Answer) -> str:
-        return f"#{answer.claim}" if answer.experiment in shown else ""
-
-    def markup(text: str) -> str:
-        return html(text, lambda target: target[1:] if target.startswith("#") else None)
-
-    main: list[Section] = []
-    others: list[Section] = []
-    for paper in known.values():
-        if any(answer.paper == paper.arxiv for answer in answers):
-            place = main if paper.arxiv == MAIN else others
-            table = markup(listing(paper, answers, address, brief=True))
-            place.append((f"paper-{paper.arxiv}", paper.title, _source(paper), table))
-    tables = {
-        "What we found besides": found_besides(answers, address),
-        "Is the instrument right?": instrument(answers, address),
-    }
-    for number, (title, text) in enumerate(tables.items()):
-        if text.strip():
-            others.append((f"table-{number}", title, "", markup(text)))
-    articles = []
-    for name in shown:
-        spec, run = load_experiment(name, allow_code=None).spec, f"{name} at {fidelity}"
-        caption = files.read(folder / name / "caption.md", f"caption.md of {run}").decode()
-        figure = _figure(folder / name / "figure.png", f"figure.png of {run}")
-        claims = by_claim(answer for answer in answers if answer.experiment == name)
-        pages = [
-            (claim, rows[0].question, markup(page(rows, derivation=spec.derivation)))
-            for claim, rows in claims.items()
-        ]
-        text = f"{caption.strip()}\n\n{background(spec, next(iter(claims.values()))[0], fidelity)}"
-        articles.append((spec.title, figure, markup(text), pages))
+    shown = _shown(answers, folder)
+    main, others = _lists(answers, shown)
+    articles = [_article(name, answers, folder, fidelity) for name in shown]
     first = answers[0]
     template = environment(html=True).get_template("page.html.j2")
     text = template.render(
@@ -89,6 +57,59 @@ def write_report(folder: Path, fidelity: str, output: Path) -> None:
         versions=first.versions,
     )
     files.write(text, output, f"report.html of {fidelity}")
+
+
+def _shown(answers: Sequence[Answer], folder: Path) -> list[str]:
+    """Experiments whose figures are shown: those of the main paper, or all if there are none."""
+    of_main = [answer for answer in answers if answer.paper == MAIN]
+    names = dict.fromkeys(answer.experiment for answer in of_main or answers)
+    return [name for name in names if (folder / name / "caption.md").exists()]
+
+
+def _lists(answers: Sequence[Answer], shown: Sequence[str]) -> tuple[list[Section], list[Section]]:
+    """Tables of answers: of the main paper, and of all others."""
+
+    def address(answer: Answer) -> str:
+        return f"#{answer.claim}" if answer.experiment in shown else ""
+
+    main: list[Section] = []
+    others: list[Section] = []
+    asked = {answer.paper for answer in answers}
+    for paper in papers().values():
+        if paper.arxiv in asked:
+            place = main if paper.arxiv == MAIN else others
+            table = _markup(listing(paper, answers, address, brief=True))
+            place.append((f"paper-{paper.arxiv}", paper.title, _source(paper), table))
+    tables = {
+        "What we found besides": found_besides(answers, address),
+        "Is the instrument right?": instrument(answers, address),
+    }
+    for number, (title, text) in enumerate(tables.items()):
+        if text.strip():
+            others.append((f"table-{number}", title, "", _markup(text)))
+    return main, others
+
+
+def _article(
+    name: str, answers: Sequence[Answer], folder: Path, fidelity: str
+) -> tuple[str, str, str, list[Page]]:
+    """An experiment: its title, figure and text, and the pages of its claims."""
+    spec = load_experiment(name, allow_code=None).spec
+    run = f"{name} at {fidelity}"
+    caption = files.read(folder / name / "caption.md", f"caption.md of {run}").decode()
+    figure = _figure(folder / name / "figure.png", f"figure.png of {run}")
+    pages = []
+    own = [answer for answer in answers if answer.experiment == name]
+    for claim, rows in by_claim(own).items():
+        text = _markup(page(rows, derivation=spec.derivation))
+        pages.append((claim, rows[0].question, text))
+    text = f"{caption.strip()}\n\n{background(spec, own[0], fidelity)}"
+    return spec.title, figure, _markup(text), pages
+
+
+def _markup(text: str) -> str:
+    """Markdown as HTML, with links to places of the page alone."""
+    return html(text, lambda target: target[1:] if target.startswith("#") else None)
 
 
 def _source(paper: Paper) -> str:

@@ -10,16 +10,21 @@ from jax import lax
 from jaxtyping import Array, Float
 
 from sims.problem import Heads, Kernel
-from sims.problem.kernels import GAUSSIAN, SOFTMAX
+from sims.problem.kernels import kernel_of
 from sims.simulation.draws import draw, target_values
-from sims.simulation.heads import left_bandwidth, projected_queries, scaled_projection
+from sims.simulation.heads import (
+    Columns,
+    ProjectedKeys,
+    ProjectedQueries,
+    left_bandwidth,
+    projected_queries,
+    scaled_projection,
+)
 from sims.simulation.native import native_rule_sums, with_native_bits
 from sims.simulation.replicate import KERNEL_SUMS, Replicate, Settings, Shared
-from sims.weights import SCORES, WeightRule
+from sims.weights import WeightRule
 from sims.weights.merged import SlotScores, SlotWeights
 
-KERNEL_OF = {SCORES["dot"]: SOFTMAX, SCORES["distance"]: GAUSSIAN}
-"""The kernel that softmax of a score is."""
 Gates = tuple[float, ...]
 RuleSums = tuple[Float[Array, "Q H C"], Float[Array, "Q H H"]]
 
@@ -34,13 +39,13 @@ def over_slots(heads: Heads, n: int) -> tuple[Heads, Gates] | None:
     if isinstance(rule, Kernel) or not isinstance(rule.scores, SlotScores):
         return None
     gates = rule.scores.gates
-    kernel = KERNEL_OF.get(rule.scores.score)
+    kernel = kernel_of(rule.scores.score)
     if kernel is None or rule.weights != SlotWeights(gates) or n % len(gates):
         return None
     return Heads(heads.frames, kernel, heads.bandwidth, heads.key_frames), gates
 
 
-def weighed(
+def weigh_all_keys(
     settings: Settings, key: Array, shared: Shared, batch: None = None, *, gates: Gates = ()
 ) -> Replicate:
     """Draw one design and return the conditional moments of every head at every query.
@@ -74,7 +79,8 @@ def over_keys(
         linear, gram = slot_sums(settings, heads, projected, keys, columns, jnp.asarray(gates))
     else:
         assert isinstance(heads.rule, WeightRule)  # for the type checker
-        bandwidth, block = heads.bandwidth.astype(x.dtype), settings.query_block
+        bandwidth = heads.bandwidth.astype(x.dtype)
+        block = settings.query_block
         if settings.sums == "C++":
             linear, gram = native_rule_sums(heads.rule, projected, keys, columns, bandwidth)
         else:
@@ -90,9 +96,9 @@ def over_keys(
 def slot_sums(
     settings: Settings,
     heads: Heads,
-    queries: Float[Array, "Q p H"],
-    keys: Float[Array, "p H n"],
-    columns: Float[Array, "c n"],
+    queries: ProjectedQueries,
+    keys: ProjectedKeys,
+    columns: Columns,
     gates: Float[Array, " s"],
 ) -> RuleSums:
     """:func:`rule_sums` of merged keys.
@@ -101,10 +107,13 @@ def slot_sums(
     the kernel's of slots with the values ``Σ_i g_i m(X_i)``, and ``Σ_i w_hi w_gi`` is Σg² times the
     slots' sum.
     """
-    slots, values = (
-        array.reshape(*array.shape[:-1], -1, len(gates)) @ gates.astype(keys.dtype)
-        for array in (keys, columns)
-    )
+
+    def merge(tokens: Float[Array, "*lead n"]) -> Float[Array, "*lead m"]:
+        chunks = tokens.reshape(*tokens.shape[:-1], -1, len(gates))
+        return chunks @ gates.astype(keys.dtype)
+
+    slots = merge(keys)
+    values = merge(columns)
     sums = KERNEL_SUMS[settings.sums](
         heads.kernel,
         queries,
@@ -121,9 +130,9 @@ def slot_sums(
 
 def rule_sums(
     rule: WeightRule,
-    queries: Float[Array, "Q p H"],
-    keys: Float[Array, "p H n"],
-    columns: Float[Array, "c n"],
+    queries: ProjectedQueries,
+    keys: ProjectedKeys,
+    columns: Columns,
     bandwidth: Float[Array, " H"],
     query_block: int = 1,
 ) -> RuleSums:
@@ -136,6 +145,5 @@ def rule_sums(
         linear = jnp.stack([w @ column for column in labels], axis=-1)
         return linear, jnp.einsum("qhn,qgn->qhg", w, w)
 
-    parts = lax.map(sums, queries.reshape(-1, query_block, *queries.shape[1:]))
-    linear, gram = (x.reshape(-1, *x.shape[2:]) for x in parts)
-    return linear, gram
+    linear, gram = lax.map(sums, queries.reshape(-1, query_block, *queries.shape[1:]))
+    return linear.reshape(-1, *linear.shape[2:]), gram.reshape(-1, *gram.shape[2:])

@@ -72,7 +72,8 @@ def cosine(turns: Float[Array, "*shape"]) -> Float[Array, "*shape"]:
     """
     v = 0.25 - jnp.abs(turns - jnp.round(turns))
     *lower, last = _SINE[: _TERMS[turns.dtype.name]]
-    square, poly = v * v, jnp.full_like(v, last)
+    square = v * v
+    poly = jnp.full_like(v, last)
     for coefficient in reversed(lower):
         poly = poly * square + coefficient
     return v * poly
@@ -87,7 +88,7 @@ def target_values(target: Target, x: Float[Array, "*batch d"]) -> Float[Array, "
     return cosine(turns) @ target.amplitude.astype(x.dtype)
 
 
-def centred(task: Task) -> tuple[Task, Float[Array, ""] | None]:
+def split_constant(task: Task) -> tuple[Task, Float[Array, ""] | None]:
     """The task with a target that has no constant part, and that part; None for 0."""
     constant = task.target.constant
     if not constant:

@@ -42,8 +42,8 @@ from sims.problem import Heads, Kernel, SequenceDesign, Task, check_compatible
 from sims.simulation.draws import DRAW_BLOCK
 from sims.simulation.ensemble import EnsembleSampler
 from sims.simulation.plan import MEMORY
-from sims.simulation.result import examined
-from sims.simulation.rounding import Shares, settled
+from sims.simulation.result import describe_run
+from sims.simulation.rounding import Shares, choose_precision
 
 PRECISIONS = ("float32", "float64")
 NEGLIGIBLE = 1e-3
@@ -125,7 +125,7 @@ def estimate(
     data = run(sampler, seed, devices=devices, **sampling)
     values = {str(name): variable.values for name, variable in data.variables.items()}
     points = sampler.queries
-    data.attrs.update(examined(values, data.attrs, task, heads, points, shares, precision))
+    data.attrs.update(describe_run(values, data.attrs, task, heads, points, shares, precision))
     return data
 
 
@@ -154,5 +154,5 @@ def sampler_of(
     if options.get("control_variate") and not (alike and n >= 2):
         allowed = "False, but for heads by a kernel over at least two independent keys"
         raise InputError("control_variate", True, allowed)
-    used, shares = settled(task, heads, int(n), points, precision)
+    used, shares = choose_precision(task, heads, int(n), points, precision)
     return EnsembleSampler(task, heads, int(n), points, used, **options), shares

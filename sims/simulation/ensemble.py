@@ -15,8 +15,8 @@ from sims.montecarlo import Draw, Replicates, Rounds
 from sims.montecarlo.draws import PILOT
 from sims.montecarlo.sampler import Arrays
 from sims.problem import Heads, Kernel, Task
-from sims.simulation.all_keys import over_slots, weighed
-from sims.simulation.draws import centred
+from sims.simulation.all_keys import over_slots, weigh_all_keys
+from sims.simulation.draws import split_constant
 from sims.simulation.moments import batch_estimates
 from sims.simulation.native import usable
 from sims.simulation.native.cuda import cuda_usable
@@ -44,7 +44,7 @@ class EnsembleSampler:
         """Problem and choices; the ensemble's weights enter after sampling, memory only rounds."""
         return replace(self, weights=None, memory_budget=MEMORY)
 
-    def prepared(
+    def prepare(
         self, draws: Draw, devices: Sequence[jax.Device], batches: int
     ) -> tuple[Callable[..., Replicate], int, list[Shared], dict[str, Any]]:
         """Plan the work, and draw the pilot if there is a control variate.
@@ -53,12 +53,14 @@ class EnsembleSampler:
             One replicate as a function, how many of them are computed side by side, what they
             share for each group of queries, and attributes of the result.
         """
-        (task, constant), heads, count = centred(self.task), self.heads, len(self.queries)
+        task, constant = split_constant(self.task)
+        heads = self.heads
+        count = len(self.queries)
         shape = Shape.from_problem(task, heads, self.n, count, self.precision)
-        function = replicate if isinstance(heads.rule, Kernel) else weighed
+        function = replicate if isinstance(heads.rule, Kernel) else weigh_all_keys
         if (slots := over_slots(heads, self.n)) is not None:
             heads, gates = slots
-            function = partial(weighed, gates=gates)
+            function = partial(weigh_all_keys, gates=gates)
         platform = devices[0].platform
         work = float(self.n) * count * heads.count * draws.replicates * batches
         columns = 3 if self.raw_labels else 2
@@ -88,18 +90,18 @@ class EnsembleSampler:
 
     def start(self, draws: Draw, devices: Sequence[jax.Device], batches: int) -> Rounds:
         """Set up a run, a program for each group of queries."""
-        function, at_once, groups, attrs = self.prepared(draws, devices, batches)
+        function, at_once, groups, attrs = self.prepare(draws, devices, batches)
         reduce = batch_estimates(self.raw_labels)
-        rounds = [
-            Replicates(function, constants=known, reduce=reduce, at_once=at_once).start(
-                draws, devices, batches
-            )
-            for known in groups
-        ]
+        rounds = []
+        for known in groups:
+            sampler = Replicates(function, constants=known, reduce=reduce, at_once=at_once)
+            rounds.append(sampler.start(draws, devices, batches))
 
         def begin(first: int) -> Callable[[], Arrays]:
             waits = [part.begin(first) for part in rounds]
-            return lambda: joined([wait() for wait in waits], len(self.queries), self.keep_queries)
+            return lambda: join_groups(
+                [wait() for wait in waits], len(self.queries), self.keep_queries
+            )
 
         return Rounds(begin, rounds[0].width, {**rounds[0].attrs, **attrs})
 
@@ -121,7 +123,7 @@ class EnsembleSampler:
         return reached(self.label(arrays), rel_mcse, negligible)
 
 
-def joined(
+def join_groups(
     groups: Sequence[Arrays], count: int, keep_queries: bool, axis: int = 1
 ) -> dict[str, np.ndarray]:
     """Batches of so many queries from those of their groups, as one query unless they are kept."""

@@ -20,6 +20,10 @@ from sims.base.errors import InputError
 from sims.problem import KERNELS, Heads, Kernel
 from sims.weights import WeightRule
 
+ProjectedQueries = Float[Array, "Q p H"]
+ProjectedKeys = Float[Array, "p H n"]
+Columns = Float[Array, "c n"]
+"""Vectors that are summed against the weights."""
 UNIT: Any = 1.0
 """The bandwidth left once coordinates are divided by b; a Python number, so it costs nothing."""
 
@@ -38,7 +42,8 @@ def nw_weights(heads: Heads, query: ArrayLike, keys: ArrayLike) -> Float[Array, 
     Raises:
         InputError: shapes disagree with the heads.
     """
-    query, keys = as_floats("query", query), as_floats("keys", keys)
+    query = as_floats("query", query)
+    keys = as_floats("keys", keys)
     if query.shape != (heads.dimension,):
         raise InputError("query", query.shape, f"shape ({heads.dimension},)")
     if keys.ndim != 2 or keys.shape[1] != heads.dimension or not len(keys):
@@ -62,7 +67,7 @@ def _weights(
 
 def scaled_projection(
     heads: Heads, frames: Float[Array, "H d p"], points: Float[Array, "n d"], dtype: DTypeLike
-) -> Float[Array, "p H n"]:
+) -> ProjectedKeys:
     """``U_hᵀx / b_h``, coordinates first: scaled kernels see a point only through this.
 
     ``U_hᵀx`` for a rule that is not scaled (see Kernel); :func:`left_bandwidth` goes with it.
@@ -80,7 +85,7 @@ def scaled_projection(
 
 def projected_queries(
     heads: Heads, queries: Float[Array, "Q d"], dtype: DTypeLike
-) -> Float[Array, "Q p H"]:
+) -> ProjectedQueries:
     """:func:`scaled_projection` of queries, multiplied out in float64, query first."""
     projected = scaled_projection(heads, heads.frames, queries, jnp.float64)
     return projected.astype(dtype).transpose(2, 0, 1)

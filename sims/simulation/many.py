@@ -3,6 +3,7 @@
 A call for each would cost a hundred times as much as the work of a small one.
 """
 
+import operator
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Unpack
@@ -21,15 +22,15 @@ from sims.base.errors import InputError
 from sims.base.terms import PROBLEM
 from sims.montecarlo import Draw, Rounds, Sampling, run
 from sims.montecarlo.compiled import Program, by_value, run_batches
-from sims.montecarlo.draws import wrapped
+from sims.montecarlo.draws import wrap_key
 from sims.montecarlo.sampler import BATCH, Arrays
 from sims.problem import Heads, Task
-from sims.simulation.draws import centred
+from sims.simulation.draws import split_constant
 from sims.simulation.engine import sampler_of
-from sims.simulation.ensemble import EnsembleSampler, joined
+from sims.simulation.ensemble import EnsembleSampler, join_groups
 from sims.simulation.moments import batch_estimates
 from sims.simulation.replicate import Shared
-from sims.simulation.result import batch_arrays, build, examined
+from sims.simulation.result import batch_arrays, build, describe_run
 from sims.simulation.rounding import Shares
 
 
@@ -60,25 +61,25 @@ class ProblemsSampler:
 
     def start(self, draws: Draw, devices: Sequence[jax.Device], batches: int) -> Rounds:
         """Set up a run of problems that agree in what selects a compilation."""
-        words = np.stack([_folded(draws.words, stream) for stream in self.streams])
-        parts = [
-            member.prepared(replace(draws, words=of_member), devices, batches)
-            for member, of_member in zip(self.members, words, strict=True)
-        ]
+        words = np.stack([_fold_stream(draws.words, stream) for stream in self.streams])
+        parts = []
+        for member, of_member in zip(self.members, words, strict=True):
+            parts.append(member.prepare(replace(draws, words=of_member), devices, batches))
         function, at_once, _, attrs = parts[0]
-        first, mesh = self.members[0], Mesh(np.array(devices), ("batch",))
+        first = self.members[0]
+        mesh = Mesh(np.array(devices), ("batch",))
         fold = batch_estimates(first.raw_labels)
         program = EachProblem(Program(by_value(function), fold, False, at_once))
-        groups = [_stacked(known) for known in zip(*(part[2] for part in parts), strict=True)]
+        groups = list(map(_stack, zip(*map(operator.itemgetter(2), parts), strict=True)))
 
         def begin(number: int) -> Callable[[], Arrays]:
             numbers = np.arange(number, number + mesh.size, dtype=np.uint32)[:, None]
             of_batch = threefry.fold_in(words, numbers)[:, :, None]
-            keys = wrapped(threefry.fold_in(of_batch, np.arange(draws.replicates)))
+            keys = wrap_key(threefry.fold_in(of_batch, np.arange(draws.replicates)))
             values = [run_batches(program, known, None, keys, mesh=mesh) for known in groups]
-            count, keep_queries = len(first.queries), first.keep_queries
-            return lambda: joined(
-                [jax.tree.map(np.asarray, f) for f in values], count, keep_queries, 2
+            count = len(first.queries)
+            return lambda: join_groups(
+                jax.tree.map(np.asarray, values), count, first.keep_queries, 2
             )
 
         return Rounds(begin, mesh.size, attrs)
@@ -157,7 +158,7 @@ def estimate_many(
             values = {name: array[:, k] for name, array in arrays.items()}
             task, heads, *_ = problems[i]
             queries = samplers[i].queries
-            met = examined(values, data.attrs, task, heads, queries, shares[i], precision)
+            met = describe_run(values, data.attrs, task, heads, queries, shares[i], precision)
             for name, texts in notes.items():
                 texts.append(met.get(name, "").replace("\n", "; "))
         data = data.assign({name: (PROBLEM, texts) for name, texts in notes.items()})
@@ -180,12 +181,12 @@ def _samplers(
 
 def _class(sampler: EnsembleSampler) -> object:
     """What selects a compilation: shapes and static parts."""
-    known = centred(sampler.task)[0], sampler.heads, sampler.queries
+    known = split_constant(sampler.task)[0], sampler.heads, sampler.queries
     leaves, structure = jax.tree.flatten(known)
     return structure, tuple(np.shape(leaf) for leaf in leaves), sampler.n, sampler.precision
 
 
-def _stacked(known: Sequence[Shared]) -> Shared:
+def _stack(known: Sequence[Shared]) -> Shared:
     """What replicates share, with a leading axis of problems."""
     if any(shared.constant is not None for shared in known):
         none = jnp.zeros(())
@@ -194,7 +195,7 @@ def _stacked(known: Sequence[Shared]) -> Shared:
     return stacked
 
 
-def _folded(words: np.ndarray, stream: tuple[int, ...]) -> np.ndarray:
+def _fold_stream(words: np.ndarray, stream: tuple[int, ...]) -> np.ndarray:
     for number in stream:
         words = threefry.fold_in(words, number)
     return words

@@ -41,7 +41,8 @@ def batch_estimates(raw_labels: bool) -> Fold:
 
     def init(shared: Shared) -> PyTree:
         size = (len(shared.queries), shared.heads.count)
-        single, pairs = jnp.zeros(size), jnp.zeros((*size, shared.heads.count))
+        single = jnp.zeros(size)
+        pairs = jnp.zeros((*size, shared.heads.count))
         zero = Moments(single, pairs)
         linear = None if shared.control is None else (zero, pairs)
         return zero, pairs, zero if raw_labels else None, single, linear

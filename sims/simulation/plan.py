@@ -74,7 +74,8 @@ def working_set(
     Counts every array that must exist together, temporaries twice; the compiled program may
     reuse more than that. The datasets returned to the caller are not included.
     """
-    h, item = shape.heads, shape.itemsize
+    h = shape.heads
+    item = shape.itemsize
     once, per_replicate = _of_a_query(shape)
     rows = shape.n if shape.all_keys else min(shape.n, max(key_block, DRAW_BLOCK))
     # XLA keeps up to seven arrays of X's size alive while it draws X in a loop over blocks.
@@ -92,7 +93,8 @@ def working_set(
 def _of_a_query(shape: Shape) -> tuple[int, int]:
     """Bytes a query takes: moments and results in flight; sums of one replicate."""
     h = shape.heads
-    moments, in_flight = 2 * h * (3 * h + 3) * 8, 2 * h * (5 * h + 3) * 8
+    moments = 2 * h * (3 * h + 3) * 8
+    in_flight = 2 * h * (5 * h + 3) * 8
     sums = 2 * h * (h + 4) * 8 + h * (h + 4) * shape.itemsize
     return moments + in_flight, sums + h * (h + 2) * 8
 
@@ -116,33 +118,15 @@ def make_plan(
         InputError: even the smallest blocks exceed the budget.
     """
     check_count("memory_budget", budget)
-    cpu = platform == "cpu"
-    keys, group = min(shape.n, 1024 if cpu and sums == "XLA" else DRAW_BLOCK), shape.queries
-    if shape.all_keys:
-        keys = shape.n
-    if cpu:
-        # A CPU's loop over replicates costs microseconds a turn: as long as 1000 keys take.
-        at_once = divisor(replicates, max(1, 1024 // shape.n))
-        # What a rule does between scores and weights takes as much again.
-        weights = shape.heads * keys * shape.itemsize * (2 if shape.all_keys else 1)
-        queries = max(1, CACHE // weights)
-        parts = -(-group * sum(_of_a_query(shape)) // GROUP)
-        group = -(-group // parts)
-    elif shape.all_keys:
-        at_once, queries = divisor(replicates, 32), 1
-    elif sums == "CUDA":
-        at_once, queries, keys = divisor(replicates, 32), group, min(shape.n, KEYS)
-    else:  # of as many rows, those of more queries and fewer replicates are faster
-        at_once = divisor(replicates, min(32, max(8, ROWS // shape.queries)))
-        queries = ROWS // at_once
-    queries = min(queries, shape.queries)
+    group, keys, queries, at_once = _largest_blocks(shape, replicates, platform, sums)
+    counted = devices if platform == "cpu" else 1
     while True:
         # Equal blocks waste the least on padding, and groups hold whole blocks.
         queries = -(-group // -(-group // queries))
         padded = -(-group // queries) * queries
-        need = working_set(shape, padded, keys, queries, at_once, sums) * (devices if cpu else 1)
+        need = working_set(shape, padded, keys, queries, at_once, sums) * counted
         if need <= budget:
-            return Plan(padded, keys, queries, at_once, need // (devices if cpu else 1))
+            return Plan(padded, keys, queries, at_once, need // counted)
         if keys > DRAW_BLOCK and not shape.all_keys:
             keys = keys // 2
         elif at_once > 1:
@@ -155,3 +139,33 @@ def make_plan(
             group = -(-group // 2)
         else:
             raise InputError("memory_budget", budget, f">= {need} bytes here")
+
+
+def _largest_blocks(
+    shape: Shape, replicates: int, platform: str, sums: str
+) -> tuple[int, int, int, int]:
+    """The group, keys, queries and replicates at once from which a plan starts."""
+    cpu = platform == "cpu"
+    keys = min(shape.n, 1024 if cpu and sums == "XLA" else DRAW_BLOCK)
+    group = shape.queries
+    if shape.all_keys:
+        keys = shape.n
+    if cpu:
+        # A CPU's loop over replicates costs microseconds a turn: as long as 1000 keys take.
+        at_once = divisor(replicates, max(1, 1024 // shape.n))
+        # What a rule does between scores and weights takes as much again.
+        weights = shape.heads * keys * shape.itemsize * (2 if shape.all_keys else 1)
+        queries = max(1, CACHE // weights)
+        parts = -(-group * sum(_of_a_query(shape)) // GROUP)
+        group = -(-group // parts)
+    elif shape.all_keys:
+        at_once = divisor(replicates, 32)
+        queries = 1
+    elif sums == "CUDA":
+        at_once = divisor(replicates, 32)
+        queries = group
+        keys = min(shape.n, KEYS)
+    else:  # of as many rows, those of more queries and fewer replicates are faster
+        at_once = divisor(replicates, min(32, max(8, ROWS // shape.queries)))
+        queries = ROWS // at_once
+    return group, keys, min(queries, shape.queries), at_once

@@ -18,6 +18,7 @@ from sims.montecarlo.compiled import divisor
 from sims.problem import Heads, Task
 from sims.simulation.draws import DRAW_BLOCK, draw_block, target_values
 from sims.simulation.heads import (
+    ProjectedQueries,
     finite_or_zero,
     left_bandwidth,
     projected_queries,
@@ -112,7 +113,7 @@ def replicate(settings: Settings, key: Array, shared: Shared, batch: None = None
         batch: nothing is shared by the replicates of a batch alone.
     """
     sums = _stream(settings, key, shared)
-    done = finished(shared, sums, settings.raw_labels)
+    done = finish_replicate(shared, sums, settings.raw_labels)
     if shared.control is not None:
         done = done._replace(linear=_linear(sums, shared.control, settings.n))
     return done
@@ -144,7 +145,8 @@ def _stream(settings: Settings, key: Array, shared: Shared) -> Sums:
     if settings.sums == "C++":
         key = with_native_bits(key)
     queries = projected_queries(shared.heads, shared.queries, settings.dtype)
-    shape, columns = (len(shared.queries), shared.heads.count), 3 if settings.raw_labels else 2
+    shape = (len(shared.queries), shared.heads.count)
+    columns = 3 if settings.raw_labels else 2
     pairs = jnp.zeros((*shape, shape[1]))
     sums = Sums(
         jnp.full(shape, -jnp.inf),
@@ -164,7 +166,9 @@ def _stream(settings: Settings, key: Array, shared: Shared) -> Sums:
             x, noise = drawn(block)
         else:
             x, noise = jax.vmap(drawn)(block * together + jnp.arange(together))
-            x, noise, size = x.reshape(-1, x.shape[-1]), noise.reshape(-1), together * size
+            x = x.reshape(-1, x.shape[-1])
+            noise = noise.reshape(-1)
+            size = together * size
         step = min(settings.key_block, size)
         complete = size // step * step
         if complete == step:
@@ -188,12 +192,13 @@ def _stream(settings: Settings, key: Array, shared: Shared) -> Sums:
 def sums_over(
     settings: Settings,
     shared: Shared,
-    queries: Float[Array, "Q p H"],
+    queries: ProjectedQueries,
     x: Float[Array, "n d"],
     noise: Float[Array, " n"],
 ) -> Sums:
     """The sums over given keys x and their unit label noise, at projected queries."""
-    heads, control = shared.heads, shared.control
+    heads = shared.heads
+    control = shared.control
     values = target_values(shared.task.target, x)
     labels = [values, noise] if settings.raw_labels else [values]
     return KERNEL_SUMS[settings.sums](
@@ -225,9 +230,10 @@ def _merge(old: Sums, new: Sums) -> Sums:
     )
 
 
-def finished(shared: Shared, sums: Sums, raw_labels: bool = False) -> Replicate:
+def finish_replicate(shared: Shared, sums: Sums, raw_labels: bool = False) -> Replicate:
     """The conditional moments from the sums over all keys."""
-    task, queries = shared.task, shared.queries
+    task = shared.task
+    queries = shared.queries
     total = sums.linear[..., -1]
     empty = total <= 0
     inverse = jnp.where(empty, 0.0, 1 / jnp.where(empty, 1.0, total))

@@ -1,6 +1,6 @@
 """From the engine's arrays to the labelled result, and back (to resume a run)."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import numpy as np
@@ -48,7 +48,8 @@ def build(
     """
     lead = terms.lead(arrays["bias"].ndim)
     # Variables, and one dataset at the end: one for every step takes longer than a small problem.
-    variables = terms.assembled(*(arrays[name] for name in ("bias", *terms.PAIRS)), weights=weights)
+    pairs = map(arrays.__getitem__, terms.PAIRS)
+    variables = terms.label_terms(arrays["bias"], *pairs, weights=weights)
     variables["empty_rate"] = xr.Variable(lead, arrays["empty_rate"])
     if "raw_bias" in arrays:
         variables["raw_bias"] = xr.Variable(lead, arrays["raw_bias"])
@@ -56,10 +57,14 @@ def build(
             variables[name] = xr.Variable((*lead, terms.HEAD2), arrays[name])
             variables[f"integrated_{name}"] = variables[name].mean(terms.QUERY, skipna=False)
         total = variables["integrated_raw_total_covariance"]
-        parts = (variables["integrated_raw_bias_product"], total, xr.zeros_like(total))
-        integrated = {f"integrated_{k}": v for k, v in zip(terms.PAIRS, parts, strict=True)}
+        integrated = {
+            "integrated_bias_product": variables["integrated_raw_bias_product"],
+            "integrated_signal_covariance": total,
+            "integrated_noise_covariance": xr.zeros_like(total),
+        }
         raw = terms.scalars(integrated, weights)
-        variables |= {f"raw_{name}": raw[name] for name in RAW_SCALARS}
+        for name in RAW_SCALARS:
+            variables[f"raw_{name}"] = raw[name]
     if not keep_queries:
         variables["mean_empty_rate"] = variables["empty_rate"].mean(terms.QUERY, skipna=False)
         variables = {
@@ -74,11 +79,10 @@ def batch_arrays(data: xr.Dataset) -> dict[str, np.ndarray]:
     if terms.QUERY in data.dims:
         return {name: data[name].values for name in names if name in data}
     heads = np.zeros((data.sizes[terms.BATCH], 1, data.sizes[terms.HEAD]))
-    arrays = {
-        name: data[f"integrated_{name}"].values[:, None]
-        for name in names
-        if f"integrated_{name}" in data
-    }
+    arrays = {}
+    for name in names:
+        if f"integrated_{name}" in data:
+            arrays[name] = data[f"integrated_{name}"].values[:, None]
     arrays |= {"bias": heads, "empty_rate": data["mean_empty_rate"].values[:, None]}
     if "raw_mse" in data:
         arrays["raw_bias"] = heads
@@ -95,7 +99,8 @@ def reached(data: xr.Dataset, rel_mcse: float, negligible: float = 1e-3) -> bool
     """
     mse = float(data["mse"].mean())
     for name in terms.SCALARS:
-        value, error = abs(float(data[name].mean())), float(terms.mcse(data[name]))
+        value = abs(float(data[name].mean()))
+        error = float(terms.mcse(data[name]))
         if np.isnan(value) and name in CROSS:
             continue
         if not np.isfinite(value + error):
@@ -113,7 +118,7 @@ def unseen(empty_rate: np.ndarray) -> int:
     return int((empty_rate.min(0) == 1).sum())
 
 
-def examined(
+def describe_run(
     values: Mapping[str, np.ndarray],
     attrs: Mapping[str, Any],
     task: Task,
@@ -133,35 +138,15 @@ def examined(
         shares: bounds on the rounding error.
         asked: precision asked for.
     """
-    faults, cautions = attrs.get("faults", "").splitlines(), []
+    faults = attrs.get("faults", "").splitlines()
+    cautions = []
     by_query = "empty_rate" in values
     rates = values["empty_rate" if by_query else "mean_empty_rate"]
-    never, rates = unseen(rates), rates.mean(0)
+    faults += _hidden_keys(values, attrs, task, heads, queries, rates)
+    faults += _rounded_terms(values, shares)
+    rates = rates.mean(0)
     rate = float(rates.mean())
     attributes: dict[str, Any] = {"rounding": shares.largest, "empty_rate": rate}
-    if never:
-        faults.append(
-            f"no key was ever in reach at {never} of {rates.size} (query, head): an MCSE of 0 "
-            "there is no certainty"
-        )
-    compact = isinstance(heads.rule, Kernel) and vanishes(heads.rule)
-    if compact and rates.min() == 0:
-        # None in N replicates: its probability may be 3/N (at 95 %), its square error m(x)².
-        truth = task.target.values(queries)
-        hidden = 3 / attrs["replicates"] * float((truth**2).mean())
-        if hidden > values["mean_head_mse"].mean():
-            faults.append(
-                "no empty neighbourhood was seen somewhere, but one too rare for that may add "
-                f"{hidden:.1g} to the MSE, more than all that was seen"
-            )
-    square = np.diagonal(values["integrated_bias_product"], axis1=1, axis2=2).mean(1)
-    for name, part, share in (
-        ("bias and signal variance", square + values["signal_variance"], shares.by_keys),
-        ("noise variance", values["noise_variance"], shares.noise),
-    ):
-        value, error = estimates.mean_and_error(part)
-        if share * value > max(error, UNNOTICED * value):
-            faults.append(f"rounding by up to {share:.1g} of {name}, its MCSE {error / value:.1g}")
     if attrs["precision"] != asked:
         cautions.append(f"{attrs['precision']} in place of {asked}, which rounds too far here")
     if isinstance(task.design, EmpiricalDesign) and isinstance(heads.rule, Kernel):
@@ -180,5 +165,46 @@ def examined(
         attributes["least_n_eff"] = float(keys.min())
         if keys.min() < FEW_KEYS:
             cautions.append(f"a head attends to {keys.min():.2g} keys at some query")
-    lists = {"faults": faults, "cautions": cautions}
-    return attributes | {name: "\n".join(lines) for name, lines in lists.items() if lines}
+    if faults:
+        attributes["faults"] = "\n".join(faults)
+    if cautions:
+        attributes["cautions"] = "\n".join(cautions)
+    return attributes
+
+
+def _hidden_keys(
+    values: Mapping[str, np.ndarray],
+    attrs: Mapping[str, Any],
+    task: Task,
+    heads: Heads,
+    queries: Float[np.ndarray, "Q d"],
+    rates: np.ndarray,
+) -> Iterator[str]:
+    """Faults of empty neighbourhoods: those that were always empty, and those too rare to see."""
+    if never := unseen(rates):
+        yield (
+            f"no key was ever in reach at {never} of {rates[0].size} (query, head): an MCSE of 0 "
+            "there is no certainty"
+        )
+    compact = isinstance(heads.rule, Kernel) and vanishes(heads.rule)
+    if compact and rates.mean(0).min() == 0:
+        # None in N replicates: its probability may be 3/N (at 95 %), its square error m(x)².
+        truth = task.target.values(queries)
+        hidden = 3 / attrs["replicates"] * float((truth**2).mean())
+        if hidden > values["mean_head_mse"].mean():
+            yield (
+                "no empty neighbourhood was seen somewhere, but one too rare for that may add "
+                f"{hidden:.1g} to the MSE, more than all that was seen"
+            )
+
+
+def _rounded_terms(values: Mapping[str, np.ndarray], shares: Shares) -> Iterator[str]:
+    """Faults of terms that rounding moves by more than their standard errors."""
+    square = np.diagonal(values["integrated_bias_product"], axis1=1, axis2=2).mean(1)
+    for name, part, share in (
+        ("bias and signal variance", square + values["signal_variance"], shares.by_keys),
+        ("noise variance", values["noise_variance"], shares.noise),
+    ):
+        value, error = estimates.mean_and_error(part)
+        if share * value > max(error, UNNOTICED * value):
+            yield f"rounding by up to {share:.1g} of {name}, its MCSE {error / value:.1g}"

@@ -20,9 +20,9 @@ from jaxtyping import Array, Float
 from sims.base.errors import InputError
 from sims.problem import Heads, Kernel, Task
 from sims.simulation.all_keys import over_keys
-from sims.simulation.draws import centred, draw, target_values
+from sims.simulation.draws import draw, split_constant, target_values
 from sims.simulation.heads import projected_queries
-from sims.simulation.replicate import Settings, Shared, finished, sums_over
+from sims.simulation.replicate import Settings, Shared, finish_replicate, sums_over
 
 SMALL = 1e-4
 """Rounding, as a share of a term, up to which float32 is kept: a tenth of an MCSE of 0.1 %, which
@@ -58,7 +58,7 @@ class Shares(NamedTuple):
         return float(np.max([self.by_keys, self.noise]))
 
 
-def settled(
+def choose_precision(
     task: Task, heads: Heads, n: int, queries: Float[np.ndarray, "Q d"], precision: str
 ) -> tuple[str, Shares]:
     """The precision that the problem needs, at least the one asked for, and the rounding in it.
@@ -97,25 +97,30 @@ def rounding(
         queries: x.
         precision: "float32" or "float64".
     """
-    (task, constant), rng = centred(task), np.random.default_rng(0)
+    task, constant = split_constant(task)
+    rng = np.random.default_rng(0)
     outward = queries[np.argsort(np.abs(queries).sum(axis=1))]
     queries = outward[np.linspace(0, len(queries) - 1, min(QUERIES, len(queries))).astype(int)]
     evaluations = max(heads.count * len(queries), task.target.terms)
     count = min(n, max(WORK // (DESIGNS * evaluations), 16))
     x = _keys(task, rng, DESIGNS * count).reshape(DESIGNS, count, -1)
     unit = float(jnp.finfo(precision).eps)
-    near = tuple(v * (1 + unit * rng.uniform(-1, 1, v.shape)) for v in (x, queries))
-    moments = weighed_twice(task, heads, constant, (x, queries), near, precision)
+    moved_keys = x * (1 + unit * rng.uniform(-1, 1, x.shape))
+    moved_queries = queries * (1 + unit * rng.uniform(-1, 1, queries.shape))
+    near = (moved_keys, moved_queries)
+    moments = weigh_twice(task, heads, constant, (x, queries), near, precision)
     (deviation, noise), (moved, moved_noise) = jax.tree.map(np.asarray, moments)
     with np.errstate(all="ignore"):
         ratio = count / n
-        error, size = (_mean_square(v, ratio) for v in (moved - deviation, deviation))
+        error = _mean_square(moved - deviation, ratio)
+        size = _mean_square(deviation, ratio)
         keys = (np.mean(error + 2 * np.sqrt(error * size)), size.mean())
         labels = (ratio * np.abs((moved_noise - noise).mean(0)).mean(), ratio * noise.mean())
-        total = np.add(keys, labels)
-        return Shares(
-            *(float(move / value) if move != 0 else 0.0 for move, value in (total, keys, labels))
-        )
+        return Shares(_share(*np.add(keys, labels)), _share(*keys), _share(*labels))
+
+
+def _share(move: float, value: float) -> float:
+    return float(move / value) if move != 0 else 0.0
 
 
 def _keys(task: Task, rng: np.random.Generator, count: int) -> Float[np.ndarray, "N d"]:
@@ -128,12 +133,13 @@ def _keys(task: Task, rng: np.random.Generator, count: int) -> Float[np.ndarray,
 
 def _mean_square(values: Float[np.ndarray, "D Q H"], share: float) -> Float[np.ndarray, "Q H"]:
     """E v² where only a share of the variance over designs is left."""
-    mean, variance = values.mean(0), values.var(0, ddof=1)
+    mean = values.mean(0)
+    variance = values.var(0, ddof=1)
     return np.maximum(mean**2 - variance / len(values), 0.0) + share * variance
 
 
 @partial(jax.jit, static_argnames="precision", compiler_options=QUICK)
-def weighed_twice(
+def weigh_twice(
     task: Task,
     heads: Heads,
     constant: Float[Array, ""] | None,
@@ -158,7 +164,7 @@ def weighed_twice(
         way = jnp.sin(1e4 * x.sum(-1)) * unit
         return target_values(task.target, x) * (1 + way.astype(x.dtype))
 
-    def weighed(x: Array, queries: Array, target: object, dtype: str) -> tuple[Array, Array]:
+    def weigh(x: Array, queries: Array, target: object, dtype: str) -> tuple[Array, Array]:
         shared = Shared(
             eqx.tree_at(lambda t: t.target, task, target), heads, queries, constant=constant
         )
@@ -168,11 +174,11 @@ def weighed_twice(
             none = jnp.zeros(len(x), dtype)
             if isinstance(heads.rule, Kernel):
                 projected = projected_queries(heads, queries, dtype)
-                moments = finished(shared, sums_over(settings, shared, projected, x, none))
+                moments = finish_replicate(shared, sums_over(settings, shared, projected, x, none))
             else:
                 moments = over_keys(settings, shared, x, none)
             return moments.deviation, jnp.diagonal(moments.noise, axis1=-2, axis2=-1)
 
         return jax.vmap(of_design)(x.astype(dtype))
 
-    return [weighed(*points, task.target, "float64"), weighed(*moved, moved_target, precision)]
+    return [weigh(*points, task.target, "float64"), weigh(*moved, moved_target, precision)]

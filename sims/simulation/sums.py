@@ -12,7 +12,7 @@ from jax import lax
 from jaxtyping import Array, Float
 
 from sims.problem import Kernel
-from sims.simulation.heads import UNIT, finite_or_zero
+from sims.simulation.heads import UNIT, Columns, ProjectedKeys, ProjectedQueries, finite_or_zero
 
 
 class Sums(NamedTuple):
@@ -34,8 +34,8 @@ class Sums(NamedTuple):
 
 
 def anchors(
-    kernel: Kernel, queries: Float[Array, "Q p H"], keys: Float[Array, "p H n"]
-) -> tuple[Float[Array, "Q p H"], Float[Array, "Q H"]]:
+    kernel: Kernel, queries: ProjectedQueries, keys: ProjectedKeys
+) -> tuple[ProjectedQueries, Float[Array, "Q H"]]:
     """Where exponents are measured from: the point of the keys' bounding box nearest the query.
 
     Returns:
@@ -45,15 +45,16 @@ def anchors(
     if kernel.log_ratio is None or not kernel.scaled:
         return jnp.zeros_like(queries), jnp.zeros((queries.shape[0], queries.shape[2]))
     a = jnp.clip(queries, -_row_max(-keys), _row_max(keys))
-    q, nearest = (jnp.moveaxis(x, 1, 0).astype(jnp.float64) for x in (queries, a))
+    q = jnp.moveaxis(queries, 1, 0).astype(jnp.float64)
+    nearest = jnp.moveaxis(a, 1, 0).astype(jnp.float64)
     return a, kernel.log_value(q, nearest, UNIT)
 
 
 def streamed_sums(
     kernel: Kernel,
-    queries: Float[Array, "Q p H"],
-    keys: Float[Array, "p H n"],
-    columns: Float[Array, "c n"],
+    queries: ProjectedQueries,
+    keys: ProjectedKeys,
+    columns: Columns,
     bandwidth: Any = UNIT,
     query_block: int = 1,
     centres: Float[Array, "Q H"] | None = None,

@@ -94,22 +94,22 @@ def code(step: str, experiment: Path | None) -> str:
 
     It is that of the modules that are imported, and of the data files of an experiment's folder.
     """
-    modules, files, without = {*_ENTRIES[step]}, list[Path](), frozenset[str]()
+    modules = {*_ENTRIES[step]}
+    files = list[Path]()
+    without = frozenset(name for name, steps in _METHODS.items() if step not in steps)
     if experiment is not None:
         study = experiment / "study.py"
-        without = frozenset(name for name, steps in _METHODS.items() if step not in steps)
-        own = [path for path in (study, experiment / f"{_OWN.get(step)}.py") if path.is_file()]
-        for sources in (own_sources(path, without) for path in own):
-            modules |= sources.modules
-            files += sources.files
         if not study.is_file():
             modules.add("sims.study.drawn")
-        files += [p for p in files_below(experiment) if p.name not in _PROSE]
-        if step == "plot" and (caption := experiment / "caption.md").is_file():
-            files.append(caption)
-    return combined_digest(
-        _package_digest(frozenset(modules)), *(syntax(file, without) for file in files)
-    )
+        for path in filter(Path.is_file, (study, experiment / f"{_OWN.get(step)}.py")):
+            sources = own_sources(path, without)
+            modules |= sources.modules
+            files += sources.files
+        files += [path for path in files_below(experiment) if path.name not in _PROSE]
+        if step == "plot":
+            files += filter(Path.is_file, [experiment / "caption.md"])
+    digests = [syntax(file, without) for file in files]
+    return combined_digest(_package_digest(frozenset(modules)), *digests)
 
 
 @cache
@@ -122,10 +122,10 @@ def part(step: str, experiment: Path, fidelity: str) -> str:
     specification, changes = _file(experiment, fidelity)
     if step in ("simulate", "predict"):
         specification = specification | {"law": without_prose(specification["law"])}
-    entries = {
-        name: resolve_files({key: data.get(key) for key in _PARTS.get(step, ())}, experiment)
-        for name, data in (("whole", specification), ("fidelity", changes))
-    }
+    entries = {}
+    for name, data in (("whole", specification), ("fidelity", changes)):
+        read = {key: data.get(key) for key in _PARTS.get(step, ())}
+        entries[name] = resolve_files(read, experiment)
     if step in ("simulate", "predict"):
         entries["seed"] = seed_of(experiment)
     return json.dumps(entries, sort_keys=True, default=str)
@@ -150,12 +150,12 @@ def seed_of(experiment: Path) -> int:
     """
     specification, _ = _file(experiment, FIDELITIES[0])
     law = without_prose(specification["law"])
-    conditions, revisions = set(), {}
+    conditions = set()
+    revisions = {}
     for question in specification["questions"]:
         restriction = (question.get("restrict") or {}).get("where")
-        for condition in (restriction, *(question.get("strata") or {}).values()):
-            if condition:
-                conditions.add(json.dumps(condition, sort_keys=True))
+        for condition in filter(None, (restriction, *(question.get("strata") or {}).values())):
+            conditions.add(json.dumps(condition, sort_keys=True))
         if question.get("revision", 1) > 1:
             revisions[question["effect"]] = question["revision"]
     declared = json.dumps([law, sorted(conditions), revisions], sort_keys=True)

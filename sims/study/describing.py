@@ -114,11 +114,12 @@ def read_variables(folder: Path) -> dict[str, Words]:
     path = folder / "variables.yaml"
     if not path.is_file():
         return {}
-    specs = parse(VariablesSpec, read_yaml(path), str(path)).root
-    return {
-        name: Words(spec) if isinstance(spec, str) else Words(spec.long_name, spec.units)
-        for name, spec in specs.items()
-    }
+    variables = {}
+    for name, spec in parse(VariablesSpec, read_yaml(path), str(path)).root.items():
+        if isinstance(spec, str):
+            spec = VariableSpec(long_name=spec)
+        variables[name] = Words(spec.long_name, spec.units)
+    return variables
 
 
 def words(name: str, variables: Mapping[str, Words]) -> Words | None:
@@ -147,7 +148,8 @@ def described(data: xr.Dataset, variables: Mapping[str, Words] | None = None) ->
             points' coordinates, which are fields of problems, their dotted path.
         variables: an experiment's own variables.
     """
-    data, variables = data.copy(), variables or {}
+    data = data.copy()
+    variables = variables or {}
     for name in map(str, data.variables):
         path = data[name].attrs.get("path")
         entry = words(name if path is None else path, variables) or FIELDS.get(path or name)

@@ -73,19 +73,19 @@ class DrawnStudy(Study[DrawnProblem]):
 
     def effects(self, results: Results) -> Mapping[str, Effects]:
         """Relative gap of the two methods for every scalar term, simulated / predicted − 1."""
-        simulated, predicted = (
-            xr.concat([terms[[*SCALARS]] for terms in method.values()], "problem", coords="minimal")
-            for method in (results.estimates, results.predictions)
-        )
-        return {
-            term: gap(simulated[term].transpose("problem", BATCH).values, predicted[term].values)
-            for term in SCALARS
-        }
+        simulated = _join(results.estimates)
+        predicted = _join(results.predictions)
+        gaps = {}
+        for term in SCALARS:
+            batches = simulated[term].transpose("problem", BATCH).values
+            gaps[term] = gap(batches, predicted[term].values)
+        return gaps
 
     def parameters(self, results: Results) -> pd.DataFrame:
         """Drawn parameters, one row per problem, without seeds."""
         frame = pd.DataFrame(list(results.coordinates.values()))
-        return frame[[name for name in frame if frame[name].astype(str).str.len().max() < 19]]
+        lengths = frame.astype(str).apply(lambda column: column.str.len().max())
+        return frame.loc[:, lengths < 19]
 
     def as_file(self, problem: DrawnProblem) -> dict[str, Any]:
         return {"problem": problem.data}
@@ -96,10 +96,10 @@ class DrawnStudy(Study[DrawnProblem]):
 
     def coordinates(self, number: int, problem: DrawnProblem) -> Mapping[str, Scalar]:
         """The drawn fields; of what is no scalar a label."""
-        return {
-            path: str(value) if isinstance(value, list) else label(value)
-            for path, value in problem.fields.items()
-        }
+        coordinates = {}
+        for path, value in problem.fields.items():
+            coordinates[path] = str(value) if isinstance(value, list) else label(value)
+        return coordinates
 
     def predictions(self) -> dict[str, xr.Dataset]:
         """Theory's terms of every problem, whose sizes may differ, in a point of its own."""
@@ -112,3 +112,9 @@ class DrawnStudy(Study[DrawnProblem]):
     def predicted_coordinates(self) -> Mapping[str, Mapping[str, Scalar]]:
         numbers = range(self.simulated)
         return {f"{k:04d}": self.coordinates(k, self.draw(k)) for k in numbers}
+
+
+def _join(terms: Mapping[str, xr.Dataset]) -> xr.Dataset:
+    """Scalar terms of all problems, along ``problem``."""
+    scalars = [of_problem[[*SCALARS]] for of_problem in terms.values()]
+    return xr.concat(scalars, "problem", coords="minimal")

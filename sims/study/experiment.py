@@ -13,11 +13,12 @@ from typing import Any
 
 from sims.base.documents import read_yaml
 from sims.base.errors import InputError, one_of
-from sims.base.places import CARRIED, place
+from sims.base.places import CARRIED, experiments, place
 from sims.base.validation import parse
 from sims.study.code import EXPERIMENTS, FIDELITIES, seed_of
 from sims.study.papers import paper_of
 from sims.study.referenced_files import (
+    MissingModels,
     check_consent,
     checkpoint,
     load_module,
@@ -101,24 +102,18 @@ class Experiment:
         except InputError:
             raise
         except (LookupError, TypeError, ValueError, AttributeError, ArithmeticError) as error:
-            folder, package = self.folder.resolve(), Path(__file__).resolve().parents[1]
-            frames = traceback.extract_tb(error.__traceback__)
-            positions = [(Path(f.filename).resolve(), f.lineno) for f in frames]
-            path, line = next(
-                (p, n)
-                for p, n in reversed(positions)
-                if p.is_relative_to(folder) or package in p.parents
-            )
+            folder = self.folder.resolve()
+            package = Path(__file__).resolve().parents[1]
+            for frame in reversed(traceback.extract_tb(error.__traceback__)):
+                path = Path(frame.filename).resolve()
+                if path.is_relative_to(folder) or package in path.parents:
+                    break
             if not path.is_relative_to(folder):
                 raise
             allowed = "settings, in experiment.yaml, that this code can use"
             message = f"{type(error).__name__}: {error}"
-            raise InputError(f"{self.folder / path.name}, line {line}", message, allowed) from error
-
-
-def experiments() -> list[str]:
-    """Names of all experiments that are here (:mod:`sims.base.places`)."""
-    return sorted(path.parent.name for path in place(EXPERIMENTS).glob("*/experiment.yaml"))
+            location = f"{self.folder / path.name}, line {frame.lineno}"
+            raise InputError(location, message, allowed) from error
 
 
 def folder_of(experiment: str | Path) -> Path:
@@ -155,7 +150,8 @@ def load_experiment(
     folder = folder_of(experiment)
     if not re.fullmatch(r"\w+", name := folder.resolve().name, re.ASCII):
         raise InputError("folder of an experiment", name, "letters, digits and _")
-    path, consent = folder / "experiment.yaml", allow_code
+    path = folder / "experiment.yaml"
+    consent = allow_code
     if allow_code is False:
         homes = [home.resolve() for home in (place(EXPERIMENTS), CARRIED / EXPERIMENTS)]
         consent = resolved_consent(folder.parent.resolve() in homes)
@@ -195,27 +191,36 @@ def choose(config: Mapping[str, Any]) -> tuple[str, list[str], int]:
         InputError: an unknown key, fidelity or experiment, no such number, an experiment file that
             cannot be used, or the experiment asked for lacks its trained models.
     """
+    keys = ("fidelity", "experiment", "shards")
     for key in config:
-        if key not in (keys := ("fidelity", "experiment", "shards")):
+        if key not in keys:
             raise InputError("--config", key, one_of(keys, key))
     fidelity = config.get("fidelity", "standard")
     if fidelity not in FIDELITIES:
         raise InputError("fidelity", fidelity, one_of(FIDELITIES, fidelity))
-    names, experiment, shards = experiments(), config.get("experiment"), config.get("shards", 0)
-    if experiment not in (None, *names):
-        raise InputError("experiment", experiment, one_of(names, experiment) or "none found")
+    shards = config.get("shards", 0)
     if type(shards) is not int or not 0 <= shards <= MAX_SHARDS:
         raise InputError("shards", shards, f"a whole number, 0 to {MAX_SHARDS}")
+    names = experiments()
+    experiment = config.get("experiment")
+    if experiment not in (None, *names):
+        raise InputError("experiment", experiment, one_of(names, experiment) or "none found")
+    if experiment is not None:
+        _check_checkpoints(experiment, fidelity)
+        return fidelity, [experiment], shards
     chosen = []
-    for name in names if experiment is None else [experiment]:
-        law = load_experiment(name, fidelity).spec.law
+    for name in names:
         try:
-            for file in law.get("checkpoints", {}).values():
-                checkpoint(file)
-        except InputError as error:
-            if experiment is not None:
-                raise
+            _check_checkpoints(name, fidelity)
+        except MissingModels as error:
             print(f"snakemake: without {name}: {error}", file=sys.stderr)
         else:
             chosen.append(name)
     return fidelity, chosen, shards
+
+
+def _check_checkpoints(name: str, fidelity: str) -> None:
+    """Raise MissingModels where an experiment lacks its trained models."""
+    law = load_experiment(name, fidelity).spec.law
+    for file in law.get("checkpoints", {}).values():
+        checkpoint(file)

@@ -25,9 +25,11 @@ def answer_questions(experiment: Experiment, results: Results) -> list[Answer]:
         InputError: effects or parameters are not what they should be, or a question names an effect
             that there is not.
     """
-    study, path = load_study(experiment), experiment.folder
+    study = load_study(experiment)
+    path = experiment.folder
     with experiment.code_errors():
-        families, parameters = study.effects(results), study.parameters(results)
+        families = study.effects(results)
+        parameters = study.parameters(results)
         cells = study.specifications(results, families)
     if not isinstance(families, Mapping) or not all(
         isinstance(effects, Effects) for effects in families.values()

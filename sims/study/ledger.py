@@ -9,8 +9,9 @@ import yaml
 
 from sims.base.errors import InputError
 from sims.base.files import replace
+from sims.base.places import experiments
 from sims.judgement.answers import Answer, adjusted, read_answers, write_answers
-from sims.study.experiment import experiments, load_experiment
+from sims.study.experiment import load_experiment
 
 
 def gather(fidelity: str, folder: Path) -> list[Answer]:
@@ -28,18 +29,15 @@ def gather(fidelity: str, folder: Path) -> list[Answer]:
         InputError: nothing has been answered, a file cannot be believed, or two questions share an
             id.
     """
-    answers, families = list[Answer](), Counter[str]()
+    answers = list[Answer]()
+    families = Counter[str]()
     for name in experiments():
-        families.update(q.paper for q in load_experiment(name).spec.questions if q.says)
-        if (path := folder / name / "answers.json").exists():
-            recorded = read_answers(path, f"answers.json of {name} at {fidelity}")
-            if (path := folder / name / "search.json").exists():
-                searched = read_answers(path, f"search.json of {name} at {fidelity}")
-                recorded = [_searched(answer, searched) for answer in recorded]
-            answers += recorded
+        for question in load_experiment(name).spec.questions:
+            families[question.paper] += bool(question.says)
+        answers += _read_answers(folder / name, f"{name} at {fidelity}")
     if not answers:
         raise InputError(str(folder), "no answers", "a run: snakemake")
-    if len({answer.id for answer in answers}) < len(answers):
+    if max(Counter(answer.id for answer in answers).values()) > 1:
         raise InputError("questions", "an id twice", "each id once in all experiments")
     answers = adjusted(answers, families)
     write_answers(answers, folder / "answers.json", f"answers.json of {fidelity}")
@@ -48,6 +46,19 @@ def gather(fidelity: str, folder: Path) -> list[Answer]:
         if answer.problem is not None:
             text = yaml.safe_dump(answer.problem, sort_keys=False, allow_unicode=True)
             replace(text.encode(), home / f"{answer.id}.yaml")
+    return answers
+
+
+def _read_answers(folder: Path, identity: str) -> list[Answer]:
+    """The answers of an experiment, with what its searches found; none where it has not run."""
+    path = folder / "answers.json"
+    if not path.exists():
+        return []
+    answers = read_answers(path, f"answers.json of {identity}")
+    path = folder / "search.json"
+    if path.exists():
+        searched = read_answers(path, f"search.json of {identity}")
+        answers = [_searched(answer, searched) for answer in answers]
     return answers
 
 

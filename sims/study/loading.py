@@ -22,7 +22,9 @@ def load_study(experiment: Experiment) -> Study[Any]:
     path = experiment.folder / "study.py"
     if not path.is_file():
         if "problem" not in experiment.spec.law:
-            raise InputError(str(path), "no file", "a subclass of Study, where law has no problem")
+            raise InputError(
+                str(path), "file not found: a law without `problem` needs a Study there"
+            )
         own = (experiment.folder / f"{name}.py" for name in ("statistic", "figure"))
         return (DrawnModulesStudy if any(map(Path.is_file, own)) else DrawnStudy)(experiment)
     check_consent(str(path), "code", experiment.allow_code)

@@ -24,9 +24,10 @@ RATE = 1e9
 """Operations a second and core in float32, half as many in float64, on docs/performance.md's
 machine: five problems of different shapes came to 0.24e9 to 2.4e9. A kernel evaluation is one
 operation, drawing a coordinate of a key five, a summand of the target at a key one."""
-POINT, COMPILATION = 0.006, 4.0
-"""Seconds beside its operations that a point takes (it is built, predicted and labelled), and that
-the programs of a shape take to compile."""
+POINT = 0.006
+"""Seconds besides its operations that a point takes: it is built, predicted and labelled."""
+COMPILATION = 4.0
+"""Seconds that the programs of a shape take to compile."""
 MAX_OPERATIONS = 1e17
 """Operations of a point, at most: three years of a core."""
 COPIES = 12
@@ -148,10 +149,9 @@ def check_covered(problem: Problem, theory: TheorySpec) -> None:
     if theory.order == "exact":
         check_exact(task, heads)
     if theory.order in ("first", "auto"):
-        parts = (np.asarray(a)[:1] for a in (heads.frames, heads.bandwidth, queries))
-        frame, bandwidth, query = parts
+        head = Heads(np.asarray(heads.frames)[:1], heads.rule, np.asarray(heads.bandwidth)[:1])
         try:
-            predict(task, Heads(frame, heads.rule, bandwidth), n, query)
+            predict(task, head, n, np.asarray(queries)[:1])
         except InputError:
             if theory.order != "auto":
                 raise
@@ -175,16 +175,16 @@ def cost(spec: ProblemSpec, problem: Problem, simulation: SimulationSpec) -> Cos
     check_compatible(*problem)
     if simulation.control_variate and n < 2:
         raise InputError("simulation.control_variate", True, "false for a single key (n >= 2)")
-    queries, cores = len(points), host_devices()
+    queries = len(points)
+    cores = host_devices()
     shape = Shape.from_problem(task, heads, n, queries, simulation.precision)
     plan = make_plan(shape, simulation.replicates_per_batch, cores)
     replicates = simulation.replicates_per_batch * simulation.batches
     operations = queries * heads.count + 5 * heads.dimension + shape.terms
     work = n * operations * replicates * shape.itemsize / 4
     if work > MAX_OPERATIONS:
-        request = (
-            f"{n:,} keys x {queries} queries x {heads.count} heads x {replicates:,} replicates"
-        )
+        request = f"{n:,} keys x {queries} queries x {heads.count} heads"
+        request += f" x {replicates:,} replicates"
         duration = _time(work / RATE / cores)
         allowed = f"at most {MAX_OPERATIONS:g} operations; this takes {work:.2g}, {duration}"
         raise InputError("n", request, f"{allowed} on {cores} cores")
@@ -202,7 +202,9 @@ def plan_lines(costs: Sequence[Cost], simulation: SimulationSpec) -> list[str]:
         costs: of the points.
         simulation: how much is sampled.
     """
-    batches, size, cores = simulation.batches, simulation.replicates_per_batch, host_devices()
+    batches = simulation.batches
+    size = simulation.replicates_per_batch
+    cores = host_devices()
     shapes = len({c.shape for c in costs})
     fixed = COMPILATION * shapes + POINT * len(costs)
     seconds = sum(c.work for c in costs) / RATE / cores

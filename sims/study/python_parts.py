@@ -134,25 +134,9 @@ def _part(
         count: as many.
         arguments: of a function that makes the part; None where none may.
     """
-    location, options = f"{choice.file}: {choice.name}", choice.options
-    check_consent(location, "code", choice._allow_code)
-    try:
-        module = load_module(Path(choice.file))
-    except Exception as error:
-        importable = "a Python file that can be imported (modules beside it: from .name import …)"
-        raise InputError(choice.file, error_summary(error), importable) from error
-    # Functions and classes say where they are defined; other objects of the file are its own.
-    definitions = {
-        name: value
-        for name, value in vars(module).items()
-        if not hasattr(bare := inspect.unwrap(value), "__qualname__")
-        or bare.__module__ == module.__name__
-    }
-    if choice.name not in definitions:
-        names = [n for n, v in definitions.items() if callable(v) and not n.startswith("_")]
-        allowed = f"defined in this file: {one_of(names, choice.name) or 'none'}"
-        raise InputError(f"{choice.file}: name", choice.name, allowed)
-    entry = definitions[choice.name]
+    location = f"{choice.file}: {choice.name}"
+    options = choice.options
+    entry = _defined(choice)
     if isinstance(entry, kind) and not options:
         return entry
     try:
@@ -170,6 +154,31 @@ def _part(
     is_function = inspect.isfunction(entry)
     shown = f"{choice.name}{inspect.signature(entry)}" if is_function else type(entry).__name__
     raise InputError(location, f"{shown} with options {', '.join(options) or 'none'}", allowed)
+
+
+def _defined(choice: PythonChoice) -> Any:
+    """The object of that name that a file defines.
+
+    Raises:
+        InputError: there is no consent to run the file, it cannot be imported, or it defines none.
+    """
+    check_consent(f"{choice.file}: {choice.name}", "code", choice._allow_code)
+    try:
+        module = load_module(Path(choice.file))
+    except Exception as error:
+        importable = "a Python file that can be imported (modules beside it: from .name import …)"
+        raise InputError(choice.file, error_summary(error), importable) from error
+    names = []
+    for name, value in vars(module).items():
+        # Functions and classes say where they are defined; other objects of the file are its own.
+        bare = inspect.unwrap(value)
+        if not hasattr(bare, "__qualname__") or bare.__module__ == module.__name__:
+            if name == choice.name:
+                return value
+            if callable(value) and not name.startswith("_"):
+                names.append(name)
+    allowed = f"defined in this file: {one_of(names, choice.name) or 'none'}"
+    raise InputError(f"{choice.file}: name", choice.name, allowed)
 
 
 def _accepts(function: Any, count: int, options: dict[str, Any]) -> bool:

@@ -21,6 +21,10 @@ from sims.base.files import regular_file
 from sims.study.sources import combined_digest, own_sources
 
 
+class MissingModels(InputError):
+    """Trained models that an experiment needs, and that are not there."""
+
+
 def resolve_files(
     value: Any, folder: Path, location: str = "problem", anywhere: bool = True
 ) -> Any:
@@ -40,19 +44,32 @@ def resolve_files(
         InputError: there is no such file, or it lies elsewhere.
     """
     if isinstance(value, list):
-        return [
-            resolve_files(item, folder, f"{location}.{i}", anywhere) for i, item in enumerate(value)
-        ]
+        resolved_items = []
+        for place, item in enumerate(value):
+            resolved_items.append(resolve_files(item, folder, f"{location}.{place}", anywhere))
+        return resolved_items
     if not isinstance(value, Mapping):
         return value
-    resolved = {
-        key: resolve_files(item, folder, f"{location}.{key}", anywhere)
-        for key, item in value.items()
-    }
+    resolved = {}
+    for key, item in value.items():
+        resolved[key] = resolve_files(item, folder, f"{location}.{key}", anywhere)
     name = value.get("file")
     if value.get("kind") not in ("python", "empirical") or not isinstance(name, str):
         return resolved
-    path, field = Path(os.path.normpath((folder / name).absolute())), f"{location}.file"
+    is_code = value["kind"] == "python"
+    path = _find(name, folder, f"{location}.file", is_code, anywhere)
+    texts = {item for item in value.values() if isinstance(item, str)}
+    shown = path.relative_to(Path.cwd()) if path.is_relative_to(Path.cwd()) else path
+    return resolved | {"file": shown.as_posix(), "content": digest_of(path, texts)}
+
+
+def _find(name: str, folder: Path, field: str, is_code: bool, anywhere: bool) -> Path:
+    """The path of a file that a problem names.
+
+    Raises:
+        InputError: it is not there, or lies where it may not.
+    """
+    path = Path(os.path.normpath((folder / name).absolute()))
     try:
         regular_file(field, path)
     except InputError as error:
@@ -60,14 +77,12 @@ def resolve_files(
     # A link may leave the folder.
     inside = Path(os.path.realpath(path)).is_relative_to(os.path.realpath(folder))
     plain_name = path.suffix == ".py" and {"/", ".."}.isdisjoint(Path(name).parts)
-    if value["kind"] == "python" and not (inside and plain_name):
+    if is_code and not (inside and plain_name):
         raise InputError(field, name, "a .py file beside the YAML file or below it")
     if not (inside or anywhere):
         allowed = "a file beside the YAML file or below it; elsewhere with --allow-code"
         raise InputError(field, name, allowed)
-    texts = {item for item in value.values() if isinstance(item, str)}
-    shown = path.relative_to(Path.cwd()) if path.is_relative_to(Path.cwd()) else path
-    return resolved | {"file": shown.as_posix(), "content": digest_of(path, texts)}
+    return path
 
 
 def checkpoint(file: str) -> Path:
@@ -76,11 +91,11 @@ def checkpoint(file: str) -> Path:
     They lie in the folder that ``SIMS_MODELS`` names, or in ``models`` of the environment.
 
     Raises:
-        InputError: it is not there.
+        MissingModels: it is not there.
     """
     path = Path(os.environ.get("SIMS_MODELS") or Path(sys.prefix, "models"), file)
     if not path.is_file():
-        raise InputError(str(path), "no file", "trained models, which `make models` unpacks")
+        raise MissingModels(str(path), "file not found: `make models` unpacks trained models")
     return path
 
 
@@ -122,14 +137,16 @@ def load_module(path: Path) -> ModuleType:
     names, is edited.
     """
     folder = path.parent.resolve()
-    digests = [digest_of(file) for file in sorted(folder.glob("*.py")) if file.is_file()]
+    digests = map(digest_of, filter(Path.is_file, sorted(folder.glob("*.py"))))
     package = f"own_{combined_digest(str(folder), *digests)}"
     if package not in sys.modules:
-        sys.modules[package] = parent = ModuleType(package)
+        parent = ModuleType(package)
         parent.__path__ = [str(folder)]
+        sys.modules[package] = parent
         importlib.invalidate_caches()
     # Byte code on the disk is known by whole seconds; edits are faster.
-    previous, sys.dont_write_bytecode = sys.dont_write_bytecode, True
+    previous = sys.dont_write_bytecode
+    sys.dont_write_bytecode = True
     try:
         return importlib.import_module(f"{package}.{path.stem}")
     finally:

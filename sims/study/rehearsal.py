@@ -37,10 +37,10 @@ def rehearse(experiment: Experiment) -> None:
     from sims.figures import style
 
     small = replace(experiment)
-    counts = {"problems": 2, "simulated": 2}
-    if not isinstance(load_study(experiment), drawn.DrawnStudy):
-        counts = {name: 2 for name in counts if name in experiment.settings}
-    small.settings.update(experiment.settings | counts)
+    counts = {"problems", "simulated"}
+    if not issubclass(kind, drawn.DrawnStudy):
+        counts &= experiment.settings.keys()
+    small.settings.update(experiment.settings | dict.fromkeys(counts, 2))
     few_draws = {"batches": 4, "replicates_per_batch": 2, "rel_mcse": None}
     settings = experiment.simulation.model_copy(update=few_draws)
     vars(small)["simulation"] = settings  # where the cached property keeps it

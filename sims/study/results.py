@@ -72,10 +72,12 @@ class Results:
             InputError: a file cannot be believed (:mod:`sims.base.files`), or theory's problem or
                 points are not the simulation's. Off the grid theory may have others.
         """
-        simulation, theory = folder / "simulation.nc", folder / "theory.nc"
+        simulation = folder / "simulation.nc"
+        theory = folder / "theory.nc"
         simulated = read(simulation, f"simulation.nc of {identity}")
         predicted = read(theory, f"theory.nc of {identity}")
-        origin, source = (json.loads(d.attrs["provenance"]) for d in (simulated, predicted))
+        origin = json.loads(simulated.attrs["provenance"])
+        source = json.loads(predicted.attrs["provenance"])
         if origin["problem"] != source["problem"]:
             allowed = f"the problem of {simulation}: predict or simulate again"
             raise InputError(str(theory), f"problem {source['problem']}", allowed)

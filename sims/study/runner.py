@@ -34,6 +34,8 @@ from sims.study.study import Study
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
+    from sims.study.units import Simulation
+
 
 ONE_CORE = {"NPROC": "1", "SIMS_HOST_DEVICES": "1"}
 """Environment of a process that keeps one core busy: threads and devices that JAX starts there."""
@@ -98,7 +100,8 @@ def predict(experiment: Experiment, output: Path) -> None:
     """Predict the problems of an experiment, and write theory's terms into one file."""
     study = load_study(experiment)
     with experiment.code_errors():
-        predictions, digests = study.predictions(), study.problem_digests()
+        predictions = study.predictions()
+        digests = study.problem_digests()
     coordinates = study.predicted_coordinates()
     _write_road(experiment, "theory", predictions, coordinates, digests, output)
 
@@ -126,46 +129,73 @@ def simulate(
     Raises:
         InputError: a problem cannot be built or simulated; the line names the unit.
     """
-    import jax
-    from joblib import Parallel, delayed
+    from sims.study.units import Simulation
 
-    from sims.problem.kernels import GAUSSIAN
-    from sims.simulation.native import LEAST_WORK, usable
-    from sims.study.units import DRAWN, Simulation
-
-    if experiment.fidelity != "smoke":  # all units together are worth compiling the sums
-        usable(GAUSSIAN, jax.default_backend(), LEAST_WORK)
-    study, theory = load_study(experiment), output.with_name("theory.nc")
+    if experiment.fidelity != "smoke":
+        _compile_sums()
+    study = load_study(experiment)
     simulation = Simulation(experiment, units_of(study), output, progress)
-    units, finished = simulation.units, set[str | None]()
+    units = simulation.units
     names = list(units)[part[0] - 1 :: part[1]]
     kept = {name for name in names if simulation.path(name).exists()}
     if not kept and (experiment.fidelity != "smoke" or isinstance(study, drawn.DrawnStudy)):
         rehearse(experiment)
     on_one_core = {name for name in names if units[name].on_one_core}
     plan = schedule(names, kept, on_one_core, processes, predicting)
-    tasks: list[tuple[Any, ...]] = [(replace(experiment), output, name) for name in plan.apart]
-    if plan.predicts_apart:
-        tasks.insert(0, (replace(experiment), theory, None))
-    calls = [delayed(_worker)(ONE_CORE if plan.apart else {}, *task) for task in tasks]
-    work_apart = Parallel(plan.processes, batch_size=1, return_as="generator_unordered")
-    with closing(work_apart(calls)) as work:
-        estimates = {name: simulation.batches_of(name) for name in plan.here}
-        # What is wrong with a point, or kills its process, is met here again.
-        with suppress(Exception):
-            finished.update(work)
-    estimates = {name: estimates.get(name) or simulation.batches_of(name) for name in names}
-    _log(experiment, f"simulation {len(names)}/{len(units)}")
-    if predicting and None not in finished:
-        predict(experiment, theory)
+    computed, has_predicted = _compute(simulation, plan)
+    # What is wrong with a unit, or kills its process, is met here again.
+    estimates = {name: computed.get(name) or simulation.batches_of(name) for name in names}
+    print(f"{experiment.name}: simulation {len(names)}/{len(units)}", file=sys.stderr)
+    if predicting and not has_predicted:
+        predict(experiment, simulation.theory)
     if part != (1, 1):
         return
     coordinates = {name: unit.coordinates for name, unit in units.items()}
-    if all(DRAWN in data.attrs for data in estimates.values()):
-        digests = {name: str(data.attrs[DRAWN]) for name, data in estimates.items()}
-    else:
-        digests = study.problem_digests()
+    digests = _collect_digests(study, estimates)
     _write_road(experiment, "simulation", estimates, coordinates, digests, output)
+
+
+def _collect_digests(study: Study[Any], estimates: Mapping[str, xr.Dataset]) -> dict[str, str]:
+    """Digests of simulated problems: as their processes drew them, or drawn here."""
+    from sims.study.units import DRAWN
+
+    digests = {name: str(data.attrs.get(DRAWN, "")) for name, data in estimates.items()}
+    return digests if all(digests.values()) else study.problem_digests()
+
+
+def _compile_sums() -> None:
+    """Compile the sums of the engine, which all units of a long run together are worth."""
+    import jax
+
+    from sims.problem.kernels import GAUSSIAN
+    from sims.simulation.native import LEAST_WORK, usable
+
+    usable(GAUSSIAN, jax.default_backend(), LEAST_WORK)
+
+
+def _compute(simulation: "Simulation", plan: "Schedule") -> tuple[dict[str, xr.Dataset], bool]:
+    """Compute and keep units, here and in processes of their own.
+
+    A process that fails leaves its unit to whoever asks for it next.
+
+    Returns:
+        The batches of units that were computed here, and whether a process has predicted.
+    """
+    from joblib import Parallel, delayed
+
+    experiment = replace(simulation.experiment)  # without what it has cached
+    calls = []
+    if plan.predicts_apart:
+        calls.append(delayed(_worker)(plan.environment, experiment, simulation.theory, None))
+    for name in plan.apart:
+        calls.append(delayed(_worker)(plan.environment, experiment, simulation.output, name))
+    finished = set[str | None]()
+    run_apart = Parallel(plan.processes, batch_size=1, return_as="generator_unordered")
+    with closing(run_apart(calls)) as work:
+        estimates = {name: simulation.batches_of(name) for name in plan.here}
+        with suppress(Exception):
+            finished.update(work)
+    return estimates, None in finished
 
 
 @dataclass(frozen=True)
@@ -183,6 +213,11 @@ class Schedule:
     apart: list[str]
     predicts_apart: bool
     processes: int
+
+    @property
+    def environment(self) -> Mapping[str, str]:
+        """Environment of the processes."""
+        return ONE_CORE if self.apart else {}
 
 
 def schedule(
@@ -202,9 +237,11 @@ def schedule(
         predicting: whether predictions are asked for, too.
     """
     unfinished = [name for name in names if name not in kept]
-    apart = [name for name in unfinished if name in on_one_core] if processes > 1 else []
+    apart = []
+    if processes > 1:
+        apart = [name for name in unfinished if name in on_one_core]
     here = [name for name in names if name not in apart]
-    busy_here = any(name not in kept for name in here)
+    busy_here = len(unfinished) > len(apart)
     count = processes - busy_here if apart else 1
     return Schedule(here, apart, predicting and processes > 1 and bool(unfinished), count)
 
@@ -248,10 +285,12 @@ def plot(experiment: Experiment, output: Path) -> None:
     from sims.figures import save, style
     from sims.report.text import render_caption
 
-    folder, study = output.parent, load_study(experiment)
+    folder = output.parent
+    study = load_study(experiment)
     results = results_of(experiment, folder)
-    answers = _final(experiment, results, folder)
-    template, kinds = experiment.folder / "caption.md", code.FORMATS[experiment.fidelity]
+    answers = _read_final_answers(experiment, results, folder)
+    template = experiment.folder / "caption.md"
+    kinds = code.FORMATS[experiment.fidelity]
     caption = drawn.CAPTION
     if template.is_file():
         caption = render_caption(template, results, answers, study.numbers(results))
@@ -290,7 +329,8 @@ def results_of(experiment: Experiment, folder: Path) -> Results:
 
 def _check_settings(experiment: Experiment, data: xr.Dataset, path: Path) -> None:
     """Refuse a road's file of another problem, seed or setting than the experiment has now."""
-    recorded, road = json.loads(data.attrs["provenance"]).get("settings", {}), path.stem
+    recorded = json.loads(data.attrs["provenance"]).get("settings", {})
+    road = path.stem
     for key, value in _settings(experiment, road).items():
         if recorded.get(key, value) != value:
             allowed = f"{value}, as {experiment.folder / 'experiment.yaml'} has it: {road} again"
@@ -305,7 +345,7 @@ def _settings(experiment: Experiment, road: str) -> dict[str, Any]:
     return {"problem": problem, **settings}
 
 
-def _final(experiment: Experiment, results: Results, folder: Path) -> list[Answer]:
+def _read_final_answers(experiment: Experiment, results: Results, folder: Path) -> list[Answer]:
     """The experiment's answers, as the run's ledger has them if it is of this run.
 
     The ledger has the last word: there they are adjusted for all claims of a paper together.
@@ -320,8 +360,11 @@ def _final(experiment: Experiment, results: Results, folder: Path) -> list[Answe
         raise InputError(str(path), "answers on other results", allowed)
     ledger = read_run(folder.parent, experiment.fidelity)
     adjusted = [answer for answer in ledger if answer.experiment == experiment.name]
-    keys = [{(a.id, a.p_value, a.results) for a in group} for group in (answers, adjusted)]
-    return adjusted if keys[0] == keys[1] else answers
+    return adjusted if _keys(adjusted) == _keys(answers) else answers
+
+
+def _keys(answers: list[Answer]) -> set[tuple[str, float | None, str]]:
+    return {(answer.id, answer.p_value, answer.results) for answer in answers}
 
 
 def _write_road(
@@ -351,7 +394,3 @@ def _write_road(
     }
     labelled = assembled(data, coordinates, origin, read_variables(experiment.folder))
     write(labelled, output, f"{road}.nc of {experiment.identity}")
-
-
-def _log(experiment: Experiment, line: str) -> None:
-    print(f"{experiment.name}: {line}", file=sys.stderr)

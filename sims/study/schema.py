@@ -204,7 +204,7 @@ class ExperimentSpec(Strict):
         """The settings of a fidelity."""
         if fidelity not in self.fidelities:
             raise InputError("fidelity", fidelity, one_of(self.fidelities, fidelity))
-        return self.fidelities[fidelity]  # type: ignore[index]
+        return self.fidelities[fidelity]
 
     def simulation_settings(self, fidelity: str) -> SimulationSpec:
         """Simulation settings with the fidelity's changes."""

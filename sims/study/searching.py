@@ -1,6 +1,6 @@
 """A search for a counterexample where no drawn problem is one: by theory, inside the law."""
 
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -42,17 +42,17 @@ def search(experiment: Experiment, output: Path) -> list[Answer]:
     path = output.with_name("answers.json")
     answers = read_answers(path, f"{path.name} of {experiment.identity}")
     questions = {question.id: question for question in experiment.spec.questions}
-    outcomes = [
-        searched(experiment, results, questions[answer.id], answer)
-        if questions[answer.id].search and answer.counterexample is None
-        else answer
-        for answer in answers
-    ]
+    outcomes = []
+    for answer in answers:
+        question = questions[answer.id]
+        if question.search and answer.counterexample is None:
+            answer = extend(experiment, results, question, answer)
+        outcomes.append(answer)
     write_answers(outcomes, output, f"{output.name} of {experiment.identity}")
     return outcomes
 
 
-def searched(
+def extend(
     experiment: Experiment, results: Results, question: QuestionSpec, answer: Answer
 ) -> Answer:
     """The answer with the number of problems tried, the least effect, and a counterexample.
@@ -62,52 +62,26 @@ def searched(
     in the unit cube of its quantiles, and takes the seeds from one of them.
     """
     study = load_study(experiment)
-    predictions, numbers = results.predictions["law"], len(results.estimates)
+    predictions = results.predictions["law"]
     with experiment.code_errors():
         effects = effects_by_theory(study, results, question)
-    order = [int(k) for k in effects.argsort() if np.isfinite(effects[k])][:STARTS]
+    order = effects.argsort()[: np.isfinite(effects).sum()][:STARTS].tolist()
     law = Law(study.law)
     starts = [_fields(law, predictions.isel(number=k), answer.seed, k) for k in order]
-    count = int(np.isfinite(effects[numbers:]).sum())
+    count = int(np.isfinite(effects[len(results.estimates) :]).sum())
     if not starts:
         return answer
-    best, fields = float(effects[order[0]]), starts[0]
+    best = float(effects[order[0]])
+    fields = starts[0]
     if best > 0 and len(starts) == STARTS:
-        first = min(results.estimates)
-        small = replace(results, estimates={first: results.estimates[first]})
-        sample, tried = predictions.isel(number=[0]), list[float]()
-
-        def moved_fields(place: np.ndarray) -> Fields:
-            start = starts[min(int(place[0] * STARTS), STARTS - 1)]
-            return Fields(law.moved(start, place[1:]), answer.seed)
-
-        def effect(place: np.ndarray) -> float:
-            problem = study.problem(moved_fields(place))
-            theory = None if problem is None else study.search_row(problem)
-            if theory is None:
-                return np.inf
-            pair = xr.concat([sample, theory.expand_dims("number")], "number")
-            pair_results = replace(small, predictions={"law": pair})
-            tried.append(float(effects_by_theory(study, pair_results, question)[-1]))
-            return tried[-1]
-
-        places = [np.r_[(k + 0.5) / STARTS, law.quantiles(s)] for k, s in enumerate(starts)]
+        neighbourhood = Neighbourhood(study, results, question, law, starts, answer.seed)
         limit = SMOKE if experiment.fidelity == "smoke" else question.search
         with experiment.code_errors():
-            optimum = differential_evolution(
-                effect,
-                [(0, 1)] * len(places[0]),
-                init=np.clip(places, 0, 1),
-                maxiter=limit // STARTS - 1,
-                tol=0,
-                polish=False,
-                updating="deferred",
-                workers=in_threads,
-                rng=np.random.default_rng([SEED, answer.seed]),
-            )
-        count += int(np.isfinite(tried).sum())
+            optimum = neighbourhood.minimize(limit)
+        count += int(np.isfinite(neighbourhood.tried).sum())
         if optimum.fun < best:
-            best, fields = float(optimum.fun), moved_fields(optimum.x)
+            best = float(optimum.fun)
+            fields = neighbourhood.fields_at(optimum.x)
     result = replace(answer, searched=count, least=best)
     if best > 0:
         return result
@@ -115,11 +89,73 @@ def searched(
         return replace(result, problem=study.as_file(study.problem(fields)))
 
 
+@dataclass
+class Neighbourhood:
+    """Problems of a law that are reached from drawn ones, as points of a cube.
+
+    The first coordinate of a point chooses the start; the others are quantiles of what moves.
+
+    Attributes:
+        study: of the experiment.
+        results: of the run.
+        question: whose effect is sought.
+        law: of the problems.
+        starts: fields of drawn problems, the worst first.
+        seed: of problems, and of the search.
+        tried: effects of the problems that theory covers, so far.
+    """
+
+    study: Study[Any]
+    results: Results
+    question: QuestionSpec
+    law: Law
+    starts: list[Fields]
+    seed: int
+    tried: list[float] = field(default_factory=list)
+
+    def fields_at(self, place: np.ndarray) -> Fields:
+        """Fields of the problem at a point."""
+        start = self.starts[min(int(place[0] * STARTS), STARTS - 1)]
+        return Fields(self.law.moved(start, place[1:]), self.seed)
+
+    def effect_at(self, place: np.ndarray) -> float:
+        """Theory's effect of the problem at a point; infinite where there is none."""
+        problem = self.study.problem(self.fields_at(place))
+        theory = None if problem is None else self.study.search_row(problem)
+        if theory is None:
+            return np.inf
+        sample = self.results.predictions["law"].isel(number=[0])
+        pair = xr.concat([sample, theory.expand_dims("number")], "number")
+        first = min(self.results.estimates)
+        estimates = {first: self.results.estimates[first]}
+        results = replace(self.results, estimates=estimates, predictions={"law": pair})
+        self.tried.append(float(effects_by_theory(self.study, results, self.question)[-1]))
+        return self.tried[-1]
+
+    def minimize(self, limit: int) -> Any:
+        """The least effect, by differential evolution over so many problems."""
+        places = []
+        for number, start in enumerate(self.starts):
+            places.append(np.r_[(number + 0.5) / STARTS, self.law.quantiles(start)])
+        return differential_evolution(
+            self.effect_at,
+            [(0, 1)] * len(places[0]),
+            init=np.clip(places, 0, 1),
+            maxiter=limit // STARTS - 1,
+            tol=0,
+            polish=False,
+            updating="deferred",
+            workers=in_threads,
+            rng=np.random.default_rng([SEED, self.seed]),
+        )
+
+
 def effects_by_theory(study: Study[Any], results: Results, question: QuestionSpec) -> np.ndarray:
     """Theory's effects, inf where it is out of its range or the question is not asked, (M,)."""
     effects = study.effects(results)[question.effect]
     conditions = question.restrict.where if question.restrict else {}
-    mask, calls = condition_mask(study.parameters(results), conditions), foreseen(effects)
+    mask = condition_mask(study.parameters(results), conditions)
+    calls = foreseen(effects)
     if effects.predicted is None or not len(calls):
         allowed = "0, of effects that are no shares or that theory does not predict"
         raise InputError(f"questions, {question.id}, search", question.search, allowed)

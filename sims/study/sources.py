@@ -50,7 +50,8 @@ def own_sources(path: Path, without: Container[str] = ()) -> Sources:
         path: the file.
         without: methods of its classes that do not count.
     """
-    sources, remaining = Sources(), [path]
+    sources = Sources()
+    remaining = [path]
     while remaining:
         file = remaining.pop()
         sources.files.append(file)
@@ -149,13 +150,15 @@ def _is_named(path: Path, folder: Path, names: set[str]) -> bool:
 
 def package_sources(modules: Iterable[str]) -> list[Path]:
     """Files of this package that importing modules of it needs, directly or not."""
-    graph, remaining, found = _graph(), [*modules], set[str]()
+    graph = _graph()
+    remaining = [*modules]
+    found = set[str]()
     while remaining:
         name = remaining.pop()
         while name not in graph.modules:  # a function's name behind its module's
             name = name.rpartition(".")[0]
         upstream = {name, *graph.find_upstream_modules(name)}
-        parents = {m.rpartition(".")[0] for m in upstream} - {""}
+        parents = {module.rpartition(".")[0] for module in upstream} - {""}
         remaining += sorted(parents - upstream - found)
         found |= upstream
     paths = set[Path]()

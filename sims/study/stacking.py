@@ -12,7 +12,8 @@ coordinate, or several, the one to select by.
 """
 
 import json
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from itertools import chain
 
 import numpy as np
 import pandas as pd
@@ -53,20 +54,24 @@ def stack(
                 shared[str(key)] = _longer(str(key), shared.get(str(key), variable), variable)
             else:
                 varying.setdefault(str(key), {})[name] = variable
-    padded = {key: _padded(key, by_point, list(data), sizes) for key, by_point in varying.items()}
-    # What has the name of another variable's dimension would be taken for its coordinate.
-    renamed = {key: f"{key}_value" for key in padded if key in sizes}
-    for key in renamed:
-        padded[key].attrs["path"] = key
-    variables = {renamed.get(key, key): variable for key, variable in padded.items()}
+    variables = {}
+    renamed = {}
+    for key, by_point in varying.items():
+        padded = _pad(key, by_point, list(data), sizes)
+        if key in sizes:  # it would be taken for the coordinate of that dimension
+            padded.attrs["path"] = key
+            renamed[key] = f"{key}_value"
+        variables[renamed.get(key, key)] = padded
     stacked = xr.Dataset(variables, {POINT: list(data), **shared})
     point_coordinates = [coordinates.get(name, {}) for name in data]
-    paths = list(dict.fromkeys(path for point in point_coordinates for path in point))
+    paths = list(dict.fromkeys(chain.from_iterable(point_coordinates)))
     names = short_names(paths, {*map(str, stacked.variables), *map(str, stacked.dims)})
-    columns = {path: column([point.get(path) for point in point_coordinates]) for path in paths}
-    labels = {name: (POINT, columns[path], {"path": path}) for path, name in names.items()}
+    labels = {}
+    for path, name in names.items():
+        values = column([point.get(path) for point in point_coordinates])
+        labels[name] = (POINT, values, {"path": path})
     stacked = stacked.assign_coords(labels)
-    stacked.attrs["structure"] = json.dumps([_structure(d) for d in data.values()])
+    stacked.attrs["structure"] = json.dumps([*map(_structure, data.values())])
     stacked.attrs["renamed"] = json.dumps(renamed)
     longest = _longest_line(point_coordinates, paths)
     return stacked if longest is None else stacked.swap_dims({POINT: names[longest]})
@@ -78,10 +83,11 @@ def unstack(stacked: xr.Dataset) -> dict[str, xr.Dataset]:
     renamed = json.loads(stacked.attrs.get("renamed", "{}"))
     points = {}
     for index, (name, structure) in enumerate(zip(stacked[POINT].values, structures, strict=True)):
-        sizes, variables = structure["sizes"], {}
+        sizes = structure["sizes"]
+        variables = {}
         for key in structure["variables"]:
             variable = stacked.variables[renamed.get(key, key)]
-            corner = tuple(slice(sizes[d]) for d in variable.dims[1:])
+            corner = _corner(sizes[dim] for dim in variable.dims[1:])
             variables[key] = (variable.dims[1:], variable.values[index][corner], variable.attrs)
         for key in structure["coordinates"]:
             variable = stacked.variables[key]
@@ -91,12 +97,18 @@ def unstack(stacked: xr.Dataset) -> dict[str, xr.Dataset]:
 
 
 def _structure(dataset: xr.Dataset) -> dict[str, object]:
+    coordinates = filter(dataset.dims.__contains__, dataset.coords)
     return {
-        "sizes": {str(d): n for d, n in dataset.sizes.items()},
-        "variables": [str(k) for k in dataset.variables if k not in dataset.dims],
-        "coordinates": [str(k) for k in dataset.coords if k in dataset.dims],
-        "attributes": {str(k): np.asarray(v).tolist() for k, v in dataset.attrs.items()},
+        "sizes": dict(dataset.sizes),
+        "variables": [key for key in dataset.variables if key not in dataset.dims],
+        "coordinates": [*coordinates],
+        "attributes": {key: np.asarray(value).tolist() for key, value in dataset.attrs.items()},
     }
+
+
+def _corner(sizes: Iterable[int]) -> tuple[slice, ...]:
+    """What of a padded array has these sizes."""
+    return tuple(map(slice, sizes))
 
 
 def _longer(key: str, current: xr.Variable, variable: xr.Variable) -> xr.Variable:
@@ -108,25 +120,27 @@ def _longer(key: str, current: xr.Variable, variable: xr.Variable) -> xr.Variabl
     return longer
 
 
-def _padded(
+def _pad(
     key: str, by_point: Mapping[str, xr.Variable], points: list[str], sizes: Mapping[str, int]
 ) -> xr.Variable:
     """The variable along ``point``, each point's values in the corner of its place."""
     first = next(iter(by_point.values()))
-    if any(variable.dims != first.dims for variable in by_point.values()):
-        raise InputError(
-            f"variable {key}", [v.dims for v in by_point.values()], "the same at all points"
-        )
+    dims = [variable.dims for variable in by_point.values()]
+    if set(dims) != {first.dims}:
+        raise InputError(f"variable {key}", dims, "the same at all points")
     shape = tuple(sizes[str(dim)] for dim in first.dims)
-    text = first.dtype.kind in "OU"
-    complete = len(by_point) == len(points) and all(v.shape == shape for v in by_point.values())
-    kind = object if text else np.result_type(*by_point.values()) if complete else float
-    values = np.full((len(points), *shape), "" if text else 0 if complete else np.nan, kind)
+    shapes = {variable.shape for variable in by_point.values()}
+    complete = len(by_point) == len(points) and shapes == {shape}
+    encoding: dict[str, object] = {}
+    if first.dtype.kind in "OU":
+        values = np.full((len(points), *shape), "", object)
+    elif complete:
+        values = np.zeros((len(points), *shape), np.result_type(*by_point.values()))
+    else:
+        values = np.full((len(points), *shape), np.nan)
+        encoding = {"zlib": True, "complevel": 1}  # padding takes no room on the disk
     for name, variable in by_point.items():
-        corner = tuple(slice(n) for n in variable.shape)
-        values[points.index(name), ...][corner] = variable.values
-    # Padding takes no room on the disk.
-    encoding = {} if text or complete else {"zlib": True, "complevel": 1}
+        values[points.index(name), ...][_corner(variable.shape)] = variable.values
     return xr.Variable((POINT, *first.dims), values, dict(first.attrs), encoding)
 
 

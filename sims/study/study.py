@@ -144,7 +144,8 @@ class Study(Generic[Problem]):
 
         if number in self._drawn:
             return self._drawn[number]
-        law, seed = Law(self.law), self.experiment.simulation.seed
+        law = Law(self.law)
+        seed = self.experiment.simulation.seed
         for attempt in count():
             fields = Fields(law.draw(seed, number, attempt), seed, number, attempt)
             problem = self.problem(fields)
@@ -223,10 +224,9 @@ class Study(Generic[Problem]):
 
 def problem_digest(problem: object) -> str:
     """Digest of a problem with what is solved for it, which cached properties are, to rounding."""
-    solved = {
-        name: getattr(problem, name)
-        for kind in type(problem).__mro__
-        for name, value in vars(kind).items()
-        if isinstance(value, cached_property)
-    }
+    solved = {}
+    for kind in type(problem).__mro__:
+        for name, value in vars(kind).items():
+            if isinstance(value, cached_property):
+                solved[name] = getattr(problem, name)
     return rounded_digest(problem, solved)

@@ -147,10 +147,11 @@ def unread_code(path: str) -> list[str]:
     name, _, index = path.partition("#")
     if not index.isdecimal() or Path(path).exists():
         return []
-    files = [folder_of(name) / file for file in ("study.py", "problems.py")]
-    code = next(filter(Path.is_file, files), None)
-    lines = [f"{path}: nothing is run or written", f"problem      made by {code}: not looked at"]
-    return lines if code else []
+    folder = folder_of(name)
+    code = next(filter(Path.is_file, (folder / "study.py", folder / "problems.py")), None)
+    if code is None:
+        return []
+    return [f"{path}: nothing is run or written", f"problem      made by {code}: not looked at"]
 
 
 def read_problem(path: str, allow_code: bool | None = False) -> dict[str, Any]:
@@ -236,9 +237,10 @@ def read_sweep(
             raise InputError("--set", sets[0], "an axis of a grid: this file has another design")
         data["sweep"] = {**design, "grid": design["grid"] | dict(map(_axis, sets))}
     spec = parse_file(SweepSpec, data, path, simulation, allow_code, dry)
-    base, folder, anywhere = data["problem"], Path(path).parent, bool(resolved_consent(allow_code))
-    blocks = _blocks(spec.sweep, base, path)
-    changes = [change for block in blocks for change in _combinations(block)]
+    base = data["problem"]
+    folder = Path(path).parent
+    anywhere = bool(resolved_consent(allow_code))
+    changes = [*itertools.chain.from_iterable(map(_combinations, _blocks(spec.sweep, base, path)))]
     paths = list(dict.fromkeys(itertools.chain(*changes)))
     points = []
     for i, change in enumerate(changes):
@@ -265,38 +267,46 @@ def _axis(text: str) -> tuple[str, Any]:
     parts = values.split(":")
     if len(parts) not in (3, 4):
         return path.strip(), mapping(f"values: [{values}]", f"--set {path}")["values"]
-    names = ("low", "high", "points", "scale")
-    lines = "\n".join(f"{name}: {part}" for name, part in zip(names, parts, strict=False))
+    pairs = zip(("low", "high", "points", "scale"), parts, strict=False)
+    lines = "\n".join(map(": ".join, pairs))
     return path.strip(), mapping(lines, f"--set {path}")
 
 
 def _blocks(design: DesignSpec, base: Mapping[str, Any], location: str) -> list[dict[str, Any]]:
     """The points as blocks of a grid; a random design's begin with those of a smaller one."""
-
-    def numbers(path: str, span: Any, field: str, shares: np.ndarray | None = None) -> list[float]:
-        checked_span = parse(Span, span, f"{location}: sweep.{field}.{path}")
-        return checked_span.values(_is_integer(base, path), shares)
-
     if design.list is not None:
         return [*design.list]
-    if (random := design.random) is not None:
-        shape = random.points, len(random.fields)
-        shares = np.random.default_rng(random.seed).uniform(size=shape)
-        columns = {}
-        for share, (path, values) in zip(shares.T, random.fields.items(), strict=True):
-            if isinstance(values, list) and values:
-                columns[path] = [values[place] for place in (share * len(values)).astype(int)]
-            else:
-                columns[path] = numbers(path, values, "random.fields", share)
-        return [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
+    if design.random is not None:
+        return _draw_points(design.random, base, f"{location}: sweep.random.fields")
     axes = dict(design.grid or {})
+    count = 1
     for path, values in axes.items():
         if isinstance(values, Mapping) and "label" not in values:
-            axes[path] = list(dict.fromkeys(numbers(path, values, "grid")))
-    count = math.prod(len(v) if isinstance(v, list) else 1 for v in axes.values())
+            span = parse(Span, values, f"{location}: sweep.grid.{path}")
+            axes[path] = list(dict.fromkeys(span.values(_is_integer(base, path))))
+        if isinstance(axes[path], list):
+            count *= len(axes[path])
     if count > MAX_POINTS:
         raise InputError(f"{location}: sweep.grid", f"{count:,} points", f"at most {MAX_POINTS:,}")
     return [axes]
+
+
+def _draw_points(
+    random: RandomSpec, base: Mapping[str, Any], location: str
+) -> list[dict[str, Any]]:
+    """Dotted path to value, for every drawn point."""
+    rng = np.random.default_rng(random.seed)
+    shares = rng.uniform(size=(random.points, len(random.fields)))
+    points: list[dict[str, Any]] = [{} for _ in shares]
+    for share, (path, values) in zip(shares.T, random.fields.items(), strict=True):
+        if isinstance(values, list) and values:
+            drawn = [values[place] for place in (share * len(values)).astype(int)]
+        else:
+            span = parse(Span, values, f"{location}.{path}")
+            drawn = span.values(_is_integer(base, path), share)
+        for point, value in zip(points, drawn, strict=True):
+            point[path] = value
+    return points
 
 
 def _combinations(block: Mapping[str, Any]) -> Iterator[dict[str, Any]]:

@@ -93,20 +93,25 @@ class Run:
     @cached_property
     def source_digest(self) -> str:
         """Digest of the code, the settings and the problems that make its numbers."""
-        spec, problems = self.sweep.spec, [p.spec.model_dump_json() for p in self.sweep.points]
-        settings = spec.simulation.model_dump(), spec.theory.model_dump()
-        return digest(code.code("sweep", None), *settings, problems)
+        spec = self.sweep.spec
+        problems = [point.spec.model_dump_json() for point in self.sweep.points]
+        simulation = spec.simulation.model_dump()
+        return digest(code.code("sweep", None), simulation, spec.theory.model_dump(), problems)
 
     def plan(self) -> list[str]:
         """Lines for people: sizes and cost, and what theory does not cover."""
-        order, axes = self.sweep.spec.theory.order, self.sweep.axes.items()
-        classes = [alike for alike in self.classes for _ in alike.points]
-        lines = plan_lines([alike.cost for alike in classes], self.sweep.spec.simulation)
-        if self.sweep.is_grid and axes:
-            lines[0] += f" ({' x '.join(f'{len(values)} of {path}' for path, values in axes)})"
-        missing = Counter(alike.uncovered for alike in classes)
+        order = self.sweep.spec.theory.order
+        costs = []
+        missing = Counter[str]()
+        for alike in self.classes:
+            costs += [alike.cost] * len(alike.points)
+            missing[alike.uncovered] += len(alike.points)
+        lines = plan_lines(costs, self.sweep.spec.simulation)
+        sizes = [f"{len(values)} of {path}" for path, values in self.sweep.axes.items()]
+        if self.sweep.is_grid and sizes:
+            lines[0] += f" ({' x '.join(sizes)})"
         covered = missing.pop("", 0) * (order != "none")
-        lines.append(f"theory       {order}: {covered} of {len(classes)} points")
+        lines.append(f"theory       {order}: {covered} of {len(costs)} points")
         for reason, count in missing.items():
             lines.append(f"             not at {count}: {reason}")
         return lines
@@ -120,7 +125,8 @@ class Run:
         """
         groups = []
         for problem_class in self.classes:
-            points, limit = problem_class.points, int(LONG / problem_class.cost.work)
+            points = problem_class.points
+            limit = int(LONG / problem_class.cost.work)
             if self.sweep.spec.simulation.rel_mcse is not None:
                 limit = 1
             count = -(-len(points) // min(max(limit, 1), MAX_GROUP))
@@ -163,9 +169,9 @@ class Run:
                 parts do not hold every point once.
         """
         if columns is None:
-            numbers = range(1, self.shards + 1)
-            read_parts = [read(self.part(i), self._seal(i)) for i in numbers]
-            columns = xr.concat([p for p in read_parts if p.sizes], POINT, combine_attrs="override")
+            parts = [read(self.part(i), self._seal(i)) for i in range(1, self.shards + 1)]
+            filled = [part for part in parts if part.sizes]
+            columns = xr.concat(filled, POINT, combine_attrs="override")
         places = np.sort(columns[POINT].values)
         if not np.array_equal(places, np.arange(len(self.sweep.points))):
             found = f"{len(places)} rows of {len(np.unique(places))} points"
@@ -194,7 +200,8 @@ class Run:
         checkpoint: Path,
     ) -> xr.Dataset:
         """Terms by both methods at points of one class, one row per point."""
-        spec, problems = self.sweep.spec, []
+        spec = self.sweep.spec
+        problems = []
         for point in points:
             with point_errors(point.name, point.coordinates):
                 problems.append(point.spec.build())
@@ -211,15 +218,17 @@ class Run:
         columns = columns_of(data, predictions, spec.theory.order)
         columns["rounding"] = data["rounding"].values
         for name in NOTES:
-            pairs = zip(data[name].values, predictions, strict=True)
-            columns[name] = ["; ".join(filter(None, [a, *phrases(p, name)])) for a, p in pairs]
+            columns[name] = []
+            for note, prediction in zip(data[name].values, predictions, strict=True):
+                columns[name].append("; ".join(filter(None, [note, *phrases(prediction, name)])))
         rows = {name: (POINT, values) for name, values in columns.items()}
         places = [int(point.name) for point in points]
         return xr.Dataset(rows, {POINT: places}, {"precision": data.attrs["precision"]})
 
     def _labelled(self, columns: xr.Dataset) -> xr.Dataset:
         """The rows of all points under their coordinates."""
-        axes, is_grid = self.sweep.axes, self.sweep.is_grid
+        axes = self.sweep.axes
+        is_grid = self.sweep.is_grid
         coordinates = {}
         for path, name in short_names(list(axes), VARIABLES).items():
             coordinates[name] = (name if is_grid else POINT, column(axes[path]), {"path": path})

@@ -109,6 +109,11 @@ class Simulation:
         settings = self.experiment.simulation.model_dump()
         return digest(code("simulate", self.experiment.folder), settings)
 
+    @property
+    def theory(self) -> Path:
+        """The file of theory, next to that of the simulation."""
+        return self.output.with_name("theory.nc")
+
     def path(self, name: str) -> Path:
         """The file that keeps a point."""
         unit = self.units[name].identity
@@ -116,7 +121,8 @@ class Simulation:
 
     def batches_of(self, name: str) -> xr.Dataset:
         """The batches of a unit, computed if they are not kept, with what a killed run had."""
-        unit, settings = self.units[name], self.experiment.simulation
+        unit = self.units[name]
+        settings = self.experiment.simulation
         with point_errors(name, unit.coordinates):
             return store.load_or_compute(
                 self.path(name), lambda batches: unit.estimate(settings, self.progress, batches)

@@ -10,7 +10,13 @@ from numpy.typing import ArrayLike
 from sims.base.errors import InputError, Uncovered, one_of
 from sims.base.terms import phrases
 from sims.problem import Heads, Kernel, SequenceDesign, Task
-from sims.theory.coverage import FEW_KEYS, check_affordable, check_exact, examined, without_value
+from sims.theory.coverage import (
+    FEW_KEYS,
+    add_cautions,
+    check_affordable,
+    check_exact,
+    without_value,
+)
 from sims.theory.first_order.blocks import BlockTerms, block_terms
 from sims.theory.first_order.closed_forms import (
     FirstOrder,
@@ -59,7 +65,7 @@ def _first_order_terms(task: Task, heads: Heads, *arguments: Any, **options: Any
 
         terms = nearest_terms if isinstance(heads.rule.weights, TopK) else adaptive_terms
     with np.errstate(all="ignore"):  # what is not finite is a fault
-        return examined(terms(task, heads, *arguments, **options))
+        return add_cautions(terms(task, heads, *arguments, **options))
 
 
 @_within_float64
@@ -79,7 +85,8 @@ def _auto_terms(
     **options: Any,
 ) -> xr.Dataset:
     """First order within its range; beyond it exact theory, if affordable and accurate."""
-    first, refused = None, None
+    first = None
+    refused = None
     try:
         first = _first_order_terms(task, heads, n, queries, weights=weights)
     except InputError as error:
@@ -93,7 +100,8 @@ def _auto_terms(
     try:
         check_affordable(task, heads, queries)
         exact = _exact_terms(task, heads, n, queries, weights=weights, **options)
-        mse, bound = float(exact["mse"]), float(exact["mse_error"])
+        mse = float(exact["mse"])
+        bound = float(exact["mse_error"])
         if bound <= TRUSTED * mse:
             return exact
         best = exact if first is None else first

@@ -8,13 +8,24 @@ from numpy.typing import ArrayLike
 from sims.base.errors import InputError, Uncovered
 from sims.base.terms import PAIRS, phrases
 from sims.problem import GaussianDesign, Heads, Kernel, Task, TrigonometricSeries
+from sims.weights import SCORES, WeightRule
+from sims.weights.entmax import Entmax
+from sims.weights.sparse import TopK
 
 FEW_KEYS = 50
 """First-order theory is rough where n_eff or n_third is below: its relative error is of order
 1/n_eff + 1/n_third."""
-WIDEST, MOST_ENTRIES, MOST_SAMPLED = 2, 1200, 24
-"""Head dimension and numbers of (query, head, head) up to which order auto computes exact theory, a
-minute on two cores: of Gaussian designs and series, and of others."""
+WIDEST_HEAD = 2
+"""Head dimension up to which order auto computes exact theory."""
+MOST_ENTRIES = 1200
+"""Numbers of (query, head, head) up to which it does, a minute on two cores, of Gaussian designs
+and series."""
+MOST_SAMPLED = 24
+"""The same of other designs and targets."""
+LEAST_POWER = 1.0
+"""Least power ν of α-entmax with theory: below, the kernel's derivative has no mean square."""
+MOST_POWER = 50.0
+"""The largest one."""
 FAR, FARTHER = 1e3, 2e3
 """Lengths of keys between which a kernel's growth is looked at, in units of the bandwidth."""
 STEEP = 100.0
@@ -48,19 +59,42 @@ def check_exact(task: Task, heads: Heads) -> None:
     """
     design = task.design
     if not isinstance(heads.rule, Kernel):
-        # Imported late: SciPy's integration is slow to load.
-        from sims.theory.first_order.adaptive import covered
-
-        covered(task, heads)
+        check_radii(task, heads)
         return
     design.from_normals(np.zeros((1, design.dimension + design.EXTRA_NORMALS)))
     if design.EXPONENTIAL:
         return
-    axis, rule = jnp.eye(heads.width)[0], heads.rule
-    near, far = (float(rule.log_value(axis, r * axis, jnp.ones(()))) for r in (FAR, FARTHER))
+    axis = jnp.eye(heads.width)[0]
+    rule = heads.rule
+    near = float(rule.log_value(axis, FAR * axis, jnp.ones(())))
+    far = float(rule.log_value(axis, FARTHER * axis, jnp.ones(())))
     if far - near > STEEP:
         allowed = f"one that is bounded: E K is infinite under {type(design).__name__}"
         raise Uncovered("heads.kernel", rule.name, allowed)
+
+
+def check_radii(task: Task, heads: Heads) -> Entmax | TopK:
+    """The weights of heads whose radius the sample sets.
+
+    Raises:
+        Uncovered: theory does not cover the rule, the design, the target or the width.
+    """
+    rule = heads.rule
+    assert isinstance(rule, WeightRule)  # for the type checker; see sims.theory
+    weights = rule.weights
+    if not (isinstance(weights, Entmax | TopK) and rule.scores is SCORES["distance"]):
+        allowed = "a kernel, or entmax, sparsemax, top_k or top_k_softmax with scores: distance"
+        got = f"weight rule {rule.name}"
+        raise Uncovered("heads.kernel", got, f"{allowed} (theory: {{order: none}})")
+    if isinstance(weights, Entmax) and not LEAST_POWER <= weights.nu <= MOST_POWER:
+        allowed = f"{LEAST_POWER:g} to {MOST_POWER:g} (theory)"
+        raise Uncovered("heads.kernel.nu", weights.nu, allowed)
+    if heads.width > 2:
+        raise Uncovered("heads.width", heads.width, "1 or 2 (theory of adaptive radii)")
+    if not isinstance(task.design, GaussianDesign):
+        raise Uncovered("design", type(task.design).__name__, "Gaussian (theory of adaptive radii)")
+    series_of(task, "adaptive radii")
+    return weights
 
 
 def check_affordable(task: Task, heads: Heads, queries: ArrayLike) -> None:
@@ -70,9 +104,11 @@ def check_affordable(task: Task, heads: Heads, queries: ArrayLike) -> None:
     )
     limit = MOST_ENTRIES if closed else MOST_SAMPLED
     entries = np.size(queries) // task.design.dimension * heads.count * (heads.count + 1) // 2
-    if heads.width > WIDEST or entries > limit:
+    if heads.width > WIDEST_HEAD or entries > limit:
         got = f"of width {heads.width} with {entries:,} entries (query, head, head)"
-        allowed = f"width <= {WIDEST}, <= {limit:,} entries here by order auto; order exact: any"
+        allowed = (
+            f"width <= {WIDEST_HEAD}, <= {limit:,} entries here by order auto; order exact: any"
+        )
         raise Uncovered("heads", got, allowed)
 
 
@@ -85,13 +121,13 @@ def without_value(n: int, bandwidth: ArrayLike, place: str) -> InputError:
     return InputError("n, heads.bandwidth", got, allowed)
 
 
-def examined(data: xr.Dataset) -> xr.Dataset:
+def add_cautions(data: xr.Dataset) -> xr.Dataset:
     """First-order terms with ``cautions`` and ``faults`` on their range of validity.
 
     A caution names the query and head of the least n_eff or n_third, if that is below
     :data:`FEW_KEYS`; a fault names one whose terms are beyond float64.
     """
-    numbers = np.nan_to_num([data[name].values for name in ("n_eff", "n_third")])
+    numbers = np.nan_to_num([data["n_eff"].values, data["n_third"].values])
     which, query, head = np.unravel_index(numbers.argmin(), numbers.shape)
     if numbers.min() < FEW_KEYS:
         caution = (

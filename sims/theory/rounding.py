@@ -65,7 +65,8 @@ def rounding_attributes(
         InputError: float64 cannot hold the problem.
     """
     location = f"problem, theory of order {order} in float64"
-    value, finite = target.rounding(x)[:, None], np.isfinite(by_keys + noise)
+    value = target.rounding(x)[:, None]
+    finite = np.isfinite(by_keys + noise)
     moves = value * (2 * np.sqrt(np.maximum(by_keys, 0.0)) + value)
     moves = (moves + EPS * target.largest(x) ** 2 * weight)[finite].sum()
     sizes = np.array([np.abs(by_keys[finite]).sum(), noise[finite].sum()])

@@ -51,10 +51,12 @@ def optimal(matrix: ArrayLike) -> np.ndarray:
         α, (H,), sum 1.
     """
     matrix = real_numbers("matrix", matrix)
-    heads, scale = len(matrix), np.trace(matrix) or 1.0
+    heads = len(matrix)
+    scale = np.trace(matrix) or 1.0
     # Stationarity Mα = λ1 beside 1ᵀα = 1: solvable also where M⁻¹ is not.
     system = np.ones((heads + 1, heads + 1))
-    system[:heads, :heads], system[heads, heads] = matrix / scale, 0.0
+    system[:heads, :heads] = matrix / scale
+    system[heads, heads] = 0.0
     solution = lstsq(system, np.eye(heads + 1)[heads])[0]
     return solution[:heads] / solution[:heads].sum()
 

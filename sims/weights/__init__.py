@@ -1,6 +1,6 @@
 """Weight rules: how the scores of all keys become the weights of an estimate."""
 
-from sims.weights.rules import RULES, SCORES, WeightRule, check_rule
+from sims.weights.rules import RULES, SCORES, WeightRule, Weights, check_rule
 from sims.weights.sparse import FACTORIES
 
-__all__ = ["FACTORIES", "RULES", "SCORES", "WeightRule", "check_rule"]
+__all__ = ["FACTORIES", "RULES", "SCORES", "WeightRule", "Weights", "check_rule"]

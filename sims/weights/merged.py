@@ -32,7 +32,8 @@ class SlotScores:
     score: Scores
 
     def __call__(self, query: Array, keys: Array, bandwidth: ArrayLike) -> Array:
-        stride, n = len(self.gates), keys.shape[-1]
+        stride = len(self.gates)
+        n = keys.shape[-1]
         padded = jnp.pad(keys, [(0, 0)] * (keys.ndim - 1) + [(0, -n % stride)])
         chunks = padded.reshape(*keys.shape[:-1], -1, stride)
         slots = chunks @ jnp.asarray(self.gates, keys.dtype)
@@ -50,7 +51,8 @@ class SlotWeights:
     gates: tuple[float, ...]
 
     def __call__(self, scores: Float[Array, " n"]) -> Float[Array, " n"]:
-        stride, n = len(self.gates), len(scores)
+        stride = len(self.gates)
+        n = len(scores)
         slots = jnp.repeat(jax.nn.softmax(scores[::stride]), stride)[:n]
         return slots * jnp.tile(jnp.asarray(self.gates, scores.dtype), -(-n // stride))[:n]
 

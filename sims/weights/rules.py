@@ -13,7 +13,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, ArrayLike, Float
 
-from sims.base.checks import evaluated
+from sims.base.checks import evaluate_calls
 from sims.base.errors import InputError, one_of
 from sims.weights.entmax import Entmax
 
@@ -85,14 +85,16 @@ def check_rule(rule: WeightRule, width: int) -> None:
     Raises:
         InputError: a function fails, has another shape, or gives no finite numbers.
     """
-    rng, n = np.random.default_rng(0), max(7, rule.least)
-    query, keys = rng.normal(size=(width, 1)), rng.normal(size=(width, n))
+    rng = np.random.default_rng(0)
+    n = max(7, rule.least)
+    query = rng.normal(size=(width, 1))
+    keys = rng.normal(size=(width, n))
     for part, function, *points in (
         ("scores", rule.scores, query, keys, 0.8),
         ("weights", rule.weights, np.linspace(-1.5, 2.0, n)),
     ):
         field = f"heads.kernel {rule.name!r}, {part}"
         form = f"{part} in jax.numpy (see WeightRule)"
-        (values,) = evaluated(field, function, form, ((n,), *points))
+        (values,) = evaluate_calls(field, function, form, ((n,), *points))
         if not (values < np.inf).all():
             raise InputError(field, "NaN or infinity", "finite numbers")

@@ -9,10 +9,12 @@ from numpy.polynomial.hermite_e import hermegauss
 
 from sims import DESIGNS, Heads, Task, TrigonometricSeries, predict
 from sims.advise import advise_data, prepared
-from sims.advise.extrapolation import extrapolated
+from sims.advise.data import choose_frugal
+from sims.advise.extrapolation import extrapolate
 from sims.advise.heads import head_predictions, temperature_grid
-from sims.advise.parts import estimated_parts
-from sims.advise.search import Row, Search, Setting, frugal_choice, standard_error
+from sims.advise.parts import estimate_parts
+from sims.advise.search import Search, Setting
+from sims.advise.table import Row, standard_error
 from sims.weights.entmax import Entmax
 
 
@@ -68,7 +70,7 @@ def test_a_known_optimum_is_recovered():
     """The chosen bandwidth's error by exact theory is the least within the stated error."""
     data, task, unit = wave(5)
     search = Search(data)
-    found = {s: loss for s, loss in search.searched().items() if s.rule == "gaussian"}
+    found = {s: loss for s, loss in search.try_all().items() if s.rule == "gaussian"}
     errors = {one: exact_error(task, one.temperature**0.5) for one in found}
     groups = data.groups[search.choosers]
     stated = {one: standard_error(loss, groups) * unit for one, loss in found.items()}
@@ -85,7 +87,7 @@ def test_the_parts_are_those_of_exact_theory():
         data, task, unit = wave(seed)
         search = Search(data)
         row = Row("best", 0.5, 0.1, 0, 0, Setting("gaussian", 1, 1, 0.2**2))
-        parts.append(estimated_parts(search, row, frames, (0, 1)).variance * unit)
+        parts.append(estimate_parts(search, row, frames, (0, 1)).variance * unit)
         queries = data.features[search.reporters[:100]]
         terms = predict(
             task, Heads(frames, "gaussian", 0.2), 599, queries, order="exact", rtol=1e-2
@@ -93,20 +95,20 @@ def test_the_parts_are_those_of_exact_theory():
         theory.append(float(terms["ensemble_variance"]))
     assert np.mean(parts) == pytest.approx(np.mean(theory), rel=0.3)
     row = replace(row, setting=Setting("gaussian", 2, 1, 0.2**2))
-    twice = estimated_parts(search, row, np.ones((2, 1, 1)), (0.1, 0.2))
+    twice = estimate_parts(search, row, np.ones((2, 1, 1)), (0.1, 0.2))
     assert (twice.covariance, twice.kept) == pytest.approx((twice.variance, 1.0))
     assert twice.bias == pytest.approx((0.1 - twice.variance, 0.6 - twice.variance))
 
 
 def test_a_power_law_is_extrapolated_and_the_frugal_choice_is_within_one_standard_error():
     n = np.geomspace(50, 2000, 9)
-    value, exponent = extrapolated(n, 0.2 + 3 * n**-0.5, 20_000)
+    value, exponent = extrapolate(n, 0.2 + 3 * n**-0.5, 20_000)
     assert (value, exponent) == pytest.approx((0.2 + 3 * 20_000**-0.5, 0.5), rel=0.01)
     best = Setting("softmax", 4, 4, 1.0)  # its standard error is 1/2
     losses = {best: np.tile([1.0, 3.0], 2) * 3**0.5 / 2}
     losses |= {Setting("softmax", 1, w, 1.0): losses[best] + 0.1 / w for w in (8, 4)}
     losses[Setting("softmax", 1, 1, 1.0)] = losses[best] + 0.6
-    assert frugal_choice(losses, best, np.arange(4)) == Setting("softmax", 1, 4, 1.0)
+    assert choose_frugal(losses, best, np.arange(4)) == Setting("softmax", 1, 4, 1.0)
 
 
 def test_pure_noise_is_said_to_be_within_noise():
@@ -131,9 +133,9 @@ def test_diversity_pays_where_every_direction_matters_a_little():
     assert "more than orthogonal ones." in " ".join(advice.sentences())
     search = Search(prepared(x, x.sum(1)))
     draws = search.draws(2, 6)
-    together = search.reported(aligned.setting, draws)
-    apart = [search.reported(aligned.setting, [d[h : h + 1] for d in draws]) for h in (0, 1)]
-    alone = search.reported(aligned.setting, draws, alone=True)
+    together = search.report(aligned.setting, draws)
+    apart = [search.report(aligned.setting, [d[h : h + 1] for d in draws]) for h in (0, 1)]
+    alone = search.report(aligned.setting, draws, alone=True)
     np.testing.assert_allclose(alone, np.mean(apart, axis=0))
     assert (alone >= together).all()  # a mean of squares is at least the square of the mean
 

@@ -1,4 +1,4 @@
-"""Hidden scores: layers against plain loops, the split representation, the energy."""
+"""Hidden scores: layers against plain loops, and the split representation."""
 
 from decimal import Decimal, getcontext
 
@@ -7,6 +7,7 @@ import pytest
 
 from sims.attention import hidden
 from sims.attention.attention import causal_mask, softmax
+from sims.theory.neighbours.hidden import shares
 
 
 def reference(tokens, bilinear, value, memory, skip, start):
@@ -152,24 +153,7 @@ def test_concatenated_features(start):
     query, key = rng.normal(size=(2, 4, 6, 2))
     scores = query @ np.swapaxes(key, -1, -2)
     last = hidden.accumulate(scores, 0.7, start)[-1]
-    wide = [hidden.concatenated(part, 0.7, start) for part in (query, key)]
-    assert wide[0].shape == (6, 8)
-    np.testing.assert_allclose(wide[0] @ wide[1].T, last, rtol=1e-12)
-    assert hidden.layer_shares(4, 0.7, start).sum() == pytest.approx(
-        1.0 if start == "copy" else 1 - 0.7**4
-    )
-
-
-def test_energy_by_loops_and_its_steps():
-    rng = np.random.default_rng(4)
-    state, scores, keys = rng.normal(size=3), rng.normal(size=5), rng.normal(size=(5, 3))
-    weights = np.exp(scores) / np.exp(scores).sum()
-    expected = 0.5 * state @ state + scores @ weights - np.log(np.exp(scores).sum())
-    expected -= sum(weights[i] * keys[i] @ state for i in range(5))
-    assert hidden.energy(state, scores, keys) == pytest.approx(expected)
-    new, renewed = hidden.retrieve(state, scores, keys, keys, 0.3, 0.6)
-    np.testing.assert_allclose(renewed, 0.3 * scores + 0.7 * keys @ state)
-    share = np.exp(renewed) / np.exp(renewed).sum()
-    np.testing.assert_allclose(new, 0.6 * state + 0.4 * keys.T @ share)
-    old, _ = hidden.retrieve(state, scores, keys, keys, 0.3, 0.6, old=True)
-    np.testing.assert_allclose(old, 0.6 * state + 0.4 * keys.T @ weights)
+    roots = np.sqrt(shares(3, 0.7, start))[:, None, None]
+    wide_query = np.concatenate(roots * query, axis=-1)
+    wide_key = np.concatenate(roots * key, axis=-1)
+    np.testing.assert_allclose(wide_query @ wide_key.T, last, rtol=1e-12)

@@ -22,7 +22,7 @@ in_a_browser = pytest.mark.skipif(
 
 
 def visit(page, width):
-    """What was found in a window of that width: violations, errors, requests, the page's width and text."""
+    """What was found in a window of that width: violations, errors, requests, width and text."""
     done = subprocess.run(
         ["node", str(FOLDER / "visit.mjs"), str(page), str(width)],
         env={**os.environ, "NPM_FOLDER": str(NPM), "CHROMIUM": str(CHROMIUM)},

@@ -269,7 +269,6 @@ def test_answers(folder, capsys, recwarn, command, change, words):
 
 
 LINES = [
-    ("", "Missing command"),
     ("decompse spec.yaml", "No such command 'decompse'. Did you mean 'decompose'?"),
     ("run", "Missing argument 'experiment'"),
     ("run small --fidelty smoke", "No such option: --fidelty (Possible options: --fidelity)"),
@@ -301,7 +300,11 @@ LINES = [
     ("new my-question", "name: got 'my-question'; allowed: lower-case letters"),
     ("new class", "name: got 'class'; allowed: lower-case letters"),
     ("new small", "name: got 'small'; allowed: one that is no folder of experiments/ yet"),
-    ("decompose none.yaml", "none.yaml: got 'No such file or directory'"),
+    ("decompose none.yaml", "none.yaml: file not found"),
+    ("decompose small", "small: is an experiment: run `sims run small`"),
+    ("decompose swept.yaml", "swept.yaml: is a sweep: run `sims sweep swept.yaml`"),
+    ("sweep experiments/small/experiment.yaml", "run `sims run experiments/small`"),
+    ("run spec.yaml", "spec.yaml: is a problem: run `sims decompose spec.yaml`"),
     ("decompose .", ".: got 'Is a directory'; allowed: a text file"),
     ("decompose \0", "allowed: a text file in UTF-8"),
     ("decompose spec.yaml --rel-mcse x", "'--rel-mcse': Input should be a valid number"),
@@ -322,7 +325,8 @@ LINES = [
 
 @pytest.mark.parametrize(("line", "words"), LINES)
 def test_the_command_line(folder, capsys, recwarn, line, words):
-    refused(capsys, recwarn, words, *line.split(" ") * bool(line))
+    Path("swept.yaml").write_text(yaml.safe_dump(SPEC | {"sweep": {"grid": {}}}))
+    refused(capsys, recwarn, words, *line.split(" "))
 
 
 def test_a_folder_that_snakemake_cannot_name(folder, capsys, recwarn, monkeypatch):
@@ -335,7 +339,7 @@ def test_the_environment_and_the_machine(folder, capsys, recwarn, monkeypatch):
     def full(*arguments):
         raise MemoryError("Unable to allocate 8 EiB\nfor an array")
 
-    monkeypatch.setattr("sims.cli.commands._names", full)
+    monkeypatch.setattr("sims.cli.claims.experiments", full)
     words = "memory: got 'Unable to allocate 8 EiB"
     refused(capsys, recwarn, words, "experiments")
     monkeypatch.setenv("SIMS_HOST_DEVICES", "two")

@@ -15,7 +15,7 @@ EXPERIMENT_FILE = Path("experiments/small/experiment.yaml")
 
 TARGET = {"kind": "python", "file": "my.py", "name": "m"}
 NAMED = [
-    ("target", TARGET | {"file": "no.py"}, "problem.target.file: got 'no.py: No such file"),
+    ("target", TARGET | {"file": "no.py"}, "problem.target.file: no.py: file not found"),
     (
         "target",
         TARGET | {"name": "mm"},
@@ -23,7 +23,7 @@ NAMED = [
     ),
     ("target", TARGET | {"slop": 1}, "slop"),
     ("target", {"kind": "python", "file": "my.py"}, "target.name: got 'nothing'; allowed: a value"),
-    ("design", {"kind": "empirical", "file": "no.npy"}, "problem.design.file: got 'no.npy: No "),
+    ("design", {"kind": "empirical", "file": "no.npy"}, "design.file: no.npy: file not found"),
     ("design", {"kind": "empirical", "file": "my.py"}, "design.file"),
     ("design", {"kind": "empirical", "file": "rows.csv"}, "allowed: numbers of shape (N, 4)"),
 ]

@@ -96,14 +96,14 @@ def test_parts_give_the_file_of_the_whole(folder, monkeypatch, capsys):
     (first,) = Path("a.shards").glob("1-of-3-*.nc")
     first.rename("1.nc")
     assert run(*part, "--gather", "3") == 2
-    assert ".nc: got 'no file'" in capsys.readouterr().err
+    assert ".nc: file not found" in capsys.readouterr().err
     second = first.with_name(first.name.replace("1", "2", 1))
     first.write_bytes(second.read_bytes())
     assert run(*part, "--gather", "3") == 2
     assert ".nc: got 'part 2 of 3 of sweep a, made " in capsys.readouterr().err
     Path("1.nc").rename(first)
     assert run(*part, "--seed", "1", "--gather", "3") == 2
-    assert ".nc: got 'no file'" in capsys.readouterr().err
+    assert ".nc: file not found" in capsys.readouterr().err
     assert run(*part, "--gather", "3") == 0
     assert not Path("a.shards").exists()
     xr.testing.assert_allclose(opened("a.nc"), whole, rtol=1e-12)

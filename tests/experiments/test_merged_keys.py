@@ -1,61 +1,144 @@
-"""The experiment `merging`: errors by plain loops, and gates."""
+"""The experiment `merging`: tuned temperatures, errors by plain loops and by NumPy alone, gates."""
+
+from dataclasses import replace
 
 import numpy as np
 import pytest
 
-from sims.montecarlo.draws import Draw
+from experiments.merging import heads, simulate, tuning
+from experiments.merging.problems import Problem
+from sims.montecarlo.draws import PILOT, Draw
 from sims.problem.law import Law
 from sims.study.experiment import load_experiment
+from sims.study.study import Fields
 
-EXPERIMENT = load_experiment("merging")
-problems, simulate, statistic = (
-    EXPERIMENT.module(name) for name in ("problems", "simulate", "statistic")
-)
-
-
-def drawn(**changes):
-    law = EXPERIMENT.spec.law | {"keys": 24, "query_count": 2} | changes
-    return problems.Problem(Law(law).draw(3, 0))
+LAW = load_experiment("merging").spec.law
+TUNED = (0.7, 1.9)
 
 
-def by_loops(problem, keys, place, stride):
-    """Errors of one sequence at one bandwidth: the estimate and its noise, by query."""
-    fields, result = problem.drawn, []
-    b = problem.bandwidth * problems.GRID[place]
-    gates = np.ones((1, len(keys))) if stride == 1 else simulate.gates_of(problem, keys[None])
+def drawn(number=0, **changes):
+    """A problem of few keys, at temperatures that nothing has chosen."""
+    law = LAW | {"keys": 24, "query_count": 2} | changes
+    return Problem(Law(law).draw(3, number), tuned=TUNED)
+
+
+def target_by_hand(problem, points):
+    series = problem.target
+    phases = points @ np.array(series.frequency).T + np.array(series.phase)
+    return np.cos(phases) @ np.array(series.amplitude)
+
+
+def by_loops(problem, keys, gates, bandwidth, stride):
+    """Estimate and noise of one sequence at each query, for slots of one gate a key."""
+    result = []
     for x in problem.queries:
         weights = np.zeros(len(keys))
         for frame in problem.frames:
             scores = []
             for first in range(0, len(keys), stride):
                 inside = range(first, first + stride)
-                k, q = sum(gates[0, i] * keys[i] for i in inside) @ frame, x @ frame
-                apart = q @ k if fields["kernel"] == "softmax" else -((q - k) ** 2).sum() / 2
-                scores.append(apart / b**2)
+                k, q = sum(gates[i] * keys[i] for i in inside) @ frame, x @ frame
+                softmax = problem.drawn["kernel"] == "softmax"
+                scores.append((q @ k if softmax else -((q - k) ** 2).sum() / 2) / bandwidth**2)
             parts = np.exp(np.array(scores) - max(scores))
-            weights += np.repeat(parts / parts.sum(), stride) * gates[0] / 2
-        result.append((weights @ np.asarray(problem.target(keys)), (weights**2).sum()))
+            weights += np.repeat(parts / parts.sum(), stride) * gates / 2
+        result.append((weights @ target_by_hand(problem, keys), (weights**2).sum()))
     return np.array(result).T
 
 
 @pytest.mark.parametrize("kernel", ["softmax", "gaussian"])
 @pytest.mark.parametrize("gates", ["fixed", "normalised"])
-def test_errors_by_plain_loops(kernel, gates):
+def test_errors_by_plain_loops_are_at_the_tuned_temperatures(kernel, gates):
+    """A batch that chose its temperatures itself would have other errors."""
     problem = drawn(kernel=kernel, gates=gates, stride=3, noise_sd=0.7)
     draw = Draw.from_seed(1, (), 3).draw(2)
     result = simulate.errors(draw, 3, problem)
-    keys = np.asarray(
-        simulate.sequences(problem.design, simulate.jax.random.split(draw.key, 3), 24)
-    )
-    truth = np.asarray(problem.target(problem.queries))
-    for over, stride in enumerate((1, 3)):
-        for place in (0, 8, 14):
-            parts = np.array([by_loops(problem, one, place, stride) for one in keys])
-            centre, noise = parts[:, 0], 0.49 * parts[:, 1]
-            expected = ((centre - truth) ** 2 + noise).mean()
-            assert result["mse"][over, place] == pytest.approx(expected, rel=1e-9)
-            spread = (centre.var(0, ddof=1) + noise.mean(0)).mean()
-            assert result["variance"][over, place] == pytest.approx(spread, rel=1e-9)
+    random = heads.jax.random.split(draw.key, 3)
+    sequences = np.asarray(heads.draw_sequences(problem.design, random, 24))
+    truth = target_by_hand(problem, problem.queries)
+    cases = [(1, TUNED[0]), (3, TUNED[1]), (3, TUNED[0]), (3, problem.bandwidth)]
+    for place, (stride, bandwidth) in enumerate(cases):
+        gates_of_keys = heads.draw_gates(problem, sequences) if stride > 1 else np.ones((3, 24))
+        pairs = zip(sequences, gates_of_keys, strict=True)
+        parts = np.array([by_loops(problem, k, g, bandwidth, stride) for k, g in pairs])
+        centre, noise = parts[:, 0], 0.49 * parts[:, 1]
+        expected = ((centre - truth) ** 2 + noise).mean()
+        assert result["mse"][place] == pytest.approx(expected, rel=1e-9)
+        spread = (centre.var(0, ddof=1) + noise.mean(0)).mean()
+        assert result["variance"][place] == pytest.approx(spread, rel=1e-9)
+
+
+def test_temperatures_are_tuned_by_draws_that_do_not_judge():
+    """The least error of the pilot's 48 sequences, at every bandwidth of the grid."""
+    found = 0
+    for number in range(6):
+        fields = Fields(Law(LAW | {"keys": 24, "stride": 4}).draw(5, number), 5, number)
+        problem = tuning.draw_problem(fields)
+        plain = Problem(fields)
+        tried = plain.bandwidth * tuning.GRID
+        draw = Draw.from_seed(fields["pilot"], (), 48)
+        best = []
+        for over in ([tried, [1.0]], [[1.0], tried]):
+            errors = heads.errors_of(plain, draw.draw(PILOT).key, 48, *over)["mse"]
+            errors = errors[:-1] if len(over[0]) > 1 else errors[1:]
+            best.append(tried[errors.argmin()])
+        if problem is None:
+            assert {min(best), max(best)} & {tried[0], tried[-1]}
+            continue
+        found += 1
+        np.testing.assert_allclose(problem.tuned, best)
+        judged = simulate.errors(draw.draw(0), 8, problem)
+        other = replace(problem, drawn=fields | {"pilot": fields["pilot"] + 1})
+        np.testing.assert_array_equal(simulate.errors(draw.draw(0), 8, other)["mse"], judged["mse"])
+    assert found >= 2
+
+
+def sequence_by_hand(rng, problem, count):
+    """A stationary autoregression of order 2, from far before its first key."""
+    root = problem.drawn["persistence"] if problem.drawn["correlated"] else 0.0
+    second = root if problem.drawn["smooth"] else 0.0
+    keys = rng.normal(size=(count + 400, 4))
+    for t in range(2, len(keys)):
+        keys[t] += (root + second) * keys[t - 1] - root * second * keys[t - 2]
+    near = (root + second) / (1 + root * second)
+    return keys[400:] * np.sqrt((1 - near**2) * (1 - (root * second) ** 2))
+
+
+def gates_by_hand(problem, keys, stride):
+    drawn_gates = problem.drawn["gates"]
+    if drawn_gates == "mean":
+        return np.full(len(keys), 1 / stride)
+    logits = problem.drawn["spread"] * problem.raw_gates
+    if drawn_gates == "fixed":
+        raw = np.exp(np.tile(logits, len(keys) // stride))
+    else:
+        raw = 1 / (1 + np.exp(-keys @ logits))
+    if drawn_gates == "printed":
+        return raw * 2 / stride
+    return raw / np.repeat(raw.reshape(-1, stride).sum(1), stride)
+
+
+def test_errors_are_those_by_numpy_alone():
+    """40 problems, within 5 joint standard errors of 80 numbers: a false alarm in 20,000 runs."""
+    worst = []
+    for number in range(40):
+        problem = drawn(number, correlated=bool(number % 2))
+        stride, rng = problem.drawn["stride"], np.random.default_rng([9, number])
+        truth = target_by_hand(problem, problem.queries)
+        draws = Draw.from_seed(2, (number,), 4)
+        simulated = np.array([simulate.errors(draws.draw(b), 4, problem)["mse"] for b in range(24)])
+        by_hand = []
+        for _ in range(96):
+            keys = sequence_by_hand(rng, problem, 24)
+            cases = [(np.ones(24), TUNED[0], 1)]
+            cases.append((gates_by_hand(problem, keys, stride), TUNED[1], stride))
+            parts = np.array([by_loops(problem, keys, *case) for case in cases])
+            noise = problem.drawn["noise_sd"] ** 2 * parts[:, 1]
+            by_hand.append(((parts[:, 0] - truth) ** 2 + noise).mean(1))
+        gap = simulated[:, :2].mean(0) - np.mean(by_hand, axis=0)
+        joint = simulated[:, :2].var(0, ddof=1) / 24 + np.var(by_hand, axis=0, ddof=1) / 96
+        worst.append(np.abs(gap) / np.sqrt(joint))
+    assert np.max(worst) < 5
 
 
 def test_gates_are_what_their_names_say():
@@ -63,7 +146,7 @@ def test_gates_are_what_their_names_say():
     larger gate."""
     keys = np.random.default_rng(0).normal(size=(400, 24, 4))
     sums = {
-        kind: simulate.gates_of(drawn(gates=kind, stride=4), keys).reshape(400, 6, 4).sum(-1)
+        kind: heads.draw_gates(drawn(gates=kind, stride=4), keys).reshape(400, 6, 4).sum(-1)
         for kind in ("mean", "fixed", "normalised", "printed")
     }
     for kind in ("mean", "fixed", "normalised"):
@@ -72,4 +155,4 @@ def test_gates_are_what_their_names_say():
     assert sums["printed"].std() > 0.01
     problem = drawn(gates="printed", stride=4)
     order = np.argsort(keys[0] @ problem.raw_gates)
-    assert (np.diff(simulate.gates_of(problem, keys)[0][order]) > 0).all()
+    assert (np.diff(heads.draw_gates(problem, keys)[0][order]) > 0).all()

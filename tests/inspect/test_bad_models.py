@@ -141,12 +141,12 @@ ROWS = {
     "other type": (*plain(entry(dtype="F63")), "a whole .safetensors file"),
     "missing": (*plain(MODEL.unlink), "one with model.safetensors or its .index.json"),
     "a .bin": (*plain(lambda: MODEL.rename("m.bin")), "pickles run code", "m.bin"),
-    "no such file": (*plain(lambda: None), "got 'no file'", "other.safetensors"),
-    "a pipe": (*plain(lambda: os.mkfifo("pipe")), "got 'no file'", "pipe"),
+    "no such file": (*plain(lambda: None), "file not found", "other.safetensors"),
+    "a pipe": (*plain(lambda: os.mkfifo("pipe")), "file not found", "pipe"),
     # shards
     "index of text": (*plain(index("weights")), "a JSON file"),
     "index without map": (*plain(index({})), "weight_map: got 'NoneType'"),
-    "shard that is not there": (*plain(index({"weight_map": {Q: "1.safetensors"}})), "No such"),
+    "shard that is not there": (*plain(index({"weight_map": {Q: "1.safetensors"}})), "not found"),
     "shard elsewhere": (*plain(index({"weight_map": {Q: "../../x"}})), "files of the same folder"),
     # tensors
     "NaN": (*plain(tensors({Q: NAN})), f"{Q}: got 'NaN or infinity'; allowed: finite"),
@@ -171,8 +171,8 @@ ROWS = {
     ),
     "no tensor at all": (*plain(lambda: write(Path("model"), {})), "layout: got 'no tensor'"),
     # the number of heads
-    "nothing says it": (lambda: None, [], "or --heads N: no tensor says it"),
-    "null": (config({"num_attention_heads": None}), [], "or --heads N: no tensor says it"),
+    "nothing says it": (lambda: None, [], "not known: give --heads N"),
+    "null": (config({"num_attention_heads": None}), [], "not known: give --heads N"),
     "text": (config({"num_attention_heads": "4"}), [], "config.num_attention_heads: got '4'"),
     "true": (config({"num_attention_heads": True}), [], "got True; allowed: an integer"),
     "zero": (lambda: None, ["--heads", "0"], "number of heads: got 0"),
@@ -237,7 +237,10 @@ ROWS = {
     "token ids": (*used(given({"0": X.astype(int)})), "allowed: floating-point numbers"),
     "objects": (*used(given({"0": np.array([{}])})), "Object arrays cannot be loaded"),
     "another layer": (*used(given({"0": X, "7": X})), "x.npz: 7: got 'of no layer'"),
-    "none": (*used(lambda: config({"num_attention_heads": H, "model_type": "bert"})()), "No such"),
+    "none": (
+        *used(lambda: config({"num_attention_heads": H, "model_type": "bert"})()),
+        "not found",
+    ),
     "no npz": (*used(given(pickle.dumps([1]))), "an npz file"),
     "constant": (*used(given({"0": 0 * X})), "got 'an output without variance'"),
     "unknown model": (*used(given({"0": X}, model_type="mamba")), "or --attention causal or full"),
@@ -259,7 +262,7 @@ ROWS = {
     "limit": (*plain(lambda: None, "--fail-above", "heads"), "allowed: NAME=NUMBER"),
     "limit of nothing": (*plain(lambda: None, "--fail-above", "overlap_exces=1"), "did you mean"),
     "output": (*plain(lambda: None, "--output", "a.png"), "a file whose name ends in .nc"),
-    "compared": (*plain(lambda: None, "--compare", "x.nc"), "x.nc: got 'no file'"),
+    "compared": (*plain(lambda: None, "--compare", "x.nc"), "x.nc: file not found"),
 }
 
 

@@ -129,7 +129,7 @@ def test_a_key_about_attention_is_understood_or_refused_by_name(family, keys, re
     for key, value in keys.items():
         config = {"model_type": family, key: value}
         if refused:
-            with pytest.raises(InputError, match=rf"config\.{key}: got"):
+            with pytest.raises(InputError, match=rf"config\.{key}: "):
                 rule_of(config)
         else:
             assert rule_of(config) == rule_of({"model_type": family})

@@ -189,7 +189,7 @@ def test_a_table_is_read_or_refused_in_one_line(tmp_path):
     for name, more, words in (
         ("rows.npy", {"content": "0" * 16}, "changed"),
         ("rows.npy", {"dimension": 3}, "shape"),
-        ("none.csv", {}, "No such file"),
+        ("none.csv", {}, "file not found"),
         ("objects.npy", {}, "no whole array"),
         ("a,b\n1,two\n", {}, "numbers at row 0, column 2'"),
         ("", {}, "shape"),

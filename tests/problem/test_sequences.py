@@ -10,7 +10,7 @@ import pytest
 
 from sims.base.errors import InputError
 from sims.problem import FRAMES, SEQUENCES, TARGETS, Heads, SequenceDesign, Task
-from sims.problem.sequences import cumulated
+from sims.problem.sequences import cumulate
 from sims.simulation import estimate
 
 SIGMA = np.array([[1.5, 0.4], [0.4, 0.7]])
@@ -39,7 +39,7 @@ def test_cumulated_noise_is_that_of_a_plain_loop(root):
     expected = noise.copy()
     for t in range(1, len(noise)):
         expected[t] += root * expected[t - 1]
-    found = cumulated(jnp.asarray(noise), jnp.asarray(root))
+    found = cumulate(jnp.asarray(noise), jnp.asarray(root))
     np.testing.assert_allclose(found, expected, rtol=1e-11, atol=1e-12)
 
 

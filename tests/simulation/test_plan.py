@@ -11,9 +11,9 @@ from jax.sharding import Mesh
 from sims.base.errors import InputError
 from sims.montecarlo import Draw
 from sims.montecarlo.compiled import Program, run_batches
-from sims.simulation.all_keys import weighed
+from sims.simulation.all_keys import weigh_all_keys
 from sims.simulation.draws import DRAW_BLOCK
-from sims.simulation.ensemble import joined
+from sims.simulation.ensemble import join_groups
 from sims.simulation.moments import batch_estimates
 from sims.simulation.plan import RULE_ARRAYS, Shape, make_plan, working_set
 from sims.simulation.replicate import Settings, Shared, replicate
@@ -103,7 +103,9 @@ def test_weight_rules_obey_the_plan(make, kernel):
         plan = make_plan(shape, 4, 1, budget=budget)
         assert (plan.key_block, plan.query_block) == (n, at_once)  # few keys: 3 of either
         settings = Settings(n, plan.key_block, plan.query_block, "float64", True)
-        program = Program(partial(weighed, settings), batch_estimates(True), False, plan.at_once)
+        program = Program(
+            partial(weigh_all_keys, settings), batch_estimates(True), False, plan.at_once
+        )
         assert (plan.at_once > 1) == (at_once > 1)
         assert memory(program, task, heads, queries, 4) <= plan.bytes_per_device <= budget
     with pytest.raises(InputError, match="memory_budget"):
@@ -118,6 +120,6 @@ def test_weight_rules_obey_the_plan(make, kernel):
 def test_queries_that_fill_up_the_last_round_do_not_count(keep):
     """Five queries in rounds of three: the sixth is there for its shape alone."""
     values = np.arange(12.0).reshape(2, 6) ** 2
-    found = joined([{"bias": values[:, :3]}, {"bias": values[:, 3:]}], 5, keep)["bias"]
+    found = join_groups([{"bias": values[:, :3]}, {"bias": values[:, 3:]}], 5, keep)["bias"]
     expected = values[:, :5] if keep else values[:, :5].mean(1, keepdims=True)
     np.testing.assert_allclose(found, expected, rtol=1e-15)

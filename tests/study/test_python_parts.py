@@ -190,7 +190,7 @@ def test_located_finds_files_and_knows_their_content(folder, monkeypatch):
         (folder / "rows.csv").write_text(text)
         digests.add(resolve_files(rows, folder)["content"])
     assert len(digests) == 5
-    with pytest.raises(InputError, match=r"problem.target.file: got 'none.py: No such file"):
+    with pytest.raises(InputError, match=r"problem.target.file: none.py: file not found"):
         resolve_files(
             own_problem(target={"kind": "python", "file": "none.py", "name": "m"}), folder
         )

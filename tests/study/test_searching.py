@@ -72,7 +72,7 @@ def asked(monkeypatch):
         question = QuestionSpec.model_validate(QUESTION | changes)
         effects, parameters = study.effects(results)["holds"], study.parameters(results)
         one = answer(question, effects, parameters, experiment="e", law="", seed=SEED)
-        return one, searching.searched(experiment, results, question, one)
+        return one, searching.extend(experiment, results, question, one)
 
     return search
 

@@ -34,14 +34,13 @@ from jaxtyping import Array, Float
 from sims.base import files
 from sims.base.errors import InputError
 from sims.problem import Kernel
-from sims.problem.kernels import GAUSSIAN, SOFTMAX
+from sims.problem.kernels import GAUSSIAN, GaussianKernel, SoftmaxKernel
+from sims.simulation.heads import Columns, ProjectedKeys, ProjectedQueries
 from sims.simulation.sums import Sums, anchors
-from sims.weights import SCORES, WeightRule
+from sims.weights import SCORES, WeightRule, Weights
 from sims.weights.entmax import Entmax
 from sims.weights.sparse import Relu, ReluGap
 
-KINDS = {GAUSSIAN: 0, SOFTMAX: 1}
-"""The kernels that ``sums.cc`` knows."""
 SCORE_KINDS = {SCORES["dot"]: 2, SCORES["distance"]: 3}
 """The scores that ``rules.cc`` knows."""
 FOLDER = Path(__file__).parent
@@ -56,12 +55,20 @@ FLAGS = ("-O3", "-std=c++17", "-march=native", "-shared", "-fPIC", "-fno-math-er
 
 def _attributes(rule: Kernel | WeightRule) -> dict[str, Any] | None:
     """How the C++ call names a kernel or rule; None for one that it does not know."""
-    if isinstance(rule, Kernel):
-        return {"kind": np.int64(KINDS[rule])} if rule in KINDS else None
-    if rule.scores not in SCORE_KINDS:
-        return None
-    offset, empty = 0.0, ""  # empty: the weights of a row without a positive entry
-    match rule.weights:
+    match rule:
+        case GaussianKernel():
+            return {"kind": np.int64(0)}
+        case SoftmaxKernel():
+            return {"kind": np.int64(1)}
+        case WeightRule(scores=scores) if scores in SCORE_KINDS:
+            return _weight_attributes(rule.weights, SCORE_KINDS[scores])
+    return None
+
+
+def _weight_attributes(weights: Weights, kind: int) -> dict[str, Any] | None:
+    offset = 0.0
+    empty = ""  # the weights of a row without a positive entry
+    match weights:
         case Entmax(nu=power):
             number = 0
         case ReluGap(gain=power):
@@ -70,9 +77,13 @@ def _attributes(rule: Kernel | WeightRule) -> dict[str, Any] | None:
             number = 2
         case _:
             return None
-    names = {"kind": SCORE_KINDS[rule.scores], "rule": number, "uniform": empty == "uniform"}
-    attributes: dict[str, Any] = {name: np.int64(value) for name, value in names.items()}
-    return attributes | {"nu": np.float64(power), "offset": np.float64(offset)}
+    return {
+        "kind": np.int64(kind),
+        "rule": np.int64(number),
+        "uniform": np.int64(empty == "uniform"),
+        "nu": np.float64(power),
+        "offset": np.float64(offset),
+    }
 
 
 def usable(rule: Kernel | WeightRule, platform: str, evaluations: float = 0.0) -> bool:
@@ -120,16 +131,17 @@ def _call(
 
 def native_sums(
     kernel: Kernel,
-    queries: Float[Array, "Q p H"],
-    keys: Float[Array, "p H n"],
-    columns: Float[Array, "c n"],
+    queries: ProjectedQueries,
+    keys: ProjectedKeys,
+    columns: Columns,
     bandwidth: float | Array,
     query_block: int,
     centres: Float[Array, "Q H"] | None = None,
 ) -> Sums:
     """:func:`~.sums.streamed_sums` in C++; kernel gaussian or softmax, on a CPU."""
     near, offset = anchors(kernel, queries, keys)
-    (count, _, heads), width = queries.shape, len(columns)
+    count, _, heads = queries.shape
+    width = len(columns)
     pairs = (count, heads, heads)
     shapes = [(count, heads), pairs, (count, heads, width), (0,) if centres is None else pairs]
     peak, gram, linear, centred = _call(
@@ -138,8 +150,8 @@ def native_sums(
         shapes,
         queries,
         near,
-        _padded(keys),
-        _padded(columns),
+        _pad(keys),
+        _pad(columns),
         jnp.zeros((0,), keys.dtype) if centres is None else centres.astype(keys.dtype),
         n=np.int64(keys.shape[-1]),
         **(_attributes(kernel) or {}),
@@ -149,9 +161,9 @@ def native_sums(
 
 def native_rule_sums(
     rule: WeightRule,
-    queries: Float[Array, "Q p H"],
-    keys: Float[Array, "p H n"],
-    columns: Float[Array, "c n"],
+    queries: ProjectedQueries,
+    keys: ProjectedKeys,
+    columns: Columns,
     bandwidth: Float[Array, " H"],
 ) -> tuple[Float[Array, "Q H C"], Float[Array, "Q H H"]]:
     """Weighted sums under a rule of :func:`usable`, on a CPU, in float64.
@@ -167,15 +179,16 @@ def native_rule_sums(
         ``Σ_i w_hi c_i`` for every column and then ``Σ_i w_hi``, 0 for a query that attends to no
         key; and ``Σ_i w_hi w_gi``.
     """
-    (count, _, heads), (width, n) = queries.shape, columns.shape
+    count, _, heads = queries.shape
+    width, n = columns.shape
     shapes = [(count, heads, width + 1), (count, heads, heads)]
     linear, gram = _call(
         f"sims_rules_{keys.dtype.name}",
         jnp.float64,
         shapes,
         queries,
-        _padded(keys),
-        _padded(columns),
+        _pad(keys),
+        _pad(columns),
         bandwidth,
         n=np.int64(n),
         **(_attributes(rule) or {}),
@@ -183,7 +196,7 @@ def native_rule_sums(
     return linear, gram
 
 
-def _padded(x: Float[Array, "*lead n"]) -> Float[Array, "*lead m"]:
+def _pad(x: Float[Array, "*lead n"]) -> Float[Array, "*lead m"]:
     padding = -x.shape[-1] % LANES
     return jnp.pad(x, [(0, 0)] * (x.ndim - 1) + [(0, padding)]) if padding else x
 
@@ -210,7 +223,8 @@ def _native_threefry() -> Any:
     def bits(key: Array, width: int, shape: tuple[int, ...]) -> Array:
         if width not in (32, 64):
             return plain.random_bits(key, width, shape)
-        name, dtype = f"sims_bits_{width}", f"uint{width}"
+        name = f"sims_bits_{width}"
+        dtype = f"uint{width}"
         (out,) = _call(name, dtype, [shape], key, method="broadcast_all")
         return out
 

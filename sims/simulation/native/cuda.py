@@ -23,10 +23,10 @@ import numpy as np
 from jaxtyping import Array, Float
 
 from sims.problem import Heads, Kernel
-from sims.problem.kernels import GAUSSIAN
-from sims.simulation.heads import UNIT
+from sims.problem.kernels import GaussianKernel, QuadraticKernel
+from sims.simulation.heads import UNIT, Columns, ProjectedKeys, ProjectedQueries
 from sims.simulation.native import FLAGS as HOST_FLAGS
-from sims.simulation.native import FOLDER, KINDS, LEAST_WORK, build, compiler, in_cache
+from sims.simulation.native import FOLDER, LEAST_WORK, build, compiler, in_cache
 from sims.simulation.sums import Sums
 
 SOURCE = FOLDER / "sums.cu"
@@ -58,7 +58,9 @@ def cuda_usable(
         return False
     if not (shutil.which("nvcc") or has_nvrtc()):
         return False
-    if heads.rule not in KINDS or heads.count > MOST_HEADS or heads.width > MOST_WIDTH:
+    if not isinstance(heads.rule, QuadraticKernel):
+        return False
+    if heads.count > MOST_HEADS or heads.width > MOST_WIDTH:
         return False
     target = "sm_" + str(getattr(device, "compute_capability", "")).replace(".", "")
     sizes = (heads.count, heads.width, columns, precision)
@@ -86,8 +88,9 @@ def _command(
     """Of nvcc; where there is none, of the C++ compiler, for what runs on the host."""
     real = {"float32": "float", "float64": "double"}[precision]
     sizes = {"HEADS": heads, "WIDTH": width, "COLUMNS": columns, "REAL": real}
-    macros = {**sizes, "GAUSSIAN": int(kernel is GAUSSIAN)}
-    include, defined = f"-I{jax.ffi.include_dir()}", [f"-D{k}={v}" for k, v in macros.items()]
+    macros = {**sizes, "GAUSSIAN": int(isinstance(kernel, GaussianKernel))}
+    include = f"-I{jax.ffi.include_dir()}"
+    defined = [f"-D{k}={v}" for k, v in macros.items()]
     if shutil.which("nvcc"):
         return ("nvcc", *FLAGS, f"-arch={target}", include, *defined, str(SOURCE))
     return (compiler(), *HOST_FLAGS, include, *defined, "-x", "c++", str(SOURCE))
@@ -127,7 +130,8 @@ def _loaded(
     kernel: Kernel, heads: int, width: int, columns: int, precision: str, target: str
 ) -> bool:
     sizes = (heads, width, columns, precision)
-    command, reason = _command(kernel, *sizes, target), ""
+    command = _command(kernel, *sizes, target)
+    reason = ""
     path = in_cache("cuda", (SOURCE,), command)
     try:
         load(path, command, _name(kernel, *sizes), target)
@@ -147,7 +151,9 @@ def largest_error(kernel: Kernel, heads: int, width: int, columns: int, precisio
 
     Of keys that single precision serves, and of others so far out that scores are made in double.
     """
-    rng, worst, (count, n) = np.random.default_rng(0), 0.0, (70, 1700)
+    rng = np.random.default_rng(0)
+    worst = 0.0
+    count, n = 70, 1700
     compute = jax.jit(functools.partial(cuda_sums, kernel))
     for scale in (width**-0.25, 20 * width**-0.5):
         q, keys, labels, centres = (
@@ -189,9 +195,9 @@ def error_of(
 
 def cuda_sums(
     kernel: Kernel,
-    queries: Float[Array, "Q p H"],
-    keys: Float[Array, "p H n"],
-    columns: Float[Array, "c n"],
+    queries: ProjectedQueries,
+    keys: ProjectedKeys,
+    columns: Columns,
     bandwidth: float | Array = UNIT,
     query_block: int = 1,
     centres: Float[Array, "Q H"] | None = None,
@@ -202,13 +208,15 @@ def cuda_sums(
 
     ``name`` is of the library, where it is not the usual one.
     """
-    (count, width, heads), dtype = queries.shape, keys.dtype
+    count, width, heads = queries.shape
+    dtype = keys.dtype
     longest = jnp.sqrt(jnp.square(queries).sum(1).max())
-    if kernel is GAUSSIAN:  # the longest key for which no score is beyond LARGEST
+    if isinstance(kernel, GaussianKernel):  # the longest key for which no score is beyond LARGEST
         reach = jnp.sqrt(longest**2 + 2 * LARGEST) - longest
     else:
         reach = LARGEST / longest
-    pairs, dummy = (count, heads, heads), (1,)  # no empty arrays: not every device takes them
+    pairs = (count, heads, heads)
+    dummy = (1,)  # no empty arrays: not every device takes them
     shapes = ((count, heads), pairs, (count, heads, len(columns)))
     peak, gram, linear, centred = jax.ffi.ffi_call(
         name or _name(kernel, heads, width, len(columns), dtype.name),

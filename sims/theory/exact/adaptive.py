@@ -5,6 +5,7 @@ The former converge where keys enough are attended to: with few of them the sum 
 which frequencies below any cut do not resolve.
 """
 
+import operator
 from collections.abc import Callable, Sequence
 from typing import Any, TypeVar
 
@@ -12,12 +13,13 @@ import numpy as np
 
 from sims.base.errors import InputError
 from sims.problem import Heads, Task
-from sims.theory.exact.nearest import FINENESS, Nearest, averaged, nearest
+from sims.theory.coverage import check_radii
+from sims.theory.exact.nearest import FINENESS, Nearest, average_over_radius, nearest
 from sims.theory.exact.pairs import Pair
 from sims.theory.exact.root import HeadExpectations, PairExpectations, Root, one_head, two_heads
 from sims.theory.exact.solution import ERROR_FLOOR, Facts, Progress, Solution, close
 from sims.theory.exact.tables import LEVELS
-from sims.theory.first_order.adaptive import ProjectedDesign, covered, looking, views
+from sims.theory.first_order.adaptive import ProjectedDesign, view_heads, views
 from sims.weights.sparse import TopK
 
 LEAST_ATTENDED = 30.0
@@ -45,21 +47,20 @@ def solve_adaptive(
     """
     solution = Solution.unknown(len(queries), heads.count)
     solution.empty[:] = 0.0
-    rows: Sequence[Sequence[Any]]
+    rows: Any
     joint: dict[tuple[int, ...], ProjectedDesign] = {}
-    if isinstance(covered(task, heads), TopK):
+    if isinstance(check_radii(task, heads), TopK):
         solution.methods.add("radius of the k nearest")
         rows = nearest(task, heads, n, queries)
     else:
         solution.methods.add("root of a random sum")
-        rows = [
-            [Root.from_head(head, n) for head in row] for row in looking(task, heads, n, queries)
-        ]
+        rows = roots_of(task, heads, n, queries)
         joint = views(task, heads, 2)
-        _check_attended(rows)
-    names = ("radius", "radius_sd", "attended", "expected_attended")
-    facts = {name: np.zeros((len(queries), heads.count)) for name in names}
-    finished, total = 0, len(queries) * (heads.count + len(joint))
+    facts = {}
+    for name in ("radius", "radius_sd", "attended", "expected_attended"):
+        facts[name] = np.zeros((len(queries), heads.count))
+    finished = 0
+    total = len(queries) * (heads.count + len(joint))
     for q, row in enumerate(rows):
         means = []
         for h, root in enumerate(row):
@@ -80,15 +81,24 @@ def solve_adaptive(
     return solution, facts
 
 
-def _check_attended(rows: Sequence[Sequence[Root]]) -> None:
-    """Raise InputError where fewer keys are attended to than the integrals need."""
-    keys, q, h = min(
-        (root.n * root.first.mass, q, h) for q, row in enumerate(rows) for h, root in enumerate(row)
-    )
+def roots_of(task: Task, heads: Heads, n: int, queries: np.ndarray) -> list[list[Root]]:
+    """The α-entmax heads at every query.
+
+    Raises:
+        InputError: fewer keys are attended to than the integrals need.
+    """
+    rows = []
+    fewest = (np.inf, 0, 0)
+    for q, row in enumerate(view_heads(task, heads, n, queries)):
+        rows.append([Root.from_head(head, n) for head in row])
+        for h, root in enumerate(rows[q]):
+            fewest = min(fewest, (n * root.first.mass, q, h))
+    keys, q, h = fewest
     if keys < LEAST_ATTENDED:
         request = f"{keys:.3g} keys expected within the radius of head {h} at query {q}"
         allowed = f"at least {LEAST_ATTENDED:g} (order exact, adaptive radii); else simulate"
         raise InputError("n, heads.bandwidth", request, allowed)
+    return rows
 
 
 def _put_head(
@@ -97,7 +107,7 @@ def _put_head(
     """Enter a head at a query."""
     limit = root.first.limit
 
-    def judged(value: HeadExpectations, error: HeadExpectations) -> tuple[Pair, Pair, bool]:
+    def judge(value: HeadExpectations, error: HeadExpectations) -> tuple[Pair, Pair, bool]:
         sd = max(value.variance, 0.0) ** 0.5
         mean_is_close = (
             error.mean <= rtol * float(np.hypot(limit + value.mean - truth, sd)) + ERROR_FLOOR
@@ -106,9 +116,11 @@ def _put_head(
         return terms, errors, close(terms, errors, rtol, value.variance) and mean_is_close
 
     if isinstance(root, Root):
-        value, error, entry = _refined(lambda level: one_head(root, level), LEVELS, judged)
+        value, error, entry = _refine(lambda level: one_head(root, level), LEVELS, judge)
     else:
-        value, error, entry = _refined(lambda level: averaged(root, level), FINENESS, judged)
+        value, error, entry = _refine(
+            lambda level: average_over_radius(root, level), FINENESS, judge
+        )
     solution.mean[q, h] = limit + value.mean
     solution.mean_error[q, h] = error.mean + value.defect * max(value.variance, 0.0) ** 0.5
     solution.effective_keys[q, h] = root.n / root.first.overlap
@@ -128,19 +140,19 @@ def _put_pair(
     q, h, g = place
     scale = float(np.sqrt(solution.signal[q, h, h] * solution.signal[q, g, g]))
 
-    def judged(value: PairExpectations, error: PairExpectations) -> tuple[Pair, Pair, bool]:
+    def judge(value: PairExpectations, error: PairExpectations) -> tuple[Pair, Pair, bool]:
         terms, errors = value.terms(error, means, scale)
         return terms, errors, close(terms, errors, rtol, scale)
 
     levels = LEVELS[:FINEST_PAIR]
-    *_, entry = _refined(lambda level: two_heads(roots, joint_design, level), levels, judged)
+    *_, entry = _refine(lambda level: two_heads(roots, joint_design, level), levels, judge)
     solution.put(place, *entry)
 
 
-def _refined(
+def _refine(
     expectations_at: Callable[[Level], Expectations],
     levels: Sequence[Level],
-    judged: Callable[[Expectations, Expectations], tuple[Pair, Pair, bool]],
+    judge: Callable[[Expectations, Expectations], tuple[Pair, Pair, bool]],
 ) -> tuple[Expectations, Expectations, tuple[Pair, Pair, bool]]:
     """The value at the first level that is good enough, its error, and whether it is; its terms.
 
@@ -148,9 +160,10 @@ def _refined(
     """
     value = expectations_at(levels[0])
     for level in levels[1:]:
-        coarser, value = value, expectations_at(level)
-        error = type(value)(*(abs(a - b) for a, b in zip(value, coarser, strict=True)))
-        entry = judged(value, error)
+        coarser = value
+        value = expectations_at(level)
+        error = type(value)(*map(abs, map(operator.sub, value, coarser)))
+        entry = judge(value, error)
         if entry[2]:
             break
     return value, error, entry

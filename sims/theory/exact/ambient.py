@@ -9,6 +9,8 @@ reported so. An empirical design is a law of N points itself: there only the ste
 refined. See docs/theory.md, "Exact at every n", nodes.
 """
 
+from collections.abc import Iterator
+from dataclasses import dataclass
 from itertools import combinations
 from typing import Any
 
@@ -20,7 +22,7 @@ from jaxtyping import Array, Float
 from sims.base.errors import InputError
 from sims.problem import EmpiricalDesign, Heads, Task
 from sims.theory.exact.conditioning import GaussianLaw
-from sims.theory.exact.execution import MAX_POINTS, Job, bucket, computed
+from sims.theory.exact.execution import MAX_POINTS, Job, bucket, compute_jobs
 from sims.theory.exact.laplace import (
     TILE,
     Head,
@@ -70,13 +72,12 @@ def points_of(task: Task, level: int) -> Nodes:
             room = used = -(-used // SCATTERED) * SCATTERED
     else:
         used = 2 ** SIZES[level]
-        room = next(2**room for room in ROOMS if room >= SIZES[level])
+        room = 2 ** min(room for room in ROOMS if room >= SIZES[level])
         p = design.dimension + design.EXTRA_NORMALS
-        sets = [
-            design.from_normals(sobol_normal(p, SIZES[level], seed))
-            for seed in range(RANDOMISATIONS)
-        ]
-        points, log_weight = (np.stack(part) for part in zip(*sets, strict=True))
+        sets = []
+        for seed in range(RANDOMISATIONS):
+            sets.append(design.from_normals(sobol_normal(p, SIZES[level], seed)))
+        points, log_weight = map(np.stack, zip(*sets, strict=True))
     values = task.target.values(points)
     if not np.isfinite(values).all():
         allowed = "finite numbers wherever keys may be"
@@ -104,7 +105,8 @@ def ambient_pair(setting: Setting, nodes: Nodes, couple: Couple) -> Pair:
     def replicate(item: tuple[tuple[Array, Array], tuple[Single, Single]]) -> Pair:
         (points, log_weight), curves = item
         joint_nodes = Nodes(jnp.concatenate([points, points], axis=1), log_weight, nodes.used)
-        pair, correlation = couple._replace(singles=curves), jnp.ones(points.shape[1])
+        pair = couple._replace(singles=curves)
+        correlation = jnp.ones(points.shape[1])
         return scattered_pair(setting, joint_nodes, pair, correlation)
 
     return jax.lax.map(replicate, ((nodes.points, nodes.log_weight), couple.singles))
@@ -126,62 +128,94 @@ def solve_ambient(
         InputError: the design has no density, the kernel vanishes without a ``support``, or the
             target is not finite.
     """
-    solution = Solution.unknown(len(queries), heads.count)
-    if rows := isinstance(task.design, EmpiricalDesign):
-        solution.methods.add("sum over rows")
-        nodes = points_of(task, 0)
-        levels = ((nodes, step) for step in (STEP, FINER))
-    else:
-        solution.methods.add("ambient sobol")
-        levels = ((points_of(task, level), STEP) for level in range(len(SIZES))[: max_level + 1])
-    earlier: dict[Place, Any] = {}
+    refinement = PointRefinement(task, heads, n, truth, rtol)
+    for nodes, step in refinement.levels(max_level):
+        for q, x in enumerate(queries):
+            if not refinement.solution.converged[q].all():
+                refinement.solve_query(q, x, nodes, step)
+                converged = refinement.solution.converged
+                progress(int(converged.sum()), converged.size)
+    return refinement.solution
 
-    def compared(result: Terms, place: Place) -> tuple[Terms, Terms]:
-        if rows:  # one set, whose axis the result loses; its error is by the step before
+
+@dataclass
+class PointRefinement:
+    """Terms of heads and pairs, level by level, of a problem as :func:`solve_ambient` has it."""
+
+    task: Task
+    heads: Heads
+    n: int
+    truth: Float[np.ndarray, " Q"]
+    rtol: float
+
+    def __post_init__(self) -> None:
+        self.rows = isinstance(self.task.design, EmpiricalDesign)
+        """Whether points are an empirical design's rows, of which there is one set."""
+        self.solution = Solution.unknown(len(self.truth), self.heads.count)
+        self.solution.methods.add("sum over rows" if self.rows else "ambient sobol")
+        self.earlier: dict[Place, Any] = {}
+
+    def levels(self, max_level: int) -> Iterator[tuple[Nodes, float]]:
+        """Points and steps in log s, of one level after another."""
+        if self.rows:
+            nodes = points_of(self.task, 0)
+            yield nodes, STEP
+            yield nodes, FINER
+        else:
+            for level in range(len(SIZES))[: max_level + 1]:
+                yield points_of(self.task, level), STEP
+
+    def compare_levels(self, result: Terms, place: Place) -> tuple[Terms, Terms]:
+        """Value and error of a result."""
+        if self.rows:  # one set, whose axis the result loses; its error is by the step before
             result = jax.tree.map(lambda leaf: leaf[0], result)
-        comparison = compare(result, not rows, earlier.get(place), TAIL)
-        earlier[place] = result
+        comparison = compare(result, not self.rows, self.earlier.get(place), TAIL)
+        self.earlier[place] = result
         return comparison
 
-    for nodes, step in levels:
-        for q, x in enumerate(queries):
-            if solution.converged[q].all():
-                continue
-            items, size, solution.effective_keys[q] = head_arrays(
-                heads, n, x, truth[q], nodes, step
-            )
-            unseen = not rows and UNSEEN * n > rtol * len(nodes.points) * int(nodes.used)
-            if size > MAX_POINTS or (unseen and not solution.effective_keys[q].all()):
-                continue
-            setting = Setting(heads.kernel, size, np.asarray(step), np.asarray(float(n)))
-            singles = list(computed([Job(ambient_single, setting, nodes, [(h,) for h in items])]))
-            for h, result in enumerate(singles):
-                value, error = compared(result, (q, h, h))
-                means = result.centre * result.reach
-                spread = np.sqrt(max(value.signal, 0.0))
-                mean = means.mean()
-                if rows:
-                    off = error.centre + np.abs(value.centre) * error.reach
-                else:
-                    off = 3 * means.std(ddof=1) / np.sqrt(len(means)) + 2 * TAIL * spread
-                solution.mean[q, h], solution.mean_error[q, h] = mean, off
-                solution.empty[q, h] = 1 - value.reach
-                enough = off <= rtol * np.hypot(mean - truth[q], spread) + ERROR_FLOOR
-                converged = close(value, error, rtol, float(value.signal)) and enough
-                solution.put((q, h, h), value, error, converged)
-            pairs = list(combinations(range(heads.count), 2))
-            couples = [
-                (Couple((items[h], items[g]), (singles[h], singles[g]), TargetValues()),)
-                for h, g in pairs
-            ]
-            comparison = computed([Job(ambient_pair, setting, nodes, couples)] if pairs else [])
-            for (h, g), result in zip(pairs, comparison, strict=True):
-                value_of_pair, error_of_pair = compared(result, (q, h, g))
-                scale = np.sqrt(max(solution.signal[q, h, h] * solution.signal[q, g, g], 0.0))
-                converged = close(value_of_pair, error_of_pair, rtol, scale)
-                solution.put((q, h, g), value_of_pair, error_of_pair, converged)
-            progress(int(solution.converged.sum()), solution.converged.size)
-    return solution
+    def solve_query(self, q: int, x: Float[np.ndarray, " d"], nodes: Nodes, step: float) -> None:
+        """Enter all heads and pairs at a query, unless the points are too few for them."""
+        items, size, effective_keys = head_arrays(self.heads, self.n, x, self.truth[q], nodes, step)
+        self.solution.effective_keys[q] = effective_keys
+        used = len(nodes.points) * int(nodes.used)
+        unseen = not self.rows and UNSEEN * self.n > self.rtol * used
+        if size > MAX_POINTS or (unseen and not np.all(effective_keys)):
+            return
+        setting = Setting(self.heads.kernel, size, np.asarray(step), np.asarray(float(self.n)))
+        heads = Job(ambient_single, setting, nodes, [(item,) for item in items])
+        singles = list(compute_jobs([heads]))
+        for h, result in enumerate(singles):
+            self.put_head(q, h, result)
+        if len(items) == 1:
+            return
+        pairs = list(combinations(range(len(items)), 2))
+        couples = []
+        for h, g in pairs:
+            couple = Couple((items[h], items[g]), (singles[h], singles[g]), TargetValues())
+            couples.append((couple,))
+        signal = self.solution.signal[q]
+        results = compute_jobs([Job(ambient_pair, setting, nodes, couples)])
+        for (h, g), result in zip(pairs, results, strict=True):
+            value, error = self.compare_levels(result, (q, h, g))
+            scale = np.sqrt(max(signal[h, h] * signal[g, g], 0.0))
+            converged = close(value, error, self.rtol, scale)
+            self.solution.put((q, h, g), value, error, converged)
+
+    def put_head(self, q: int, h: int, result: Single) -> None:
+        """Enter a head at a query."""
+        value, error = self.compare_levels(result, (q, h, h))
+        means = result.centre * result.reach
+        spread = np.sqrt(max(value.signal, 0.0))
+        mean = means.mean()
+        if self.rows:
+            off = error.centre + np.abs(value.centre) * error.reach
+        else:
+            off = 3 * means.std(ddof=1) / np.sqrt(len(means)) + 2 * TAIL * spread
+        self.solution.mean[q, h], self.solution.mean_error[q, h] = mean, off
+        self.solution.empty[q, h] = 1 - value.reach
+        enough = off <= self.rtol * np.hypot(mean - self.truth[q], spread) + ERROR_FLOOR
+        converged = close(value, error, self.rtol, float(value.signal)) and enough
+        self.solution.put((q, h, h), value, error, converged)
 
 
 def head_arrays(
@@ -189,15 +223,20 @@ def head_arrays(
 ) -> tuple[list[Head], int, list[float]]:
     """Heads in the coordinates ξ, the size of a grid in log s that serves all, effective keys."""
     width = nodes.points.shape[-1]
-    frames, bandwidth = np.asarray(heads.frames), np.asarray(heads.bandwidth)
+    frames = np.asarray(heads.frames)
+    bandwidth = np.asarray(heads.bandwidth)
     key_frames = np.pad(np.asarray(heads.of_keys), ((0, 0), (0, width - len(x)), (0, 0)))
     log_weight = nodes.log_weight[:, : int(nodes.used)]
     log_weight = (log_weight - np.log(len(log_weight))).ravel()
-    centre, shape = np.zeros(width), np.eye(width)
+    centre = np.zeros(width)
+    shape = np.eye(width)
     centre[len(x) :] = truth
-    items, sizes, effective = [], [], []
+    items = []
+    sizes = []
+    effective = []
     for h in range(heads.count):
-        query, keys = frames[h].T @ x, np.moveaxis(nodes.points @ key_frames[h], 2, 0)
+        query = frames[h].T @ x
+        keys = np.moveaxis(nodes.points @ key_frames[h], 2, 0)
         values = compiled_log(heads.kernel)(query[:, None, None], keys, bandwidth[h])
         log_kernel = np.asarray(values)[:, : int(nodes.used)].ravel()
         check_never_zero(heads.kernel, log_kernel)
@@ -217,16 +256,21 @@ def one_key(task: Task, law: GaussianLaw | None, queries: int, heads: int) -> So
         mean, variance = law.mean_and_variance()
     else:
         nodes = points_of(task, -1)
-        weight, values = np.exp(nodes.log_weight), nodes.points[..., -1]
+        weight = np.exp(nodes.log_weight)
+        values = nodes.points[..., -1]
         means = np.sum(weight * values, axis=1)
         variances = np.sum(weight * (values - means[:, None]) ** 2, axis=1)
-        mean, variance = float(means.mean()), float(variances.mean())
+        mean = float(means.mean())
+        variance = float(variances.mean())
         off = 3 * np.std([means, variances], axis=1) / np.sqrt(max(len(means) - 1, 1))
     solution = Solution.unknown(queries, heads)
     solution.mean[:], solution.mean_error[:] = mean, off[0]
-    solution.effective_keys[:], solution.empty[:] = 1.0, 0.0
+    solution.effective_keys[:] = 1.0
+    solution.empty[:] = 0.0
     solution.signal[:], solution.signal_error[:] = variance, off[1]
-    solution.noise[:], solution.noise_error[:], solution.defect[:] = 1.0, 0.0, 0.0
+    solution.noise[:] = 1.0
+    solution.noise_error[:] = 0.0
+    solution.defect[:] = 0.0
     solution.converged[:] = True
     solution.methods.add("closed form" if law is not None else "mean over points")
     return solution

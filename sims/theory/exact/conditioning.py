@@ -160,9 +160,12 @@ class GaussianLaw:
         """The target given (ξ_h, ξ_g), for canonical correlations below 1."""
         # The regression of ω·X on two coordinates of correlation ρ:
         # (Ω_h − ρ Ω_g)/(1 − ρ²) and (Ω_g − ρ Ω_h)/(1 − ρ²).
-        c, rho = len(pair.correlation), pair.correlation
-        first, second = pair.first.loading, pair.second.loading
-        first_loading, second_loading = first.copy(), second.copy()
+        c = len(pair.correlation)
+        rho = pair.correlation
+        first = pair.first.loading
+        second = pair.second.loading
+        first_loading = first.copy()
+        second_loading = second.copy()
         first_loading[:, :c] = (first[:, :c] - rho * second[:, :c]) / (1 - rho**2)
         second_loading[:, :c] = (second[:, :c] - rho * first[:, :c]) / (1 - rho**2)
         explained = first @ first_loading.T + second @ second_loading.T
@@ -171,8 +174,10 @@ class GaussianLaw:
     def condition_on_rest(self, pair: PairProjection) -> Regression:
         """The target given (ξ_h, v), independent, with ``ξ_g = ρ ξ_h + √(1−ρ²) v``."""
         # Cov(ω·X, v) = (Ω_g − ρ Ω_h)/√(1 − ρ²), and 0 where ρ = 1.
-        c, gap = len(pair.correlation), np.sqrt(1 - pair.correlation**2)
-        first, second = pair.first.loading, pair.second.loading.copy()
+        c = len(pair.correlation)
+        gap = np.sqrt(1 - pair.correlation**2)
+        first = pair.first.loading
+        second = pair.second.loading.copy()
         change = second[:, :c] - pair.correlation * first[:, :c]
         second[:, :c] = np.where(gap > 0, change / np.where(gap > 0, gap, 1.0), 0.0)
         return self.regression(first, second, first @ first.T + second @ second.T)
@@ -183,29 +188,34 @@ class GaussianLaw:
         The kernel's own facts say where its level sets lie: around the query's nearest point, the
         origin, or along one line.
         """
-        frame, kernel = np.asarray(heads.of_keys)[head], heads.kernel
+        frame = np.asarray(heads.of_keys)[head]
+        kernel = heads.kernel
         bandwidth = float(np.asarray(heads.bandwidth)[head])
         query = np.asarray(heads.frames)[head].T @ x
         # Whitening: Cov Z = A Aᵀ by its eigenvectors, constant directions left out.
         values, vectors = np.linalg.eigh(frame.T @ self.covariance @ frame)
         varying = values > RANK_TOLERANCE * max(values[-1], np.finfo(float).tiny)
         root = np.sqrt(values[varying])
-        functional, matrix = frame @ (vectors[:, varying] / root), vectors[:, varying] * root
+        functional = frame @ (vectors[:, varying] / root)
+        matrix = vectors[:, varying] * root
         if kernel.around == "line":
             # A kernel of ⟨q, Z⟩ alone sees one coordinate whatever d_k is.
             slope = matrix.T @ query
-            length, norm = float(np.linalg.norm(slope)), float(query @ query)
+            length = float(np.linalg.norm(slope))
+            norm = float(query @ query)
             direction = slope / length if length > 0 else np.eye(matrix.shape[1])[:, 0]
             functional = (functional @ direction)[:, None]
             # A point Z with the right ⟨q, Z⟩ = length·ξ stands for all of them.
             matrix = (query * (length / norm if norm > 0 else 0.0))[:, None]
-            centre, shape = np.array([length / bandwidth**2]), np.eye(1)
+            centre = np.array([length / bandwidth**2])
+            shape = np.eye(1)
         else:
             # Nearest point to the query that X can reach: radial kernels peak there.
             centre = (vectors[:, varying] / root).T @ query
             if kernel.around == "origin":
                 centre = np.zeros_like(centre)
-            form, reach = matrix.T @ matrix, 1.0
+            form = matrix.T @ matrix
+            reach = 1.0
             if kernel.support is None:  # the ellipsoid where both the kernel and the density reach
                 form = form / (KERNEL_REACH * bandwidth) ** 2
                 form = form + np.eye(len(root)) / DENSITY_REACH**2

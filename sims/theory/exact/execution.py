@@ -78,14 +78,13 @@ class Job(NamedTuple):
         return [jax.tree.map(operator.itemgetter(i), results) for i in range(len(items))]
 
 
-def computed(jobs: Sequence[Job]) -> Iterator[Any]:
+def compute_jobs(jobs: Sequence[Job]) -> Iterator[Any]:
     """The results of all items, job after job."""
-    sizes = [min(CAPACITY, math.ceil(len(job.items) / host_devices())) for job in jobs]
-    parts = [
-        (job, start, size)
-        for job, size in zip(jobs, sizes, strict=True)
-        for start in range(0, len(job.items), size)
-    ]
+    parts = []
+    for job in jobs:
+        size = min(CAPACITY, math.ceil(len(job.items) / host_devices()))
+        for start in range(0, len(job.items), size):
+            parts.append((job, start, size))
     return itertools.chain.from_iterable(_workers().map(lambda part: Job.part(*part), parts))
 
 
@@ -99,7 +98,7 @@ def bucket(points: int) -> int:
 
 def merged(points: Sequence[int]) -> list[int]:
     """Buckets of these numbers; few items take the next larger one if it is at most double."""
-    sizes = [bucket(number) for number in points]
+    sizes = list(map(bucket, points))
     present = sorted(set(sizes))
     for size, larger in itertools.pairwise(present):
         if sizes.count(size) < FEW and larger <= 2 * size:

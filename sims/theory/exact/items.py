@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 from jaxtyping import Array, Float
 
-from sims.problem.kernels import GAUSSIAN, SOFTMAX, Kernel, over_coordinates
+from sims.problem.kernels import Kernel, QuadraticKernel, SoftmaxKernel, over_coordinates
 from sims.theory.exact.conditioning import PairProjection, Projection
 from sims.theory.exact.laplace import LEAST_RANK, Head, Proposal, Regression, Single
 from sims.theory.exact.pair_rules import Conditional, Mehler
@@ -34,40 +34,50 @@ QUADRATIC = Kernel("quadratic", _quadratic_log)
 
 def program_kernel(kernel: Kernel) -> Kernel:
     """The kernel that integrals of this one are compiled with."""
-    return QUADRATIC if kernel in (GAUSSIAN, SOFTMAX) else kernel
+    return QUADRATIC if isinstance(kernel, QuadraticKernel) else kernel
 
 
 def pad(array: np.ndarray, *sizes: int) -> np.ndarray:
     """The array padded with zeros to at least these sizes (``np.pad`` takes ten times as long)."""
-    out = np.zeros([max(size, minimum) for size, minimum in zip(array.shape, sizes, strict=True)])
-    out[tuple(slice(size) for size in array.shape)] = array
+    out = np.zeros(np.maximum(array.shape, sizes))
+    out[tuple(map(slice, array.shape))] = array
     return out
 
 
 def padded(regression: Regression) -> Regression:
     """The regression with zero loadings on padded coordinates; a ``second`` of no columns stays."""
-    first, second = (
-        pad(np.asarray(part), 0, LEAST_RANK) if part.size else part
-        for part in (regression.first, regression.second)
-    )
+    first = np.asarray(regression.first)
+    second = np.asarray(regression.second)
+    if first.size:
+        first = pad(first, 0, LEAST_RANK)
+    if second.size:
+        second = pad(second, 0, LEAST_RANK)
     return regression._replace(first=first, second=second)
 
 
 def head_arrays(kernel: Kernel, projection: Projection, extent: Extent, rank: int) -> Head:
     """A head as the integrals take it, padded to that rank; 0 pads nothing."""
-    k, shape = projection.rank, extent.radius * projection.shape
+    k = projection.rank
+    shape = extent.radius * projection.shape
     log_scale = np.linalg.slogdet(shape)[1] - 0.5 * k * np.log(2 * np.pi)
-    matrix, query, bandwidth = projection.map, projection.query, projection.bandwidth
+    matrix = projection.map
+    query = projection.query
+    bandwidth = projection.bandwidth
     if program_kernel(kernel) is QUADRATIC:
         # −½ ‖(q − Z)/b‖² in the first rows; ⟨q, Z⟩/b² in the last. One of them is 0.
         rows = max(len(query), LEAST_RANK)
-        joint, point = np.zeros((rows + 1, k)), np.zeros(rows + 1)
-        if kernel == SOFTMAX:
+        joint = np.zeros((rows + 1, k))
+        point = np.zeros(rows + 1)
+        if isinstance(kernel, SoftmaxKernel):
             joint[-1] = query @ matrix / bandwidth**2
         else:
-            joint[: len(query)], point[: len(query)] = matrix / bandwidth, query / bandwidth
-        matrix, query, bandwidth = joint, point, 1.0
-    centre, shape = pad(projection.centre, rank), pad(shape, rank, rank)
+            joint[: len(query)] = matrix / bandwidth
+            point[: len(query)] = query / bandwidth
+        matrix = joint
+        query = point
+        bandwidth = 1.0
+    centre = pad(projection.centre, rank)
+    shape = pad(shape, rank, rank)
     return Head(pad(matrix, 0, rank), query, centre, shape, bandwidth, extent.low, log_scale)
 
 
@@ -124,7 +134,8 @@ class PairItem:
     @property
     def concentric(self) -> bool:
         """True if ξ_g is ξ_h, and both heads' kernels are arranged around one point of it."""
-        first, second = self.projection.first, self.projection.second
+        first = self.projection.first
+        second = self.projection.second
         return bool(
             first.rank == second.rank
             and np.all(self.projection.correlation == 1.0)
@@ -155,14 +166,17 @@ class PairItem:
     def proposal(self) -> Proposal:
         """N(mean, L Lᵀ) around where both heads respond, in coordinates (ξ_h, v)."""
         # Linear maps from (ξ_h, v) to ξ_h and to ξ_g = ρ ξ_h + √(1−ρ²) v.
-        rho, (k, second_rank) = self.projection.correlation, self.ranks
+        rho = self.projection.correlation
+        k, second_rank = self.ranks
         width = len(rho)
-        first_map, second_map = np.eye(k, k + second_rank), np.zeros((second_rank, k + second_rank))
+        first_map = np.eye(k, k + second_rank)
+        second_map = np.zeros((second_rank, k + second_rank))
         second_map[:, k:] = np.eye(second_rank)
         second_map[range(width), range(width)] = rho
         second_map[range(width), range(k, k + width)] = np.sqrt(1 - rho**2)
         # The design's precision, and what each kernel adds to it where it responds.
-        precision, shift = np.eye(k + second_rank), np.zeros(k + second_rank)
+        precision = np.eye(k + second_rank)
+        shift = np.zeros(k + second_rank)
         maps = zip((first_map, second_map), self.heads, self.projection.rotations, strict=True)
         for into, item, rotation in maps:
             precision = precision + into.T @ (rotation.T @ _excess(item.extent) @ rotation) @ into
@@ -171,9 +185,11 @@ class PairItem:
 
     def conditional(self) -> Conditional:
         """Location and scale of v given ξ_h, for a Gauss–Hermite grid."""
-        rho, (k, second_rank) = self.projection.correlation, self.ranks
+        rho = self.projection.correlation
+        k, second_rank = self.ranks
         width = len(rho)
-        scale, slope = np.ones(second_rank), np.zeros((second_rank, k))
+        scale = np.ones(second_rank)
+        slope = np.zeros((second_rank, k))
         scale[:width] = np.sqrt(1 - rho**2)
         slope[range(width), range(width)] = rho
         # The conditional Gaussian of v: precision I + S E S, mean by S (shift − E ρ ξ_h), with S =

@@ -192,7 +192,8 @@ class Setting(eqx.Module):
 
     def log_kernel(self, head: Head, xi: Float[Array, "N k"]) -> Float[Array, " N"]:
         """``log K`` at whitened nodes."""
-        query, keys = jnp.asarray(head.query)[:, None], jnp.asarray(head.map @ xi.T)
+        query = jnp.asarray(head.query)[:, None]
+        keys = jnp.asarray(head.map @ xi.T)
         return self.kernel.log_value(query, keys, jnp.asarray(head.bandwidth))
 
     def responses(
@@ -248,7 +249,8 @@ def single(
         head: the head with its extent.
         regression: the target given a node.
     """
-    size, n = setting.size, setting.n
+    size = setting.size
+    n = setting.n
     # Squares are taken about the target at the kernel's centre, near E f̂: about 0 they would
     # cancel.
     origin = regression.centre_value(head.centre)
@@ -266,14 +268,16 @@ def single(
 
     # Expectations over one key as curves in u: a, A and E[X e^{−X} m]; and log φ from a.
     # (docs/theory.md, "Exact at every n")
-    a, weight = total[:size, 0], total[size : 2 * size, 0]
+    a = total[:size, 0]
+    weight = total[size : 2 * size, 0]
     weighted = total[size : 2 * size, 1] + origin * weight
     log_phi = jnp.log1p(-jnp.clip(a, 0.0, 1 - 1e-16))
 
     # E f̂ = n ∫ E[K m e^{−sK}] φ^{n−1} ds, and the same with m ≡ 1, which is P(S > 0).
     power = n * jnp.exp((n - 1) * log_phi)
     first = setting.weights() * power
-    estimate, mass = first @ weighted, first @ weight
+    estimate = first @ weighted
+    mass = first @ weight
     reach = -jnp.expm1(n * log_phi[-1]) if setting.compact else jnp.ones(())
     centre = jnp.where(mass > 0, estimate / jnp.where(mass > 0, mass, 1.0), 0.0)
 

@@ -16,8 +16,9 @@ from sims.base.errors import InputError
 from sims.problem import Heads, Task
 from sims.theory import rounding
 from sims.theory.exact.root import HeadExpectations
-from sims.theory.first_order.adaptive import Single, ball_rule, shell
-from sims.theory.first_order.nearest import Near, head_facts, placed
+from sims.theory.first_order.adaptive import Single, shell
+from sims.theory.first_order.ball_rules import ball_rule
+from sims.theory.first_order.nearest import Near, head_facts, view_nearest
 
 TAIL = 1e-16
 """Probability left out at either end of the radius's law, and of t."""
@@ -52,19 +53,20 @@ def nearest(task: Task, heads: Heads, n: int, queries: np.ndarray) -> list[list[
     Raises:
         InputError: theory does not cover the problem; more than one head.
     """
-    rows = placed(task, heads, n, queries)
+    rows = view_nearest(task, heads, n, queries)
     if heads.count > 1:
         allowed = "1 (order exact, top-k); order: first for more"
         raise InputError("heads.count", heads.count, allowed)
     return [[Nearest(head, head_facts(head), round(n * head.share), n)] for (head,) in rows]
 
 
-def averaged(nearest_keys: Nearest, level: Fineness) -> HeadExpectations:
+def average_over_radius(nearest_keys: Nearest, level: Fineness) -> HeadExpectations:
     """Expectations over the radius's law, at one level."""
     head, first, k, n = nearest_keys
-    shares = betaincinv(k + 1, n - k, TAIL), betainccinv(k + 1, n - k, TAIL)
-    low, high = (np.log(head.radius(min(float(share), 1 - 1e3 * rounding.EPS))) for share in shares)
-    grid = np.exp(np.linspace(low, high, level.radii))
+    largest = 1 - 1e3 * rounding.EPS
+    low = head.radius(min(float(betaincinv(k + 1, n - k, TAIL)), largest))
+    high = head.radius(min(float(betainccinv(k + 1, n - k, TAIL)), largest))
+    grid = np.exp(np.linspace(np.log(low), np.log(high), level.radii))
     dlog = float(np.log(grid[1] / grid[0]))
     total = np.zeros(7)
     for square in map(float, grid):
@@ -83,13 +85,15 @@ def within(
     """First four of the :class:`HeadExpectations` for k iid keys in the ball D² < λ."""
     nodes, weights = ball_rule(len(head.query), 0.0, level.radial, level.angular)
     mass, mean, second = weights * head.seen.moments(head.target, head.query + square**0.5 * nodes)
-    mean, second = mean - centre * mass, second - 2 * centre * mean + centre**2 * mass
+    second = second - 2 * centre * mean + centre**2 * mass
+    mean = mean - centre * mass
     if head.sharpness == 0:
-        first_moment, second_moment = mean.sum() / mass.sum(), second.sum() / mass.sum()
+        first_moment = mean.sum() / mass.sum()
+        second_moment = second.sum() / mass.sum()
         square_mean = second_moment / k + (1 - 1 / k) * first_moment**2
         return 1.0, float(first_moment), float(square_mean), 1 / k
     if len(head.query) == 2:  # e is the same in all directions
-        mass, mean, second = (v.reshape(level.radial, -1).sum(1) for v in (mass, mean, second))
+        mass, mean, second = np.reshape([mass, mean, second], (3, level.radial, -1)).sum(2)
         nodes = nodes[:: level.angular]
     total = mass.sum()
     share = np.exp(-0.5 * head.sharpness * square * (nodes**2).sum(axis=1))
@@ -102,12 +106,14 @@ def within(
     dt = t * float(np.log(t[1] / t[0]))
     decay = np.exp(-np.multiply.outer(t, share))
     log = np.log(np.maximum(decay @ mass / total, 1e-300))
-    once, twice = k * np.exp((k - 1) * log), k * (k - 1) * np.exp((k - 2) * log)
+    once = k * np.exp((k - 1) * log)
+    twice = k * (k - 1) * np.exp((k - 2) * log)
 
     def share_moment(values: np.ndarray, power: int) -> np.ndarray:
         return decay @ (share**power * values) / total
 
-    mass_moment, mean_moment = share_moment(mass, 1), share_moment(mean, 1)
+    mass_moment = share_moment(mass, 1)
+    mean_moment = share_moment(mean, 1)
     weight = share_moment(mass, 2)
     return (
         float((dt * t) @ (once * weight + twice * mass_moment**2)),

@@ -66,15 +66,19 @@ def product_pair(
     In canonical coordinates the joint density is the product of the marginals and of
     ``(1 − ρ²)^{−1/2} exp[(ρ x y − ρ²(x² + y²)/2)/(1 − ρ²)]`` for each direction (Mehler's kernel).
     """
-    size, regression, c = setting.size, couple.regression, mehler.pull.shape[0]
+    size = setting.size
+    regression = couple.regression
+    c = mehler.pull.shape[0]
     assert isinstance(regression, Regression)  # for the type checker
-    rows, columns = tiles(grids[0].used, ROWS), tiles(grids[1].used)
+    rows = tiles(grids[0].used, ROWS)
+    columns = tiles(grids[1].used)
 
-    def prepared(
+    def prepare_tiles(
         index: int, length: int, used: Array, loading: Numbers, offset: Numbers
     ) -> Buffers:
         """Prepared tiles in use: [hit; once] (tiles, 2M, length), ξ, [cos; sin], log weights."""
-        head, nodes = couple.heads[index], couple.heads[index].placed(grids[index])
+        head = couple.heads[index]
+        nodes = head.placed(grids[index])
 
         def fill(i: Array, buffers: Buffers) -> Buffers:
             z, log_z = nodes.tile(i, length)
@@ -96,8 +100,8 @@ def product_pair(
         empty = tuple(jnp.zeros((count // length, *shape)) for shape in shapes)
         return jax.lax.fori_loop(0, used, fill, empty)
 
-    first_rows, xi, first, log_w = prepared(0, ROWS, rows, regression.first, regression.phase)
-    right, eta, second, log_v = prepared(1, TILE, columns, regression.second, jnp.zeros(()))
+    first_rows, xi, first, log_w = prepare_tiles(0, ROWS, rows, regression.first, regression.phase)
+    right, eta, second, log_v = prepare_tiles(1, TILE, columns, regression.second, jnp.zeros(()))
     signs = jnp.concatenate([regression.mean, -regression.mean])
 
     def measures(i: Array, j: Array) -> tuple[Array, Array]:
@@ -130,7 +134,8 @@ def product_pair(
             def full_variance() -> Array:
                 # Cosines and sines of the sums of both heads' angles.
                 half = first.shape[2] // 2
-                a, b = first[i][:, None], second[j]
+                a = first[i][:, None]
+                b = second[j]
                 cosine = a[..., :half] * b[:, :half] - a[..., half:] * b[:, half:]
                 sine = a[..., half:] * b[:, :half] + a[..., :half] * b[:, half:]
                 variance = (cosine @ regression.cosine) * cosine + (sine @ regression.sine) * sine
@@ -159,10 +164,13 @@ def hermite_pair(
     once a node of its own: head g's responses are summed over v first. Angles are a sum of one term
     a node and one a point, ``θ = α(ξ_h) + β(z)``, so cosines are products of few.
     """
-    ball, hermite = couple.heads[0].placed(grids[0]), grids[1]
-    size, regression = setting.size, couple.regression
+    ball = couple.heads[0].placed(grids[0])
+    hermite = grids[1]
+    size = setting.size
+    regression = couple.regression
     assert isinstance(regression, Regression)  # for the type checker
-    rows, columns = tiles(ball.used, HERMITE_ROWS), tiles(hermite.used, HERMITE_COLUMNS)
+    rows = tiles(ball.used, HERMITE_ROWS)
+    columns = tiles(hermite.used, HERMITE_COLUMNS)
     beta = hermite.points @ (regression.second @ conditional.root).T
     cos_beta, sin_beta = jnp.cos(beta), jnp.sin(beta)
 
@@ -175,7 +183,8 @@ def hermite_pair(
         def add(j: Array, part: Array) -> Array:
             points, log_point = hermite.tile(j, HERMITE_COLUMNS)
             v = centre[:, None] + points @ conditional.root.T
-            a, b = tile(cos_beta, j, HERMITE_COLUMNS), tile(sin_beta, j, HERMITE_COLUMNS)
+            a = tile(cos_beta, j, HERMITE_COLUMNS)
+            b = tile(sin_beta, j, HERMITE_COLUMNS)
             mean, square = regression.moments(
                 cos_alpha * a - sin_alpha * b,
                 sin_alpha * a + cos_alpha * b,
@@ -211,15 +220,17 @@ def scattered_pair(
         couple: both heads.
         correlation: canonical correlations ρ.
     """
-    (head_h, head_g), regression, size = couple.heads, couple.regression, setting.size
-    blocks, k = max(1, len(nodes.points) // SCATTERED), jnp.shape(head_h.centre)[0]
-    points, log_weight = (
-        jnp.reshape(part, (blocks, -1, *part.shape[1:]))
-        for part in (nodes.points, nodes.log_weight)
-    )
+    head_h, head_g = couple.heads
+    regression = couple.regression
+    size = setting.size
+    blocks = max(1, len(nodes.points) // SCATTERED)
+    k = jnp.shape(head_h.centre)[0]
+    points = jnp.reshape(nodes.points, (blocks, -1, nodes.points.shape[1]))
+    log_weight = jnp.reshape(nodes.log_weight, (blocks, -1))
 
     def block(index: Array, total: Array) -> Array:
-        x, v = points[index, :, :k], points[index, :, k:]
+        x = points[index, :, :k]
+        v = points[index, :, k:]
         mean, square = regression.conditional_moments(couple.singles[0].centre, x, v)
         responses = setting.stacked_responses(head_h, x)
         right = setting.stacked_responses(head_g, _second(correlation, x, v))

@@ -56,7 +56,9 @@ def pair_terms(
         The terms; and the weights Q (M_h, M_g) with which the missing part is
         ``Σ_uv Q(u, v) E[X_h e^{−X_h} X_g e^{−X_g} (m − c_h)²]``.
     """
-    (first, second), n, du = singles, setting.n, setting.weights()
+    first, second = singles
+    n = setting.n
+    du = setting.weights()
     parts = total[:, : 4 * setting.size].reshape(2, setting.size, 4, setting.size).swapaxes(1, 2)
     (hit_hit, hit_once, _, hit_once_m), (once_hit, once_once, once_hit_m, once_once_m) = parts
     # φ(s, t) = 1 − a_h − a_g + D. One key in both heads: n ∬ ⟨K_hK_g⟩ φ^{n−1} ds dt, the noise.

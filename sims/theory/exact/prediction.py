@@ -97,8 +97,10 @@ def exact_terms(
     if not isinstance(heads.rule, Kernel) or heads.rule.support is None:
         # Weights of sum 1 do not see it. A compact kernel's, which may all be 0, do.
         task = rounding.without_constant(task)
-    queries, truth = np.asarray(points), task.target.values(points)
-    law, facts = GaussianLaw.from_task(task), Facts()
+    queries = np.asarray(points)
+    truth = task.target.values(points)
+    law = GaussianLaw.from_task(task)
+    facts = Facts()
     if not isinstance(heads.rule, Kernel):
         solution, facts = solve_adaptive(task, heads, n, queries, truth, rtol, progress)
     elif n == 1 and heads.kernel.support is None:
@@ -111,9 +113,8 @@ def exact_terms(
     check_values(solution, heads, n)
     noise = float(task.noise_sd) ** 2
     bias = solution.mean - truth[:, None]
-    signal, weight = (
-        np.diagonal(part, axis1=1, axis2=2) for part in (solution.signal, solution.noise)
-    )
+    signal = np.diagonal(solution.signal, axis1=1, axis2=2)
+    weight = np.diagonal(solution.noise, axis1=1, axis2=2)
     rounding_facts = rounding.rounding_attributes(
         "exact", task.target, queries, bias**2 + signal, noise * weight, weight
     )
@@ -143,7 +144,8 @@ def exact_terms(
         solution.mean_error, product_error, solution.signal_error, noise_error, weights
     )
     data = data.assign(errors)
-    pair, single = (terms.QUERY, terms.HEAD, terms.HEAD2), (terms.QUERY, terms.HEAD)
+    pair = (terms.QUERY, terms.HEAD, terms.HEAD2)
+    single = (terms.QUERY, terms.HEAD)
     data = data.assign(
         n_eff=(single, solution.effective_keys),
         defect=(pair, solution.defect),

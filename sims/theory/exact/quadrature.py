@@ -99,10 +99,9 @@ def hermite_grid(dimension: int, count: int) -> tuple[np.ndarray, np.ndarray]:
     """
     if not dimension:
         return np.zeros((1, 0)), np.ones(1)
-    rule = np.polynomial.hermite_e.hermegauss(count)
-    points, weights = (
-        np.stack(np.meshgrid(*[part] * dimension), axis=-1).reshape(-1, dimension) for part in rule
-    )
+    nodes, node_weights = np.polynomial.hermite_e.hermegauss(count)
+    points = np.stack(np.meshgrid(*[nodes] * dimension), axis=-1).reshape(-1, dimension)
+    weights = np.stack(np.meshgrid(*[node_weights] * dimension), axis=-1).reshape(-1, dimension)
     return points, weights.prod(axis=1) / (2 * np.pi) ** (dimension / 2)
 
 

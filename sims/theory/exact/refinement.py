@@ -6,13 +6,15 @@ from dataclasses import dataclass
 from itertools import combinations
 from typing import Any, TypeVar
 
+import jax
 import numpy as np
 from jaxtyping import Float
 
 from sims.problem import Heads
+from sims.theory.arrays import Numbers
 from sims.theory.exact import rules
 from sims.theory.exact.conditioning import GaussianLaw
-from sims.theory.exact.execution import MAX_POINTS, Job, computed, merged
+from sims.theory.exact.execution import MAX_POINTS, Job, compute_jobs, merged
 from sims.theory.exact.items import HeadItem, PairItem, program_kernel
 from sims.theory.exact.laplace import Setting, Single
 from sims.theory.exact.pairs import Pair, Terms
@@ -60,7 +62,8 @@ def solve(
     """
     solution = Solution.unknown(len(queries), heads.count)
     refinement = Refinement(law, heads, n, truth, rtol, max_level, progress, solution)
-    singles, pairs = {}, []
+    singles = {}
+    pairs = []
     bandwidth = np.asarray(heads.bandwidth)
     for q, x in enumerate(queries):
         for h in range(heads.count):
@@ -70,7 +73,9 @@ def solve(
             solution.effective_keys[q, h] = extent.effective_keys
         for h, g in combinations(range(heads.count), 2):
             # The narrower head first, within whose support the other has no edge.
-            first, second = (singles[q, i] for i in sorted((h, g), key=lambda i: bandwidth[i]))
+            narrow, wide = sorted((h, g), key=bandwidth.__getitem__)
+            first = singles[q, narrow]
+            second = singles[q, wide]
             pairs.append(PairItem((q, h, g), first, second, law.pair(first.head, second.head)))
     refinement.singles(list(singles.values()))
     refinement.pairs(pairs)
@@ -114,14 +119,15 @@ class Refinement:
 
     def singles(self, items: Sequence[HeadItem]) -> None:
         """Refine heads: mean relative to √(β² + S), signal and noise to themselves."""
-        rtol, solution = SINGLE_SHARE * self.rtol, self.solution
+        rtol = SINGLE_SHARE * self.rtol
+        solution = self.solution
         for level, step, sized in self.levels(items):
-            sizes = {item.place: size for item, size in sized}
-            active = [item for item, _ in sized]
-            for item, result, random in self._run_singles(active, sizes, step, level):
+            for item, result, random in self._run_singles(sized, step, level):
                 value, error = compare(result, random, item.value, self.tail)
-                item.value, item.level = value, level
-                (q, h, _), mean = item.place, value.centre * value.reach
+                item.value = value
+                item.level = level
+                q, h, _ = item.place
+                mean = value.centre * value.reach
                 mean_error = error.centre * value.reach
                 if value.reach < 1:  # 1 is exact: a kernel that never vanishes
                     mean_error += error.reach * np.abs(value.centre)
@@ -139,47 +145,53 @@ class Refinement:
             groups: Groups[PairItem] = defaultdict(list)
             for item, size in sized:
                 need = rules.Need(item.ranks, size, self.grading, item.frozen)
-                within = (
-                    rule
-                    for rule in rules.rules_for_pair(self.kernel, item)
-                    if rule.nodes(need, level) is not None
-                )
-                rule = next(within, None)
-                if rule and all(head.place in curves for head in item.heads):
-                    pair_curves = [
-                        self._cut(*curves[head.place], size, rule.random) for head in item.heads
-                    ]
-                    packed = rule.pack(item, self.kernel, self.law, tuple(pair_curves))
+                rule = self._rule_for_pair(item, need, level)
+                first, second = item.heads
+                if rule and first.place in curves and second.place in curves:
+                    pair_curves = (
+                        self._cut(*curves[first.place], size, rule.random),
+                        self._cut(*curves[second.place], size, rule.random),
+                    )
+                    packed = rule.pack(item, self.kernel, self.law, pair_curves)
                     groups[rule, need].append((item, packed))
             for item, result, random in self._run(groups, step, level):
                 self._update_pair(item, result, random)
+
+    def _rule_for_pair(self, item: PairItem, need: rules.Need, level: int) -> rules.Rule | None:
+        """The first rule that has nodes at this level."""
+        for rule in rules.rules_for_pair(self.kernel, item):
+            if rule.nodes(need, level) is not None:
+                return rule
+        return None
 
     def _run(
         self, groups: Groups[Item], step: float, level: int
     ) -> Iterator[tuple[Item, Any, bool]]:
         """Items with their results, and whether these are randomised."""
-        kernel, n, jobs = program_kernel(self.kernel), np.asarray(float(self.n)), []
+        kernel = program_kernel(self.kernel)
+        n = np.asarray(float(self.n))
+        jobs = []
+        order = []
         for (rule, need), members in groups.items():
             self.solution.methods.add(rule.name)
             setting = Setting(kernel, need.size, np.asarray(step), n)
-            nodes, items = rule.nodes(need, level), [packed for _, packed in members]
-            jobs.append(Job(rule.function, setting, nodes, items))
-        order = [(item, rule) for (rule, _), members in groups.items() for item, _ in members]
-        for (item, rule), result in zip(order, computed(jobs), strict=True):
-            yield item, result, rule.random
+            nodes = rule.nodes(need, level)
+            items, packed = zip(*members, strict=True)
+            jobs.append(Job(rule.function, setting, nodes, packed))
+            order += [(item, rule.random) for item in items]
+        for (item, random), result in zip(order, compute_jobs(jobs), strict=True):
+            yield item, result, random
 
     def _update_pair(self, item: PairItem, result: Pair, random: bool) -> None:
         value, error = compare(result, random, item.value, self.tail)
-        (q, h, g), signal = item.place, self.solution.signal
+        q, h, g = item.place
+        signal = self.solution.signal
         # Zero, up to the sign of its rounding, for a constant target.
         scale = np.sqrt(max(signal[q, h, h] * signal[q, g, g], TINY))
         # Randomised points take over where a grid is exhausted: only if they do better.
         if random and item.value is not None and item.error is not None:
-            before, after = (
-                max(float(e.signal) / scale, float(e.noise) / max(float(v.noise), TINY))
-                for e, v in ((item.error, item.value), (error, value))
-            )
-            if after > before:
+            before = largest_share(item.error, item.value, scale)
+            if largest_share(error, value, scale) > before:
                 return
         item.value, item.error = value, error
         converged = self.close(value, error, self.rtol, scale)
@@ -198,24 +210,25 @@ class Refinement:
             for head in item.heads:
                 heads[head.place] = head
                 largest[head.place] = max(largest[head.place], size)
-        groups = defaultdict(list)
+        groups: dict[int, list[tuple[HeadItem, int]]] = defaultdict(list)
         for head in heads.values():
             # A grid's accuracy was reached at head.level and no other; random points of a level
             # beyond the pair's own would cost more than the pair.
             random = rules.rule_for_single(head.head.rank).random
-            groups[min(head.level, level + 1) if random else head.level].append(head)
-        return {
-            head.place: (result, random)
-            for rule, members in groups.items()
-            for head, result, random in self._run_singles(members, largest, step, rule)
-        }
+            fineness = min(head.level, level + 1) if random else head.level
+            groups[fineness].append((head, largest[head.place]))
+        curves = {}
+        for fineness, members in groups.items():
+            for head, result, random in self._run_singles(members, step, fineness):
+                curves[head.place] = result, random
+        return curves
 
     def _run_singles(
-        self, items: Sequence[HeadItem], sizes: dict[Place, int], step: float, level: int
+        self, sized: Sequence[tuple[HeadItem, int]], step: float, level: int
     ) -> Iterator[tuple[HeadItem, Single, bool]]:
         groups: Groups[HeadItem] = defaultdict(list)
-        for item in items:
-            need = rules.Need((item.head.rank,), sizes[item.place], self.grading)
+        for item, size in sized:
+            need = rules.Need((item.head.rank,), size, self.grading)
             rule = rules.rule_for_single(item.head.rank)
             if need.size <= MAX_POINTS and rule.nodes(need, level) is not None:
                 groups[rule, need].append((item, rule.pack(item, self.kernel, self.law)))
@@ -229,11 +242,19 @@ class Refinement:
         index = np.arange(size)
         if self.compact:
             index[-1] = -1
-        cut = Single(*(leaf[..., index] if leaf.ndim == 1 + random else leaf for leaf in curve))
-        if spread and not random:
-            lead = rules.RANDOMISATIONS
-            cut = Single(*(np.broadcast_to(leaf, (lead, *np.shape(leaf))) for leaf in cut))
-        return cut
+
+        def shorten(leaf: Numbers) -> Numbers:
+            shorter = leaf[..., index] if leaf.ndim == 1 + random else leaf
+            if spread and not random:
+                return np.broadcast_to(shorter, (rules.RANDOMISATIONS, *np.shape(shorter)))
+            return shorter
+
+        return Single(*map(shorten, curve))
+
+
+def largest_share(error: Terms, value: Terms, scale: float) -> float:
+    """The larger of the errors of signal, relative to a scale, and of noise, to itself."""
+    return max(float(error.signal) / scale, float(error.noise) / max(float(value.noise), TINY))
 
 
 def grids(items: Sequence[Item], step: float) -> list[tuple[Item, int]]:
@@ -242,27 +263,27 @@ def grids(items: Sequence[Item], step: float) -> list[tuple[Item, int]]:
     return list(zip(items, sizes, strict=True))
 
 
+def distance(value: np.ndarray, earlier: np.ndarray) -> np.ndarray:
+    """``|value − earlier|`` of numbers; 0 of curves, whose grids differ between levels."""
+    return np.abs(value - earlier) if np.ndim(value) == 0 else np.zeros_like(value)
+
+
 def compare(
     result: Terms, random: bool, previous: Terms | None, tail: float
 ) -> tuple[Terms, Terms]:
     """Value and error: three standard errors over randomisations, or against the level before."""
-    kind = type(result)
+    value = result
     if random:
-        value = kind(*(np.mean(leaf, axis=0) for leaf in result))
+        value = jax.tree.map(lambda leaf: np.mean(leaf, axis=0), result)
         root = np.sqrt(rules.RANDOMISATIONS)
-        spread = [3 * np.std(leaf, axis=0, ddof=1) / root for leaf in result]
+        spread = jax.tree.map(lambda leaf: 3 * np.std(leaf, axis=0, ddof=1) / root, result)
     elif previous is None:
-        value, spread = result, [np.full_like(leaf, np.inf) for leaf in result]
+        spread = jax.tree.map(lambda leaf: np.full_like(leaf, np.inf), result)
     else:
-        # Curves live on grids that differ between levels; only numbers are compared.
-        value = result
-        spread = [
-            np.abs(new - old) if np.ndim(new) == 0 else np.zeros_like(new)
-            for new, old in zip(result, previous, strict=True)
-        ]
+        spread = jax.tree.map(distance, result, previous)
     # What refinement does not see: the tails left out, and what the check m ≡ 1 reveals.
     unseen = 2 * tail + value.defect
-    error = kind(*(e + unseen * np.abs(leaf) for e, leaf in zip(spread, value, strict=True)))
+    error = jax.tree.map(lambda e, leaf: e + unseen * np.abs(leaf), spread, value)
     if isinstance(value, Single):
         # A ratio of two integrals: tails shift it by the target's spread among the keys attended
         # to, about √(signal/noise), and not at all where the target is constant.

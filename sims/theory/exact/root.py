@@ -23,7 +23,8 @@ from scipy.special import erfc
 
 from sims.theory.exact.pairs import Pair
 from sims.theory.exact.tables import COARSE, FARTHEST, TAPER, Level, Table
-from sims.theory.first_order.adaptive import Head, ProjectedDesign, Single, circle, single
+from sims.theory.first_order.adaptive import Head, ProjectedDesign, Single, single
+from sims.theory.first_order.ball_rules import circle
 
 
 class Side(NamedTuple):
@@ -112,7 +113,8 @@ class Root(NamedTuple):
         density = self.head.seen.density(points.reshape(-1, points.shape[-1])).reshape(
             points.shape[:2]
         )
-        mass, kappa = weight * node_weights * density.sum(1), cosine ** (2 * self.head.power)
+        mass = weight * node_weights * density.sum(1)
+        kappa = cosine ** (2 * self.head.power)
         target = self.constant / square**self.head.power / self.n
         if target >= 1:  # κ ≤ 1
             return -np.inf
@@ -137,8 +139,10 @@ class Root(NamedTuple):
         cosine, sine, node_weights = self.nodes(square, level.radial)
         kappa = cosine ** (2 * head.power)
         slope = head.power * cosine ** (2 * head.power - 2)
-        power, reach = square**head.power, level.reach
-        mean, variance = (self.n * head.mass(square, k * head.power) / power**k for k in (1, 2))
+        power = square**head.power
+        reach = level.reach
+        mean = self.n * head.mass(square, head.power) / power
+        variance = self.n * head.mass(square, 2 * head.power) / power**2
         # Steps in ω repeat the law of the sum: c must not be met again on either side of it.
         above = reach**2 / 6 + (reach**4 / 36 + reach**2 * variance) ** 0.5
         gap = self.constant / power - mean
@@ -216,20 +220,29 @@ class HeadExpectations(NamedTuple):
         return Pair(self.variance, self.noise, self.defect), Pair(signal, noise, 0.0)
 
 
+def sums_over_nodes(side: Side, table: Table) -> dict[str, Complex[np.ndarray, "W F"]]:
+    """Every part of a side, summed over its nodes with the densities of a table."""
+    values = table.basis(0, side.places) @ table.series
+    return {name: part @ values for name, part in side.parts.items()}
+
+
 def one_head(root: Root, level: Level) -> HeadExpectations:
     """Expectations of a head at one level of refinement."""
-    head, n = root.head, root.n
+    head = root.head
+    n = root.n
     grid = root.grid(level)
     table = Table.tabulate(head.seen, [head], [root.first.limit], (float(grid[-1]),), level)
     dlog = float(np.log(grid[1] / grid[0]))
     total = np.zeros(7)
     for square in grid:
         side = root.side(float(square), dlog, level, half=True)
-        values = table.basis(0, side.places) @ table.series
-        sums_of = {name: part @ values for name, part in side.parts.items()}
+        sums_of = sums_over_nodes(side, table)
         f1, f2, f3, _ = falling(n, 1 + sums_of["rest"][:, 0], side.measure)
-        a, c, e = sums_of["slope"][:, 0], sums_of["kernel"][:, 1], sums_of["square"]
-        ac, ae = sums_of["both"][:, 1], sums_of["both kernel"]
+        a = sums_of["slope"][:, 0]
+        c = sums_of["kernel"][:, 1]
+        e = sums_of["square"]
+        ac = sums_of["both"][:, 1]
+        ae = sums_of["both kernel"]
         once = float(np.sum(f1 * a).real)
         sums = (
             f1 * ac + f2 * a * c,
@@ -237,7 +250,7 @@ def one_head(root: Root, level: Level) -> HeadExpectations:
             f1 * ae[:, 0] + f2 * a * e[:, 0],
             f1 * a + f2 * a * sums_of["one"][:, 0],
         )
-        mean, second, noise, attended = (float(np.sum(part).real) for part in sums)
+        mean, second, noise, attended = map(real_sum, sums)
         total += (
             once,
             side.scale * mean,
@@ -270,39 +283,32 @@ class PairExpectations(NamedTuple):
         return Pair(self.product - means, self.noise, defect), Pair(*errors, 0.0)
 
 
+Weighed = tuple[Side, dict[str, np.ndarray], np.ndarray]
+"""A side, its sums over nodes, and the joint table's basis at its places."""
+
+
 def two_heads(
     roots: tuple[Root, Root], joint_design: ProjectedDesign, level: Level
 ) -> PairExpectations:
     """Expectations of a pair at one level; in ``joint_design`` h's coordinates are first."""
     n = roots[0].n
-    grids = [root.grid(level) for root in roots]
-    limits = [float(grid[-1]) for grid in grids]
-    centres = [root.first.limit for root in roots]
-    head_tables = [
-        Table.tabulate(root.head.seen, [root.head], [centre], (limit,), level)
-        for root, centre, limit in zip(roots, centres, limits, strict=True)
-    ]
     heads = [root.head for root in roots]
-    joint = Table.tabulate(joint_design, heads, centres, (limits[0], limits[1]), level)
-    sides: list[list[Side]] = []
-    head_sums: list[list[dict[str, Complex[np.ndarray, "W F"]]]] = []
-    for root, grid, table, half in zip(roots, grids, head_tables, (True, False), strict=True):
-        dlog = float(np.log(grid[1] / grid[0]))
-        sides.append([root.side(float(s), dlog, level, half) for s in grid])
-        head_sums.append(
-            [
-                {
-                    k: part @ (table.basis(0, side.places) @ table.series)
-                    for k, part in side.parts.items()
-                }
-                for side in sides[-1]
-            ]
-        )
-    bases = [[joint.basis(k, side.places) for side in sides[k]] for k in (0, 1)]
+    grids = [root.grid(level) for root in roots]
+    limits = (float(grids[0][-1]), float(grids[1][-1]))
+    centres = [root.first.limit for root in roots]
+    joint = Table.tabulate(joint_design, heads, centres, limits, level)
+    sides: tuple[list[Weighed], list[Weighed]] = ([], [])
+    for k, root in enumerate(roots):
+        table = Table.tabulate(root.head.seen, [root.head], [centres[k]], (limits[k],), level)
+        dlog = float(np.log(grids[k][1] / grids[k][0]))
+        for square in grids[k]:
+            side = root.side(float(square), dlog, level, half=k == 0)
+            sums = sums_over_nodes(side, table)
+            sides[k].append((side, sums, joint.basis(k, side.places)))
     total = np.zeros(3)
-    for first, first_sums, first_basis in zip(sides[0], head_sums[0], bases[0], strict=True):
+    for first, first_sums, first_basis in sides[0]:
         near = np.einsum("rm,mkf->rkf", first_basis, joint.series)
-        for second, second_sums, second_basis in zip(sides[1], head_sums[1], bases[1], strict=True):
+        for second, second_sums, second_basis in sides[1]:
             values = np.einsum("rkf,sk->frs", near, second_basis)
             total += pair_integrand(n, (first, second), (first_sums, second_sums), values)
     return PairExpectations(*map(float, total))
@@ -324,7 +330,8 @@ def pair_integrand(
         head_sums: what the parts of each come to on its own.
         values: densities of two nodes, times 1, m_h, m_g and m_hm_g.
     """
-    (first, second), (first_sums, second_sums) = sides, head_sums
+    first, second = sides
+    first_sums, second_sums = head_sums
 
     @cache
     def first_product(name: str, f: int) -> np.ndarray:
@@ -360,4 +367,9 @@ def pair_integrand(
     noise = f1 * abe + f2 * (ab * e + ae * b + be * a) + f3 * a * b * e
     scale = first.scale * second.scale
     sums = (once, scale * product, scale * noise)
-    return np.array([float(np.sum(part).real) for part in sums])
+    return np.array(list(map(real_sum, sums)))
+
+
+def real_sum(values: Complex[np.ndarray, "..."]) -> float:
+    """The real part of the sum of all values."""
+    return float(np.sum(values).real)

@@ -107,7 +107,8 @@ def _grown(size: int, level: int) -> int:
 
 def _padded(points: Float[np.ndarray, "N k"], log_weight: Float[np.ndarray, " N"]) -> Nodes:
     """Nodes padded with weight 0 up to 1024·8^j, and the number of those that count."""
-    size, (used, k) = LEAST_POINTS, points.shape
+    size = LEAST_POINTS
+    used, k = points.shape
     while size < used:
         size *= 8
     return Nodes(
@@ -137,7 +138,8 @@ def _single_nodes(need: Need, level: int) -> Nodes | None:
 
 @lru_cache(maxsize=64)
 def _product_nodes(need: Need, level: int) -> tuple[Nodes, Nodes] | None:
-    first, second = (_polar(PAIR_SIZES, k, level, need.grading) for k in need.ranks)
+    first = _polar(PAIR_SIZES, need.ranks[0], level, need.grading)
+    second = _polar(PAIR_SIZES, need.ranks[1], level, need.grading)
     if len(first[1]) * len(second[1]) > MAX_PAIR_NODES:
         return None
     return _padded(*first), _padded(*second)

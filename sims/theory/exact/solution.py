@@ -31,7 +31,8 @@ def close(
     floor: float = ERROR_FLOOR,
 ) -> bool:
     """True if the noise is accurate to rtol, and the signal to that share of its scale."""
-    signal, noise = error.signal <= rtol * scale + floor, error.noise <= rtol * value.noise
+    signal = error.signal <= rtol * scale + floor
+    noise = error.noise <= rtol * value.noise
     return bool(signal and noise)
 
 
@@ -65,7 +66,8 @@ class Solution:
     @classmethod
     def unknown(cls, queries: int, heads: int) -> "Solution":
         """A solution without numbers and errors, not converged."""
-        single, pair = (queries, heads), (queries, heads, heads)
+        single = (queries, heads)
+        pair = (queries, heads, heads)
         return cls(
             mean=np.full(single, np.nan),
             mean_error=np.full(single, np.inf),
@@ -91,4 +93,5 @@ class Solution:
         index = q, [h, g], [g, h]
         self.signal[index], self.signal_error[index] = value.signal, error.signal
         self.noise[index], self.noise_error[index] = value.noise, error.noise
-        self.defect[index], self.converged[index] = value.defect, converged
+        self.defect[index] = value.defect
+        self.converged[index] = converged

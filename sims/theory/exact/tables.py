@@ -7,7 +7,8 @@ import numpy as np
 from jaxtyping import Float
 from numpy.polynomial.chebyshev import chebvander
 
-from sims.theory.first_order.adaptive import Head, ProjectedDesign, circle, product_points
+from sims.theory.first_order.adaptive import Head, ProjectedDesign
+from sims.theory.first_order.ball_rules import circle, product_points
 
 
 class Level(NamedTuple):
@@ -72,23 +73,26 @@ class Table(NamedTuple):
 
         These are 1, m_h, m_g, m_hm_g, each about its own centre; g is h where there is one head.
         """
-        unit, directions = np.cos(np.pi * (np.arange(level.table) + 0.5) / level.table), []
+        unit = np.cos(np.pi * (np.arange(level.table) + 0.5) / level.table)
+        weights = []
         offsets = []
+        shape = []
         for head, limit in zip(heads, limits, strict=True):
             around, weight = circle(len(head.query), level.angular)
             radius = np.sqrt(limit * (unit + 1) / 2)
             points = head.query + radius[:, None, None] * around
             offsets.append(points.reshape(-1, len(head.query)))
-            directions.append((len(around), weight))
+            weights.append(weight)
+            shape += [level.table, len(around)]
         points = offsets[0] if len(heads) == 1 else product_points(*offsets)
         mass, mean, square = seen.moments(heads[0].target, points)
-        a, b = centres[0], centres[-1]
+        a = centres[0]
+        b = centres[-1]
         product = square - (a + b) * mean + a * b * mass
-        values = np.stack([mass, mean - a * mass, mean - b * mass, product], axis=-1).reshape(
-            *(size for count, _ in directions for size in (level.table, count)), 4
-        )
+        values = np.stack([mass, mean - a * mass, mean - b * mass, product], axis=-1)
+        values = values.reshape(*shape, 4)
         inverse = np.linalg.inv(chebvander(unit, level.table - 1))
-        for axis, (_, weight) in enumerate(directions):
+        for axis, weight in enumerate(weights):
             values = weight * values.sum(axis=axis + 1)
             values = np.moveaxis(np.tensordot(inverse, values, axes=(1, axis)), 0, axis)
         return cls(limits, values)

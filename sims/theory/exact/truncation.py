@@ -67,11 +67,13 @@ def pilot(kernel: Kernel, head: Projection, n: int, tail: float) -> Extent:
     Raises:
         InputError: the kernel vanishes somewhere, and has no ``support``.
     """
-    k, compact = head.rank, kernel.support is not None
+    k = head.rank
+    compact = kernel.support is not None
     direction, area = sphere_points(k, 12)
     node, weight = graded_radii(96, GRADING if compact else 1)
     if compact:
-        radius, measure = node, weight * node ** (k - 1)
+        radius = node
+        measure = weight * node ** (k - 1)
     else:
         inverse = np.linalg.inv(head.shape)
         largest = (np.linalg.norm(head.centre) + DENSITY_REACH) * np.linalg.norm(inverse, 2)
@@ -96,7 +98,8 @@ def pilot(kernel: Kernel, head: Projection, n: int, tail: float) -> Extent:
             return Extent(0.0, high, 1.0, 0.0, np.eye(k), np.zeros(k))
     flat = log_weight.ravel(), log_kernel.ravel()
     if compact:
-        high, needed = _upper_compact(*flat, n, low, max(tail, SHARPEST)) + 1.0, 1.0
+        high = _upper_compact(*flat, n, low, max(tail, SHARPEST)) + 1.0
+        needed = 1.0
     else:
         high = _upper(*flat, n, low, tail)
         # The largest share of a node in any of the integrals: what lies outside may be left.
@@ -187,7 +190,8 @@ def _upper_compact(
     """
     measure = np.exp(log_weight)
     inside = np.isfinite(log_kernel)
-    measure, log_kernel = measure[inside], log_kernel[inside]
+    measure = measure[inside]
+    log_kernel = log_kernel[inside]
     u = np.arange(low, low + LONGEST / 4, 0.5)
     # φ/P(K = 0) − 1, from the keys that are in reach and do not respond yet.
     idle = np.array([np.exp(-np.exp(np.minimum(v + log_kernel, SATURATED))) @ measure for v in u])

@@ -21,19 +21,15 @@ from jaxtyping import Float
 from numpy.typing import ArrayLike
 from scipy.optimize import brentq
 
-from sims.base.errors import InputError, Uncovered
+from sims.base.errors import InputError
 from sims.problem import Heads, Task, TrigonometricSeries, check_compatible
 from sims.problem.design_laws import GaussianDesign
 from sims.theory import rounding
-from sims.theory.coverage import series_of
+from sims.theory.coverage import check_radii
 from sims.theory.first_order.ball_rules import ANGULAR, RADIAL, ball_rule, circle, product_points
 from sims.theory.first_order.closed_forms import Tilt, labelled, tilted_moments
-from sims.weights import SCORES, WeightRule
 from sims.weights.entmax import Entmax
-from sims.weights.sparse import TopK
 
-POWERS = (1.0, 50.0)
-"""Powers ν covered: below 1 the derivative of the kernel has no mean square."""
 PAIRED = (12, 16)
 """The same for each of two heads with d_k = 2, whose product rule has (12 · 16)² nodes."""
 STEP = 1e-3
@@ -98,7 +94,8 @@ def shell(
 
 def slope_of(function: Callable[[float], float], x: float) -> float:
     """The derivative at a positive place, by central differences of fourth order."""
-    near, far = (function(x * (1 + k * STEP)) - function(x * (1 - k * STEP)) for k in (1, 2))
+    near = function(x * (1 + STEP)) - function(x * (1 - STEP))
+    far = function(x * (1 + 2 * STEP)) - function(x * (1 - 2 * STEP))
     return (8 * near - far) / (12 * STEP * x)
 
 
@@ -173,14 +170,17 @@ class Single(NamedTuple):
 
 def single(head: Head) -> Single:
     """A head by itself: docs/theory.md, "Adaptive radii to first order"."""
-    nu, gamma, square = head.power, head.mean_kernel, head.radius()
+    nu = head.power
+    gamma = head.mean_kernel
+    square = head.radius()
 
     def lower_mean(radius_square: float) -> float:
         total, mean, _ = head.integral(radius_square, nu - 1)
         return float(mean / total)
 
     limit = float(head.integral(square, nu)[1]) / gamma
-    slope, lower = nu * head.mass(square, nu - 1), lower_mean(square)
+    slope = nu * head.mass(square, nu - 1)
+    lower = lower_mean(square)
     product = nu * head.integral(square, 2 * nu - 1)
     twice = head.integral(square, 2 * nu) / gamma**2
     overlap = float(twice[0])
@@ -190,7 +190,8 @@ def single(head: Head) -> Single:
             nu * head.mass(radius_square, nu - 1)
         )
 
-    turn, variance = slope_of(lower_mean, square), gamma**2 * (overlap - 1)
+    turn = slope_of(lower_mean, square)
+    variance = gamma**2 * (overlap - 1)
     return Single(
         square,
         limit,
@@ -214,7 +215,8 @@ def fixed_radius(head: Head) -> Single:
     """
     free = single(head)
     _, mean, square = head.integral(free.square, 2 * head.power) / head.mean_kernel**2
-    limit, overlap = free.limit, free.overlap
+    limit = free.limit
+    overlap = free.overlap
     return free._replace(
         lower=limit,
         bias=float(limit * overlap - mean),
@@ -231,7 +233,8 @@ def joint_ball(
     joint_design: ProjectedDesign,
 ) -> tuple[list[np.ndarray], list[np.ndarray], Float[np.ndarray, "3 N M"]]:
     """Rules for two heads' balls: nodes, weights of ``(λ − D²)^a``, and moments at all pairs."""
-    places, weights = [], []
+    places = []
+    weights = []
     for head, head_facts, power in zip(heads, singles, powers, strict=True):
         width = len(head.query)
         nodes, node_weights = ball_rule(
@@ -243,11 +246,12 @@ def joint_ball(
     return places, weights, moments.reshape(3, *map(len, places))
 
 
-def paired(
+def pair_terms(
     heads: tuple[Head, Head], singles: tuple[Single, Single], joint_design: ProjectedDesign
 ) -> tuple[float, float]:
     """``r_hg``, and n times the signal covariance of two heads with that ``joint_design``."""
-    (first, second), (head, other) = singles, heads
+    first, second = singles
+    head, other = heads
     _, weights, moments = joint_ball(heads, singles, (head.power, other.power), joint_design)
     mass, mean, product = weights[0] @ moments @ weights[1] / (head.mean_kernel * other.mean_kernel)
     signal = product - (first.lower + second.lower) * mean + first.lower * second.lower * mass
@@ -285,36 +289,53 @@ def adaptive_terms(
     """
     points = np.asarray(check_compatible(task, heads, n, queries))
     task = rounding.without_constant(task)
-    rows = looking(task, heads, n, points)
+    rows = view_heads(task, heads, n, points)
     return radius_terms(
-        task, heads, n, points, rows, fixed_radius if hold else single, paired, weights
+        task, heads, n, points, rows, fixed_radius if hold else single, pair_terms, weights
     )
 
 
-def looking(task: Task, heads: Heads, n: int, points: Float[np.ndarray, "Q d"]) -> list[list[Head]]:
+def view_heads(
+    task: Task, heads: Heads, n: int, points: Float[np.ndarray, "Q d"]
+) -> list[list[Head]]:
     """The heads at every query; an InputError where theory does not cover the problem."""
-    rule = covered(task, heads)
+    rule = check_radii(task, heads)
     assert isinstance(rule, Entmax)  # for the type checker; see sims.theory
-    power, target = float(rule.nu), jax.tree.map(np.asarray, task.target)
+    power = float(rule.nu)
+    target = jax.tree.map(np.asarray, task.target)
     gammas = (2 * np.asarray(heads.bandwidth, float) ** 2 * power) ** power / n
-    seen, frames = views(task, heads, 1).values(), np.asarray(heads.frames)
-    return [
-        [
-            Head(view, frame.T @ x, power, target, float(gamma))
-            for view, frame, gamma in zip(seen, frames, gammas, strict=True)
-        ]
-        for x in points
-    ]
+
+    def look(view: ProjectedDesign, query: Float[np.ndarray, " k"], h: int) -> Head:
+        return Head(view, query, power, target, float(gammas[h]))
+
+    return at_queries(task, heads, points, look)
+
+
+def at_queries(
+    task: Task,
+    heads: Heads,
+    points: Float[np.ndarray, "Q d"],
+    look: Callable[[ProjectedDesign, Float[np.ndarray, " k"], int], Looking],
+) -> list[list[Looking]]:
+    """Every head at every query, as ``look`` makes it of its view, its query and its number."""
+    seen = views(task, heads, 1)
+    frames = np.asarray(heads.frames)
+    rows = []
+    for x in points:
+        rows.append([look(seen[h,], frames[h].T @ x, h) for h in range(heads.count)])
+    return rows
 
 
 def views(task: Task, heads: Heads, size: int) -> dict[tuple[int, ...], ProjectedDesign]:
     """Projected designs of every group of ``size`` heads, by their numbers."""
-    assert isinstance(task.design, GaussianDesign)  # for the type checker; see covered
-    sigma, key_frames = np.asarray(task.design.covariance), np.asarray(heads.of_keys)
-    return {
-        group: ProjectedDesign.from_frame(sigma, np.hstack([key_frames[h] for h in group]))
-        for group in combinations(range(heads.count), size)
-    }
+    assert isinstance(task.design, GaussianDesign)  # for the type checker; see check_radii
+    sigma = np.asarray(task.design.covariance)
+    key_frames = np.asarray(heads.of_keys)
+    projected = {}
+    for group in combinations(range(heads.count), size):
+        frame = np.hstack(list(key_frames[list(group)]))
+        projected[group] = ProjectedDesign.from_frame(sigma, frame)
+    return projected
 
 
 def radius_terms(
@@ -328,50 +349,27 @@ def radius_terms(
     weights: ArrayLike | None,
 ) -> xr.Dataset:
     """The terms; ``pair_of`` gives r and n times the covariance of a pair."""
-    singles = [[single_of(head) for head in row] for row in rows]
+    singles = [list(map(single_of, row)) for row in rows]
+    facts_of = dict(zip(Single._fields, np.moveaxis(np.array(singles), -1, 0), strict=True))
     overlap, signal = np.zeros((2, len(points), heads.count, heads.count))
-    for q, row_singles in enumerate(singles):
-        for h, head_facts in enumerate(row_singles):
-            overlap[q, h, h], signal[q, h, h] = head_facts.overlap, head_facts.signal
+    everyone = np.arange(heads.count)
+    overlap[:, everyone, everyone] = facts_of["overlap"]
+    signal[:, everyone, everyone] = facts_of["signal"]
     for (h, g), joint_design in views(task, heads, 2).items():
         for q, (row, row_singles) in enumerate(zip(rows, singles, strict=True)):
             pair_facts = pair_of((row[h], row[g]), (row_singles[h], row_singles[g]), joint_design)
-            (overlap[q, h, g], signal[q, h, g]) = (overlap[q, g, h], signal[q, g, h]) = pair_facts
-
-    def collected(name: str) -> Float[np.ndarray, "Q H"]:
-        return np.array(
-            [[getattr(head_facts, name) for head_facts in row_singles] for row_singles in singles]
-        )
-
-    bias = collected("limit") - task.target.values(points)[:, None] + collected("bias") / n
-    square = collected("square")
+            overlap[q, [h, g], [g, h]], signal[q, [h, g], [g, h]] = pair_facts
+    bias = facts_of["limit"] - task.target.values(points)[:, None] + facts_of["bias"] / n
+    square = facts_of["square"]
+    attended = n * facts_of["mass"]
     facts = {
-        "n_eff": n / collected("overlap"),
-        "n_third": n * collected("overlap") / collected("third"),
-        "limit": collected("limit"),
+        "n_eff": n / facts_of["overlap"],
+        "n_third": n * facts_of["overlap"] / facts_of["third"],
+        "limit": facts_of["limit"],
         "radius": square**0.5,
-        "radius_sd": collected("spread") / (2 * (square * n) ** 0.5),
-        "attended": n * collected("mass"),
-        "expected_attended": n * collected("mass") + collected("constant"),
+        "radius_sd": facts_of["spread"] / (2 * (square * n) ** 0.5),
+        "attended": attended,
+        "expected_attended": attended + facts_of["constant"],
     }
     noise = float(task.noise_sd) ** 2 * overlap / n
     return labelled(task.target, points, n, bias, signal / n, noise, facts, weights)
-
-
-def covered(task: Task, heads: Heads) -> Entmax | TopK:
-    """The heads' weights; an InputError where theory does not cover rule, design or width."""
-    rule = heads.rule
-    assert isinstance(rule, WeightRule)  # for the type checker; see sims.theory
-    weights = rule.weights
-    if not (isinstance(weights, Entmax | TopK) and rule.scores is SCORES["distance"]):
-        allowed = "a kernel, or entmax, sparsemax, top_k or top_k_softmax with scores: distance"
-        got = f"weight rule {rule.name}"
-        raise Uncovered("heads.kernel", got, f"{allowed} (theory: {{order: none}})")
-    if isinstance(weights, Entmax) and not POWERS[0] <= weights.nu <= POWERS[1]:
-        raise Uncovered("heads.kernel.nu", weights.nu, "{:g} to {:g} (theory)".format(*POWERS))
-    if heads.width > 2:
-        raise Uncovered("heads.width", heads.width, "1 or 2 (theory of adaptive radii)")
-    if not isinstance(task.design, GaussianDesign):
-        raise Uncovered("design", type(task.design).__name__, "Gaussian (theory of adaptive radii)")
-    series_of(task, "adaptive radii")
-    return weights

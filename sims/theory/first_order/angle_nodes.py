@@ -16,13 +16,11 @@ from scipy.special import logsumexp
 from sims.base.checks import check_positive
 from sims.base.errors import InputError
 from sims.problem import Kernel
-from sims.problem.kernels import GAUSSIAN, KERNELS, SOFTMAX, get_kernel
+from sims.problem.kernels import GaussianKernel, SoftmaxKernel, get_kernel
 from sims.theory.first_order.ball_rules import ball_rule
 from sims.weights import SCORES, WeightRule
 from sims.weights.entmax import Entmax
 
-COMPACT = {KERNELS["epanechnikov"]: 1.0, KERNELS["biweight"]: 2.0, KERNELS["triweight"]: 3.0}
-"""Kernels (1 − u²)₊^ν by the object, with their ν."""
 REACH = 9.0
 """Beyond this distance of the origin there are no keys to speak of: φ is below 1e-17 of φ(0)."""
 
@@ -80,38 +78,42 @@ def angle_weights(
     if width not in (1, 2):
         raise InputError("width", width, "1 or 2 (angle series)")
     if isinstance(rule, WeightRule):
-        if rule.scores is not SCORES["distance"] or not isinstance(rule.weights, Entmax):
-            allowed = "a radial kernel, or entmax or sparsemax with scores: distance"
-            raise InputError("heads.kernel", f"weight rule {rule.name}", allowed)
-        if n is None:
-            raise InputError("n", None, f"a number of keys, for the radius of {rule.name}")
-        nu = rule.weights.nu
-        level = np.log(2 * bandwidth**2 * nu) * nu - np.log(n)
-        return AngleWeights(
-            lambda r, degree: _ball(r, _radii(r, nu, level, width), nu, width, degree), np.inf
-        )
-    kernel = get_kernel(rule)
-    if kernel in COMPACT:
-        power = COMPACT[kernel]
-        # 1/E K grows like exp(r²/2 − hr), so that queries may be as wide as the keys, not wider.
-        return AngleWeights(
-            lambda r, degree: _ball(r, np.full_like(r, bandwidth), power, width, degree),
-            1.0,
-            closed=True,
-        )
-    if kernel is GAUSSIAN:
-        t = 1 + bandwidth**2
-        return AngleWeights(
-            lambda r, degree: _normal(r / t, bandwidth**2 / t, r**2 / (t * (t + 1)), width, degree),
-            (t * (t + 1) / 2) ** 0.5,
-        )
-    if kernel is SOFTMAX:
-        s = bandwidth**2
-        return AngleWeights(
-            lambda r, degree: _normal(r / s, 1.0, (r / s) ** 2, width, degree), s / 2**0.5
-        )
-    covered = [k.name for k in (*COMPACT, GAUSSIAN, SOFTMAX)]
-    raise InputError("heads.kernel", kernel.name, f"{', '.join(covered)}, or entmax of distances")
+        return _entmax_weights(rule, bandwidth, width, n)
+    t = 1 + bandwidth**2
+    s = bandwidth**2
+    match get_kernel(rule):
+        case Kernel(power=int(power)):
+            # 1/E K grows like exp(r²/2 − hr): queries may be as wide as the keys, not wider.
+            return AngleWeights(
+                lambda r, degree: _ball(r, np.full_like(r, bandwidth), power, width, degree),
+                1.0,
+                closed=True,
+            )
+        case GaussianKernel():
+            return AngleWeights(
+                lambda r, degree: _normal(r / t, s / t, r**2 / (t * (t + 1)), width, degree),
+                (t * (t + 1) / 2) ** 0.5,
+            )
+        case SoftmaxKernel():
+            return AngleWeights(
+                lambda r, degree: _normal(r / s, 1.0, (r / s) ** 2, width, degree), s / 2**0.5
+            )
+        case other:
+            allowed = "epanechnikov, biweight, triweight, gaussian, softmax, or entmax of distances"
+            raise InputError("heads.kernel", other.name, allowed)
+
+
+def _entmax_weights(rule: WeightRule, bandwidth: float, width: int, n: int | None) -> AngleWeights:
+    if rule.scores is not SCORES["distance"] or not isinstance(rule.weights, Entmax):
+        allowed = "a radial kernel, or entmax or sparsemax with scores: distance"
+        raise InputError("heads.kernel", f"weight rule {rule.name}", allowed)
+    if n is None:
+        raise InputError("n", None, f"a number of keys, for the radius of {rule.name}")
+    nu = rule.weights.nu
+    level = np.log(2 * bandwidth**2 * nu) * nu - np.log(n)
+    return AngleWeights(
+        lambda r, degree: _ball(r, _radii(r, nu, level, width), nu, width, degree), np.inf
+    )
 
 
 def _log_mass(
@@ -121,7 +123,8 @@ def _log_mass(
     points, weights = ball_rule(width, power, *sizes)
     if width == 2:  # all is even across the query
         upper = points[:, 1] > 0
-        points, weights = points[upper], 2 * weights[upper]
+        points = points[upper]
+        weights = 2 * weights[upper]
     first = r[:, None] + h[:, None] * points[:, 0]
     aside = h[:, None] * (points[:, 1] if width == 2 else np.zeros(len(points)))
     log = np.log(weights) + width * np.log(h)[:, None] - (first**2 + aside**2) / 2

@@ -60,7 +60,8 @@ class AngleSeries(NamedTuple):
 
     def overlap(self, cosines: ArrayLike) -> tuple[np.ndarray, np.ndarray]:
         """ρ at cosines (…, d_k), and a bound on its error; ρ(1) itself is by quadrature."""
-        squares, order = np.minimum(np.square(cosines), 1.0), len(self.coefficients) - 1
+        squares = np.minimum(np.square(cosines), 1.0)
+        order = len(self.coefficients) - 1
         powers = squares[..., None] ** np.arange(order + 1)
         values = powers[..., 0, :] @ self.coefficients
         if self.coefficients.ndim == 2:
@@ -224,16 +225,18 @@ def _plane(nodes: Nodes, queries: Queries, degree: int) -> Float[np.ndarray, "te
         else:
             query_rows = np.ones((count, 1)) * (np.arange(count)[:, None] + m == 0)
         by_order.append(kernel @ query_rows.T)  # (k of the kernel, k' of the query)
-    turned = [_turned(degree_) for degree_ in range(degree + 1)]
+    turned = list(map(_turned, range(degree + 1)))
     total = np.zeros((size, size))
     for first in range(degree + 1):
         for second in range(first % 2, min(degree - first, query_degree) + 1, 2):
             common = range(first % 2, min(first, second) + 1, 2)
             beta = np.array([by_order[m][(first - m) // 2, (second - m) // 2] for m in common])
             # Orders m and −m add up where `across` is even, and cancel where it is odd.
-            weight = np.where(np.array(common) > 0, 2.0, 1.0) * beta
-            rows, columns = ([(k + m) // 2 for m in common] for k in (first, second))
-            parts = (turned[first][rows].T * weight) @ turned[second][columns]
+            orders = np.array(common)
+            weight = np.where(orders > 0, 2.0, 1.0) * beta
+            rows = turned[first][(first + orders) // 2]
+            columns = turned[second][(second + orders) // 2]
+            parts = (rows.T * weight) @ columns
             first_counts = np.add.outer(np.arange(first + 1), np.arange(second + 1))
             second_counts = first + second - first_counts
             even = second_counts % 2 == 0

@@ -106,24 +106,30 @@ def block_terms(
     Raises:
         InputError: an argument is outside its range.
     """
-    width, b = np.asarray(width), np.asarray(as_floats("bandwidth", bandwidth))
+    width = np.asarray(width)
+    b = np.asarray(as_floats("bandwidth", bandwidth))
     check_positive("bandwidth", b)
     check_non_negative("relevance", relevance)
     check_averages(kernel, b, 0.0, query_scale)
     if (np.asarray(width) < 1).any() or (np.asarray(width) > dimension).any():
         raise InputError("width", np.asarray(width).tolist(), f"1 to {dimension}")
     scales, weights = matern_mixture(nu)
-    width, b = width[..., None], b[..., None]
+    width = width[..., None]
+    b = b[..., None]
     lam = relevance * scales.reshape(-1, *[1] * max(width.ndim, b.ndim))
     # Coordinates of head h, of head g, of neither; all of a sort are alike.
     counts = np.concatenate([width, width, dimension - 2 * width], axis=-1)
     unit_h, unit_g, _ = np.eye(3)
     if kernel == "gaussian":
-        once, same = 1 / (1 + b**2), 2 / (2 + b**2)
-        log_c, q = np.log((1 + b**2) / (b * np.sqrt(2 + b**2))), same - 2 * once
+        once = 1 / (1 + b**2)
+        same = 2 / (2 + b**2)
+        log_c = np.log((1 + b**2) / (b * np.sqrt(2 + b**2)))
+        q = same - 2 * once
     else:
-        once, same = 1 / b**2, 2 / b**2
-        log_c, q = np.zeros_like(b), -2 * once**2
+        once = 1 / b**2
+        same = 2 / b**2
+        log_c = np.zeros_like(b)
+        q = -2 * once**2
     # How far a tilt moves each sort towards the query.
     place = {
         "query": np.ones(3),
@@ -160,8 +166,10 @@ def block_terms(
             + mean(powers, minus, loss)
         )
 
-    bias, second_bias = ("h", "query"), ("g", "query")
-    ratio, second_ratio = ("h", "hh"), ("g", "gg")
+    bias = ("h", "query")
+    second_bias = ("g", "query")
+    ratio = ("h", "hh")
+    second_ratio = ("g", "gg")
     fits = 2 * width[..., 0] <= dimension
     return BlockTerms(
         product((0, 0), bias, bias),

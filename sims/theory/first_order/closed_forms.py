@@ -14,6 +14,7 @@ compiling, and :func:`first_order_arrays` is JAX, differentiable in every argume
 array, so scaling laws can be taken far out).
 """
 
+import operator
 from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any, NamedTuple
@@ -27,9 +28,9 @@ from numpy.typing import ArrayLike
 
 from sims.base import terms
 from sims.base.errors import Uncovered
-from sims.problem import Heads, Target, Task, TrigonometricSeries, check_compatible
+from sims.problem import Heads, Kernel, Target, Task, TrigonometricSeries, check_compatible
 from sims.problem.design_laws import GaussianDesign
-from sims.problem.kernels import GAUSSIAN, SOFTMAX
+from sims.problem.kernels import GaussianKernel, SoftmaxKernel
 from sims.theory import rounding
 from sims.theory.arrays import Number, Numbers, namespace
 from sims.theory.coverage import series_of
@@ -72,11 +73,14 @@ def gaussian_tilt(
 
     (completing the square; G ≻ 0 for any frames, also when heads coincide). Valid for every Σ ⪰ 0.
     """
-    xp, sides = namespace(queries), bandwidth.shape[:-1]
-    stacked, scaled_keys = (
-        (part / bandwidth[..., None, None]).swapaxes(-3, -2).reshape(*sides, len(sigma), -1)
-        for part in (frames, key_frames)
-    )
+    xp = namespace(queries)
+
+    def stack(maps: Float[Numbers, "*sets m d k"]) -> Float[Numbers, "*sets d mk"]:
+        scaled = (maps / bandwidth[..., None, None]).swapaxes(-3, -2)
+        return scaled.reshape(*bandwidth.shape[:-1], len(sigma), -1)
+
+    stacked = stack(frames)
+    scaled_keys = stack(key_frames)
     # With G = RRᵀ every G⁻¹ is two triangular solves (docs/theory.md, "First order in 1/n").
     spread = sigma @ scaled_keys
     gram = xp.eye(scaled_keys.shape[-1]) + scaled_keys.swapaxes(-1, -2) @ spread
@@ -103,15 +107,27 @@ def softmax_tilt(
     With ``v = Σ_h V_hU_hᵀx/s_h``: ``log E K = ½ vᵀΣv`` and ``X | K ~ N(Σv, Σ)`` (exponential
     tilting of a Gaussian). Valid for every Σ ⪰ 0.
     """
-    scaled, scaled_keys = (part / bandwidth[..., None, None] for part in (frames, key_frames))
+    scaled = frames / bandwidth[..., None, None]
+    scaled_keys = key_frames / bandwidth[..., None, None]
     # The exponent is v·X, which moves the mean of X by Σv.
     direction = ((queries @ scaled) @ scaled_keys.swapaxes(-1, -2)).sum(-3)
     mean = direction @ sigma
     return Tilt(0.5 * (direction * mean).sum(-1), mean, sigma)
 
 
-TILTS = {GAUSSIAN: gaussian_tilt, SOFTMAX: softmax_tilt}
-"""Kernels with closed forms: each one's ``(Σ, frames, key frames, bandwidth, queries) -> Tilt``."""
+def tilt_of(kernel: Kernel) -> Callable[..., Tilt]:
+    """The formula ``(Σ, frames, key frames, bandwidth, queries) -> Tilt`` of a kernel.
+
+    Raises:
+        Uncovered: a kernel without closed forms.
+    """
+    match kernel:
+        case GaussianKernel():
+            return gaussian_tilt
+        case SoftmaxKernel():
+            return softmax_tilt
+    allowed = "gaussian, softmax (first order); any by order exact"
+    raise Uncovered("heads.kernel", kernel.name, allowed)
 
 
 def tilted_mean(target: TrigonometricSeries, tilt: Tilt) -> Float[Numbers, "*sets Q"]:
@@ -226,17 +242,20 @@ def _closed_forms(
     The mapped function takes a head or a pair of heads, or a stack of them.
     """
     assert isinstance(task.design, GaussianDesign)  # for the type checker; see first_order_terms
-    sigma, xp = task.design.covariance, namespace(queries)
+    sigma = task.design.covariance
+    xp = namespace(queries)
     series = series_of(task, "first order")
     # Weights of sum 1 do not see the constant part, in which the rest would drown.
     amplitude = xp.where((series.frequency != 0).any(1), series.amplitude, 0.0)
     constant = (series.amplitude - amplitude) @ xp.cos(series.phase)
     target = eqx.tree_at(lambda t: t.amplitude, series, amplitude)
+    tilted_by = tilt_of(heads.kernel)
 
     def tilt_by(selected: Chosen) -> Tilt:
         """The design reweighted by the product of these heads' kernels."""
-        frames, key_frames = heads.frames[selected], heads.of_keys[selected]
-        return TILTS[heads.kernel](sigma, frames, key_frames, heads.bandwidth[selected], queries)
+        frames = heads.frames[selected]
+        key_frames = heads.of_keys[selected]
+        return tilted_by(sigma, frames, key_frames, heads.bandwidth[selected], queries)
 
     def single_terms(indices: tuple[Numbers]) -> tuple[Numbers, Numbers, Numbers]:
         (head,) = indices
@@ -289,8 +308,10 @@ def _in_groups(
     size: int,
 ) -> tuple[np.ndarray, ...]:
     """``jax.lax.map`` in NumPy, of a function that takes a stack of ``size`` items at a time."""
-    starts = range(0, len(items[0]), size)
-    results = [function(tuple(part[i : i + size] for part in items)) for i in starts]
+    results = []
+    for start in range(0, len(items[0]), size):
+        group = slice(start, start + size)
+        results.append(function(tuple(map(operator.itemgetter(group), items))))
     return tuple(map(np.concatenate, zip(*results, strict=True)))
 
 
@@ -318,9 +339,7 @@ def first_order_terms(
     if not isinstance(task.design, GaussianDesign):
         allowed = "GaussianDesign (first order); any by order exact (custom: with log_density)"
         raise Uncovered("design", type(task.design).__name__, allowed)
-    if heads.kernel not in TILTS:
-        allowed = f"{', '.join(k.name for k in TILTS)} (first order); any by order exact"
-        raise Uncovered("heads.kernel", heads.kernel.name, allowed)
+    tilt_of(heads.kernel)
     series_of(task, "first order")
     points = check_compatible(task, heads, n, queries)
     sigma = np.asarray(task.design.covariance)
@@ -330,7 +349,7 @@ def first_order_terms(
     count = task.target.terms + heads.dimension
     evaluate = partial(_in_groups, size=max(1, TOGETHER // (count * (count + len(points)))))
     gram = 0.0
-    if heads.kernel is GAUSSIAN:
+    if isinstance(heads.kernel, GaussianKernel):
         keys = np.asarray(heads.of_keys)
         seen = keys.swapaxes(1, 2) @ sigma @ keys
         gram = rounding.gram_rounding(seen, np.asarray(heads.bandwidth))
@@ -359,12 +378,12 @@ def labelled(
     :func:`sims.theory.rounding.rounding_attributes`.
     """
     with np.errstate(all="ignore"):
-        diagonals = [np.diagonal(np.asarray(part), axis1=1, axis2=2) for part in (signal, noise)]
-        by_keys = np.asarray(bias) ** 2 + diagonals[0]
+        by_keys = np.asarray(bias) ** 2 + np.diagonal(np.asarray(signal), axis1=1, axis2=2)
+        by_noise = np.diagonal(np.asarray(noise), axis1=1, axis2=2)
         attrs = rounding.rounding_attributes(
-            "first", target, points, by_keys, diagonals[1], 1 / np.asarray(facts["n_eff"]), gram
+            "first", target, points, by_keys, by_noise, 1 / np.asarray(facts["n_eff"]), gram
         )
     product = bias[:, :, None] * bias[:, None, :]
-    variables: dict[str, Any] = terms.assembled(bias, product, signal, noise, weights=weights)
+    variables: dict[str, Any] = terms.label_terms(bias, product, signal, noise, weights=weights)
     variables |= {name: ((terms.QUERY, terms.HEAD), values) for name, values in facts.items()}
     return xr.Dataset(variables, attrs={"road": "theory", "order": "first", "n": n} | attrs)

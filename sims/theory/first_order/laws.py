@@ -16,7 +16,7 @@ from numpy.typing import ArrayLike
 from sims.base.checks import as_floats, check_non_negative, check_positive, is_concrete
 from sims.base.errors import InputError
 from sims.problem import Kernel
-from sims.problem.kernels import GAUSSIAN, SOFTMAX, get_kernel
+from sims.problem.kernels import GAUSSIAN, GaussianKernel, SoftmaxKernel, get_kernel
 from sims.theory.arrays import Number, Numbers, namespace
 
 Overlap = Callable[[ArrayLike, ArrayLike, ArrayLike], Numbers]
@@ -50,7 +50,8 @@ def gaussian_overlap(
     """
     c, b, kappa = _arguments(cosine, bandwidth, query_scale)
     # The determinant of a Gaussian integral over queries; where it is not positive, no average.
-    xp, t = namespace(c), 1.0 + b**2
+    xp = namespace(c)
+    t = 1.0 + b**2
     # A difference of squares as a product, whose first factor is positive wherever it is finite.
     part = xp.abs(c) * (t - kappa**2)
     finite = t**2 + part > kappa**2 * c**2
@@ -85,7 +86,8 @@ def softmax_overlap(
     """
     c, b, kappa = _arguments(cosine, bandwidth, query_scale)
     # The same determinant, of I − 2κ² times the symmetric part of P_hP_g/s².
-    xp, a = namespace(c), (kappa / b**2) ** 2
+    xp = namespace(c)
+    a = (kappa / b**2) ** 2
     finite = a * xp.abs(c) * (1 + xp.abs(c)) < 1
     inverse = 1.0 - 2.0 * a * c**2 - a**2 * c**2 * (1 - c**2)
     return xp.where(finite, xp.where(finite, inverse, 1.0) ** -0.5, xp.inf)
@@ -116,11 +118,13 @@ def softmax_overlap_of_maps(
     Raises:
         InputError: shapes disagree, or an argument is out of its range.
     """
-    query_maps, key_maps = as_floats("frames", frames), as_floats("key_frames", key_frames)
+    query_maps = as_floats("frames", frames)
+    key_maps = as_floats("key_frames", key_frames)
     if query_maps.ndim < 3 or key_maps.shape != query_maps.shape:
         allowed = f"the frames' shape {query_maps.shape}, (…, H, d, d_k)"
         raise InputError("key_frames", key_maps.shape, allowed)
-    b, kappa = as_floats("bandwidth", bandwidth), as_floats("query_scale", query_scale)
+    b = as_floats("bandwidth", bandwidth)
+    kappa = as_floats("query_scale", query_scale)
     check_positive("bandwidth", b)
     check_non_negative("query_scale", kappa)
     maps = jnp.einsum("...hdk,...hek->...hde", key_maps, query_maps) * (kappa / b**2)
@@ -130,10 +134,6 @@ def softmax_overlap_of_maps(
     return jnp.where(
         finite, jnp.prod(jnp.where(finite[..., None], inverse, 1.0), -1) ** -0.5, jnp.inf
     )
-
-
-OVERLAPS = {GAUSSIAN: gaussian_overlap, SOFTMAX: softmax_overlap}
-"""Kernels with an angle law, each with its ρ(cosine, bandwidth, query_scale)."""
 
 
 def noise_covariance_law(
@@ -152,9 +152,9 @@ def noise_covariance_law(
         noise_sd: σ.
         bandwidth: b > 0.
         query_scale: κ ≥ 0.
-        kernel: gaussian or softmax, by name or as an object (see :data:`OVERLAPS`).
+        kernel: gaussian or softmax, by name or as an object.
     """
-    overlap = _overlap(kernel)(cosines, bandwidth, query_scale)
+    overlap = overlap_of(kernel)(cosines, bandwidth, query_scale)
     return np.square(noise_sd) / n * overlap.prod(-1)
 
 
@@ -168,17 +168,25 @@ def noise_correlation_law(
 
     1 for aligned subspaces.
     """
-    rho = _overlap(kernel)
+    rho = overlap_of(kernel)
     with np.errstate(invalid="ignore"):  # NaN where both averages are infinite
         ratio = rho(cosines, bandwidth, query_scale) / rho(1.0, bandwidth, query_scale)
     return ratio.prod(-1)
 
 
-def _overlap(kernel: str | Kernel) -> Overlap:
-    kernel = get_kernel(kernel)
-    if kernel not in OVERLAPS:
-        raise InputError("kernel", kernel.name, ", ".join(k.name for k in OVERLAPS))
-    return OVERLAPS[kernel]
+def overlap_of(kernel: str | Kernel) -> Overlap:
+    """The ρ(cosine, bandwidth, query_scale) of a kernel with an angle law, by name or object.
+
+    Raises:
+        InputError: a kernel without one.
+    """
+    match get_kernel(kernel):
+        case GaussianKernel():
+            return gaussian_overlap
+        case SoftmaxKernel():
+            return softmax_overlap
+        case other:
+            raise InputError("kernel", other.name, "gaussian, softmax")
 
 
 def _arguments(

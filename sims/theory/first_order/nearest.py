@@ -17,16 +17,16 @@ from numpy.typing import ArrayLike
 from sims.base.errors import InputError
 from sims.problem import Heads, Task, TrigonometricSeries, check_compatible
 from sims.theory import rounding
+from sims.theory.coverage import check_radii
 from sims.theory.first_order.adaptive import (
     ProjectedDesign,
     Single,
-    covered,
+    at_queries,
     joint_ball,
     radius_terms,
     rising_root,
     shell,
     slope_of,
-    views,
 )
 from sims.theory.first_order.ball_rules import ANGULAR, RADIAL, ball_rule
 from sims.weights.sparse import TopK
@@ -88,10 +88,13 @@ def head_facts(head: Near) -> Single:
     """A head by itself: docs/theory/adaptive_kernels.md, "The k nearest keys"."""
     mass = head.share
     square = head.radius(mass)
-    total, limit, turn = float(head.ball(square, 1)[0]), head.limit(square), head.turn(square)
+    total = float(head.ball(square, 1)[0])
+    limit = head.limit(square)
+    turn = head.turn(square)
     density, edge, _ = shell(head.seen, head.query, head.target, square)
     twice = head.ball(square, 2) / total**2
-    overlap, drift = float(twice[0]), mass * (1 - mass)
+    overlap = float(twice[0])
+    drift = mass * (1 - mass)
     bend = slope_of(head.turn, square) / float(density)
     inside = float(twice[2] - 2 * limit * twice[1] + limit**2 * overlap)
     return Single(
@@ -119,14 +122,14 @@ def pair_facts(
         joint_design: what the two see together, h's coordinates first.
     """
     places, inside, (mass, mean, square) = joint_ball(heads, singles, (0.0, 0.0), joint_design)
-    weighed, turns = (
-        [],
-        [head.turn(single.square) for head, single in zip(heads, singles, strict=True)],
-    )
+    weighed = []
+    turns = []
     for head, single, place, node_weights in zip(heads, singles, places, inside, strict=True):
+        turns.append(head.turn(single.square))
         share = np.exp(-0.5 * head.sharpness * ((place - head.query) ** 2).sum(axis=1))
         weighed.append(node_weights * share / float(head.ball(single.square, 1)[0]))
-    a, b = singles[0].limit, singles[1].limit
+    a = singles[0].limit
+    b = singles[1].limit
     overlap = weighed[0] @ mass @ weighed[1]
     product = weighed[0] @ (square - (a + b) * mean + a * b * mass) @ weighed[1]
     # λ̂ moves with the keys within it, by which either head sees the other's.
@@ -158,28 +161,27 @@ def nearest_terms(
     """
     points = np.asarray(check_compatible(task, heads, n, queries))
     task = rounding.without_constant(task)
-    rows = placed(task, heads, n, points)
+    rows = view_nearest(task, heads, n, points)
     return radius_terms(task, heads, n, points, rows, head_facts, pair_facts, weights)
 
 
-def placed(task: Task, heads: Heads, n: int, points: Float[np.ndarray, "Q d"]) -> list[list[Near]]:
+def view_nearest(
+    task: Task, heads: Heads, n: int, points: Float[np.ndarray, "Q d"]
+) -> list[list[Near]]:
     """The heads at every query.
 
     Raises:
         InputError: theory does not cover the problem.
     """
-    rule = covered(task, heads)
+    rule = check_radii(task, heads)
     assert isinstance(rule, TopK)  # for the type checker; see sims.theory
     if rule.k >= n:
         raise InputError("heads.kernel.k", rule.k, f"below n = {n} (theory)")
     target = jax.tree.map(np.asarray, task.target)
-    seen, frames = views(task, heads, 1).values(), np.asarray(heads.frames)
     soft = rule.weighting == "softmax"
     scale = np.asarray(heads.bandwidth, float) ** -2.0 if soft else np.zeros(heads.count)
-    return [
-        [
-            Near(view, frame.T @ x, float(sharp), target, rule.k / n)
-            for view, frame, sharp in zip(seen, frames, scale, strict=True)
-        ]
-        for x in points
-    ]
+
+    def place(view: ProjectedDesign, query: Float[np.ndarray, " k"], h: int) -> Near:
+        return Near(view, query, float(scale[h]), target, rule.k / n)
+
+    return at_queries(task, heads, points, place)

@@ -18,7 +18,7 @@ from sims.base.checks import as_floats, check_non_negative, check_positive
 from sims.base.errors import InputError
 from sims.theory.arrays import Number
 
-KERNELS = ("gaussian", "softmax")
+KERNELS_OF_VIEWS = ("gaussian", "softmax")
 STEP, TAIL, TOP = 0.5, 1e-9, 6.0
 """Trapezoid rule in log g for the Gamma variable g of a Matérn spectrum: step, mass left out below,
 and the end above."""
@@ -118,27 +118,35 @@ def view_terms(
     check_non_negative("noise", noise)
     check_non_negative("relevance", relevance)
     check_averages(kernel, b, noise, query_scale)
-    width, count = np.asarray(width), len(relevance)
+    width = np.asarray(width)
+    count = len(relevance)
     if (width < 0).any() or (width > count).any():
         raise InputError("width", width.tolist(), f"0 to {count}")
     scales, weights = matern_mixture(nu)
     # A tilt puts z_j at a_j x_j and leaves it a variance; an overlap is log C_j and q_j. They
     # belong to a seen coordinate; an unseen one has zeros (docs/theory.md, "Splitting a budget").
-    rank, none = max(width.ndim, b.ndim), np.zeros(1)
+    rank = max(width.ndim, b.ndim)
+    none = np.zeros(1)
     b = b.reshape(*[1] * (rank - b.ndim), *b.shape, 1)
-    v, twice = noise**2 + b**2, 2 + 2 * noise**2 + b**2
+    v = noise**2 + b**2
+    twice = 2 + 2 * noise**2 + b**2
     if kernel == "gaussian":
-        single, same, pair = 1 / (1 + v), 2 / twice, 2 / (2 + v)
+        single = 1 / (1 + v)
+        same = 2 / twice
+        pair = 2 / (2 + v)
         overlap = {
             "same": (np.log((1 + v) / (b * np.sqrt(twice))), same - 2 * single),
             "pair": (np.log((1 + v) / np.sqrt(v * (2 + v))), pair - 2 * single),
         }
     else:
         # A dot product moves the keys and does not narrow them: the law keeps its variance.
-        single, same, pair = 1 / b**2, 2 / b**2, 2 / b**2
+        single = 1 / b**2
+        same = 2 / b**2
+        pair = 2 / b**2
         overlap = {"same": (none, -2 * (1 + noise**2) * single**2), "pair": (none, -2 * single**2)}
     place = {"one": single, "same": same, "pair": pair}
-    places = [each | {"query": np.ones(1)} for each in (dict.fromkeys(place, none), place)]
+    query = {"query": np.ones(1)}
+    places = [dict.fromkeys(place, none) | query, place | query]
     overlaps = [dict.fromkeys(("none", *overlap), (none, none)), {"none": (none, none), **overlap}]
     scaled = relevance * scales.reshape(-1, *[1] * (rank + 1))
 
@@ -156,12 +164,12 @@ def view_terms(
         """``E r^power E_m[E_first m · E_second m]``; without tilts ``E r^power``."""
         logs = []
         for moved, known in zip(places, overlaps, strict=True):
-            log_c, q = (power * part for part in known[tilt])
+            log_c, q = known[tilt]
             parts: tuple[Number, ...] = ()
             if first:
                 spread = remaining_variances(kernel, moved)
                 parts = scaled, moved[first] - moved[second], spread[first] + spread[second]
-            logs.append(log_means(log_c, q, query_scale, *parts))
+            logs.append(log_means(power * log_c, power * q, query_scale, *parts))
         return np.tensordot(weights, product(*logs), 1) if first else product(*logs)
 
     def gap(tilt: str, inner: str) -> np.ndarray:
@@ -220,13 +228,15 @@ def remaining_variances(kernel: str, place: Mapping[str, np.ndarray]) -> dict[st
 
 def check_averages(kernel: str, bandwidth: ArrayLike, noise: float, query_scale: float) -> None:
     """Raises an InputError unless all averages over queries N(0, κ²I) are finite."""
-    if kernel not in KERNELS:
-        raise InputError("kernel", kernel, ", ".join(KERNELS))
+    if kernel not in KERNELS_OF_VIEWS:
+        raise InputError("kernel", kernel, ", ".join(KERNELS_OF_VIEWS))
     if kernel == "gaussian":
-        limit, bound = 0.5**0.5, "0.707"
+        limit = 0.5**0.5
+        bound = "0.707"
     else:
         narrowest = float(np.min(bandwidth))
-        limit, bound = narrowest**2 / (2 * np.sqrt(1 + noise**2)), "b²/2√(1 + τ²), b the least one"
+        limit = narrowest**2 / (2 * np.sqrt(1 + noise**2))
+        bound = "b²/2√(1 + τ²), b the least one"
     if not 0 <= query_scale < limit:
         raise InputError("query_scale", query_scale, f"0 to below {bound}")
 

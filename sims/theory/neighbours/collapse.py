@@ -73,11 +73,10 @@ def growth(dimension: int, variance: float) -> float:
 
     # It decays within 1/r.
     cuts = np.unique([0.0, *np.minimum(np.array([0.5, 4.0, 32.0, 400.0]) / rate, 0.5), 1.0])
-    parts = [
-        integrate.quad(integrand, low, high, epsabs=1e-300, epsrel=1e-12, limit=200)[0]
-        for low, high in pairwise(cuts)
-    ]
-    return float(special.exp1(rate) + sum(parts))
+    total = 0.0
+    for low, high in pairwise(cuts):
+        total += integrate.quad(integrand, low, high, epsabs=1e-300, epsrel=1e-12, limit=200)[0]
+    return float(special.exp1(rate) + total)
 
 
 def normed_growth(dimension: int, variance: float) -> float:

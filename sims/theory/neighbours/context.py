@@ -93,13 +93,15 @@ def shells(
             waves = np.cos(start[:, long, None] + r * projections)
             m = np.einsum("bpj,pja->bpa", problems.amplitude[:, :, long], waves)
             density_total = density.sum(axis=1)
-            mean, square = np.sum(density * m, axis=2), np.sum(density * m**2, axis=2)
+            mean = np.sum(density * m, axis=2)
+            square = np.sum(density * m**2, axis=2)
             radius_moments.append(
                 np.stack(np.broadcast_arrays(density_total, mean, square + rest * density_total))
             )
         parts.append((radius, weight, np.stack(radius_moments, axis=-1)))
-    radius, weight, values = (np.concatenate(part, axis=-1) for part in zip(*parts, strict=True))
-    return radius, weight, values
+    radii_parts, weight_parts, value_parts = zip(*parts, strict=True)
+    values = np.concatenate(value_parts, axis=-1)
+    return np.concatenate(radii_parts), np.concatenate(weight_parts), values
 
 
 class Table(NamedTuple):
@@ -140,7 +142,7 @@ class Table(NamedTuple):
             level = nu * np.log(2 * s * nu) - np.log(n)
         else:
             level = 0.5 * np.log(s if self.of == "softmax" else 2 * s)
-        limit, ratio, signal, slope, overlap, mass = self._interpolated(level)
+        limit, ratio, signal, slope, overlap, mass = self._interpolate(level)
         shape = (-1, *[1] * n.ndim)
         shift = slope * self.nearest.reshape(shape) * n ** (-2 / self.width)
         bias = limit + ratio / n + shift
@@ -153,9 +155,11 @@ class Table(NamedTuple):
         share = (k + 1) / (n + 1)
         spread = np.sqrt(share * (1 - share) / (n + 2))
         nodes, weights = NORMAL
-        share, k, n = share[..., None], k[..., None], n[..., None]
+        share = share[..., None]
+        k = k[..., None]
+        n = n[..., None]
         level = np.log(np.clip(share + spread[..., None] * nodes, 0.1 * share, 1.0))
-        mean, _, within, _, _, _ = self._interpolated(level)
+        mean, _, within, _, _, _ = self._interpolate(level)
         weights = weights / weights.sum()
         bias = mean @ weights
         signal = (within / k + mean**2) @ weights - bias**2
@@ -163,13 +167,12 @@ class Table(NamedTuple):
         count = np.broadcast_to(k[..., 0], bias.shape[1:])
         return Errors(bias**2 + signal + noise, signal + noise, count, count)
 
-    def _interpolated(self, level: np.ndarray) -> list[np.ndarray]:
+    def _interpolate(self, level: np.ndarray) -> list[np.ndarray]:
         """Limit, ratio, signal, slope (B, P, *S), overlap and mass (P, *S); NaN outside."""
-        splines = [
-            CubicSpline(levels, rows, axis=-1, extrapolate=False)(level)
-            for levels, rows in zip(self.level, np.moveaxis(self.columns, 2, 0), strict=True)
-        ]
-        *columns, overlap, mass = np.stack(splines, axis=2)
+        values = []
+        for levels, rows in zip(self.level, np.moveaxis(self.columns, 2, 0), strict=True):
+            values.append(CubicSpline(levels, rows, axis=-1, extrapolate=False)(level))
+        *columns, overlap, mass = np.stack(values, axis=2)
         return [*columns, np.exp(overlap[0]), np.exp(mass[0])]
 
 
@@ -198,11 +201,13 @@ def tables(problems: Problems, radii: ArrayLike) -> dict[str, Table]:
     """
     radii = np.asarray(radii, float)
     radius, weight, values = shells(problems, radii)
-    truth, width = problems.truth()[..., None], problems.queries.shape[1]
+    truth = problems.truth()[..., None]
+    width = problems.queries.shape[1]
     density = np.exp(-0.5 * np.sum(problems.queries**2, axis=1)) / (2 * np.pi) ** (width / 2)
     ball_volume = np.pi ** (width / 2) / gamma(1 + width / 2)
     nearest = gamma(1 + 2 / width) * (ball_volume * density) ** (-2 / width)
-    gap, inside = radii[:, None] ** 2 - radius**2, radius < radii[:, None]
+    gap = radii[:, None] ** 2 - radius**2
+    inside = radius < radii[:, None]
 
     def moments(kernel: np.ndarray) -> np.ndarray:
         """``E K``, ``E Km`` and ``E Km²``, (3, B, P, H), of kernels given at the nodes."""
@@ -238,7 +243,8 @@ def tables(problems: Problems, radii: ArrayLike) -> dict[str, Table]:
     def fixed(
         once: np.ndarray, twice: np.ndarray
     ) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
-        limit, square = once[1] / once[0], once[0] ** 2
+        limit = once[1] / once[0]
+        square = once[0] ** 2
         ratio = -(twice[1] - limit * twice[0]) / square
         return limit, ratio, about(limit, twice) / square, twice[0] / square
 
@@ -249,9 +255,15 @@ def tables(problems: Problems, radii: ArrayLike) -> dict[str, Table]:
     add("relu gap", logs, *gap_terms, slope=(flat[1] - gap_terms[0] * flat[0]) / once[0])
     for name in ENTMAX:  # docs/theory.md, "Adaptive radii to first order"
         nu = RULES[name]
-        kernel, lower, product, twice = ball(nu), ball(nu - 1), ball(2 * nu - 1), ball(2 * nu)
-        total, mean, low = kernel[0], kernel[1] / kernel[0], lower[1] / lower[0]
-        slope, overlap = nu * lower[0], twice[0] / total**2
+        kernel = ball(nu)
+        lower = ball(nu - 1)
+        product = ball(2 * nu - 1)
+        twice = ball(2 * nu)
+        total = kernel[0]
+        mean = kernel[1] / kernel[0]
+        low = lower[1] / lower[0]
+        slope = nu * lower[0]
+        overlap = twice[0] / total**2
         # dm°/dλ along the radii, λ = h²; the mean under ν − 1 ≥ 0 is smooth enough for a spline.
         turn = CubicSpline(np.log(radii), low, axis=-1)(np.log(radii), 1) / (2 * radii**2)
         ratio = -nu * (product[1] - low * product[0]) / (total * slope)

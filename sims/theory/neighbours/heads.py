@@ -47,10 +47,12 @@ def lost_share(
     pairs = gates.T[:, :, None] * gates.T[:, None, :]
     mixes = output.swapaxes(1, 2) @ output
     size = len(gates) * output.shape[2]
-    mixed, signal = (
-        np.einsum("hij,hkl->ikjl", pairs * factor, mixes).reshape(size, size)
-        for factor in (covariance, covariance @ covariance)
-    )
+
+    def mix(factor: Float[np.ndarray, "H n n"]) -> Float[np.ndarray, "nc nc"]:
+        return np.einsum("hij,hkl->ikjl", pairs * factor, mixes).reshape(size, size)
+
+    mixed = mix(covariance)
+    signal = mix(covariance @ covariance)
     noisy = mixed + noise**2 * np.trace(mixed) / size * np.eye(size)
     explained = np.trace(linalg.solve(noisy, signal, assume_a="pos"))
     total = output.shape[1] * np.trace(covariance, axis1=1, axis2=2).sum()

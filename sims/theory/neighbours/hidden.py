@@ -48,7 +48,8 @@ def simplex_log_sizes(
     """
     n, size, beta, w = tokens
     with np.errstate(divide="ignore"):
-        sizes, score = [np.log(abs(size))], -np.inf
+        sizes = [np.log(abs(size))]
+        score = -np.inf
         for layer in range(layers):
             share = 1.0 if layer == 0 and start == "copy" else 1 - memory
             fresh = np.log(share * beta) + 2 * sizes[-1]

@@ -67,7 +67,8 @@ def token_moments(
         tokens: T.
         levels: L.
     """
-    rows, moments = sparse.eye_array(tokens, format="csr"), []
+    rows = sparse.eye_array(tokens, format="csr")
+    moments = []
     for level in range(levels):
         times = np.bincount(np.arange(tokens) // 2**level)  # rows of Z_l that are one token's
         overlap = (rows @ rows.T).tocoo()
@@ -102,9 +103,13 @@ def level_errors(
         truncation: r.
         moments: of :func:`token_moments`.
     """
-    target, fitted = np.asarray(weights, float), np.asarray(model, float)
+    target = np.asarray(weights, float)
+    fitted = np.asarray(model, float)
     trace, square = np.asarray(moments, float).T
     size = trace**2 + 2 * square / len(singular_values)
-    lead, lost = (float(np.sum(part**2)) for part in np.split(singular_values, [truncation]))
-    gap, rank, rest = (float(w**2 @ size) for w in (target - fitted, fitted, target))
+    lead = float(np.sum(singular_values[:truncation] ** 2))
+    lost = float(np.sum(singular_values[truncation:] ** 2))
+    gap = float((target - fitted) ** 2 @ size)
+    rank = float(fitted**2 @ size)
+    rest = float(target**2 @ size)
     return gap * (lead + lost), rank * lost, gap * lead + rest * lost

@@ -21,6 +21,7 @@ from numpy.typing import ArrayLike
 
 from sims.base.errors import InputError, Uncovered
 from sims.problem import (
+    Design,
     GaussianDesign,
     Heads,
     Kernel,
@@ -29,20 +30,17 @@ from sims.problem import (
     TrigonometricSeries,
     check_compatible,
 )
-from sims.problem.kernels import GAUSSIAN, SOFTMAX
+from sims.problem.kernels import QuadraticKernel, kernel_of
 from sims.theory.coverage import series_of
-from sims.theory.first_order.closed_forms import TILTS, Tilt, labelled, tilted_mean
+from sims.theory.first_order.closed_forms import Tilt, labelled, tilt_of, tilted_mean
 from sims.weights.merged import SlotScores
-from sims.weights.rules import Scores, WeightRule, distance, dot_product
+from sims.weights.rules import WeightRule
 
 FORGOTTEN = 1e-13
 """Correlations below count as none: lags beyond add nothing that float64 holds."""
 
 IN_TURN = ["einsum_path", (0, 1), (0, 1)]
 """The order of products of three arrays: to look for the best one would take longer than they."""
-
-KERNEL_OF: dict[Scores, Kernel] = {dot_product: SOFTMAX, distance: GAUSSIAN}
-"""The kernel that softmax of a score is."""
 
 
 class Lag(NamedTuple):
@@ -67,7 +65,8 @@ def lag(gates: ArrayLike, autocorrelation: ArrayLike, k: int) -> Lag:
     At k = 0, of a chunk with itself, ``first`` is ``a_i = Cov(X_i, X̄)`` and ``slots`` is
     ``v = Var X̄``.
     """
-    g, rho = np.asarray(gates, float), np.asarray(autocorrelation, float)
+    g = np.asarray(gates, float)
+    rho = np.asarray(autocorrelation, float)
     place = np.arange(len(g))
     distance = np.abs(k * len(g) + place[None, :] - place[:, None])
     tokens = np.where(distance < len(rho), rho[np.minimum(distance, len(rho) - 1)], 0.0)
@@ -93,13 +92,14 @@ class Slots(NamedTuple):
         self, covariance: Float[np.ndarray, "m m"], selected: list[int], slots: list[int]
     ) -> Tilt:
         """The law of m slots, N(0, covariance ⊗ Σ), reweighted by heads at one slot each."""
-        h, d = self.heads, len(self.sigma)
+        h = self.heads
+        d = len(self.sigma)
         room = [(0, 0), (0, d * (len(covariance) - 1))]
         frames = np.pad(h.frames[selected], [*room, (0, 0)])
         key_frames = np.zeros_like(frames)
         for row, (head, slot) in enumerate(zip(selected, slots, strict=True)):
             key_frames[row, slot * d : (slot + 1) * d] = h.of_keys[head]
-        return TILTS[self.kernel](
+        return tilt_of(self.kernel)(
             np.kron(covariance, self.sigma),
             frames,
             key_frames,
@@ -108,7 +108,7 @@ class Slots(NamedTuple):
         )
 
 
-def paired(
+def pair_moments(
     target: TrigonometricSeries,
     sigma: Float[np.ndarray, "d d"],
     gates: Float[np.ndarray, " s"],
@@ -130,9 +130,11 @@ def paired(
         rows: the covariances M of the tokens with the slots, of the first and the second chunk.
     """
     covariance, tilt = slots
-    omega, count, d = target.frequency, len(covariance), len(sigma)
+    omega = target.frequency
+    count = len(covariance)
+    d = len(sigma)
     inverse = np.linalg.pinv(covariance, rcond=1e-12, hermitian=True)
-    gains = [row @ inverse for row in rows]
+    gains = [rows[0] @ inverse, rows[1] @ inverse]
     mean = tilt.mean.reshape(-1, count, d) @ omega.T
     law = np.einsum("jd,adbe,ke->ajbk", omega, tilt.covariance.reshape(count, d, count, d), omega)
     waves = omega @ sigma @ omega.T
@@ -143,22 +145,62 @@ def paired(
         return tilted + rest[:, :, None, None] * waves
 
     within = np.ones((len(gates), len(gates)))  # of a token with itself: the diagonal alone counts
-    angle = [np.einsum("ia,qaj->iqj", gain, mean) + target.phase for gain in gains]
-    diagonals = [np.einsum("iijj->ij", joint(side, side, within)) for side in (0, 1)]
-    cross = joint(0, 1, tokens)
-    mean_variance = -0.5 * (diagonals[0][:, None, :, None] + diagonals[1][None, :, None, :])
-    # The exponents are −½ Var(ω_j·X ± ω_k·X'); the bound removes rounding above zero.
-    minus, plus = (np.exp(np.minimum(mean_variance + sign * cross, 0.0)) for sign in (1, -1))
     size = gates[:, None, None] * target.amplitude
-    cosine, sine = ([size * wave(side) for side in angle] for wave in (np.cos, np.sin))
+    cosine = []
+    sine = []
+    diagonal = []
+    means = []
+    for side in (0, 1):
+        angle = np.einsum("ia,qaj->iqj", gains[side], mean) + target.phase
+        cosine.append(size * np.cos(angle))
+        sine.append(size * np.sin(angle))
+        diagonal.append(np.einsum("iijj->ij", joint(side, side, within)))
+        means.append(np.einsum("iqj,ij->q", cosine[side], np.exp(-0.5 * diagonal[side])))
+    cross = joint(0, 1, tokens)
+    mean_variance = -0.5 * (diagonal[0][:, None, :, None] + diagonal[1][None, :, None, :])
+    # The exponents are −½ Var(ω_j·X ± ω_k·X'); the bound removes rounding above zero.
+    minus = np.exp(np.minimum(mean_variance + cross, 0.0))
+    plus = np.exp(np.minimum(mean_variance - cross, 0.0))
     product = 0.5 * (
         np.einsum("iqj,iljk,lqk->q", cosine[0], minus + plus, cosine[1], optimize=IN_TURN)
         + np.einsum("iqj,iljk,lqk->q", sine[0], minus - plus, sine[1], optimize=IN_TURN)
     )
-    means = [
-        np.einsum("iqj,ij->q", cosine[side], np.exp(-0.5 * diagonals[side])) for side in (0, 1)
-    ]
     return np.stack([*means, product])
+
+
+def slot_rule(rule: Kernel | WeightRule) -> tuple[Float[np.ndarray, " s"], Kernel]:
+    """Gates of a slot and the kernel that weighs slots; of keys by themselves the gate is 1.
+
+    Raises:
+        Uncovered: the rule has no closed forms.
+    """
+    gates = np.ones(1)
+    kernel: Kernel | WeightRule | None = rule
+    if isinstance(rule, WeightRule) and isinstance(rule.scores, SlotScores):
+        gates = np.array(rule.scores.gates)
+        kernel = kernel_of(rule.scores.score)
+    if not isinstance(kernel, QuadraticKernel):
+        allowed = "gaussian, softmax, or merged keys (first order, dependent keys)"
+        raise Uncovered("heads.kernel", rule.name, allowed)
+    return gates, kernel
+
+
+def sequence_law(
+    design: Design, n: int
+) -> tuple[Float[np.ndarray, " l"], Float[np.ndarray, "d d"]]:
+    """ρ_0, ρ_1, … as far as they count, ρ_0 = 1 alone where keys are iid; and Σ.
+
+    Raises:
+        Uncovered: the design is not Gaussian.
+    """
+    if isinstance(design, SequenceDesign):
+        rho = design.autocorrelation(n)
+        rho = rho[: np.flatnonzero(np.abs(rho) > FORGOTTEN)[-1] + 1]
+        return rho, np.asarray(design.covariance)
+    if isinstance(design, GaussianDesign):
+        return np.ones(1), np.asarray(design.covariance)
+    allowed = "GaussianDesign or SequenceDesign (first order)"
+    raise Uncovered("design", type(design).__name__, allowed)
 
 
 def merged_terms(
@@ -190,56 +232,42 @@ def merged_terms(
         InputError: no closed form exists, parts do not fit together, n is no multiple of s, or
             float64 cannot hold the problem.
     """
-    points, rule = np.asarray(check_compatible(task, heads, n, queries)), heads.rule
-    if isinstance(rule, WeightRule) and isinstance(rule.scores, SlotScores):
-        gates, kernel = np.array(rule.scores.gates), KERNEL_OF[rule.scores.score]
-    elif isinstance(rule, Kernel) and rule in TILTS:
-        gates, kernel = np.ones(1), rule
-    else:
-        allowed = "gaussian, softmax, or merged keys (first order, dependent keys)"
-        raise Uncovered("heads.kernel", rule.name, allowed)
+    points = np.asarray(check_compatible(task, heads, n, queries))
+    gates, kernel = slot_rule(heads.rule)
     if n % len(gates):
         raise InputError("n", n, f"a multiple of the stride {len(gates)} (theory)")
-    if isinstance(task.design, SequenceDesign):
-        rho = task.design.autocorrelation(n)
-        rho = rho[: np.flatnonzero(np.abs(rho) > FORGOTTEN)[-1] + 1]
-    elif isinstance(task.design, GaussianDesign):
-        rho = np.ones(1)
-    else:
-        allowed = "GaussianDesign or SequenceDesign (first order)"
-        raise Uncovered("design", type(task.design).__name__, allowed)
-    sigma = np.asarray(task.design.covariance)
+    rho, sigma = sequence_law(task.design, n)
     target: TrigonometricSeries = jax.tree.map(np.asarray, series_of(task, "first order"))
     slots = Slots(jax.tree.map(np.asarray, heads), kernel, sigma, points)
-    same_chunk, count = lag(gates, rho, 0), n // len(gates)
+    same_chunk = lag(gates, rho, 0)
+    count = n // len(gates)
     alone = np.array([[same_chunk.slots]])
-    everyone = range(heads.count)
-    singles = [slots.tilt(alone, [h], [0]) for h in everyone]
-    mass = np.stack([tilt.log_mass for tilt in singles])
     rows = same_chunk.first[:, None], same_chunk.first[:, None]
-    limit = np.stack(
-        [
-            paired(target, sigma, gates, same_chunk.tokens, (alone, tilt), rows)[0]
-            for tilt in singles
-        ]
-    )
-    cube = np.stack([slots.tilt(alone, [h] * 3, [0] * 3).log_mass for h in everyone])
+    mass, cube, limit = np.empty((3, heads.count, len(points)))
+    for h in range(heads.count):
+        tilt = slots.tilt(alone, [h], [0])
+        mass[h] = tilt.log_mass
+        cube[h] = slots.tilt(alone, [h] * 3, [0] * 3).log_mass
+        limit[h] = pair_moments(target, sigma, gates, same_chunk.tokens, (alone, tilt), rows)[0]
     truth = tilted_mean(target, Tilt(mass, points, np.zeros_like(sigma)))
-    bias, signal = limit - truth, np.zeros((heads.count, *limit.shape))
+    bias = limit - truth
+    signal = np.zeros((heads.count, *limit.shape))
     for k in range(min(count, -(-len(rho) // len(gates)) + 1)):
-        between, covariance = lag(gates, rho, k), alone
+        between = lag(gates, rho, k)
+        covariance = alone
         if k:
             covariance = np.array(
                 [[same_chunk.slots, between.slots], [between.slots, same_chunk.slots]]
             )
             first = np.stack([same_chunk.first, between.first], axis=1)
             rows = first, np.stack([between.second, same_chunk.first], axis=1)
-        overlap, moments = np.empty_like(signal), np.empty((3, *signal.shape))
+        overlap = np.empty_like(signal)
+        moments = np.empty((3, *signal.shape))
         for h, g in np.ndindex(heads.count, heads.count):
             tilt = slots.tilt(covariance, [h, g], [0, min(k, 1)])
             overlap[h, g] = np.exp(tilt.log_mass - mass[h] - mass[g])
             law = covariance, tilt
-            moments[:, h, g] = paired(target, sigma, gates, between.tokens, law, rows)
+            moments[:, h, g] = pair_moments(target, sigma, gates, between.tokens, law, rows)
         first_moment, second_moment, product = moments
         share = (1 - k / count) / count * overlap
         term = share * (
@@ -247,13 +275,16 @@ def merged_terms(
         )
         lost = share * (first_moment - limit[:, None])
         if k == 0:
-            ratio, noise = np.einsum("hhq->hq", overlap), share * (gates @ gates)
+            ratio = np.einsum("hhq->hq", overlap)
+            noise = share * (gates @ gates)
         else:  # −k is the same pair with the heads exchanged
             term = term + term.swapaxes(0, 1)
             lost = lost + share * (second_moment - limit[:, None])
-        signal, bias = signal + term, bias - np.einsum("hhq->hq", lost)
+        signal = signal + term
+        bias = bias - np.einsum("hhq->hq", lost)
     noise = float(task.noise_sd) ** 2 * noise
     third = count * ratio * np.exp(3 * mass - cube)
     facts = {"n_eff": (count / ratio).T, "n_third": third.T, "limit": limit.T}
-    signal, noise = np.moveaxis(signal, 2, 0), np.moveaxis(noise, 2, 0)
+    signal = np.moveaxis(signal, 2, 0)
+    noise = np.moveaxis(noise, 2, 0)
     return labelled(target, points, n, bias.T, signal, noise, facts, weights)

@@ -61,7 +61,8 @@ def excess_risk(
     """
     root = np.asarray(square_root(key_moment))
     values, turn = np.linalg.eigh(root @ query_moments.sum(0) @ root)
-    values, maps = np.maximum(values[::-1], 0.0), root @ turn[:, ::-1]
+    values = np.maximum(values[::-1], 0.0)
+    maps = root @ turn[:, ::-1]
     reduced = maps.T @ query_moments @ maps
     diagonal = np.diagonal(reduced, axis1=1, axis2=2)
     noise = (diagonal[:, :, None] * diagonal[:, None] + reduced**2).sum(0)

@@ -23,7 +23,8 @@ def tilt(items: np.ndarray, entry: np.ndarray) -> np.ndarray:
     """
     entry = np.asarray(entry, float) * np.ones(items.shape[:-1])
     low, high = reach(items)
-    x, w = items.reshape(-1, items.shape[-1]), entry.ravel()
+    x = items.reshape(-1, items.shape[-1])
+    w = entry.ravel()
 
     def excess(t: np.ndarray, row: np.ndarray) -> np.ndarray:
         return np.asarray((x[row] * expit(t[..., None] * x[row])).sum(-1) - w[row])

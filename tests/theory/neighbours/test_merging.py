@@ -21,6 +21,7 @@ from sims.problem import (
     Task,
     TrigonometricSeries,
 )
+from sims.problem.kernels import kernel_of
 from sims.theory import predict
 from sims.theory.neighbours import merging
 from sims.weights import FACTORIES
@@ -106,7 +107,7 @@ def test_pairs_of_slots_by_monte_carlo(scores, roots):
     x = chunks(rho, 3, 3, 150_000, rng)
     kernels = np.exp(log_kernels(own, np.einsum("i,ncid->ncd", g, x), scores))
     label = values(x) @ g
-    kernel = merging.KERNEL_OF[own.rule.scores.score]
+    kernel = kernel_of(own.rule.scores.score)
     numpy_heads = jax.tree.map(np.asarray, Heads(own.frames, kernel, TEMPERATURE**0.5))
     slots = merging.Slots(numpy_heads, kernel, SIGMA, X)
     alone = merging.lag(g, rho, 0)
@@ -118,7 +119,7 @@ def test_pairs_of_slots_by_monte_carlo(scores, roots):
             np.stack([between.second, alone.first], 1),
         )
         tilt = slots.tilt(covariance, [0, 1], [0, 1])
-        first, second, product = merging.paired(
+        first, second, product = merging.pair_moments(
             jax.tree.map(np.asarray, TARGET), SIGMA, g, between.tokens, (covariance, tilt), rows
         )
         both = kernels[:, 0, :, 0] * kernels[:, 1, :, k]

@@ -1,0 +1,159 @@
+"""Advice from data: heads, head dimension, rule and temperature of least leave-one-out error.
+
+Standard errors count how far draws of the frames differ, and groups of rows.
+"""
+
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from sims.advise.baselines import baselines
+from sims.advise.extrapolation import Curve, learning_curve
+from sims.advise.parts import Parts, estimate_parts, noise_interval
+from sims.advise.reading import Data, draw_rows, reduce_columns
+from sims.advise.search import Search, Setting, default_split, find_least
+from sims.advise.table import Row, compare_methods, standard_error
+from sims.base.errors import InputError
+
+
+@dataclass(frozen=True)
+class DataAdvice:
+    """What data say about heads.
+
+    Attributes:
+        best: the setting of least error on the rows that choose.
+        default: H = 8 (or what fits), d_k = d/H, softmax at s = √d_k.
+        frugal: the one-standard-error choice: of all settings within a standard error of the best
+            that with the least H·d_k, then the fewest heads.
+        rows: the table, by error.
+        diversity: errors of orthogonal, independent and aligned heads at the best split into
+            several; differences are from orthogonal ones. Empty for d = 1.
+        parts: name to decomposition, of the best and the default.
+        curve: learning curve of the best.
+        searched: number of settings.
+        size: rows, features and outputs that were used.
+        frames: the first draw of the best setting's, (H, d, d_k), for standardised features.
+        notes: what was done to the rows, in words.
+    """
+
+    best: Setting
+    default: Setting
+    frugal: Setting
+    rows: list[Row]
+    diversity: list[Row]
+    parts: dict[str, Parts]
+    curve: Curve
+    searched: int
+    size: tuple[int, int, int]
+    frames: np.ndarray = field(repr=False)
+    notes: list[str]
+
+    def sentences(self) -> list[str]:
+        """The advice in sentences."""
+        rows = {row.name: row for row in (*self.rows, *self.diversity)}
+        lines = [f"Best of {self.searched} settings: {self.best}."]
+        noise = " Within noise: keep it unless the best is cheaper." * (not rows["default"].clear)
+        lines.append(f"The default errs by {rows['default'].difference_text} than the best.{noise}")
+        lines.append(f"One-standard-error choice: {self.frugal}.")
+        if self.diversity:
+            aligned = rows["aligned heads"]
+            noise = " Within noise." * (not aligned.clear)
+            lines.append(
+                f"Diversity: of several heads {aligned.setting} is best; aligned ones err by "
+                f"{aligned.difference_text} than orthogonal ones.{noise}"
+            )
+        least = min((row for row in self.rows if not row.setting), key=lambda row: row.error)
+        if least.difference < 0 and least.clear:
+            lines.append(f"{least.name} errs by {least.difference_text} than the best.")
+        return lines + self.curve.sentences()
+
+
+def choose_frugal(tried: dict[Setting, np.ndarray], best: Setting, groups: np.ndarray) -> Setting:
+    """Of all settings within one standard error of the best, that of the least H·d_k."""
+    most = tried[best].mean() + standard_error(tried[best], groups)
+
+    def cost(setting: Setting) -> tuple[float, ...]:
+        return (setting.heads * setting.width, setting.heads, float(tried[setting].mean()))
+
+    return min((setting for setting, loss in tried.items() if loss.mean() <= most), key=cost)
+
+
+def advise_data(data: Data, seed: int = 0, progress: bool = False) -> DataAdvice:
+    """The heads of least leave-one-out error for data, with what they gain over others.
+
+    Args:
+        data: of :func:`~sims.advise.reading.read_data` or :func:`~sims.advise.reading.prepared`;
+            of more than :data:`~sims.advise.reading.MOST_ROWS` rows so many are drawn at random.
+        seed: of that draw, of the frames and of the rows that choose.
+        progress: whether to show it on stderr.
+
+    Raises:
+        InputError: after the draw too few rows are left to choose or to report.
+    """
+    data = reduce_columns(draw_rows(data, seed))
+    search = Search(data, seed)
+    notes = [*data.notes]
+    if search.step > 1:
+        notes.append("Many features: powers of 4 are tried as head dimensions, by half the draws.")
+    if min(len(search.choosers), len(search.reporters)) < 5:
+        raise InputError("data, groups", "nearly all rows in one", "groups of like size")
+    tried = search.try_all(progress)
+    best = find_least(tried, tried)
+    grid = search.grid(best.width)[best.rule]
+    if len(grid) > 1 and best.temperature in (grid[0], grid[-1]):
+        notes.append("The best temperature is at the end of those that were tried.")
+    heads, width = default_split(search.dimension)
+    default = Setting("softmax", heads, width, float(width**0.5))
+    frugal = choose_frugal(tried, best, data.groups[search.choosers])
+    named = {"best": best, "default": default, "one standard error": frugal}
+    draws = {}
+    losses = {}
+    for name, setting in named.items():
+        draws[name] = search.draws(setting.heads, setting.width)
+        losses[name] = search.report(setting, draws[name])
+    losses |= baselines(data, search.choosers, search.reporters, seed)
+    rows = compare_methods(losses, losses["best"], data.groups[search.reporters], named)
+    noise = noise_interval(data, rows)
+    parts = {}
+    for row in rows:
+        if row.name in ("best", "default"):
+            parts[row.name] = estimate_parts(search, row, draws[row.name][0], noise)
+    return DataAdvice(
+        best,
+        default,
+        frugal,
+        sorted(rows, key=lambda row: row.error),
+        compare_diversity(search, tried),
+        parts,
+        learning_curve(search, best, draws["best"], losses["best"]),
+        len(tried),
+        (*data.features.shape, data.outputs.shape[1]),
+        draws["best"][0],
+        notes,
+    )
+
+
+def compare_diversity(search: Search, tried: dict[Setting, np.ndarray]) -> list[Row]:
+    """Orthogonal, independent and aligned heads of the best split into several that fit d.
+
+    Differences are from orthogonal heads. Aligned heads are one head: their error is the mean over
+    the orthogonal heads, each used alone, at the temperature that is best for one head. Where d = 1
+    there are none.
+    """
+    several = [s for s in tried if s.heads > 1 and s.heads * s.width <= search.dimension]
+    if not several:
+        return []
+    best = find_least(tried, several)
+    like = (best.rule, 1, best.width)
+    single = find_least(tried, (s for s in tried if (s.rule, s.heads, s.width) == like))
+    draws = search.draws(best.heads, best.width)
+    rng = np.random.default_rng([search.seed, 7])
+    shape = (best.heads, search.dimension, best.width)
+    independent = [np.linalg.qr(rng.normal(size=shape))[0] for _ in draws]
+    losses = {
+        "orthogonal heads": search.report(best, draws),
+        "independent heads": search.report(best, independent),
+        "aligned heads": search.report(single, draws, alone=True),
+    }
+    groups = search.data.groups[search.reporters]
+    return compare_methods(losses, losses["orthogonal heads"], groups, dict.fromkeys(losses, best))
