@@ -139,7 +139,8 @@ def law_frames(path: Path, place: int) -> np.ndarray:
     """Random frames with the mean overlap of a layer's key subspaces; every pass has its own."""
     frames, _ = frames_of(encoder(path).layers[place].matrices.key)
     heads, dimension, width = frames.shape
-    return mix_frames(np.random.default_rng(place), heads, dimension, width, overlap_of(frames))
+    rng = np.random.default_rng(place)
+    return mix_frames(rng, heads, dimension, width, overlap_of(frames))
 
 
 def removal(

@@ -299,7 +299,7 @@ def test_trained_layers_are_those_of_brute_force(maps, labels):
     """Errors, variances, subspaces and n_eff/n before and after training, means over 160 seeds."""
     law = dict(load_experiment("training").spec.law)
     law |= {"dimension": D, "responses": P, "keys": N, "maps": maps, "labels": labels}
-    law |= {"rate": 0.1, "start": "random", "noise_ratio": 0.3}
+    law |= {"rate": 0.1, "start": "random", "noise_ratio": 4.0}
     law = {name: how for name, how in law.items() if name not in ("sizes", "text")}
     problem, sizes = draw_problem(law, [(HEADS, 1)], 0, 0), [(HEADS, 1)]
     draw = Draw.from_seed(0, (0,), 2).draw(0)
