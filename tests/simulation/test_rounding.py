@@ -112,7 +112,9 @@ def test_the_measured_rounding_is_that_of_the_engine(make, monkeypatch, kernel, 
     task, heads, queries = make(kernel, bandwidth=1.5, noise=0.0)
     task = with_wave(task, slow, 1e-3)
     shares = rounding(task, heads, 200, np.asarray(queries), "float32")
-    monkeypatch.setattr(engine, "choose_precision", lambda t, h, n, q, precision: (precision, shares))
+    monkeypatch.setattr(
+        engine, "choose_precision", lambda t, h, n, q, precision: (precision, shares)
+    )
 
     def same(task, key, block, size, dtype):
         return tuple(part.astype(dtype) for part in draw_block(task, key, block, size, jnp.float32))
@@ -131,7 +133,9 @@ def test_the_measured_rounding_is_that_of_the_engine(make, monkeypatch, kernel, 
 def test_rounding_beside_the_mcse_is_a_fault(make, monkeypatch):
     task, heads, queries = make()
     monkeypatch.setattr(
-        engine, "choose_precision", lambda t, h, n, q, precision: (precision, Shares(1e-6, 1e-6, 0.5))
+        engine,
+        "choose_precision",
+        lambda t, h, n, q, precision: (precision, Shares(1e-6, 1e-6, 0.5)),
     )
     faults = estimate(task, heads, 60, queries, 3, **SMALL_RUN).attrs["faults"]
     assert len(faults.splitlines()) == 1
