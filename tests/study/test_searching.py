@@ -12,7 +12,7 @@ import xarray as xr
 from sims.judgement.answers import answer
 from sims.judgement.effects_of_problems import of_batches
 from sims.problem.law import Law
-from sims.report.answers import page
+from sims.report.claims import page
 from sims.study import searching
 from sims.study.ledger import _searched
 from sims.study.results import Results
@@ -85,7 +85,7 @@ def test_a_search_goes_where_no_draw_has_been(asked):
     assert fields["kernel"] == "gaussian"
     assert found.least == pytest.approx(1.9 - fields["x"] - fields["y"])
     assert 120 < found.searched + SIMULATED <= 120 + COUNT
-    assert "/q.yaml` (by theory, in a search).\n" in page([found], "standard")
+    assert "It was found by theory, in a search." in page([found])
     assert _searched(one, [found]) == found
     other = replace(one, results="other")
     assert _searched(other, [found]) == other  # a search beside other results
@@ -95,7 +95,7 @@ def test_no_counterexample_where_there_is_none(asked):
     one, found = asked(2.0, restrict=GAUSSIAN)
     assert found == replace(one, searched=found.searched, least=found.least)
     assert 0 < found.least < 0.1
-    assert f"nor in a search over {found.searched} more" in page([found], "standard")
+    assert f"nor in a search over {found.searched} more" in page([found])
 
 
 def test_a_drawn_problem_that_theory_alone_predicts_is_found_first(asked):

@@ -1,0 +1,32 @@
+"""The best inner split errs half as much as an end, or more; d_k* grows like a log, H* like D."""
+
+import numpy as np
+
+from tests.experiments.planted.made import plant_terms
+
+HALVING, LEVEL = -np.arange(13) * np.log(2), np.arange(6)
+KEYS = np.log(2.0 ** np.arange(7, 28, 2))
+SPLIT = np.array([[2, 1, 1.5, 1.8, 2.5], [1, 2, 2.5, 3, 1.5]])
+SHARE = 2.0 ** np.arange(-4, 1)
+
+
+LAW = {
+    "margin": [0.5, -0.6],
+    "known": [1, 1],
+    "inner": [1, 1],
+    "end": [0, 0],
+    "by_keys": [2 + 0.8 * KEYS, 1 + 3 * KEYS**0.5],
+    "by_budget": [np.full((3, 5), 4), np.tile(2.0 ** (0.3 * LEVEL[:5]), (3, 1))],
+}
+SIMULATED = {"single": SPLIT * (2 - SHARE), "pair": SPLIT * np.where(SHARE < 1, 1 - SHARE, 3)}
+EXPECTED = {
+    "allocation": [[0.5], [-0.6]],
+    "simulated": [[0.5], [-1]],
+    "roads": [0, 0.25],
+    "heads-linear": [0.1, -0.2],
+    "exponent, one target": [1, 0.7],
+}
+
+
+def plant(results):
+    return plant_terms(results, LAW, SIMULATED, EXPECTED)

@@ -1,0 +1,34 @@
+"""Attention alone twice, then a residual stream twice."""
+
+import numpy as np
+
+from tests.experiments.planted.made import plant_terms
+
+NAN, HEAD, TWO = np.nan, np.ones((2, 2)), np.array([1, 2])
+HALVING, LEVEL = -np.arange(13) * np.log(2), np.arange(6)
+
+
+LAW = {
+    "block": ["attention alone"] * 2 + ["residual stream"] * 2,
+    "rate": [-1, -np.log(2), NAN, NAN],
+    "depth": [6] * 4,
+    "lost": [[0.5, 0.1], [0.01, 0.3], [0.5, 0.6], [0.2, 0.2]],
+}
+SIMULATED = {
+    "path": [-(3.0 ** np.arange(13)), HALVING, HALVING, HALVING],
+    "ends": np.log([[1e-3, 1e-6], [1e-3, 1e-3 / 2**6], [0.5, 0.5], [0.5, 0.25]]),
+    "lost": np.array([[0.5, 0.1], [0.01, 0.3], [0.5, 0.6], [0.2, 0.3]]),
+}
+EXPECTED = {
+    "order": [0, -2 / 3, -2 / 3, -2 / 3],
+    "soon": -6 + np.array([3**6 / np.log(10)] + 3 * [6 * np.log10(2)]),
+    "depth": [0.1 - 3 / np.log10(2), -5.9, 0.1, -0.9],
+    "lost": [0.45, -0.04, 0.45, 0.15],
+    "gates": [[0.8], [-29], [-0.2], [-0.5]],
+    "rate": [np.log(1000) / 6 - 1, 0, NAN, NAN],
+    "recovered": [0, 0, 0, 0.5],
+}
+
+
+def plant(results):
+    return plant_terms(results, LAW, SIMULATED, EXPECTED)

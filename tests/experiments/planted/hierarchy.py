@@ -1,0 +1,28 @@
+"""Planted results of `hierarchy`."""
+
+import numpy as np
+
+from tests.experiments.planted.made import plant_terms
+
+HALVING, LEVEL = -np.arange(13) * np.log(2), np.arange(6)
+DECAY = np.stack([4.0**-LEVEL, 1 - 0.9 * (LEVEL == 5)])[:, None]
+DECAY = DECAY * np.array([[1, 0.5, 1.5], [1, 0.5, 2]])[..., None]
+MIXED = {"mse": np.array([[3, 2, 1], [1, 2, 3]])}
+
+
+LAW = {"error": DECAY, "levels": [8, 12], "definite": [0, 0.5]} | MIXED
+SIMULATED = {"error": DECAY, "remainder": np.array([[9, 4, 3, 1], [9, 4, 5, 8]])} | MIXED
+EXPECTED = {
+    "decay": [0.1, 0.1 - (4 / 7) ** 0.5],
+    "parts": [0, 1 / 3],
+    "roads": [0, 0],
+    "correction": [[0.75], [-1]],
+    "third cumulant": [[0.25], [-0.25]],
+    "definite": [0, 0.5],
+    "one bandwidth": [1, -1 / 3],
+    "ensemble": [0.5, -0.5],
+}
+
+
+def plant(results):
+    return plant_terms(results, LAW, SIMULATED, EXPECTED)

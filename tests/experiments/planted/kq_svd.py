@@ -1,0 +1,31 @@
+"""Planted results of `kq_svd`."""
+
+import numpy as np
+
+from tests.experiments.planted.made import plant_terms
+
+LAW = {
+    "least": [0.8, 1.6],
+    "keys_only": [1.6, 2],
+    "cost": [0.25, 1.5],
+    "mse": [[2, 1], [1, 3]],
+}
+SIMULATED = {
+    "score": np.array([[1, 2, 9, 0], [2, 1, 9, 0]]),
+    "output": np.array([[3, 6, 4, 1], [5, 4, 6, 6]]),
+    "bound": [0.5, 1.5],
+    "mse": np.array([[2, 1], [1, 3]]),
+}
+EXPECTED = {
+    "scores": [[0.5], [-1]],
+    "outputs": [[0.5, 0.25], [-0.25, 1 / 6]],
+    "centring": [[2 / 3], [-0.2]],
+    "bound": [0.5, -0.5],
+    "saved": [0.5, 0.2],
+    "calibration": [0, -0.5],
+    "estimator": [-0.5, 2],
+}
+
+
+def plant(results):
+    return plant_terms(results, LAW, SIMULATED, EXPECTED)

@@ -1,0 +1,22 @@
+"""At its best temperature merging saves 2 % or costs 30; at that of all keys it costs 1 or 50 %."""
+
+import numpy as np
+
+from tests.experiments.planted.made import plant_terms
+
+ERRORS = np.array([[2, 1.96, 2.02, 1.96], [2, 2.6, 3, 2.6]])
+
+
+LAW = {"mse": [1.96, 2.6 / 1.1], "variance": [1.96 / 1.2, 2.6 / 1.2]}
+SIMULATED = {"mse": ERRORS, "variance": ERRORS}
+EXPECTED = {
+    "competitive": [0.07, -0.25],
+    "dearer": [[-2 / 98], [3 / 13]],
+    "competitive at the same temperature": [0.04, -0.45],
+    "gap of the error": [0, 0.1],
+    "gap of the variance": [0.2, 0.2],
+}
+
+
+def plant(results):
+    return plant_terms(results, LAW, SIMULATED, EXPECTED)

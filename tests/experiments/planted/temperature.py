@@ -1,0 +1,58 @@
+"""β = 1 and 2; the matched rule loses 2 % or 20 %, softmax 50 % or 1 %."""
+
+from dataclasses import replace
+
+import numpy as np
+import xarray as xr
+
+from tests.experiments.planted.made import assigned, batches
+
+NAN, HEAD, TWO = np.nan, np.ones((2, 2)), np.array([1, 2])
+MORE = np.array([1, 1.2])[:, None, None, None]
+
+
+def plant(results):
+    """β = 1 and 2; the matched rule loses 2 % or 20 %, softmax 50 % or 1 %."""
+    law = results.predictions["law"]
+    ratio, loss = law["ratio"].values, {"softmax": [0.5, 0.01], "sparsemax": [0.02, 0.3]}
+    loss |= {"1.5-entmax": [0.2, 0.2], "top-k": [0.3, 0.1]}
+    rules = law["rule"].values
+    losses = 1 + np.array([loss.get(name, [0.3, 0.3]) for name in rules]).T
+    # At its best temperature softmax errs more than all others, or less.
+    least = np.where(rules == "softmax", [[1 / 0.9], [1 / 1.1]], 1)
+    at_context = least * losses
+    best = np.ones((*at_context.shape, len(ratio)))
+    made = {"kept": best * at_context[..., None], "best": best * least[..., None], "known": best}
+    made |= {"tuned": best * ratio ** (-1 / 3), "smoothness": [1, 2], "power": [2, 2]}
+    made |= {"attended": best * ratio ** np.array([0.8, 1.1])[:, None, None], "width": [1, 1]}
+    law = assigned(law, made | {"keys": [400, 200]})
+    pair = results.predictions["heads"]
+    n = pair["size"].values
+    pairs = {"signal": [[1, 1.04], [1, 1.2]], "noise": [[2, 2]] * 2, "gap": [1 / n, n**-2.0]}
+    three = np.stack([at_context, least, at_context * TWO[:, None]], -1) * MORE[:, 0]
+    dims = ("batch", "problem", "rule", "temperature")
+    estimates = {"tasks": xr.Dataset({"error": (dims, batches(three))})}
+    for keys, more in ((400, 1), (200, 1.1)):
+        terms = {"signal": more * HEAD[None], "noise": 2 * more * HEAD[None]}
+        estimates[f"power 2, {keys} keys"] = xr.Dataset(
+            {
+                f"integrated_{k}_covariance": (("batch", "problem", "head", "head2"), batches(v))
+                for k, v in terms.items()
+            }
+        )
+    theory = {"law": law, "heads": assigned(pair, pairs)}
+    return replace(results, estimates=estimates, predictions=theory), {
+        "matched stays": [0.03, -0.15],
+        "matched stays, learned": [0.03, -1.35],
+        "softmax falls behind": [0.45, -0.04],
+        "1.5-entmax against softmax": [[1 - 1.2 * 0.9 / 1.5], [1 - 1.2 * 1.1 / 1.01]],
+        "1.5-entmax against top-k": [[1 - 1.2 / 1.3], [1 - 1.2 / 1.1]],
+        "re-tuned": [[0.1], [-0.1]],
+        # 2(β − ν)/(ν(2β + 1)) is −1/3 and 0 for ν = 2; attended keys grow like n^(4/5).
+        "exponent of the temperature": [0.1, 0.1 - 1 / 3],
+        "exponent of the attended keys": [0.1, -0.2],
+        "error": [0, 0.2],
+        **{name: [0, 0.1] for name in ("variance", "signal", "noise")},
+        "held radii": [0.01, -0.15],
+        "remainder": [0.1, -0.9],
+    }

@@ -1,0 +1,33 @@
+"""From correlation 0.8 to 0.2: the first pool gains, the second pays more; and back."""
+
+import numpy as np
+
+from tests.experiments.planted.made import plant_terms
+
+NAN, HEAD, TWO = np.nan, np.ones((2, 2)), np.array([1, 2])
+VARIANCE, OFFSET = np.array([[1, 1], [1, 8], [1, 1]]), np.array([[0], [0.5], [0]])
+ALIKE = np.array([[0.8, 0.2], [0.8, 0.2], [0.2, 0.8]])
+POOLED = VARIANCE * (ALIKE + (1 - ALIKE) / np.array([[4], [16], [4]]))
+
+
+LAW = {
+    "agents": [4, 16, 4],
+    "predicted": [1, 1, 1],
+    "error": (POOLED + OFFSET) / [[1], [1.1], [1]],
+}
+SIMULATED = {
+    "mse": POOLED + OFFSET,
+    "mean_head_mse": VARIANCE + OFFSET,
+    "ensemble_variance": POOLED,
+    "variance": VARIANCE,
+}
+EXPECTED = {
+    "decorrelation": [0.6, 0.6, -0.6],
+    "fall": [[1 - 0.4 / 0.85], [1 - 2.5 / 1.3125], [NAN]],
+    "fall of many": [[0.75], [-0.8 / 1.3], [NAN]],
+    "roads": [0, 0.1, 0],
+}
+
+
+def plant(results):
+    return plant_terms(results, LAW, SIMULATED, EXPECTED)
