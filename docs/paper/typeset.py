@@ -116,14 +116,15 @@ def draw_outcomes(result: Result) -> str:
     return f"`#outcomes({named})`{{=typst}}"
 
 
-def choose_headline(paper: Paper, answers: Sequence[Answer]) -> Row:
-    """The row on a neighbouring paper: its headline claim, else its first answer."""
+def choose_headline(paper: Paper, answers: Sequence[Answer]) -> Row | None:
+    """The row on a neighbouring paper: its headline claim, else its first answer; None without."""
     claim = next((claim for claim in paper.claims if claim.headline), None)
     if claim and claim.algebra:
         verdict = f"{'false' if claim.counterexample else 'true'} by algebra"
         return {"question": claim.statement, "answer": verdict, "how often": claim.counterexample}
     chosen = [row for row in answers if claim is None or row.claim == claim.id]
-    return tabulate(paper, chosen)[0]
+    asked = any(row.paper == paper.arxiv and row.subject == "paper" for row in chosen)
+    return tabulate(paper, chosen)[0] if asked else None
 
 
 def set_symbols(text: str) -> str:
@@ -135,6 +136,7 @@ def set_symbols(text: str) -> str:
         symbol = re.sub(r"\^([−\w]+)$", r"^{\1}", symbol)
         return f"${LONG_INDEX.sub(INDEX, symbol)}$"
 
+    text = re.sub(r"<sub>(.*?)</sub>", r"`#sub[\1]`{=typst}", text)
     parts = VERBATIM.split(text.replace(" %", "\N{NO-BREAK SPACE}%"))
     parts[::2] = [SYMBOL.sub(as_formula, part) for part in parts[::2]]
     return "".join(parts)
@@ -160,6 +162,7 @@ def gather_facts(folder: Path) -> dict[str, Any]:
     confirmatory = [answer for answer in answers if answer.status == "confirmatory"]
     asked = [answer for answer in confirmatory if answer.subject == "paper"]
     counts = Counter(answer.paper for answer in asked)
+    headlines = {id: choose_headline(paper, answers) for id, paper in known.items()}
     main = sorted(tabulate(known[MAIN], answers), key=lambda row: rank_word(row["answer"]))
     return {
         "answers": {answer.id: answer for answer in answers},
@@ -170,9 +173,7 @@ def gather_facts(folder: Path) -> dict[str, Any]:
         "main": main,
         "words": Counter(WORDS[rank_word(row["answer"])] for row in main),
         "algebra": re.findall(r"^- (.*?)(?: \(`.*`\))?$", listing(known[MAIN], answers), re.M),
-        "neighbours": {
-            id: choose_headline(known[id], answers) for id in known if counts[id] and id != MAIN
-        },
+        "neighbours": {id: row for id, row in headlines.items() if row and id != MAIN},
         "papers": known,
         "MAIN": MAIN,
         "law": load_experiment("house").spec.law["text"],
