@@ -96,7 +96,7 @@ def reference(
     x: Sequence[float] | np.ndarray | None = None,
     share: float = 0.0,
 ) -> None:
-    """A dashed grey line to compare with, and its name beside it.
+    """A dashed grey line to compare with, and its name next to it.
 
     Args:
         ax: the axes; set scale and limits first.

@@ -98,7 +98,7 @@ def moments_of(sequences: Sequence[np.ndarray]) -> tuple[np.ndarray, np.ndarray]
 
 
 def measured(layer: Layer, sequences: Sequence[np.ndarray], rule: Rule, tolerance: float) -> Arrays:
-    """Everything that is measured of a layer on its inputs, by name, with ``_mcse`` beside it.
+    """All measurements of a layer on its inputs, by name, each with its ``_mcse``.
 
     Args:
         layer: the heads.

@@ -93,7 +93,7 @@ class ProblemsSampler:
         return batch_arrays(data)
 
     def precise(self, arrays: Arrays, rel_mcse: float, negligible: float) -> bool:
-        """Whether no more batches are needed: never, of many problems all get as many."""
+        """False: with many problems, every problem gets the same number of batches."""
         return False
 
 

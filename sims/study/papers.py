@@ -21,7 +21,7 @@ MAIN = "2605.20271"
 
 
 class Claim(Strict):
-    """A claim of ours beside a paper's: what its reconstruction implies, or what it rests on."""
+    """A claim of ours about a paper: an implication of its reconstruction, or an assumption."""
 
     id: str = Field(min_length=1, description="the id that experiments and ledger use")
     label: str = Field("", description="what it is called in lists, a few words")
@@ -60,7 +60,7 @@ class Paper(Strict):
     year: int = Field(ge=1991)
     read: str = Field(min_length=1, description="how much of the paper was available, a sentence")
     claims: list[PaperClaim] = Field(min_length=1)
-    ours: list[Claim] = Field(default=[], description="claims of our own beside the paper's")
+    ours: list[Claim] = Field(default=[], description="our claims, in addition to the paper's")
 
 
 def papers() -> dict[str, Paper]:

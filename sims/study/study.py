@@ -135,7 +135,7 @@ class Study(Generic[Problem]):
 
     @property
     def predicted(self) -> int:
-        """Number of problems that theory is asked of, the simulated ones first."""
+        """Number of problems that theory predicts, the simulated ones first."""
         return int(self.experiment.settings.get("problems", self.simulated))
 
     def draw(self, number: int) -> Problem:
