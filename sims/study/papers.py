@@ -60,7 +60,7 @@ class Paper(Strict):
     year: int = Field(ge=1991)
     read: str = Field(min_length=1, description="how much of the paper was available, a sentence")
     claims: list[PaperClaim] = Field(min_length=1)
-    ours: list[Claim] = Field(default=[], description="our claims, in addition to the paper's")
+    ours: list[Claim] = Field(default=[], description="claims of our own beside the paper's")
 
 
 def papers() -> dict[str, Paper]:
