@@ -104,6 +104,6 @@ def _log_ratio(top: np.ndarray, bottom: np.ndarray) -> np.ndarray:
 
 
 def parameters(results: Results) -> pd.DataFrame:
-    """What the law drew, a row a problem."""
+    """Drawn values of the law, one row per problem."""
     law = results.predictions["law"].drop_vars("target")
     return pd.DataFrame({k: v.values for k, v in law.items() if v.dims == ("number",)})

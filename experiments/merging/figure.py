@@ -1,4 +1,4 @@
-"""What merging costs by correlation and stride, and how often it costs little."""
+"""Cost of merging by correlation and stride, and how often it is small."""
 
 from collections.abc import Mapping, Sequence
 

@@ -69,7 +69,7 @@ def relative(results: Results) -> dict[str, Exponents]:
 
 
 def parameters(results: Results) -> pd.DataFrame:
-    """What the law drew, a row a problem."""
+    """Drawn values of the law, one row per problem."""
     law = results.predictions["law"]
     columns = {k: v.values for k, v in law.data_vars.items() if v.dims == ("number",)}
     return pd.DataFrame(columns).drop(columns="exponent")

@@ -18,7 +18,7 @@ from sims.base.errors import InputError
 
 @dataclass(frozen=True)
 class DataAdvice:
-    """What data say about heads.
+    """Advice on heads from data.
 
     Attributes:
         best: the setting of least error on the rows that choose.

@@ -72,7 +72,7 @@ def _values(effects: Effects) -> tuple[np.ndarray, np.ndarray]:
 
 
 def axis_label(effects: Effects) -> str:
-    """What the vertical axis says."""
+    """Label of the vertical axis."""
     if effects.size is not None:
         return "relative change (%)"
     if effects.kind == "gap":

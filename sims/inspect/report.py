@@ -32,7 +32,7 @@ from sims.problem.diversity import DEFINITIONS
 TOLERANCE = 0.01
 """Output error, as a share of variance, up to which removed heads count as redundant."""
 FILE = "heads of a model"
-"""What a report's file is sealed as."""
+"""Identity in the seal of a report's file."""
 LEVEL = 0.05
 """Chance, within a layer, that some pair of random subspaces counts as above the baseline."""
 MASK = "attention_mask"
@@ -125,7 +125,7 @@ def _rule(config: Mapping[str, Any], attention: str | None, needed: bool) -> Rul
 
 
 def _notes(layer: Layer, number: int) -> list[str]:
-    """What a reader of a layer's numbers has to know, a line each."""
+    """Notes for the reader of a layer's numbers, one line each."""
     notes = []
     if layer.number is None and layer.passes == 1:
         notes.append(f"Layer {number} is {layer.module}.")

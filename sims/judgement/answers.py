@@ -123,7 +123,7 @@ class Answer:
         return f"{self.word or 'estimate'}{near}"
 
     def failure(self) -> str:
-        """Whether a failure is confirmed; "" where the claim does not say always and none is."""
+        """True if a failure is confirmed; "" where the claim does not say always and none is."""
         asked = self.says or self.always == "no"
         return ALWAYS.get(self.always, "") if asked else ""
 

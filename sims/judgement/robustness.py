@@ -1,4 +1,4 @@
-"""Whether an answer's word is the same under every choice that a reader could have made. No JAX."""
+"""Robustness of an answer's word to the choices that a reader could have made. No JAX."""
 
 import itertools
 from collections.abc import Sequence
@@ -40,7 +40,7 @@ class Robustness:
 
     @property
     def holds(self) -> bool:
-        """Whether the word may stand without the choice that decides it."""
+        """True if the word may stand without the choice that decides it."""
         return self.contradicting <= MOST_CONTRADICTING * self.cells
 
     def in_words(self) -> str:

@@ -53,7 +53,7 @@ class CustomDesign(Design):
     log_density: Callable[[Array], Array] | None = eqx.field(static=True)
     mean: Float[Array, " d"]
     covariance: Float[Array, "d d"]
-    """Of 4096 draws: exact theory places its nodes around them, heavier tailed than a Gaussian."""
+    """Mean and covariance of 4096 draws: exact theory places its heavier-tailed nodes by them."""
     EXTRA_NORMALS: ClassVar[int] = 1
     """One coordinate is the length of a multivariate t."""
     OF_NORMALS: ClassVar[bool] = False

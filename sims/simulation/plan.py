@@ -40,7 +40,7 @@ class Shape(NamedTuple):
     n: int
     itemsize: int
     all_keys: bool = False
-    """Whether a weight rule needs all keys at once."""
+    """True if a weight rule needs all keys at once."""
 
     @classmethod
     def from_problem(

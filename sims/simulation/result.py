@@ -127,7 +127,7 @@ def describe_run(
     shares: Shares,
     asked: str,
 ) -> dict[str, Any]:
-    """What was met on the way: attributes of :func:`~.engine.estimate`'s result.
+    """Events of a simulation: attributes of :func:`~.engine.estimate`'s result.
 
     Args:
         values: its variables by name, batch first.

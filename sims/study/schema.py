@@ -58,7 +58,7 @@ class SimulationSpec(Strict):
 
     @property
     def estimator(self) -> dict[str, Any]:
-        """What is estimated of a problem, as arguments of :func:`sims.simulation.estimate`."""
+        """Settings of a simulation, as arguments of :func:`sims.simulation.estimate`."""
         names = {"precision", "control_variate", "raw_labels", "keep_queries"}
         return self.model_dump(include=names)
 
