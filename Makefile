@@ -36,7 +36,7 @@ reproduce: setup ## run every experiment, through to figures, ledger and report
 	snakemake --config fidelity=$(FIDELITY) $(if $(EXPERIMENT),experiment=$(EXPERIMENT))
 	@$(if $(EXPERIMENT),,sims step compare --fidelity $(FIDELITY))
 
-publish: setup models ## a run of FIDELITY into results/published and README.md, and a line on a standard run with another salt
+publish: setup models ## publish a run of FIDELITY in results/published and README.md, with a line on a standard run with another salt
 	@test -f experiments/salt.txt || python -c "import secrets; print(secrets.token_hex(8))" >experiments/salt.txt
 	snakemake --config fidelity=$(FIDELITY)
 	sims step publish --fidelity $(FIDELITY)
@@ -51,10 +51,10 @@ test: setup ## check the import rules and run the quick tests
 test-shapes: setup ## the quick tests with the shape of every annotated array checked at every call
 	SIMS_SHAPES=1 pytest -n $(WORKERS) --dist worksteal -m "not slow and not slurm and not gpu and not site"
 
-test-slurm: setup ## send runs through a real Slurm on this machine, and disturb them (root, minutes)
+test-slurm: setup ## run through a real Slurm on this machine, with disturbances (root, minutes)
 	pytest -q tests/slurm -m slurm
 
-mutants: setup ## mistakes by cosmic-ray, COUNT in each of some core files: does a test fail?
+mutants: setup ## plant COUNT mistakes in each of some core files (cosmic-ray), and see whether a test fails
 	python -m tests.mutation $(COUNT) "$$(git rev-parse HEAD)"
 
 lint: setup ## check style, types, import rules and the workflow
@@ -65,14 +65,20 @@ lint: setup ## check style, types, import rules and the workflow
 	snakefmt --check Snakefile *.smk
 	@$(LINT_WORKFLOW)
 
-# Two lints cannot be switched off: a conda environment for every rule, where ours is .venv, and no function beside rules.
+# Two lints cannot be switched off: a conda environment for every rule, where ours is .venv, and a rule against functions next to rules.
 define LINT_WORKFLOW
 report=$$(snakemake --lint 2>&1) || \
 	! printf '%s\n' "$$report" | grep '^    \* ' | grep -v 'conda environment\|Mixed rules' || exit 1; \
 	echo "snakemake --lint: ok"
 endef
 
-docs: $(VENV)/.installed-docs ## build the site in build/docs: notebooks executed, no warning let pass
+# Prose is checked by proselint (.proselintrc.json), and for words and phrases of docs/avoid.txt.
+PROSE = README.md CONTRIBUTING.md $(filter-out docs/theory.md,$(wildcard docs/*.md)) \
+	$(wildcard docs/notebooks/*.md docs/api/*.md docs/learnt/*.j2 docs/paper/*.j2 experiments/*/caption.md)
+
+docs: $(VENV)/.installed-docs ## check the prose and build the site in build/docs: notebooks executed, no warning let pass
+	python -m proselint check $(PROSE)
+	! grep --extended-regexp --line-number --file docs/avoid.txt $(PROSE)
 	rm -rf build/docs
 	python -m sphinx --fail-on-warning --keep-going --quiet --jobs auto -d build/doctrees docs build/docs
 	pytest -q tests/test_site.py tests/test_paper.py
@@ -88,10 +94,10 @@ $(VENV)/.installed-docs: requirements/docs.txt | setup
 	echo "docs: installing requirements/docs.txt into $(VENV)"; \
 	$$install --no-build-isolation --require-hashes -r requirements/docs.txt; touch $@
 
-benchmark: setup ## the engine beside NumPy, jax.vmap and the machine's limit; what users wait for; what moved
+benchmark: setup ## compare the engine with NumPy, jax.vmap and the machine's limit; time what users wait for; show what moved
 	python -m benchmarks
 
-peers: setup ## the engine beside PyTorch, KeOps, statsmodels; sparse weights beside entmax; models beside transformers (apart)
+peers: setup ## compare the engine with PyTorch, KeOps, statsmodels; sparse weights with entmax; models with transformers
 	test -x $(VENV)/peers/bin/pip || $(VENV)/bin/python -m venv $(VENV)/peers
 	echo $(CURDIR)/$(VENV)/lib/python*/site-packages >$$(echo $(VENV)/peers/lib/python*/site-packages)/sims.pth
 	$(VENV)/peers/bin/pip install --quiet --disable-pip-version-check torch statsmodels entmax transformers

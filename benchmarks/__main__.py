@@ -14,6 +14,15 @@ from benchmarks import efficiency, latency, limit, peers, record, scale, sparse,
 NAMES = ("peers", "limit", "sparse", "efficiency", "scale", "theory", "latency")
 
 
+def _limits(repeats: int) -> dict[str, float]:
+    """Ratios to the machine's limit, by kernel and number of queries."""
+    ratios = {}
+    for name, queries, *cells in limit.main(repeats):
+        for part, share in zip(("sums", "engine"), cells[-2:], strict=True):
+            ratios[f"{part} ÷ limit, {name}, {queries} queries"] = float(share[:-1]) / 100
+    return ratios
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(prog="benchmarks", description=__doc__)
     parser.add_argument("which", nargs="?", choices=NAMES)
@@ -27,9 +36,7 @@ def main() -> None:
     if which in (None, "peers"):
         ratios |= peers.main(repeats, which == "peers", options.figure)
     if which in (None, "limit"):
-        for name, queries, *cells in limit.main(repeats):
-            for part, share in zip(("sums", "engine"), cells[-2:], strict=True):
-                ratios[f"{part} ÷ limit, {name}, {queries} queries"] = float(share[:-1]) / 100
+        ratios |= _limits(repeats)
     if which in (None, "sparse"):
         sparse.main(repeats)
     if which in (None, "latency"):

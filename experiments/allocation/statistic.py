@@ -25,7 +25,7 @@ FEWEST = 3
 POWERS = np.linspace(0.01, 1, 100)
 """Exponents that the power law of n may have."""
 FORMS = ("log n", "√log n", "a power of n", "hardly any", "not known")
-"""What d_k* grows like."""
+"""Forms of the growth of d_k*."""
 NONE, CENSORED = FORMS[3:]
 
 

@@ -38,7 +38,7 @@ def effects(results: Results) -> Mapping[str, Effects]:
 
 
 def parameters(results: Results) -> pd.DataFrame:
-    """What was drawn, n_eff, and whether the series is accurate, a row a problem."""
+    """Drawn values, n_eff, and accuracy of the series, one row per problem."""
     law = results.predictions["law"]
     columns = {name: law[name].values for name in SHOWN}
     return pd.DataFrame(columns | {"accurate": np.isfinite(law["correlation"].values)})

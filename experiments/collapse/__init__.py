@@ -1,1 +1,1 @@
-"""What depth, norms and the residual stream leave of tokens, and a layer's output of its heads."""
+"""Effects of depth, norms and the residual stream on tokens; recovery of heads from outputs."""

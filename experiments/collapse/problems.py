@@ -59,7 +59,7 @@ class Problem:
 
     @property
     def scaled(self) -> bool:
-        """Whether branches of a residual stream are scaled by 1/√L."""
+        """True if branches of a residual stream are scaled by 1/√L."""
         return bool(self.drawn["branches"] == "scaled" and self.drawn["block"] != ALONE)
 
     @property

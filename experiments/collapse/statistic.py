@@ -1,4 +1,4 @@
-"""What becomes of tokens with depth, and what can be told of heads: one number a problem."""
+"""Effects of depth on tokens, and recovery of heads: one number per problem."""
 
 from collections.abc import Mapping
 

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 class Collapse(Study[Problem]):
-    """What depth leaves of tokens, and what a layer's output leaves of its heads."""
+    """Effects of depth on tokens, and recovery of heads from a layer's output."""
 
     def problem(self, fields: Fields) -> Problem:
         return Problem(fields)

@@ -89,7 +89,7 @@ def effects(results: Results) -> Mapping[str, Effects]:
 
 
 def parameters(results: Results) -> pd.DataFrame:
-    """What the law drew, a row a problem; ``narrow`` is 1 where heads are narrower than tokens."""
+    """Drawn values, one row per problem; ``narrow`` is 1 if heads are narrower than tokens."""
     law = results.predictions["law"].drop_vars(["taps", "order", "shares", "queries"])
     columns = {k: v.values for k, v in law.data_vars.items() if v.dims == ("number",)}
     narrow = (law["head_width"] < law["width"]).values.astype(float)

@@ -1,4 +1,4 @@
-"""What is decided of a problem: the falls of each question, with simultaneous bounds."""
+"""Outcomes of a problem: the falls of each question, with simultaneous bounds."""
 
 from collections.abc import Mapping
 
@@ -20,7 +20,7 @@ QUESTIONS = ("hdi-monotone", "hdi", "extremes", "not-heads-alone", "adding-heads
 
 
 def is_decided(arrays: Mapping[str, np.ndarray], fits: bool) -> bool:
-    """Whether every question's outcome is known, in both readings, at own best temperatures."""
+    """True if every question's outcome is known, in both readings, at own best temperatures."""
     for reading in (0, 1):
         for question in QUESTIONS:
             if question == "extremes" and not fits:

@@ -86,7 +86,7 @@ class Problem:
 
     @property
     def fits(self) -> bool:
-        """Whether orthogonal heads have room: H·d_k ≤ d."""
+        """True if orthogonal heads have room: H·d_k ≤ d."""
         _, heads, dimension, width = self.key_frames.shape
         return bool(heads * width <= dimension)
 

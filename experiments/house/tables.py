@@ -93,7 +93,7 @@ def specification_table(cells: Mapping[str, Sequence[Cell]]) -> Lines:
 
 
 def _cell(share: Share) -> str:
-    """What a cell shows; too few problems are not shown."""
+    """Text of a cell; too few problems are not shown."""
     counted = share.simulated
     if counted is None or counted.total < house.SHOWN:
         return "–"

@@ -73,7 +73,7 @@ class Problem:
 
     @property
     def temperature(self) -> float:
-        """What scores are divided by, so that they have the drawn standard deviation."""
+        """Divisor of the scores, which gives them the drawn standard deviation."""
         square = ((self.of_keys @ self.of_queries.swapaxes(1, 2)) ** 2).sum() / self.drawn["heads"]
         return float(square**0.5 / self.drawn["score_sd"])
 

@@ -1,4 +1,4 @@
-"""What KQ-SVD gains on its rivals, what calibration costs, and what an estimator loses."""
+"""Gains of KQ-SVD on its rivals, cost of calibration, and loss of an estimator."""
 
 from collections.abc import Mapping, Sequence
 
@@ -56,7 +56,7 @@ def _order(draws: np.ndarray) -> Effects:
 
 
 def parameters(results: Results) -> pd.DataFrame:
-    """What the law drew, the price of calibration and the share of variance, a row a problem."""
+    """Drawn values, price of calibration and share of variance, one row per problem."""
     law = results.predictions["law"].drop_vars(["axes", "target", "least", "keys_only"])
     columns = {name: v.values for name, v in law.items() if v.dims == ("number",)}
     return pd.DataFrame(columns)

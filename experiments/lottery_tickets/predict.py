@@ -1,4 +1,4 @@
-"""What the laws of subset sums say of a target's entries: typical and largest errors."""
+"""Typical and largest errors of a target's entries by the laws of subset sums."""
 
 import numpy as np
 import xarray as xr

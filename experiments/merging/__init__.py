@@ -1,1 +1,1 @@
-"""What merging neighbouring keys of a sequence costs heads."""
+"""Cost of merging neighbouring keys of a sequence."""

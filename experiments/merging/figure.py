@@ -1,4 +1,4 @@
-"""What merging costs by correlation and stride, and how often it costs little."""
+"""Cost of merging by correlation and stride, and how often it is small."""
 
 from collections.abc import Mapping, Sequence
 
@@ -35,7 +35,7 @@ def figure(results: Results, answers: Sequence[Answer]) -> Figure:
     first = tallies["correlated keys,\nboth tuned"]
     often = percent_range(*first.bracket) if first else "none"
     title = f"Merging correlated keys raises the error by at most 5 % in {often} of problems"
-    drawing, axes = figures.mosaic(("aab",), height=3.2, title=title)
+    drawing, axes = figures.mosaic(("aaabb",), height=3.2, title=title)
     _costs(axes["a"], results)
     _shares(axes["b"], tallies)
     figures.letters(axes.values())

@@ -1,4 +1,4 @@
-"""What merging does to the error of heads: one number a problem."""
+"""Effect of merging on the error of heads: one number per problem."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import replace
@@ -54,6 +54,6 @@ def effects(results: Results) -> Mapping[str, Effects]:
 
 
 def parameters(results: Results) -> pd.DataFrame:
-    """What was drawn, a row a problem."""
+    """Drawn values, one row per problem."""
     law = results.predictions["law"]
     return pd.DataFrame({name: law[name].values for name in (*SHOWN, *CONDITIONS)})

@@ -1,4 +1,4 @@
-"""What keeping a temperature costs as the context grows, and why: the best temperature moves."""
+"""Cost of a kept temperature as the context grows, and the drift of the best temperature."""
 
 from collections.abc import Sequence
 

@@ -1,4 +1,4 @@
-"""What simulation, figure and statistic know of the rules."""
+"""The rules, for simulation, figure and statistic."""
 
 POWERS = {"sparsemax": 1.0, "5/3-entmax": 1.5, "1.5-entmax": 2.0, "4/3-entmax": 3.0}
 """α-entmax by the power ν of its kernel."""

@@ -109,7 +109,7 @@ def compare(sample: Sample, other: str, temperature: int) -> Effects:
 
 
 def fit_exponent(sample: Sample, name: str, expected: np.ndarray) -> Effects:
-    """Whether a quantity grows with n at the expected exponent, beyond the simulated n."""
+    """True if a quantity grows with n at the expected exponent, beyond the simulated n."""
     far = sample.law.sel(ratio=slice(SIMULATED, None))
     sizes = far["ratio"].values * far["context"].values[:, None]
     names = sample.matched("power")

@@ -1,4 +1,4 @@
-"""Trained heads in three panels: predictors of the cost of merging, and heads beside the law."""
+"""Trained heads in three panels: predictors of merging costs, and comparison with the law."""
 
 from collections.abc import Mapping, Sequence
 

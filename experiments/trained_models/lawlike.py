@@ -1,4 +1,4 @@
-"""Heads of the law beside those of a trained layer: random subspaces on Gaussian keys."""
+"""Heads of the law, to compare with a trained layer: random subspaces on Gaussian keys."""
 
 import numpy as np
 from scipy.optimize import brentq

@@ -1,4 +1,4 @@
-"""What weights alone say of heads: overlaps of key subspaces and sizes of matrices."""
+"""Predictors from weights alone: overlaps of key subspaces and sizes of matrices."""
 
 from collections.abc import Mapping
 from typing import Any

@@ -1,4 +1,4 @@
-"""Rank correlations of what may predict a cost with the cost, and trained heads beside the law."""
+"""Rank correlations of predictors with a cost, and trained heads compared with the law."""
 
 from collections.abc import Mapping
 

@@ -1,4 +1,4 @@
-"""What trained heads have in common, and what the layer loses without them."""
+"""Overlaps of trained heads, and the layer's loss without them."""
 
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any

@@ -92,7 +92,7 @@ def effects(results: Results) -> dict[str, Effects]:
 
 
 def parameters(results: Results) -> pd.DataFrame:
-    """What the law drew, a row per problem, and the n_eff/n of the heads trained together."""
+    """Drawn values, one row per problem, and the n_eff/n of the heads trained together."""
     law = results.predictions["law"].to_dataframe().drop(columns="noise_sd")
     return law.assign(selectivity=measured(results)["joint"]["selectivity"].mean(1))
 

@@ -34,7 +34,7 @@ class Problem:
 
     @property
     def dimension(self) -> int:
-        """Of the keys of heads, or the features of trees."""
+        """Dimension of the keys of heads, or of the features of trees."""
         return DIMENSION if self.drawn["kind"] == "heads" else int(self.drawn["features"])
 
     @property
@@ -49,7 +49,7 @@ class Problem:
 
     @cached_property
     def target(self) -> TrigonometricSeries:
-        """Of heads and trees: a random field whose coordinates matter ever less."""
+        """Target of heads and trees: a random field whose coordinates matter less and less."""
         drawn = self.drawn
         return TARGETS["decaying"](
             self.dimension, drawn["target"], drawn["decay"], drawn["lengthscale"], 32
@@ -57,7 +57,7 @@ class Problem:
 
     @cached_property
     def queries(self) -> np.ndarray:
-        """Of heads and trees, (Q, d)."""
+        """Queries of heads and trees, (Q, d)."""
         rng = np.random.default_rng(self.drawn["queries"])
         if self.drawn["kind"] == "heads":
             return np.asarray(self.drawn["reach"] * rng.normal(size=(16, self.dimension)))
@@ -65,7 +65,7 @@ class Problem:
 
     @property
     def bandwidth(self) -> float:
-        """Of the heads; a temperature, a squared bandwidth, is drawn for softmax heads."""
+        """Bandwidth of the heads; for softmax heads a temperature, its square, is drawn."""
         drawn = self.drawn
         power = 0.5 if drawn["kernel"] == "softmax" else 1.0
         size = drawn["width"] ** 0.5 if drawn["kernel"] == "gaussian" else 1.0
@@ -90,7 +90,7 @@ class Problem:
 
     @property
     def forests(self) -> list[dict[str, Any]]:
-        """What scikit-learn is told of the two pools of trees."""
+        """Options of scikit-learn for the two pools of trees."""
         if self.drawn["bagging"]:
             return [{"bootstrap": False}, {"bootstrap": True}]
         few = max(1, round(self.drawn["tried"] * self.dimension))

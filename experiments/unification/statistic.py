@@ -1,4 +1,4 @@
-"""What less correlated agents are worth to their pool: one number a problem."""
+"""Effect of less correlated agents on their pool: one number per problem."""
 
 from collections.abc import Mapping
 
@@ -78,7 +78,7 @@ def selectivity(results: Results) -> np.ndarray:
 
 
 def parameters(results: Results) -> pd.DataFrame:
-    """What was drawn for all kinds, n_eff/n, and the plain pool's correlation, a row a problem."""
+    """Drawn values of all kinds, n_eff/n, and the plain pool's correlation, a row per problem."""
     law, terms = results.predictions["law"], pool_terms(results)
     columns = {name: law[name].values for name in SHOWN}
     correlation = terms["covariance"].mean(1) / terms["variance"].mean(1)

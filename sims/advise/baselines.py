@@ -1,4 +1,4 @@
-"""Errors of scikit-learn's regressors on rows that were left out, beside those of heads."""
+"""Errors of scikit-learn's regressors on the left-out rows, to compare with heads."""
 
 import warnings
 from typing import Any

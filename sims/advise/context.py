@@ -38,7 +38,7 @@ SUFFIXES = {"": 1, "k": 1024, "m": 1024**2}
 
 @dataclass(frozen=True)
 class ContextAdvice:
-    """What a kept temperature costs, and which rule pays least.
+    """Costs of a kept temperature, and the rule with the least.
 
     Attributes:
         short: keys that the temperature was tuned at.
@@ -110,7 +110,7 @@ def read_context(text: str) -> tuple[int, int]:
 def advise_context(
     short: int, long: int, rule: str = "softmax", noise: float = 1.0
 ) -> ContextAdvice:
-    """What a temperature tuned at one number of keys costs at a larger one.
+    """Cost of a temperature tuned at one number of keys when there are more.
 
     Args:
         short: keys that it was tuned at.

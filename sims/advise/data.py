@@ -18,7 +18,7 @@ from sims.base.errors import InputError
 
 @dataclass(frozen=True)
 class DataAdvice:
-    """What data say about heads.
+    """Advice on heads from data.
 
     Attributes:
         best: the setting of least error on the rows that choose.
@@ -69,7 +69,7 @@ class DataAdvice:
 
 
 def choose_frugal(tried: dict[Setting, np.ndarray], best: Setting, groups: np.ndarray) -> Setting:
-    """Of all settings within one standard error of the best, that of the least H·d_k."""
+    """The setting of least H·d_k among all within one standard error of the best."""
     most = tried[best].mean() + standard_error(tried[best], groups)
 
     def cost(setting: Setting) -> tuple[float, ...]:

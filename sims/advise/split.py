@@ -32,7 +32,7 @@ POINTS = 120
 REACH = 0.5
 """Scale of the queries, as a share of the largest at which averages over them are finite."""
 VIEW_NOISE = 0.3
-"""Standard deviation of a head's own noise in every coordinate, of variance 1."""
+"""Standard deviation of a head's separate noise in every coordinate, of variance 1."""
 CLOSE = 0.05
 """Splits whose error is at most that share above the least are as good."""
 

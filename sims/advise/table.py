@@ -32,7 +32,7 @@ class Row:
 
     @property
     def clear(self) -> bool:
-        """Whether the difference is more than :data:`CLEAR` standard errors."""
+        """True if the difference is more than :data:`CLEAR` standard errors."""
         return abs(self.difference) > CLEAR * self.difference_error
 
     @property

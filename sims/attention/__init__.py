@@ -1,4 +1,4 @@
 """Layers of attention and their caches, as pure functions of arrays.
 
-They belong to the simulated road: theory never imports them, nor does what an experiment predicts.
+Only simulation uses them: theory never imports them, nor do the predictions of an experiment.
 """

@@ -1,1 +1,1 @@
-"""What every room uses: checks of input, files, seeds, errors of means, and labelled terms."""
+"""Common to all packages: checks of input, files, seeds, errors of means, labelled terms."""

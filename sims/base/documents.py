@@ -12,7 +12,7 @@ from sims.base.files import regular_file
 LARGEST_FILE = 2**26
 """Bytes of a file, at most."""
 MOST_VALUES, MOST_LEVELS, MOST_DIGITS = 10**6, 32, 40
-"""Of a text, at most; an alias counts as ten times what it repeats."""
+"""Largest size of a text; an alias counts as ten times the text that it repeats."""
 
 
 class _Loader(getattr(yaml, "CSafeLoader", yaml.SafeLoader)):  # type: ignore[misc]

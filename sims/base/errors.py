@@ -28,7 +28,7 @@ class InputError(ValueError):
 
 
 class Uncovered(InputError):
-    """A problem that the theory asked for says nothing about; the other road may."""
+    """A problem that the requested theory does not cover; simulation may."""
 
 
 def one_line(text: str) -> str:

@@ -51,6 +51,7 @@ def rounded_digest(*values: object) -> str:
     """The same of numbers to six digits, so that machines that round differently agree.
 
     Of an array of floating-point numbers they are two weighted sums of the sizes of its entries.
+    Of a class it is the name: values count, and not the code of what holds them.
     """
     return _combine(_parts(values, frozenset(), _encode_rounded))
 
@@ -97,6 +98,9 @@ def _parts(value: Any, seen: frozenset[int], encode: Callable[[Any], bytes]) -> 
     is_array = hasattr(value, "__array__") and hasattr(value, "dtype")
     if isinstance(value, _PLAIN) or (is_array and not isinstance(value, type)):
         yield encode(value)
+        return
+    if isinstance(value, type) and encode is _encode_rounded:
+        yield f"class {value.__qualname__}".encode()
         return
     if isinstance(value, set | frozenset):
         yield from sorted(b"".join(_parts(item, seen, encode)) for item in value)

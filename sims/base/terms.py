@@ -1,4 +1,4 @@
-"""The terms: the one labelled result in which both roads end.
+"""The terms: the labelled result of both theory and simulation.
 
 Theory and simulation both return an :class:`xarray.Dataset` with these variables (a simulation's
 have a leading ``batch`` dimension, and a ``<name>_mcse`` beside each without it):
@@ -74,7 +74,7 @@ def lead(count: int) -> tuple[str, ...]:
 def label_terms(
     bias: ArrayLike, *pair_terms: ArrayLike, weights: ArrayLike | None = None
 ) -> dict[str, xr.Variable]:
-    """Label the arrays of a road and derive everything that follows from them.
+    """Label the arrays of a method and derive everything that follows from them.
 
     Args:
         bias: (Q, H), (B, Q, H) for an estimate, or (B, P, Q, H) for those of P problems.

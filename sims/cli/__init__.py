@@ -20,11 +20,11 @@ from sims.base.files import private_folder
 from sims.cli.commands import app
 
 TEMPORARY_FAILURE = 75
-"""Exit code of a command that was asked to stop: EX_TEMPFAIL, the same command goes on."""
+"""Exit code of a command that was stopped: EX_TEMPFAIL; the same command resumes."""
 
 
 class _Notes(io.TextIOWrapper):
-    """Standard error that loses what nobody takes: no work ends for want of a reader."""
+    """Standard error that drops text without a reader, so that no work ends because of it."""
 
     def write(self, text: str) -> int:
         with suppress(OSError):
@@ -37,7 +37,7 @@ class _Notes(io.TextIOWrapper):
 
 
 class Stopped(BaseException):
-    """The process was asked to end; raised wherever it is, so that what runs saves its work."""
+    """The process received a signal to end; raised at once, so that the running work is saved."""
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -85,7 +85,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _explain(error: TyperException | ValueError | MemoryError) -> str:
-    """What a user can mend, in a line; an error that is no user's is raised again."""
+    """Print an error that the user can fix, in one line; raise any other error again."""
     if isinstance(error, TyperException):
         return str(error.format_message()).replace("Value error, ", "")
     if isinstance(error, InputError):

@@ -32,11 +32,11 @@ OPTIONS = {
     "n": ("budget", "noise", "smoothness", "rule"),
     "context": ("rule", "noise"),
 }
-"""What each kind of advice takes, by the option that asks for it."""
+"""Options of each kind of advice, by the option that requests it."""
 
 
 def advise(options: dict[str, Any], json: bool) -> None:
-    """Print the advice that the options ask for.
+    """Print the advice that the options request.
 
     Args:
         options: option to value, without those that are not given.
@@ -64,7 +64,7 @@ def advise(options: dict[str, Any], json: bool) -> None:
 
 
 def _check_options(options: dict[str, Any]) -> str:
-    """The kind of advice that is asked for.
+    """The requested kind of advice.
 
     Raises:
         InputError: none is, or two are, or an option belongs to another kind, or is missing.
@@ -160,4 +160,4 @@ def _context(advice: ContextAdvice) -> None:
 
 
 PRINTERS: dict[str, Callable[[Any], None]] = {"data": _data, "n": _split, "context": _context}
-"""What prints each kind of advice."""
+"""Function that prints each kind of advice."""

@@ -1,4 +1,4 @@
-"""The commands of ``sims`` and their options. What they do is imported when they are called."""
+"""The commands of ``sims`` and their options. Each command imports its code when called."""
 
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -17,7 +17,7 @@ class Command(TyperCommand):
     """A command that refuses several values of an option that takes one."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        """What is left of the words, as Typer reads them.
+        """The remaining words, as Typer reads them.
 
         Raises:
             InputError: an option of one value is given twice: all but the last would be ignored.
@@ -208,12 +208,12 @@ def claims(
 
 @app.command()
 def new(
-    name: Annotated[str, Argument(help="Name of its folder, as of a Python module")],
+    name: Annotated[str, Argument(help="Name of its folder (a valid Python module name)")],
     statistic: Annotated[
-        bool, Option("--statistic", help="Begin with a statistic of your own, and its test")
+        bool, Option("--statistic", help="Include a statistic of your own, and its test")
     ] = False,
 ) -> None:
-    """Begin an experiment of your own.
+    """Create a new experiment.
 
     Writes experiments/NAME/: an example that runs as it is.
     """
@@ -254,9 +254,9 @@ def inspect(
             "or a covariance (d, d); give it twice with --compare"
         ),
     ] = None,
-    heads: Annotated[int | None, Option(help="Number of heads, if no config says it")] = None,
+    heads: Annotated[int | None, Option(help="Number of heads, if no config gives it")] = None,
     attention: Annotated[
-        str | None, Option(help="Mask, causal or full, if no config says it")
+        str | None, Option(help="Mask, causal or full, if no config gives it")
     ] = None,
     tolerance: Annotated[
         float, Option(help="Output error up to which heads count as redundant")

@@ -1,4 +1,4 @@
-"""``sims decompose``: one problem, both roads side by side."""
+"""``sims decompose``: one problem by theory and by simulation."""
 
 import math
 import sys
@@ -30,7 +30,7 @@ from sims.study.sweepfile import DecomposeSpec, parse_file, read_problem, unread
 from sims.theory import FEW_KEYS, predict
 
 ORDERS = {"first": "first order in 1/n", "exact": "exact at this n", "none": "not asked for"}
-"""What a table's theory is, by ``theory.order``."""
+"""Name of the theory in a table, by ``theory.order``."""
 COLUMNS = {
     "theory": ("theory", "{:.4g}"),
     "theory_error": ("± bound", "{:.2g}"),
@@ -40,7 +40,7 @@ COLUMNS = {
     "gap_in_mcse": ("gap/MCSE", "{:+.2g}"),
     "relative_gap": ("gap/theory", "{:+.2%}"),
 }
-"""Of the table: key of a term's numbers to the title and the form of its column."""
+"""Key of a term's numbers to the title and the form of its column in the table."""
 RUN = (
     "replicates",
     "batches",
@@ -50,7 +50,7 @@ RUN = (
     "empty_rate",
     "rounding",
 )
-"""What is said of a simulation, of its attributes."""
+"""Attributes of a simulation that are printed."""
 
 
 def decompose(
@@ -152,7 +152,7 @@ def _predict(problem: Problem, theory: TheorySpec) -> xr.Dataset:
 def compare(
     prediction: xr.Dataset, estimate: xr.Dataset, settings: SimulationSpec
 ) -> dict[str, Any]:
-    """Scalar terms by both roads, as plain numbers (NaN where there is no number).
+    """Scalar terms by both methods, as plain numbers (NaN where there is no number).
 
     Args:
         prediction: the theory's dataset.
@@ -230,7 +230,7 @@ def _print(outcome: dict[str, Any]) -> None:
 
 
 def _print_precision(run: dict[str, Any], settings: dict[str, Any]) -> None:
-    """Print which terms have not the precision that was asked for, and why."""
+    """Print which terms missed the requested precision, and why."""
     reasons = {
         "missed": f"was not reached; raise simulation.max_batches ({run['batches_asked']})",
         "negligible": f"is not asked below simulation.negligible = {settings['negligible']:g}",

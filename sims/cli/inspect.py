@@ -31,7 +31,7 @@ WEIGHTS = {
     "qk_effective_rank_median": "QK rank",
     "ov_effective_rank_median": "OV rank",
 }
-"""Columns of what weights say: number to title."""
+"""Columns of the table of weights: number to title."""
 ROTARY = {
     "qk_effective_rank_median": "QK rank at 0",
     "qk_effective_rank_least": "least",
@@ -47,7 +47,7 @@ INPUTS = {
     "kq_svd_rank": "KQ-SVD",
     "k_svd_rank": "K-SVD",
 }
-"""Columns of what weights and the covariance of tokens say."""
+"""Columns of the table of weights and the covariance of tokens."""
 MEASURED = {
     "typical_effective_keys": "effective keys",
     "noise_kept": "noise kept",
@@ -58,14 +58,14 @@ MEASURED = {
     "prune_error": "pruned",
     "redundant_heads": "redundant",
 }
-"""Columns of what is measured."""
+"""Columns of the table of measurements."""
 TABLES = (
     ("", WEIGHTS),
     (f"Rotary positions, distances 0 to {DISTANCES[-1]}:", ROTARY),
     ("By the covariance of tokens:", INPUTS),
     ("Measured (in parentheses: standard error over sequences, of the last digit):", MEASURED),
 )
-"""What is printed above each table, and its columns."""
+"""Text above each table, and its columns."""
 COMPARED = (
     "overlap_excess",
     "index_query_heads_mean",
@@ -80,7 +80,7 @@ COMPARED = (
 
 @dataclass(frozen=True)
 class Request:
-    """A report that is asked for.
+    """The requested report.
 
     Attributes:
         models: paths, of one model or of several checkpoints.

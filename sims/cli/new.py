@@ -1,4 +1,4 @@
-"""``sims new``: the folder of an experiment of one's own."""
+"""``sims new``: the folder of a new experiment."""
 
 import keyword
 import re

@@ -17,7 +17,7 @@ COMMANDS = {
     "the file of an experiment": "sims run {folder}",
     "an experiment": "sims run {name}",
 }
-"""What a command may be given, and the command that takes it."""
+"""Kinds of files, and the command that takes each."""
 SUFFIXES = {".safetensors": "a model", ".csv": "a table", ".npz": "a table"}
 """End of a file's name to what it is."""
 

@@ -19,7 +19,7 @@ from sims.base.runtime import host_devices
 def run_sharded(
     sweep: Sequence[str], output: Path, shards: int, source_digest: str, options: Sequence[str]
 ) -> None:
-    """Compute the parts of a sweep and gather them, here or where Snakemake is told to.
+    """Compute the parts of a sweep and gather them, here or where Snakemake's options say.
 
     Args:
         sweep: its file, and the options of ``sims sweep`` that its parts share.

@@ -73,13 +73,13 @@ def _plan(experiment: Experiment, folder: Path) -> None:
 def step(
     name: str, experiment: str | None, fidelity: str, output: Path | None, part: str | None
 ) -> None:
-    """Do one step, of an experiment or of a whole run.
+    """Do one step of an experiment or of a full run.
 
     Args:
         name: of the step.
         experiment: of the steps that are an experiment's.
         fidelity: smoke, standard or paper.
-        output: its file; earlier steps wrote theirs beside it.
+        output: its file; earlier steps wrote theirs in the same folder.
         part: of a simulation, ``i/N``: compute the i-th of N parts, and keep its batches.
     """
     steps = RUN_STEPS if experiment is None else STEPS
@@ -165,7 +165,7 @@ def _copy_small(picture: Path, target: Path) -> None:
 
 
 def _again(fidelity: str, marker: Path) -> None:
-    """Print, and put into README.md, how far answers by other draws agree with the published."""
+    """Print, and put into README.md, how many answers by other draws agree with the published."""
     found = agreement(ledger.read_run(Path("results", "published")), ledger.read_run(marker.parent))
     text = f"With fresh draws {found.in_words()}\n"
     _fill("again", text)
@@ -196,7 +196,7 @@ STEPS: dict[str, tuple[str, Callable[[Any, Path], object]]] = {
     "search": ("search.json", _search),
     "plot": ("figure.png", runner.plot),
 }
-"""Of an experiment: the file that a step writes, and what writes it."""
+"""For a step of an experiment: the file that it writes, and the function that does."""
 RUN_STEPS: dict[str, tuple[str, Callable[[Any, Path], object]]] = {
     "ledger": ("answers.json", _ledger),
     "report": ("report.html", _report),
@@ -204,4 +204,4 @@ RUN_STEPS: dict[str, tuple[str, Callable[[Any, Path], object]]] = {
     "again": ("answers.json", _again),
     "compare": ("answers.json", _compare),
 }
-"""Of a whole run: the file that a step writes (of the last three: reads), and what does it."""
+"""For a step of a full run: its file (read by the last three), and its function."""

@@ -1,4 +1,4 @@
-"""``sims sweep``: a problem of one's own at many values of its fields."""
+"""``sims sweep``: one problem at many values of its fields."""
 
 import sys
 from dataclasses import dataclass

@@ -7,7 +7,7 @@
 ========================= =====================================================================
 
 Each shows ± 2 Monte Carlo standard errors. They draw on axes (:func:`panels` and :func:`mosaic`
-make some, 183 mm wide) and know neither road: frames are all they see. Matplotlib, slow
+make some, 183 mm wide) and see only frames, no method. Matplotlib, slow
 to start, is imported when something is drawn.
 """
 

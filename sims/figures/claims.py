@@ -21,7 +21,7 @@ def sorted_effects(
     """The effects of the selected problems from the least to the greatest, with ± 2 errors.
 
     Args:
-        effects: of all problems; sizes are drawn where they are told.
+        effects: of all problems; sizes are drawn where they are reported.
         selected: which of them are meant, (M,).
         parameters: a row a problem, of which n_eff/n colours the points where it is known.
         label: of the vertical axis.
@@ -56,7 +56,7 @@ def _draw(ax: Axes, height: np.ndarray, far: np.ndarray, colour: np.ndarray | No
 
 
 def _values(effects: Effects) -> tuple[np.ndarray, np.ndarray]:
-    """What is drawn of every problem, and its Monte Carlo standard error."""
+    """The drawn number of every problem, and its Monte Carlo standard error."""
     if effects.size is not None:
         error = np.zeros_like(effects.size) if effects.size_error is None else effects.size_error
         return 100 * effects.size, 100 * error
@@ -72,7 +72,7 @@ def _values(effects: Effects) -> tuple[np.ndarray, np.ndarray]:
 
 
 def axis_label(effects: Effects) -> str:
-    """What the vertical axis says."""
+    """Label of the vertical axis."""
     if effects.size is not None:
         return "relative change (%)"
     if effects.kind == "gap":

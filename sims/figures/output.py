@@ -1,4 +1,4 @@
-"""Files of a figure: PDF, PNG and SVG beside each other, the same bytes for the same data."""
+"""Files of a figure in one folder: PDF, PNG and SVG, the same bytes for the same data."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def save(
     digest: str = "",
     formats: Sequence[str] = ("pdf", "png", "svg"),
 ) -> None:
-    """Write the figure in each format beside each other, each sealed (:mod:`sims.base.files`).
+    """Write the figure in each format into one folder, each sealed (:mod:`sims.base.files`).
 
     Args:
         figure: made with :func:`~sims.figures.layout.panels`, or within

@@ -1,7 +1,7 @@
 """The style of all figures: colours, markers, and the axes they are used on.
 
 Colours keep a contrast of at least 3:1 with white and with a margin's band (``tests/figures``
-computes it), and differ in lightness too: they can be told apart in grey and with every common kind
+computes it), and differ in lightness too: they stay distinct in grey and with every common kind
 of colour blindness. Markers differ as well, so colour is never the only difference.
 """
 

@@ -43,7 +43,7 @@ class Calibration:
         return self.written(self.covariance)
 
     def written(self, moment: np.ndarray) -> np.ndarray:
-        """What a moment of outputs (H·d_v, H·d_v) is of contributions, (H, H)."""
+        """The moment of contributions, (H, H), from that of outputs (H·d_v, H·d_v)."""
         shape = 2 * self.output.shape[:2]
         products = self._products.reshape(shape)
         return np.asarray(np.einsum("hagb,hagb->hg", products, moment.reshape(shape)))

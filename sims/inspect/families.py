@@ -1,4 +1,4 @@
-"""What each model family says of attention: its config's keys, norms and positions, a record each.
+"""Model families: config keys, norms and positions that concern attention, one record each.
 
 The reader keeps account: a key whose name is about attention is used, is listed here as one that
 weights of attention do not depend on, or is refused. It is never ignored.
@@ -77,7 +77,7 @@ class Family(BaseModel, frozen=True):
         return known
 
     def has_norm(self, config: Mapping[str, Any]) -> bool:
-        """Whether a model with that config normalises its queries and keys."""
+        """True if a model with that config normalises its queries and keys."""
         return self.norm is not None and bool(
             self.norm.switch is None or config.get(self.norm.switch)
         )
@@ -178,7 +178,7 @@ def check_keys(config: Mapping[str, Any], family: Family) -> None:
 
 
 def _is_off(key: str, value: object) -> bool:
-    """Whether a value turns off what its key is about."""
+    """True if a value turns off the feature of its key."""
     if value is None or (not value and not SWITCHES.search(key)):
         return True
     return (key, value) == ("position_embedding_type", "absolute")

@@ -19,13 +19,13 @@ CORRELATIONS = {
     "predicted_noise_correlation": "label noise, predicted",
     "score_correlation": "score forms",
 }
-"""What heat maps show, the first two that the report has."""
+"""Quantities of the heat maps: the first two that the report has."""
 INDICES = {
     "contribution_index_mean": "contributions",
     "noise_index_mean": "label noise",
     "index_query_heads_mean": "key subspaces",
 }
-"""Of heads, by name: what is correlated."""
+"""Names of indices to the quantity of heads that they compare."""
 
 
 def figure(data: xr.Dataset) -> Figure:

@@ -1,4 +1,4 @@
-"""What the weights of a layer come to on Gaussian tokens ``x ~ N(μ, Σ)``.
+"""Attention weights of a layer on Gaussian tokens ``x ~ N(μ, Σ)``.
 
 Keys and queries are linear in the token, so that angles and score forms depend on Σ. With many
 keys, the label noise of two softmax heads at a query x has the correlation::

@@ -1,4 +1,4 @@
-"""What the weights of a layer's heads say by themselves.
+"""Diversity of a layer's heads from their weights alone.
 
 Key heads are compared by their subspaces, query heads by the bilinear forms of their scores
 ``M_h = W_Q,h W_K,hᵀ/√d_k`` and of their values ``W_V,h W_O,h``. Neither form is ever built: all

@@ -41,7 +41,7 @@ LAYOUTS = (
 CUTOFF = 1e-10
 """Matrices of a head below this share of the largest head's count as 0."""
 IN_PROJECTION = "in_proj_weight"
-"""Of torch.nn.MultiheadAttention; the module has any name."""
+"""Layout of torch.nn.MultiheadAttention; the module has any name."""
 KNOWN = (
     "q_proj/k_proj/v_proj, query/key/value, q_lin/k_lin/v_lin, c_attn, qkv_proj, qkv, "
     "query_key_value or in_proj_weight in a module named as by transformers, timm or torch"
@@ -179,7 +179,7 @@ def _is_of(pattern: str, module: str) -> bool:
 
 
 def _root(module: str) -> str:
-    """What the names of all tensors of a module begin with; its output may stand beside it."""
+    """Prefix of all tensor names of a module; its output may be a sibling."""
     if re.search(r"attention\.(?:self|attention)$", module):
         module = module.rpartition(".")[0]
     return "" if module == "." else f"{module}."

@@ -1,4 +1,4 @@
-"""What a layer's heads do with the inputs that it meets: keys, noise, contributions, ablations.
+"""Measurements of a layer's heads on its inputs: keys, noise, contributions, ablations.
 
 Inputs are sequences (T, d) of the attention module, padding left out. Every number is a mean over
 sequences or a function of such means, and its Monte Carlo standard error (MCSE) takes sequences as
@@ -68,7 +68,7 @@ def sequences_of(
 
 
 def _check_mask(mask: np.ndarray, inputs: np.ndarray) -> np.ndarray:
-    """Whether a token is none of padding, (S, T), of inputs (S, T, d).
+    """True where a token is not padding, (S, T), for inputs (S, T, d).
 
     Raises:
         InputError: the mask does not fit, or leaves gaps.
@@ -98,7 +98,7 @@ def moments_of(sequences: Sequence[np.ndarray]) -> tuple[np.ndarray, np.ndarray]
 
 
 def measured(layer: Layer, sequences: Sequence[np.ndarray], rule: Rule, tolerance: float) -> Arrays:
-    """Everything that is measured of a layer on its inputs, by name, with ``_mcse`` beside it.
+    """All measurements of a layer on its inputs, by name, each with its ``_mcse``.
 
     Args:
         layer: the heads.
@@ -188,7 +188,7 @@ def _outputs(layer: Layer, weight: np.ndarray, value: np.ndarray) -> np.ndarray:
 def _attention(
     layer: Layer, query: np.ndarray, key: np.ndarray, value: np.ndarray, rule: Rule
 ) -> tuple[dict[str, np.ndarray], np.ndarray]:
-    """What the weights of a sequence come to, by name, and outputs (T, H·d_v).
+    """Summaries of the weights of a sequence, by name, and outputs (T, H·d_v).
 
     Effective keys ``1/Σw²`` are quantiles over tokens, (H, 3): of all keys, without the first, and
     as a share of the keys that a token may see. Noise is a mean over tokens of ``Σ_i w_hi w_gi``;
@@ -292,7 +292,7 @@ SUMMARIES: dict[str, tuple[tuple[str, ...], Callable[[np.ndarray], np.ndarray]]]
     "index": (("definition",), _indices),
     "kept": ((), _share_of_average),
 }
-"""Of a covariance of heads, by name: dimensions and function."""
+"""Numbers from a covariance of heads, by name: dimensions and function."""
 
 
 def _ablate(

@@ -27,7 +27,7 @@ class HeadNorm:
     epsilon: float
 
     def fold(self, matrix: np.ndarray) -> np.ndarray:
-        """What of the normalisation is linear, on matrices or vectors (H, …, d_k)."""
+        """The linear factor of the normalisation, on matrices or vectors (H, …, d_k)."""
         centred = matrix - matrix.mean(-1, keepdims=True) if self.norm.centred else matrix
         return centred * self.gain[:, None]
 

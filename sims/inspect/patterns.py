@@ -42,7 +42,7 @@ class Rule:
     scale: float | None = None
 
     def factor(self, width: int) -> float:
-        """What products of queries and keys of width d_k are multiplied by."""
+        """Factor of products of queries and keys of width d_k."""
         return width**-0.5 if self.scale is None else self.scale
 
 
@@ -62,7 +62,7 @@ def rule_of(config: Mapping[str, Any], kind: str | None = None) -> Rule:
 
 
 def _scale(config: Mapping[str, Any], family: Family) -> float | None:
-    """What scores are multiplied by; None for 1/√d_k."""
+    """Factor of the scores; None for 1/√d_k."""
     if family.scale is not None:
         return read_number(config, family.scale) ** -0.5
     return 1.0 if family.scaled and config.get(family.scaled) is False else None

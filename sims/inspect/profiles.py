@@ -1,4 +1,4 @@
-"""What a key cache of each rank loses of the scores, by second moments of keys and queries.
+"""Loss of the scores by a key cache of each rank, from second moments of keys and queries.
 
 Moments (…, d_k, d_k) are ``keys``, ``E kkᵀ``, and ``queries``, ``Σ E qqᵀ`` of the heads that read
 them.
@@ -28,6 +28,6 @@ def k_profile(moments: Mapping[str, np.ndarray]) -> np.ndarray:
 
 
 def _tails(ascending: np.ndarray) -> np.ndarray:
-    """What is lost if all but the last r of these parts are, r = 0 … n − 1, as shares."""
+    """Shares lost if all but the last r of these parts are lost, r = 0 … n − 1."""
     total = ascending.sum(-1, keepdims=True)
     return np.asarray(np.cumsum(ascending, -1)[..., ::-1] / np.where(total > 0, total, 1.0))

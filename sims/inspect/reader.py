@@ -24,12 +24,12 @@ FLOATS: dict[str, Any] = {"F64": "<f8", "F32": "<f4", "F16": "<f2", "BF16": ml_d
 HEADS = ("num_attention_heads", "n_head", "num_heads", "n_heads")
 """Keys of config.json that may hold the number of heads."""
 SIDES = ("encoder", "decoder")
-"""Of models that may have ``encoder_attention_heads`` and ``decoder_attention_heads``."""
+"""Model types that may have ``encoder_attention_heads`` and ``decoder_attention_heads``."""
 INDEX = ".index.json"
 WRAPPERS = re.compile(
     r"(?:(?<=\.)|^)(?:module|_orig_mod|_forward_module|_(?:fsdp|checkpoint)_wrapped_module)\."
 )
-"""What training wraps around modules, and their names."""
+"""Prefixes that training puts before the names of modules."""
 
 
 class Model:

@@ -32,7 +32,7 @@ from sims.problem.diversity import DEFINITIONS
 TOLERANCE = 0.01
 """Output error, as a share of variance, up to which removed heads count as redundant."""
 FILE = "heads of a model"
-"""What a report's file is sealed as."""
+"""Identity in the seal of a report's file."""
 LEVEL = 0.05
 """Chance, within a layer, that some pair of random subspaces counts as above the baseline."""
 MASK = "attention_mask"
@@ -54,7 +54,7 @@ def inspect(
 
     Args:
         model: a ``.safetensors`` file, its ``.index.json``, or a folder with either.
-        config: config.json; by default the one beside the model, if there is one.
+        config: config.json; by default the one next to the model, if there is one.
         activations: an npz file, or arrays: the name of an attention module, or the number of a
             layer, to its inputs (sequence, token, d) or their covariance matrix (d, d) about 0;
             ``attention_mask`` (sequence, token) is 0 at padding.
@@ -125,7 +125,7 @@ def _rule(config: Mapping[str, Any], attention: str | None, needed: bool) -> Rul
 
 
 def _notes(layer: Layer, number: int) -> list[str]:
-    """What a reader of a layer's numbers has to know, a line each."""
+    """Notes for the reader of a layer's numbers, one line each."""
     notes = []
     if layer.number is None and layer.passes == 1:
         notes.append(f"Layer {number} is {layer.module}.")
@@ -253,7 +253,7 @@ def _input_summary(readings: xr.Dataset, tolerance: float) -> dict[str, float]:
 
 
 def sentence(data: xr.Dataset) -> str:
-    """What the report comes to: redundant heads by layers, and overlaps beside the baseline."""
+    """Summary of the report: redundant heads by layer, and overlaps against the baseline."""
     above = [int(k) for k in data.layer[data.pairs_above_baseline.values > 0]]
     compared = data.overlap_excess.notnull().values
     if "redundant_heads" not in data:

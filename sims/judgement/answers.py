@@ -61,7 +61,7 @@ class Answer:
         worst: that problem in words: its effect, and what the law drew.
         problem: that problem, as ``sims decompose`` takes it, or the one that a search found; as
             published, its fields without their numbers, which are in ``counterexamples/``.
-        searched: problems that theory was asked of beside the simulated ones, in a search.
+        searched: problems that theory predicted in a search, in addition to the simulated ones.
         least: the least effect that the search saw, negative of a counterexample.
         results: digest of those that it rests on.
         seed: of the problems.
@@ -123,15 +123,15 @@ class Answer:
         return f"{self.word or 'estimate'}{near}"
 
     def failure(self) -> str:
-        """Whether a failure is confirmed; "" where the claim does not say always and none is."""
+        """True if a failure is confirmed; "" where the claim does not say always and none is."""
         asked = self.says or self.always == "no"
         return ALWAYS.get(self.always, "") if asked else ""
 
 
 ALWAYS = {"no": "not always", "not refuted": "no failure confirmed"}
-"""What is said of a claim that says "always", by the answer's ``always``."""
+"""Words for a claim that says "always", by the answer's ``always``."""
 MOST_FACTS = 10
-"""Facts of the worst problem that are told."""
+"""Facts of the worst problem that are reported."""
 
 
 def answer(
@@ -186,7 +186,7 @@ def answer(
 
 
 def _count(name: str, effects: Effects, most: int) -> int:
-    """Number of problems that a question is asked of."""
+    """Number of problems that a question is tested on."""
     simulated = len(effects.value)
     count = simulated if effects.predicted is None else len(effects.predicted)
     if not simulated <= count <= most:

@@ -115,7 +115,7 @@ def deciding_field(
 
 
 def scores(effects: Effects, by_theory: bool, tolerance: float | None = None) -> np.ndarray:
-    """What is averaged over a group of problems, (N,) or (M,); NaN of those without an answer.
+    """Values to average over a group of problems, (N,) or (M,); NaN where there is no answer.
 
     Of a share 1 where the claim holds and 0 where it fails, else the effect.
 

@@ -30,9 +30,9 @@ class Effects:
             the errors: independent of each other, given the problem; None of theory alone, whose
             error is stated.
         looks: at which a problem may have been stopped, of outcomes.
-        size: (N,) by how much, as a relative change; None where no size is told.
+        size: (N,) by how much, as a relative change; None where no size is reported.
         size_error: (N,) its Monte Carlo standard errors.
-        components: name to the parts (N,) of a size that are told with it.
+        components: name to the terms (N,) of a size that are reported with it.
     """
 
     value: np.ndarray

@@ -1,4 +1,4 @@
-"""Stock effects: one number a problem, from what both roads return of N problems. No JAX."""
+"""Stock effects: one number per problem, from theory and simulation of N problems. No JAX."""
 
 import numpy as np
 
@@ -27,7 +27,7 @@ def outcome(falls: np.ndarray, size: np.ndarray | None = None) -> Effects:
 
     Args:
         falls: (N, B) relative falls as iid batches; NaN of a problem that has no pair.
-        size: (N,) by how much, as a relative change; None where no size is told.
+        size: (N,) by how much, as a relative change; None where no size is reported.
     """
     draws = falls[..., None]
     error = mcse(draws.swapaxes(0, 1))
@@ -38,7 +38,7 @@ def outcome(falls: np.ndarray, size: np.ndarray | None = None) -> Effects:
 
 
 def gap(values: np.ndarray, predicted: np.ndarray, valid: np.ndarray | None = None) -> Effects:
-    """Relative gaps of the two roads, simulated / predicted − 1.
+    """Relative gaps of simulation and theory, simulated / predicted − 1.
 
     Args:
         values: (N, B) simulated batches.
@@ -144,7 +144,7 @@ def slope(
 def extremum(values: np.ndarray, valid: np.ndarray | None = None) -> np.ndarray:
     """The place of the least value on a grid, (N,), NaN where it is censored.
 
-    Censored is a minimum at an end of the grid, or beside a point that is not valid.
+    A minimum is censored at an end of the grid, or next to a point that is not valid.
 
     Args:
         values: (N, K).

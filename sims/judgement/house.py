@@ -9,7 +9,7 @@ CALLED = 3.0
 SURE = 0.99
 """Confidence with which the outcome of a problem is called, over all its pairs and looks."""
 FEWEST = 80
-"""Problems below which nothing is said, of a whole or of a stratum."""
+"""Number of problems below which a law or a stratum gets no word."""
 SHOWN = 20
 """Problems below which no share is shown, and no group compared."""
 INDEX_GAP = 0.05

@@ -1,4 +1,4 @@
-"""Whether an answer's word is the same under every choice that a reader could have made. No JAX."""
+"""Robustness of an answer's word to the choices that a reader could have made. No JAX."""
 
 import itertools
 from collections.abc import Sequence
@@ -27,7 +27,7 @@ class Robustness:
     """How an answer's word fares over a table of specifications.
 
     Attributes:
-        cells: cells of enough problems to get a word.
+        cells: cells of enough problems to be shown.
         contradicting: those whose interval allows none of the words that the answer's allows.
         choice: the choice that changes the share most, all others alike.
         shares: its values, each with the mean share, undecided problems counted as halves.
@@ -40,7 +40,7 @@ class Robustness:
 
     @property
     def holds(self) -> bool:
-        """Whether the word may stand without the choice that decides it."""
+        """True if the word may stand without the choice that decides it."""
         return self.contradicting <= MOST_CONTRADICTING * self.cells
 
     def in_words(self) -> str:
@@ -54,7 +54,7 @@ class Robustness:
 
 def robustness(answer: Share, cells: Sequence[Cell]) -> Robustness | None:
     """The fate of an answer's word over cells; None where fewer than two have enough problems."""
-    told = [cell for cell in cells if cell.share.deciding and cell.share.answered >= house.FEWEST]
+    told = [cell for cell in cells if cell.share.deciding and cell.share.answered >= house.SHOWN]
     if answer.interval is None or len(told) < 2:
         return None
     allowed = set(house.words_of(answer.interval))

@@ -22,7 +22,7 @@ from sims.judgement.wording import (
 Pair = tuple[float, float]
 Quartiles = tuple[float, float, float]
 NOISY = 0.2
-"""Monte Carlo error of a size over the range of its quartiles, above which it is told."""
+"""Monte Carlo error of a size over its quartile range, above which it is reported."""
 
 
 @dataclass(frozen=True)
@@ -148,7 +148,7 @@ class Share:
         return f"{method}; {contradictions} contradictions"
 
     def how_much(self, short: bool = False) -> str:
-        """Median and quartiles of the relative change; "" where no size is told."""
+        """Median and quartiles of the relative change; "" where no size is reported."""
         if self.size is None:
             return ""
         return quartiles_in_words(self.size, short)
@@ -300,7 +300,7 @@ class Mean:
 
 
 Result = Share | Gap | Mean
-"""What is known of the effects of a population of problems."""
+"""Summary of the effects of a population of problems."""
 
 
 def middle_ends(interval: Pair | None) -> tuple[Pair, Pair] | None:

@@ -49,7 +49,7 @@ def number_range(low: float, high: float, short: bool = False) -> str:
 
 
 def too_few(problems: int) -> str:
-    """What stands in the place of a number of too few problems."""
+    """Text in place of a number if there are too few problems."""
     return f"too few problems to say ({problems})"
 
 

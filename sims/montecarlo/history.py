@@ -1,4 +1,4 @@
-"""What a run has done so far, and whether that is enough."""
+"""Progress of a run, and its stopping rule."""
 
 import time
 from collections.abc import Iterator, Mapping, Sequence
@@ -21,7 +21,7 @@ CHECK_EVERY = 8
 MAX_BATCHES = 1024
 """Limit under ``rel_mcse`` where none is given."""
 UNIDENTIFIED = "unidentified"
-"""What a result is of, where that cannot be known; it cannot be resumed."""
+"""Identity of a result of unknown origin; it cannot be resumed."""
 
 
 @dataclass(frozen=True)

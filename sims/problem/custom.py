@@ -1,4 +1,4 @@
-"""A law of the keys of one's own: a sampler, and a density where exact theory is wanted."""
+"""A custom law of the keys: a sampler, and a density if exact theory is wanted."""
 
 from collections.abc import Callable
 from typing import ClassVar
@@ -34,7 +34,7 @@ Sampler = Callable[[Array, int, DTypeLike], Array]
 
 
 class CustomDesign(Design):
-    """A law of one's own: a sampler for the simulation, a log-density for the exact theory.
+    """A custom law: a sampler for the simulation, a log-density for the exact theory.
 
     Args:
         dimension: d.
@@ -53,7 +53,7 @@ class CustomDesign(Design):
     log_density: Callable[[Array], Array] | None = eqx.field(static=True)
     mean: Float[Array, " d"]
     covariance: Float[Array, "d d"]
-    """Of 4096 draws: exact theory places its nodes around them, heavier tailed than a Gaussian."""
+    """Mean and covariance of 4096 draws: exact theory places its heavier-tailed nodes by them."""
     EXTRA_NORMALS: ClassVar[int] = 1
     """One coordinate is the length of a multivariate t."""
     OF_NORMALS: ClassVar[bool] = False

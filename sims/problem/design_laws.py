@@ -33,9 +33,9 @@ class Design(eqx.Module):
     EXTRA_NORMALS: ClassVar[int] = 0
     """Coordinates beyond d of the normal points that :meth:`from_normals` takes."""
     OF_NORMALS: ClassVar[bool] = True
-    """Whether :meth:`from_normals` makes points of equal weight from normal ones."""
+    """True if :meth:`from_normals` makes points of equal weight from normal ones."""
     EXPONENTIAL: ClassVar[bool] = True
-    """Whether ``E exp⟨v, X⟩`` is finite for every v."""
+    """True if ``E exp⟨v, X⟩`` is finite for every v."""
 
     @property
     @abc.abstractmethod

@@ -1,4 +1,4 @@
-"""Designs by name: what an experiment file can ask of the law of the keys."""
+"""Designs by name: the laws of the keys that an experiment file can use."""
 
 from collections.abc import Callable
 from functools import lru_cache
@@ -97,7 +97,7 @@ def redundant_views(
     noise: float,
     correlation: float = 0.0,
 ) -> tuple[GaussianDesign, Float[Array, "H d d_k"]]:
-    """Heads that see the same latent coordinates through noise of their own.
+    """Heads that see the same latent coordinates, each through separate noise.
 
     X = (z, ξ_1, …, ξ_H) with z ~ N(0, I_r) and ξ_h ~ N(0, I_{d_k}), Cov(ξ_h, ξ_g) = correlation·I;
     head h projects to ``z[:d_k] + noise·ξ_h``, so its frame has columns ``e_j + noise·e_{ξ_h,j}``

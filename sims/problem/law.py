@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike
 from sims.base.errors import InputError
 
 DRAWN = "drawn"
-"""A field that is the seed of a draw of its own: of frames, a target, a rotation."""
+"""A field that is the seed of a separate draw: of frames, a target, a rotation."""
 _SPANS = ("uniform", "loguniform")
 
 
@@ -48,7 +48,7 @@ class Law:
                 )
 
     def draw(self, seed: int, problem: int, attempt: int = 0) -> dict[str, Any]:
-        """The fields of a problem: every field of every attempt has a random stream of its own.
+        """The fields of a problem: every field of every attempt has a separate random stream.
 
         So a problem that is rejected moves no other one, and neither does a further field.
 

@@ -1,4 +1,4 @@
-"""The target m as an object: what the two roads need to know of it stands on it.
+"""The target m as an object, with all that theory and simulation need to know.
 
 A trigonometric series has closed forms under Gaussian laws. Any other function of x is a
 :class:`CustomTarget`: simulation and the exact theory of points in R^d take it as it is.
@@ -53,7 +53,7 @@ class Target(eqx.Module):
 
     @property
     def constant(self) -> float:
-        """A constant part of m that both roads take off, since weights of sum 1 do not see it."""
+        """A constant term of m that both methods subtract, since weights of sum 1 do not see it."""
         return 0.0
 
     def values(self, x: ArrayLike) -> Float[np.ndarray, "*batch"]:
@@ -157,7 +157,7 @@ class TrigonometricSeries(Target):
 
 
 class CustomTarget(Target):
-    """A target of one's own: any function of x that JAX can trace.
+    """A custom target: any function of x that JAX can trace.
 
     No closed form is known of it. Simulation takes it as it is, and so does exact theory on points
     of R^d (``order="exact"``, with every design whose law is known: no derivative is needed).

@@ -129,4 +129,4 @@ SEQUENCES: dict[str, Callable[..., SequenceDesign]] = {
     "autoregressive": autoregressive,
     "smooth": smooth,
 }
-"""Every law of dependent keys that can be described in a file, beside those in ``DESIGNS``."""
+"""Laws of dependent keys that a file can describe, in addition to those in ``DESIGNS``."""

@@ -30,7 +30,7 @@ def listing(
 
 
 def found_besides(answers: Sequence[Answer], link: Link | None = None) -> str:
-    """The answers to claims of our own, over all papers, and what of them is algebra."""
+    """The answers to our claims, over all papers, and those decided by algebra."""
     rows, claims = list[Answer](), list[Claim]()
     for paper in papers().values():
         rows += _rows(paper, answers, "ours")

@@ -28,7 +28,7 @@ def page(
     derivation: str = "",
     fold: Callable[[str, str], str] = unfolded,
 ) -> str:
-    """What is known of a claim, as Markdown below its title.
+    """The page of a claim, as Markdown below its title.
 
     Args:
         answers: on the claim, as :func:`sims.report.answers.by_claim` has them.

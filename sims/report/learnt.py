@@ -1,4 +1,4 @@
-"""What a run taught, in sentences whose numbers the answers fill in. No JAX."""
+"""Findings of a run, in sentences whose numbers the answers fill in. No JAX."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -15,7 +15,7 @@ TEMPLATES = ("learnt", "trained")
 
 
 def readme_texts(answers: Sequence[Answer]) -> dict[str, str]:
-    """What a run fills into the README, by the name of its place."""
+    """Texts that a run fills into the README, by the name of their place."""
     texts = {name: learnt(answers, name) for name in TEMPLATES}
     texts["main"] = listing(papers()[MAIN], answers, brief=True)
     texts["neighbours"] = headlines(answers)

@@ -114,7 +114,7 @@ class EnsembleSampler:
         return batch_arrays(data)
 
     def precise(self, arrays: Arrays, rel_mcse: float, negligible: float) -> bool:
-        """Whether every scalar term is known so well, and something was seen everywhere.
+        """True if every scalar term is precise enough and every query had keys with weight.
 
         See :func:`~.result.reached` and :func:`~.result.unseen`.
         """

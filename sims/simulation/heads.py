@@ -92,7 +92,7 @@ def projected_queries(
 
 
 def left_bandwidth(heads: Heads, dtype: DTypeLike) -> float | Float[Array, "H 1"]:
-    """What is left of b_h after :func:`scaled_projection`: 1, or b_h (H, 1) if not scaled."""
+    """Remaining factor b_h after :func:`scaled_projection`: 1, or b_h (H, 1) if not scaled."""
     return UNIT if _scaled(heads) else heads.bandwidth[:, None].astype(dtype)
 
 
@@ -106,5 +106,5 @@ def finite_or_zero(peak: Array) -> Array:
 
 
 def vanishes(rule: Kernel | WeightRule) -> bool:
-    """Whether a head may have no key in reach: no kernel of this package without a support."""
+    """True if a head may have no key in reach; our kernels need a support for that."""
     return not isinstance(rule, Kernel) or rule not in KERNELS.values() or rule.support is not None

@@ -93,7 +93,7 @@ class ProblemsSampler:
         return batch_arrays(data)
 
     def precise(self, arrays: Arrays, rel_mcse: float, negligible: float) -> bool:
-        """Whether no more batches are needed: never, of many problems all get as many."""
+        """False: with many problems, every problem gets the same number of batches."""
         return False
 
 
@@ -180,14 +180,14 @@ def _samplers(
 
 
 def _class(sampler: EnsembleSampler) -> object:
-    """What selects a compilation: shapes and static parts."""
+    """Key of a compilation: shapes and static parts."""
     known = split_constant(sampler.task)[0], sampler.heads, sampler.queries
     leaves, structure = jax.tree.flatten(known)
     return structure, tuple(np.shape(leaf) for leaf in leaves), sampler.n, sampler.precision
 
 
 def _stack(known: Sequence[Shared]) -> Shared:
-    """What replicates share, with a leading axis of problems."""
+    """Data that replicates share, with a leading axis of problems."""
     if any(shared.constant is not None for shared in known):
         none = jnp.zeros(())
         known = [s._replace(constant=none if s.constant is None else s.constant) for s in known]

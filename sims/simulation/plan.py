@@ -24,7 +24,7 @@ times (docs/performance.md)."""
 KEYS = 16 * DRAW_BLOCK
 """Keys of one call of the CUDA sums."""
 PARTS = 2**18
-"""Threads, at most, of what keeps a GPU busy; each has sums of its own in the memory of CUDA's."""
+"""Largest number of threads that keep a GPU busy; each has its own sums in CUDA's memory."""
 RULE_ARRAYS = 6
 """Arrays (H, n) that a weight rule may keep alive at a query: scores, their order, running sums."""
 
@@ -40,7 +40,7 @@ class Shape(NamedTuple):
     n: int
     itemsize: int
     all_keys: bool = False
-    """Whether a weight rule needs all keys at once."""
+    """True if a weight rule needs all keys at once."""
 
     @classmethod
     def from_problem(

@@ -57,7 +57,7 @@ class Control(NamedTuple):
 
 
 class Shared(NamedTuple):
-    """What all replicates share; traced."""
+    """Data that all replicates share; traced."""
 
     task: Task
     """With a target that has no constant part."""
@@ -65,7 +65,7 @@ class Shared(NamedTuple):
     queries: Float[Array, "Q d"]
     """In float64."""
     control: Control | None = None
-    """Of the same queries."""
+    """Control variate at the same queries."""
     constant: Float[Array, ""] | None = None
     """The target's constant part, None for 0: seen only where weights do not sum to 1."""
 
@@ -81,15 +81,15 @@ class Settings:
     query_block: int
     """Queries weighed together."""
     dtype: str
-    """Of draws, kernels and sums within a block; sums over blocks are float64."""
+    """Precision of draws, kernels and sums within a block; sums over blocks are float64."""
     raw_labels: bool = False
-    """Whether labels are drawn as well."""
+    """True if labels are drawn as well."""
     sums: str = "XLA"
-    """What computes the sums, of :data:`KERNEL_SUMS`; C++ makes random bits as well."""
+    """Implementation of the sums, one of :data:`KERNEL_SUMS`; C++ makes random bits as well."""
 
 
 class Replicate(NamedTuple):
-    """What one replicate yields, in float64."""
+    """Result of one replicate, in float64."""
 
     deviation: Float[Array, "Q H"]
     """g_h(x) − m(x), the conditional mean's error given the design."""

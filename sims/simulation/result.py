@@ -90,7 +90,7 @@ def batch_arrays(data: xr.Dataset) -> dict[str, np.ndarray]:
 
 
 def reached(data: xr.Dataset, rel_mcse: float, negligible: float = 1e-3) -> bool:
-    """Whether every scalar term has ``mcse ≤ rel_mcse·|term|``, or is negligible beside the MSE.
+    """True if every scalar term has ``mcse ≤ rel_mcse·|term|`` or is negligible next to the MSE.
 
     Negligible: ``|term| + 2·mcse ≤ negligible·MSE``.
 
@@ -127,7 +127,7 @@ def describe_run(
     shares: Shares,
     asked: str,
 ) -> dict[str, Any]:
-    """What was met on the way: attributes of :func:`~.engine.estimate`'s result.
+    """Events of a simulation: attributes of :func:`~.engine.estimate`'s result.
 
     Args:
         values: its variables by name, batch first.

@@ -134,7 +134,7 @@ def part(step: str, experiment: Path, fidelity: str) -> str:
 def salt() -> str:
     """The text that is hashed with a declaration into its seed: ``dev``, or the published salt.
 
-    The published salt is in salt.txt beside the experiments; the variable SIMS_SALT overrides it.
+    The published salt is in experiments/salt.txt; the variable SIMS_SALT overrides it.
     """
     published = place(EXPERIMENTS) / "salt.txt"
     default = published.read_text("utf-8").strip() if published.is_file() else "dev"
@@ -142,7 +142,7 @@ def salt() -> str:
 
 
 def seed_of(experiment: Path) -> int:
-    """The seed of an experiment's problems: whoever changes what is asked gets other problems.
+    """The seed of an experiment's problems; a changed question gets other problems.
 
     The first bytes of a SHA-256 of the law without its prose, of the conditions of all questions,
     of the revisions above 1 of their effects, and of the salt. Rewording, renaming or reordering

@@ -1,6 +1,6 @@
 """Words and units of the variables and coordinates in result files.
 
-This module has those of both roads. An experiment describes further ones in its
+This module has those of both methods. An experiment describes further ones in its
 ``variables.yaml``.
 """
 
@@ -68,7 +68,7 @@ VARIABLES: dict[str, Words] = {
     "point": Words("name of the point"),
     "order": Words("order of theory"),
 }
-"""Variables of both roads, by name."""
+"""Variables of both methods, by name."""
 FIELDS: dict[str, Words] = {
     "dimension": Words("dimension of the keys"),
     "design": Words("law of the keys"),

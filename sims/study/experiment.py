@@ -28,7 +28,7 @@ from sims.study.referenced_files import (
 from sims.study.schema import ExperimentSpec, SimulationSpec
 
 SEED_STRIDE = 1000
-"""What one step of a seed offset adds to the seed: more than an experiment has batches."""
+"""Number that one step of a seed offset adds to the seed: more than the number of batches."""
 MAX_SHARDS = 10_000
 
 

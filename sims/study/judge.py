@@ -80,7 +80,7 @@ def check_effects(experiment: Experiment, names: Iterable[str]) -> None:
 
 
 def _kind(value: object) -> str:
-    """What a function returned, in words."""
+    """The returned value of a function, in words."""
     if isinstance(value, Mapping) and value:
         kinds = sorted({type(item).__name__ for item in value.values()})
         return f"a dict of {', '.join(kinds)}"

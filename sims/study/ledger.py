@@ -63,7 +63,7 @@ def _read_answers(folder: Path, identity: str) -> list[Answer]:
 
 
 def _searched(original: Answer, searched: list[Answer]) -> Answer:
-    """An answer with what a search found, if that was a search beside this very answer."""
+    """An answer with the result of a search, if the search belongs to this very answer."""
     for candidate in searched:
         unsearched = dataclasses.replace(
             candidate, searched=0, least=None, problem=original.problem

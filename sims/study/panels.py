@@ -1,4 +1,4 @@
-"""Panels of claims: the effect of every problem that a question is asked of."""
+"""Panels of claims: the effect of every problem of a question."""
 
 from pathlib import Path
 from typing import Any
@@ -10,7 +10,7 @@ from sims.study.schema import QuestionSpec
 from sims.study.study import Study
 
 CLAIMS = "claims"
-"""The folder of the panels, beside an experiment's figure."""
+"""The folder of the panels, next to an experiment's figure."""
 
 
 def plot_claims(experiment: Experiment, study: Study[Any], results: Results, folder: Path) -> None:

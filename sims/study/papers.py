@@ -21,7 +21,7 @@ MAIN = "2605.20271"
 
 
 class Claim(Strict):
-    """A claim of ours beside a paper's: what its reconstruction implies, or what it rests on."""
+    """A claim of ours about a paper: an implication of its reconstruction, or an assumption."""
 
     id: str = Field(min_length=1, description="the id that experiments and ledger use")
     label: str = Field("", description="what it is called in lists, a few words")

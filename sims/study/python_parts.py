@@ -1,4 +1,4 @@
-"""Parts of a problem from a Python file of the user's own: ``kind: python`` in YAML.
+"""Parts of a problem from the user's Python file: ``kind: python`` in YAML.
 
 It is imported by consent alone, which is ``allow_code`` of the context of validation; None is for a
 plan, where stand-ins take the place of such parts. What the name stands for may be the part itself,

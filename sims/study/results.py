@@ -1,4 +1,4 @@
-"""Results: one labelled dataset a road and experiment, the same in memory and on disk.
+"""Results: one labelled dataset per method and experiment, the same in memory and on disk.
 
 ``xr.open_dataset("results/standard/house/simulation.nc")`` shows the variables along the points,
 with their coordinates (angle, kernel, n, …), so that ``.sel(n=200)`` selects: the dimension of
@@ -39,7 +39,7 @@ class Results:
         settings: the experiment's own settings at this fidelity.
         coordinates: point's name to its coordinates: dotted path of the problem to a scalar or the
             label of what is no scalar.
-        provenance: road to its provenance; see :mod:`sims.study.provenance`.
+        provenance: method to its provenance; see :mod:`sims.study.provenance`.
         simulation: all estimates as one dataset, as the file has them.
         theory: all predictions as one dataset, as the file has them.
         digest: of simulation.nc and theory.nc (:func:`sims.base.files.digest`); empty if not read.
@@ -61,7 +61,7 @@ class Results:
 
     @classmethod
     def load(cls, folder: Path, settings: Mapping[str, Any], identity: str) -> "Results":
-        """Read the two roads' files.
+        """Read the files of theory and simulation.
 
         Args:
             folder: with simulation.nc and theory.nc.
@@ -115,7 +115,7 @@ def assembled(
     provenance: Mapping[str, Any],
     variables: Mapping[str, Words] | None = None,
 ) -> xr.Dataset:
-    """Labelled results of one road, as in the file.
+    """Labelled results of one method, as in the file.
 
     Args:
         data: point's name to its dataset.
@@ -131,14 +131,14 @@ def assembled(
 
 
 def write(data: xr.Dataset, path: str | Path, identity: str) -> None:
-    """Write one road's results as netCDF, sealed with their ``identity``."""
+    """Write one method's results as netCDF, sealed with their ``identity``."""
     netcdf = io.BytesIO()
     data.to_netcdf(netcdf, engine="h5netcdf")
     files.write(netcdf.getvalue(), path, identity)
 
 
 def read(path: str | Path, identity: str | None = None) -> xr.Dataset:
-    """Results of one road, read into memory.
+    """Results of one method, read into memory.
 
     Raises:
         InputError: the file is not there, is damaged, or has another ``identity``.

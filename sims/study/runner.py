@@ -47,7 +47,7 @@ class Outcome:
 
     Attributes:
         experiment: it, at its fidelity.
-        results: both roads.
+        results: theory and simulation.
         answers: one a question, by themselves: Holm's adjustment is the ledger's.
         folder: where simulation.nc, theory.nc, answers.json, figures and caption.md lie.
     """
@@ -72,7 +72,7 @@ def run(
     processes: int = 1,
     allow_code: bool = False,
 ) -> Outcome:
-    """Run one experiment: both roads, answers and figure. Finished units are kept.
+    """Run one experiment: theory, simulation, answers and figure. Finished units are kept.
 
     Args:
         name: of the experiment, or its folder.
@@ -174,7 +174,7 @@ def _compile_sums() -> None:
 
 
 def _compute(simulation: "Simulation", plan: "Schedule") -> tuple[dict[str, xr.Dataset], bool]:
-    """Compute and keep units, here and in processes of their own.
+    """Compute and keep units, here and in separate processes.
 
     A process that fails leaves its unit to whoever asks for it next.
 
@@ -227,7 +227,7 @@ def schedule(
     processes: int,
     predicting: bool,
 ) -> Schedule:
-    """The schedule of units that are asked for.
+    """The schedule of the requested units.
 
     Args:
         names: of the units, in order.
@@ -265,7 +265,7 @@ def _worker(
 
 
 def judge(experiment: Experiment, output: Path) -> list[Answer]:
-    """Answers to all questions of an experiment, also written as JSON beside its results."""
+    """Answers to all questions of an experiment, also written as JSON next to its results."""
     answers = answer_questions(experiment, results_of(experiment, output.parent))
     write_answers(answers, output, f"answers.json of {experiment.identity}")
     return answers
@@ -328,7 +328,7 @@ def results_of(experiment: Experiment, folder: Path) -> Results:
 
 
 def _check_settings(experiment: Experiment, data: xr.Dataset, path: Path) -> None:
-    """Refuse a road's file of another problem, seed or setting than the experiment has now."""
+    """Refuse a file whose problems, seed or settings are not the experiment's present ones."""
     recorded = json.loads(data.attrs["provenance"]).get("settings", {})
     road = path.stem
     for key, value in _settings(experiment, road).items():
@@ -338,7 +338,7 @@ def _check_settings(experiment: Experiment, data: xr.Dataset, path: Path) -> Non
 
 
 def _settings(experiment: Experiment, road: str) -> dict[str, Any]:
-    """Settings and problem digest that, with the code, determine the numbers of a road."""
+    """Settings and problem digest that, with the code, determine the numbers of a method."""
     law = resolve_files(code.without_prose(experiment.spec.law), experiment.folder)
     problem = digest(experiment.settings, experiment.simulation.seed, law)
     settings = experiment.simulation.model_dump(mode="json") if road == "simulation" else {}
@@ -375,7 +375,7 @@ def _write_road(
     digests: Mapping[str, str],
     output: Path,
 ) -> None:
-    """Write a road's results, with the digest of every problem."""
+    """Write a method's results, with the digest of every problem."""
     step = "simulate" if road == "simulation" else "predict"
     settings = _settings(experiment, road)
     origin = {

@@ -58,7 +58,7 @@ class SimulationSpec(Strict):
 
     @property
     def estimator(self) -> dict[str, Any]:
-        """What is estimated of a problem, as arguments of :func:`sims.simulation.estimate`."""
+        """Settings of a simulation, as arguments of :func:`sims.simulation.estimate`."""
         names = {"precision", "control_variate", "raw_labels", "keep_queries"}
         return self.model_dump(include=names)
 
@@ -110,14 +110,14 @@ Conditions = dict[str, float | str | Range]
 
 
 class RestrictionSpec(Strict):
-    """A part of the law that a question is asked of."""
+    """A subset of the law's problems that a question is about."""
 
     text: str = Field(min_length=1, description="which problems are meant, in words")
     where: Conditions = Field(min_length=1, description="the same as conditions on parameters")
 
 
 class QuestionSpec(Strict):
-    """A question asked of the problems of a law: one number a problem."""
+    """A question about the problems of a law: one number per problem."""
 
     id: str = Field(pattern=r"^[\w-]+$", description="once in the experiment")
     claim: str | None = Field(
@@ -166,7 +166,7 @@ class FidelitySpec(Strict):
 
 
 class ExperimentSpec(Strict):
-    """An experiment: questions asked of the problems that a law draws."""
+    """An experiment: questions about the problems that a law draws."""
 
     title: str
     paper: str = Field(default=MAIN, description="arXiv id of the paper whose claims are asked")

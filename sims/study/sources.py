@@ -25,7 +25,7 @@ _COMPILED = (".cc", ".cu", ".h", ".j2")
 
 @dataclass
 class Sources:
-    """What the user's own code consists of.
+    """Modules and files of the user's code.
 
     Attributes:
         files: Python files, in the order in which they are met.

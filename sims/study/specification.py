@@ -39,7 +39,7 @@ from sims.weights import FACTORIES, WeightRule
 def _union(
     registry: Mapping[str, Any], label: str, size_names: tuple[str, ...], *models: Any
 ) -> Any:
-    """A union of models told apart by ``kind``: one for each entry, fields from its signature."""
+    """A union of models with a ``kind`` each: one per entry, with fields from its signature."""
     members = []
     for kind, factory in registry.items():
         fields: dict[str, Any] = {"kind": (Literal[kind], ...)}
@@ -149,7 +149,7 @@ def gibibytes(count: float) -> str:
 
 
 class Problem(NamedTuple):
-    """The problem that both roads take."""
+    """The problem, for theory and simulation."""
 
     task: Task
     heads: Heads

@@ -107,7 +107,7 @@ def _structure(dataset: xr.Dataset) -> dict[str, object]:
 
 
 def _corner(sizes: Iterable[int]) -> tuple[slice, ...]:
-    """What of a padded array has these sizes."""
+    """The corner of a padded array that has these sizes."""
     return tuple(map(slice, sizes))
 
 

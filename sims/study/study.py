@@ -86,7 +86,7 @@ class Study(Generic[Problem]):
         raise NotImplementedError
 
     def parameters(self, results: Results) -> pd.DataFrame:
-        """What the law drew, one row per problem, the simulated ones first."""
+        """Drawn values of the law, one row per problem, the simulated ones first."""
         columns = results.predictions[LAW].data_vars.items()
         return pd.DataFrame({str(k): v.values for k, v in columns if v.dims == ("number",)})
 
@@ -135,7 +135,7 @@ class Study(Generic[Problem]):
 
     @property
     def predicted(self) -> int:
-        """Number of problems that theory is asked of, the simulated ones first."""
+        """Number of problems that theory predicts, the simulated ones first."""
         return int(self.experiment.settings.get("problems", self.simulated))
 
     def draw(self, number: int) -> Problem:
@@ -156,7 +156,7 @@ class Study(Generic[Problem]):
         raise AssertionError
 
     def units(self) -> "Mapping[str, SampledUnit | DrawnUnit]":
-        """What is simulated, by name: a unit for each problem."""
+        """Units to simulate, by name: one for each problem."""
         from sims.base.runtime import in_threads
 
         numbers = range(self.simulated)
@@ -173,7 +173,7 @@ class Study(Generic[Problem]):
 
     @cached_property
     def _draws_apart(self) -> bool:
-        """Whether a process that simulates a problem draws it, too: those of plain Python do."""
+        """True if a process that simulates a problem draws it, too, as those of plain Python do."""
         known_without = type(self).coordinates is Study.coordinates
         return known_without and bool(self.simulated) and self._unit(0).on_one_core
 

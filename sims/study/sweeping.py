@@ -1,4 +1,4 @@
-"""A sweep of one's own: both methods at every point, in one labelled file."""
+"""A sweep: both methods at every point, in one labelled file."""
 
 import json
 import shutil

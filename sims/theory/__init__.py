@@ -1,4 +1,4 @@
-"""The theory road: closed forms to first order in 1/n, laws, and exact quadrature at any n."""
+"""Theory: closed forms to first order in 1/n, laws, and exact quadrature at any n."""
 
 from collections.abc import Callable
 from typing import Any, Literal
@@ -126,7 +126,7 @@ ORDERS: dict[str, Callable[..., xr.Dataset]] = {
 """Every order of theory: name to ``(task, heads, n, queries, **options) -> Dataset``."""
 _EXACT = ("weights", "rtol", "max_level", "progress")
 OPTIONS = {"first": ("weights",), "exact": _EXACT, "auto": _EXACT}
-"""What every order takes beside the problem."""
+"""Arguments of every order, in addition to the problem."""
 
 
 def predict(

@@ -53,7 +53,7 @@ def check_exact(task: Task, heads: Heads) -> None:
     """Raise Uncovered where exact theory says nothing about a problem; at no cost.
 
     Raises:
-        Uncovered: the design's law is not known beside its sampler, keys depend on one another, a
+        Uncovered: only the sampler of the design is known, keys depend on one another, a
             weight rule or its target has no closed forms, or E K is infinite: a kernel that grows
             exponentially in the key, as softmax does, under a design without exponential moments.
     """

@@ -26,11 +26,11 @@ ROUNDS = 200
 COARSE, ROUGH = 64, 0.05
 """Keys of the first, rough search, and the relative length of its last step."""
 SLACK = 0.999
-"""Of the bracket's lower end, which is the root where all scores are equal."""
+"""Factor of the bracket's lower end, which is the root if all scores are equal."""
 
 
 State = tuple[Array, Array, Array, Array, Array]
-"""Of the search for a root: its place, the bracket's ends, the last step's length, steps taken."""
+"""State of the search for a root: place, ends of the bracket, length of last step, steps."""
 
 
 @dataclass(frozen=True)

@@ -34,4 +34,4 @@ def test_the_choice_that_changes_the_share_is_named():
 
 
 def test_cells_of_few_problems_say_nothing():
-    assert robustness(share_of(85), cells_of(10, 1, 10, 1, problems=20)) is None
+    assert robustness(share_of(85), cells_of(10, 1, 10, 1, problems=19)) is None

@@ -87,7 +87,7 @@ def _weight_attributes(weights: Weights, kind: int) -> dict[str, Any] | None:
 
 
 def usable(rule: Kernel | WeightRule, platform: str, evaluations: float = 0.0) -> bool:
-    """Whether the C++ sums can do this work here.
+    """True if the C++ sums can do this work here.
 
     Args:
         rule: gaussian or softmax can be done; of weight rules with scores ``dot`` or ``distance``
@@ -275,7 +275,7 @@ def compiler() -> str:
 
 @functools.cache
 def _processor() -> str:
-    """What ``-march=native`` depends on: a cache folder may be shared by several hosts."""
+    """Features that ``-march=native`` depends on: several hosts may share a cache folder."""
     try:
         lines = Path("/proc/cpuinfo").read_text().split("\n\n")[0].splitlines()
     except OSError:

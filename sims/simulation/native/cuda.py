@@ -45,7 +45,7 @@ TOLERANCE = {"float32": 1e-5, "float64": 1e-11}
 def cuda_usable(
     heads: Heads, columns: int, precision: str, device: jax.Device, evaluations: float = 0.0
 ) -> bool:
-    """Whether the CUDA sums can do this work here, and are right.
+    """True if the CUDA sums can do this work here, and are right.
 
     Args:
         heads: gaussian or softmax can be done, to 16 heads with d_k up to 64.
@@ -71,7 +71,7 @@ def cuda_usable(
 
 
 def has_nvrtc() -> bool:
-    """Whether NVRTC is installed: with the extra "cuda" it is."""
+    """True if NVRTC is installed: with the extra "cuda" it is."""
     try:
         return importlib.util.find_spec("cuda.core") is not None
     except ModuleNotFoundError:

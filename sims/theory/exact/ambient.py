@@ -150,7 +150,7 @@ class PointRefinement:
 
     def __post_init__(self) -> None:
         self.rows = isinstance(self.task.design, EmpiricalDesign)
-        """Whether points are an empirical design's rows, of which there is one set."""
+        """True if points are an empirical design's rows, of which there is one set."""
         self.solution = Solution.unknown(len(self.truth), self.heads.count)
         self.solution.methods.add("sum over rows" if self.rows else "ambient sobol")
         self.earlier: dict[Place, Any] = {}

@@ -30,7 +30,7 @@ MAX_POINTS = 2048
 CAPACITY = 16
 """Items that a call takes at most."""
 FEW = 64
-"""Fewer items than this are not worth a program of their own."""
+"""Number of items below which a separate program does not pay."""
 
 
 @cache

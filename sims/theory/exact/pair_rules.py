@@ -37,7 +37,7 @@ NEGLIGIBLE = 1e-9
 """Share of ``E K_h K_g`` that tiles left out of Var[m | node], which costs O(J²) a node, hold."""
 
 Buffers = tuple[Array, Array, Array, Array]
-"""Of all tiles of a head: responses, nodes, cosines and sines, log weights."""
+"""Responses, nodes, cosines and sines, and log weights of all tiles of a head."""
 
 
 class Mehler(NamedTuple):

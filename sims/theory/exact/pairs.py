@@ -23,7 +23,7 @@ class Pair(NamedTuple):
 
 
 Terms = TypeVar("Terms", Single, Pair)
-"""What a rule gives of a head, or of a pair."""
+"""Result of a rule for a head or a pair."""
 
 
 class Couple(NamedTuple):

@@ -29,7 +29,7 @@ error falls like that of quasi-Monte Carlo."""
 LOST, LEAST_SQUARES = 0.5, 0.99
 """Defect above which, and ``E Σ_i w_i²`` over 1/n below which, an integral has lost its mass."""
 LEAST_RTOL, MOST_RTOL = 1e-9, 0.1
-"""Accuracy that can be asked for: rounding ends the one, usefulness the other."""
+"""Range of accuracies: rounding sets the lower end, usefulness the upper."""
 
 
 @np.errstate(all="ignore")  # what is not finite is refused
@@ -62,13 +62,13 @@ def exact_terms(
         weights: ensemble weights α (H,), sum 1; None is uniform.
         max_level: refinements tried before giving up on a number.
         progress: called now and then with how many parts (heads and pairs of heads at queries) are
-            done, and how many there are; by default nobody is told.
+            done, and how many there are; by default nothing is reported.
 
     Returns:
         The dataset of :mod:`sims.base.terms` without batches, ``n_eff`` (query, head) as in the
         first-order theory, and
 
-        - ``<name>_error`` beside every term: an estimate of its absolute error, from grid
+        - ``<name>_error`` for every term: an estimate of its absolute error, from grid
           refinement (difference of the last two levels) or 3 standard errors of independent
           randomisations, plus the defect; derived terms carry the sum of their parts' errors;
         - ``defect`` (query, head, head2): distance from 1 of what must be 1, Σ_i w_hi Σ_j w_gj,

@@ -31,7 +31,7 @@ SINGLE_SHARE = 0.1
 CURVE_STEP = 0.4
 """Step in log s by which grids are sized, at least: coarse levels then share their programs."""
 TINY = float(np.finfo(float).tiny)
-"""What a denominator is at least."""
+"""Lower bound of a denominator."""
 
 Item = TypeVar("Item", HeadItem, PairItem)
 Groups = dict[tuple[rules.Rule, rules.Need], list[tuple[Item, rules.Items]]]

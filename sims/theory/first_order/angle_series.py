@@ -37,7 +37,7 @@ FARTHEST = (9.0, 38.0)
 NEGLIGIBLE = 34.0
 """Queries end where their part in ρ(1) is e^{−34} of the largest."""
 ROUNDING = 1e-12
-"""What float64 leaves of any value, relatively: measured against closed forms, 5e-14."""
+"""Relative error of any value in float64: measured against closed forms, 5e-14."""
 
 
 class AngleSeries(NamedTuple):

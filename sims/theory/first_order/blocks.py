@@ -83,7 +83,7 @@ def block_terms(
     nu: float | None = None,
     kernel: Literal["gaussian", "softmax"] = "gaussian",
 ) -> BlockTerms:
-    """Terms of heads of which each sees a block of its own, d_k of the D coordinates of the keys.
+    """Terms of heads that see separate blocks, each d_k of the D coordinates of the keys.
 
     Keys ``N(0, I_D)``, queries ``N(0, κ²I)``. Target of unit variance with
     covariance ``exp(−½ λ ‖x − x'‖²)``, or the mixture of these over ``λ/g, g ~ Gamma(ν, ν)``.

@@ -38,7 +38,7 @@ from sims.theory.coverage import series_of
 Chosen = Int[Numbers, "*sets m"]
 """Numbers of m heads. Types of inner functions stand here: each takes as long as a small sum."""
 ByPair = Float[Numbers, "P Q"]
-"""Of every pair of heads, each once."""
+"""Values of every pair of heads, each pair once."""
 TOGETHER = 2**17
 """Numbers of float64 that the pairs of heads of a step may take: what a core's cache holds."""
 

@@ -96,7 +96,7 @@ def softmax_overlap(
 def softmax_overlap_of_maps(
     frames: ArrayLike, key_frames: ArrayLike, bandwidth: ArrayLike, query_scale: ArrayLike
 ) -> Float[Array, "*sets H H"]:
-    """Query-averaged overlap of softmax heads whose queries and keys have maps of their own.
+    """Query-averaged overlap of softmax heads whose queries and keys have separate maps.
 
     A head's scores are ``xᵀU_hV_hᵀX/s``. For keys N(0, I) its weights are those of the tilt
     ``A_hx`` with ``A_h = V_hU_hᵀ/s``, two heads overlap by ``exp(xᵀA_hᵀA_gx)``, and averaged over

@@ -34,7 +34,7 @@ ENTMAX = tuple(name for name, nu in RULES.items() if 0 < nu < np.inf)
 TAIL = 5.0
 """Standard deviations of the Gaussian kernel that have to lie within the largest radius."""
 NODES = 6
-"""Gauss nodes between neighbouring radii, beside those that the shortest wave asks for."""
+"""Gauss nodes between neighbouring radii, in addition to those for the shortest wave."""
 SHORT = 60.0
 """In the plane a wave with more radians than that in a shell's radius has the mean 0 and the mean
 square of half its squared amplitude there; the true mean is J_0(60) = −0.09 of it at most."""

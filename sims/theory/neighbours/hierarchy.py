@@ -12,7 +12,7 @@ from scipy import sparse
 from scipy.special import beta, betainc, roots_legendre
 
 NODES = 200
-"""Of the quadrature behind :func:`psd_probability`."""
+"""Nodes of the quadrature behind :func:`psd_probability`."""
 
 
 def psd_probability(width: int, head_width: int, levels: int = 1) -> float:
