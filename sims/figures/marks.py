@@ -128,6 +128,6 @@ def words(ax: Axes) -> None:
     for limit in (100 / 3, 200 / 3, 95):
         ax.axvline(limit, color=GREY, lw=0.8, ls=":")
     top = ax.secondary_xaxis("top")
-    top.set_xticks([16, 50, 80, 97], ["rarely", "sometimes", "usually", "nearly\nalways\n"])
+    top.set_xticks([16, 50, 79, 98], ["rarely", "sometimes", "usually", "nearly\nalways"])
     top.tick_params(length=0, pad=1, labelsize=SMALL, labelcolor=GREY)
     top.spines["top"].set_visible(False)

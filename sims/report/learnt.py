@@ -16,10 +16,17 @@ TEMPLATES = ("learnt", "trained")
 
 def readme_texts(answers: Sequence[Answer]) -> dict[str, str]:
     """Texts that a run fills into the README, by the name of their place."""
-    texts = {name: learnt(answers, name) for name in TEMPLATES}
-    texts["main"] = listing(papers()[MAIN], answers, brief=True)
-    texts["neighbours"] = headlines(answers)
+    texts = {"neighbours": headlines(answers)}
+    if MAIN in (known := papers()):
+        texts["main"] = listing(known[MAIN], answers, brief=True)
+    for name in TEMPLATES:
+        if _template(name).is_file():
+            texts[name] = learnt(answers, name)
     return texts
+
+
+def _template(name: str) -> Path:
+    return Path(place(f"docs/learnt/{name}.md.j2"))
 
 
 def learnt(answers: Sequence[Answer], name: str) -> str:
@@ -32,7 +39,7 @@ def learnt(answers: Sequence[Answer], name: str) -> str:
         InputError: the template cannot be read, names an answer that is not there, or a sentence
             is contradicted.
     """
-    path = Path(place(f"docs/learnt/{name}.md.j2"))
+    path = _template(name)
 
     def require(condition: bool, sentence: str) -> str:
         if not condition:
