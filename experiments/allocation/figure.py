@@ -10,7 +10,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from sims import figures
-from sims.base.estimates import mcse
+from sims.base.estimates import mcse, ratio
 from sims.judgement import house
 from sims.judgement.answers import Answer
 from sims.judgement.effects import Effects, calls
@@ -20,7 +20,7 @@ from sims.judgement.wording import percent
 from sims.study.results import Results
 
 from .grids import WIDTHS, splits
-from .statistic import CENSORED, FORMS, effects, growth, ratio_of_means, simulated_errors
+from .statistic import CENSORED, FORMS, effects, growth, simulated_errors
 
 DECAYS = ("exponential", "polynomial", "even")
 RULES = ("fixed", "Transformer's", "tuned")
@@ -85,7 +85,7 @@ def draw_regimes(axes: Sequence[Axes], results: Results, law: xr.Dataset) -> Non
         theory = regime["error"] / regime["error"][widths[inner] - 1]
         ax.plot(WIDTHS, theory, color=figures.GREY, ls=":", lw=0.8)
         ax.plot(WIDTHS, theory.where(regime["covered"]), color=figures.GREY)
-        ratios = np.stack([ratio_of_means(errors, k, inner) for k in range(len(widths))], 1)
+        ratios = ratio(errors, errors[:, [inner]])
         mean = ratios.mean(0)
         ax.errorbar(widths, mean, 2 * mcse(ratios), fmt="o", ms=3, lw=1, color=INKS[0])
         ax.set_ylim(0.95 * mean.min(), min(1.05 * mean.max(), 2))

@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 import xarray as xr
 
-from sims.base.estimates import mcse
+from sims.base.estimates import mcse, ratio
 from sims.judgement import house
 from sims.judgement.effects import Effects, calls
 from sims.judgement.effects_of_problems import gap, of_batches
@@ -47,7 +47,7 @@ def effects(results: Results) -> dict[str, Effects]:
     for number, errors in enumerate(simulated_errors(results)):
         chosen = law.isel(number=number)
         margins.append(margin_of_halves(errors)[:, None])
-        ratios.append(ratio_of_means(errors, int(chosen["inner"]), int(chosen["end"])))
+        ratios.append(ratio(errors[:, chosen["inner"]], errors[:, chosen["end"]]))
     value = np.stack([draws.mean(0) for draws in margins])
     error = np.stack([mcse(draws) for draws in margins])
     margin = law["margin"].values
@@ -89,15 +89,8 @@ def margin_of_halves(errors: np.ndarray) -> np.ndarray:
         inner = mean[1:-1].argmin() + 1
         end = 0 if mean[0] < mean[-1] else -1
         fresh = slice(1 - chosen_on, None, 2)
-        margin[fresh] = 1 - ratio_of_means(errors[fresh], inner, end)
+        margin[fresh] = 1 - ratio(errors[fresh, inner], errors[fresh, end])
     return margin
-
-
-def ratio_of_means(errors: np.ndarray, top: int, bottom: int) -> np.ndarray:
-    """Pseudo-values (batch,) of the ratio of two splits' mean errors, by its linearisation."""
-    mean = errors.mean(0)
-    ratio = mean[top] / mean[bottom]
-    return np.asarray(ratio + (errors[:, top] - ratio * errors[:, bottom]) / mean[bottom])
 
 
 def growth(by_keys: np.ndarray) -> pd.DataFrame:
@@ -144,17 +137,6 @@ def exponents(by_budget: np.ndarray) -> np.ndarray:
             x = log[known]
             slopes[place] = np.polyfit(x, x - np.log(by_budget[place, known]), 1)[0]
     return slopes
-
-
-def parameters(results: Results) -> pd.DataFrame:
-    """What the law drew; ``shared``, ``tuned`` and ``known`` are 1 where that is so, else 0."""
-    law = results.predictions["law"].drop_vars(["inner", "end", "slower", "rougher", "margin"])
-    columns = {name: v.values for name, v in law.items() if v.dims == ("number",)}
-    return pd.DataFrame(columns).assign(
-        shared=(law["decay"].values != "even").astype(float),
-        tuned=(law["temperature"].values == "tuned").astype(float),
-        known=law["known"].values.astype(float),
-    )
 
 
 def numbers(results: Results) -> dict[str, Any]:

@@ -44,9 +44,13 @@ class Allocation(Study[Fields]):
         return effects(results)
 
     def parameters(self, results: Results) -> pd.DataFrame:
-        from .statistic import parameters
-
-        return parameters(results)
+        frame = super().parameters(results)
+        drawn = frame.drop(columns=["inner", "end", "slower", "rougher", "margin"])
+        return drawn.assign(
+            shared=(drawn["decay"] != "even").astype(float),
+            tuned=(drawn["temperature"] == "tuned").astype(float),
+            known=drawn["known"].astype(float),
+        )
 
     def numbers(self, results: Results) -> Mapping[str, Any]:
         from .statistic import numbers

@@ -8,13 +8,14 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from sims import figures
-from sims.figures.groups import binned, outcome_bars
+from sims.figures.groups import binned, outcome_bars, outcomes_of_answers
 from sims.judgement import house
 from sims.judgement.answers import Answer
+from sims.study.batches import stack_batches
 from sims.study.results import Results
 
 from .problems import ALONE
-from .statistic import exponents, parameters, stack_batches
+from .statistic import exponents, parameters
 
 LOWEST = -12.0
 """log₁₀ ρ that the first panel ends at."""
@@ -73,12 +74,7 @@ def _paths(ax: Axes, path: np.ndarray, law: pd.DataFrame, alone: pd.Series) -> N
 
 def _outcomes(ax: Axes, answers: Mapping[str, Answer]) -> None:
     """Problems by outcome of each question."""
-    rows = {}
-    for name, label in QUESTIONS.items():
-        counted = answers[name].shares()["all"].simulated
-        if counted is not None:
-            rows[f"{label} (n = {counted.total})"] = counted.parts
-    outcome_bars(ax, rows)
+    outcome_bars(ax, outcomes_of_answers(answers, QUESTIONS))
     ax.set_title("Outcomes")
 
 

@@ -9,6 +9,7 @@ from sims.base.estimates import ratio
 from sims.judgement import house
 from sims.judgement.effects import Effects
 from sims.judgement.effects_of_problems import gap, of_batches, outcome
+from sims.study.batches import stack_batches
 from sims.study.results import Results
 
 from .problems import ALONE, NONE
@@ -42,11 +43,6 @@ def effects(results: Results) -> Mapping[str, Effects]:
         "gates": outcome(-gating, size=gating.mean(1)),
         "recovered": gap(lost[..., GATED], theory[:, GATED], theory[:, GATED] >= least),
     }
-
-
-def stack_batches(results: Results, name: str) -> np.ndarray:
-    """A simulated variable of all problems, (problem, batch, …)."""
-    return np.stack([data[name].values for _, data in sorted(results.estimates.items())])
 
 
 def exponents(ends: np.ndarray) -> np.ndarray:

@@ -7,7 +7,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from sims import figures
-from sims.figures.groups import binned, outcome_bars
+from sims.figures.groups import binned, outcome_bars, outcomes_of_answers
 from sims.judgement.answers import Answer
 from sims.study.results import Results
 
@@ -55,12 +55,7 @@ def figure(results: Results, answers: Sequence[Answer]) -> Figure:
 
 def _outcomes(ax: Axes, answers: Mapping[str, Answer]) -> None:
     """Problems by outcome of each question."""
-    rows = {}
-    for name, label in CLAIMS.items():
-        counted = answers[name].shares()["all"].simulated
-        if counted is not None:
-            rows[f"{label}\n(n = {counted.total})"] = counted.parts
-    outcome_bars(ax, rows)
+    outcome_bars(ax, outcomes_of_answers(answers, CLAIMS))
     ax.set_title("What memory does (± 1 %, cosines ± 0.01)")
 
 

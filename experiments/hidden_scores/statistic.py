@@ -2,22 +2,17 @@
 
 from collections.abc import Mapping
 
-import numpy as np
 import pandas as pd
 
 from sims.base.estimates import ratio
 from sims.judgement.effects import Effects
 from sims.judgement.effects_of_problems import gap, outcome
+from sims.study.batches import stack_batches
 from sims.study.results import Results
 
 PLAIN, MEMORY = 0, 1
 """Arms of a problem."""
 SEEDS = ("phases", "queries")
-
-
-def stack_batches(results: Results, name: str) -> np.ndarray:
-    """Batches of a simulated variable, (problem, batch, …)."""
-    return np.stack([data[name].values for _, data in sorted(results.estimates.items())])
 
 
 def effects(results: Results) -> Mapping[str, Effects]:

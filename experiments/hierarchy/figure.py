@@ -7,12 +7,13 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from sims import figures
-from sims.figures.groups import binned, outcome_bars
+from sims.figures.groups import binned, outcome_bars, outcomes_of_answers
 from sims.judgement.answers import Answer
+from sims.study.batches import stack_batches
 from sims.study.results import Results
 
 from .problems import KEPT
-from .statistic import FOURTH, GAUSSIAN, LEVELS, OUTPUTS, SINGLE, stack_batches
+from .statistic import FOURTH, GAUSSIAN, LEVELS, OUTPUTS, SINGLE
 
 TARGETS = ("geometric", "power law", "any order")
 QUESTIONS = {
@@ -86,12 +87,7 @@ def _levels(ax: Axes, results: Results) -> None:
 
 def _outcomes(ax: Axes, answers: Mapping[str, Answer]) -> None:
     """Problems by outcome of each question, by the method that decides it."""
-    rows = {}
-    for name, label in QUESTIONS.items():
-        counted = answers[name].shares()["all"].deciding
-        if counted is not None:
-            rows[f"{label} (n = {counted.total})"] = counted.parts
-    outcome_bars(ax, rows)
+    outcome_bars(ax, outcomes_of_answers(answers, QUESTIONS))
     ax.set_title("Outcomes")
 
 

@@ -9,6 +9,7 @@ from sims.base.estimates import jackknife, ratio
 from sims.judgement import house
 from sims.judgement.effects import Effects
 from sims.judgement.effects_of_problems import gap, of_batches, outcome
+from sims.study.batches import stack_batches
 from sims.study.results import Results
 
 LEVELS, RANK, BOTH = range(3)
@@ -34,11 +35,6 @@ def straightness(error: np.ndarray) -> np.ndarray:
     left = off - steep[..., None] * level
     share = np.sqrt((left**2).sum(-1) / (off**2).sum(-1))
     return np.asarray(house.TOLERANCES["slope"] - np.where(steep < 0, share, 1.0))
-
-
-def stack_batches(results: Results, name: str) -> np.ndarray:
-    """Batches of a simulated variable, (problem, batch, …)."""
-    return np.stack([data[name].values for _, data in sorted(results.estimates.items())])
 
 
 def decays(sampled: np.ndarray, predicted: np.ndarray, half: np.ndarray) -> Effects:

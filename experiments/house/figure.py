@@ -1,6 +1,6 @@
 """The house sample in four panels: sizes over selectivity, outcomes, what the fall is made of."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 import numpy as np
 import pandas as pd
@@ -8,19 +8,14 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from sims import figures
+from sims.figures.groups import outcome_bars, outcomes_of_answers
 from sims.judgement.answers import Answer
 from sims.study.results import Results
 
 from .sets import OWN_BEST
 from .sizes import SizeModel
-from .statistic import (
-    READINGS,
-    Sample,
-    changes_over_the_ladder,
-    ladder_errors,
-    parameters,
-    size_models,
-)
+from .statistic import READINGS, Sample, changes_over_the_ladder, ladder_errors, parameters
+from .tables import size_models
 
 QUESTIONS = {
     "hdi-monotone": "error, rung by rung,\ngiven heads",
@@ -30,13 +25,6 @@ QUESTIONS = {
     "extremes": "orthogonal keep less\nthan random, given",
     "adding-heads": "doubling pays more\nif random, given",
 }
-OUTCOMES = {
-    "holds": figures.PALETTE[0],
-    "level": "0.72",
-    "undecided": "0.9",
-    "fails": figures.PALETTE[1],
-}
-"""Outcome to its colour, in the order of the bars."""
 LABELS = ("heads as given", "heads equally good alone")
 """The readings in words."""
 BINS = 6
@@ -56,7 +44,8 @@ def figure(results: Results, answers: Sequence[Answer]) -> Figure:
     drawing, axes = figures.mosaic(("ab", "cd"), height=7.2, title=title)
     drawn = drawn.iloc[: len(sample.problems)]
     _sizes(axes["a"], sample, drawn, size_models(sample, drawn))
-    _outcomes(axes["b"], by_id)
+    outcome_bars(axes["b"], outcomes_of_answers(by_id, QUESTIONS))
+    axes["b"].set_title("Outcomes, held against 1 %")
     _parts(axes["c"], sample, drawn)
     _ladder(axes["d"], sample, drawn)
     figures.letters(axes[name] for name in "abcd")
@@ -111,24 +100,6 @@ def _selectivity_axis(ax: Axes) -> None:
     figures.log_axes(ax, x=True, plain=True)
     figures.ticks(ax.xaxis, (0.02, 0.05, 0.1, 0.2, 0.5))
     ax.set_xlabel("effective keys of a head over all keys, n_eff/n")
-
-
-def _outcomes(ax: Axes, answers: Mapping[str, Answer]) -> None:
-    """Problems by outcome of each question, in percent of all."""
-    shown = {name: label for name, label in QUESTIONS.items() if name in answers}
-    for place, name in enumerate(shown):
-        counted = answers[name].shares()["all"].simulated
-        if counted is None:
-            continue
-        left = 0.0
-        for outcome, colour in OUTCOMES.items():
-            width = 100 * counted.parts[outcome]
-            label = outcome if place == 0 else None
-            ax.barh(-place, width, left=left, color=colour, height=0.7, label=label)
-            left += width
-    ax.set_yticks([-place for place in range(len(shown))], list(shown.values()))
-    ax.set(xlim=(0, 100), xlabel="problems (%)", title="Outcomes, held against 1 %")
-    ax.legend(loc="upper center", bbox_to_anchor=(0.3, -0.14), ncols=4)
 
 
 def _parts(ax: Axes, sample: Sample, drawn: pd.DataFrame) -> None:

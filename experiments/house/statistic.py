@@ -1,32 +1,25 @@
-"""Effects of the house sample, and its tables: the population, the specifications, the sizes."""
+"""Effects of the house sample, the sizes of changes, and the answers under every choice."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from itertools import product
-from typing import TYPE_CHECKING
 
 import numpy as np
 import pandas as pd
 import xarray as xr
 
-from sims.base.estimates import mcse
+from sims.base.estimates import mcse, ratio
 from sims.judgement import house
 from sims.judgement.effects import Effects
 from sims.judgement.effects_of_problems import gap
 from sims.judgement.robustness import Cell
 from sims.judgement.summaries import Share, summarize
-from sims.judgement.wording import number_range, percent, percent_range, significant
 from sims.study.results import Results
 
-from .outcomes import LOOKS, QUESTIONS, change_over_ends, falls_of, ratio
-from .sets import ALIGNED, COMMON, HAAR, OWN_BEST, SECOND
-
-if TYPE_CHECKING:
-    from .sizes import SizeModel
+from .outcomes import LOOKS, QUESTIONS, change_over_ends, falls_of
+from .sets import ALIGNED, COMMON, HAAR, SECOND
 
 READINGS = ("given", "in law")
 TEMPERATURES = ("common", "own best")
-FEWEST_MODELLED = 40
-"""Problems below which sizes are not modelled."""
 LEAST_COVERED = 0.1
 """Share of queries in theory's range, below which nothing is said."""
 COMPONENTS = {
@@ -42,6 +35,8 @@ SPECIFIED = ("hdi-monotone", "hdi", "extremes", "adding-heads")
 """Questions of the specification table."""
 TERMS = ("bias", "variance", "head_bias", "head_variance", "half_error")
 """Terms that sizes are made of."""
+PROBED = ("bias", "variance", "head_variance")
+"""Terms at single queries, which are held against theory."""
 NOISY = 0.2
 """Label noise over the target's variance that parts the problems in two."""
 
@@ -53,7 +48,8 @@ class Sample:
         law: the population and theory, a row a problem.
         problems: terms of each problem by name, (batch, reading, set, temperature); after the first
             round some are NaN.
-        first: batches of the first round, which sizes are told by.
+        first: number of batches of the first round.
+        first_rounds: terms of the first round alone, by which sizes are told.
     """
 
     def __init__(self, results: Results) -> None:
@@ -65,18 +61,16 @@ class Sample:
             self.problems.append(terms)
         probes = self.problems[0]["probe_bias"].shape[1]
         self.first = self.law.sizes["query"] // probes
-
-    def first_round(self, number: int) -> dict[str, np.ndarray]:
-        """Terms of a problem by name, all of which the first round has."""
-        return {name: values[: self.first] for name, values in self.problems[number].items()}
+        self.first_rounds = []
+        for terms in self.problems:
+            self.first_rounds.append({k: values[: self.first] for k, values in terms.items()})
 
     def means(self) -> xr.Dataset:
         """Means over the first round, (problem, reading, set, temperature), in float64."""
         dims = ("problem", "reading", "set", "temperature")
-        rounds = [self.first_round(number) for number in range(len(self.problems))]
         means = {}
         for name in TERMS:
-            rows = [terms[name].mean(0, dtype=float) for terms in rounds]
+            rows = [terms[name].mean(0, dtype=float) for terms in self.first_rounds]
             means[name] = (dims, np.stack(rows))
         return xr.Dataset(means)
 
@@ -101,19 +95,17 @@ def _outcome(
     fits = sample.law["fits"].values
     first_only = temperature == COMMON
     draws = []
-    for number in range(len(sample.problems)):
-        arrays = sample.first_round(number) if first_only else sample.problems[number]
-        falls = falls_of(question, arrays, reading, temperature)
-        if question == "extremes" and not fits[number]:
-            falls = np.full_like(falls, np.nan)
-        draws.append(falls)
-    changes = [
-        change_over_ends(question, sample.first_round(number), reading, temperature)
-        for number in range(len(sample.problems))
-    ]
+    for arrays in sample.first_rounds if first_only else sample.problems:
+        draws.append(falls_of(question, arrays, reading, temperature))
+    changes = []
+    for arrays in sample.first_rounds:
+        changes.append(change_over_ends(question, arrays, reading, temperature))
     size = np.array([change.mean() for change in changes])
     if question == "extremes":
-        size = np.where(fits[: len(size)], size, np.nan)
+        without = ~fits[: len(size)].astype(bool)
+        size[without] = np.nan
+        for number in np.flatnonzero(without):
+            draws[number][:] = np.nan
     components = {}
     if question == "hdi-monotone":
         chosen = sizes.isel(reading=reading, temperature=temperature)
@@ -170,24 +162,20 @@ def _gaps(sample: Sample) -> dict[str, Effects]:
     law = sample.law
     covered = law["covered"].values[: len(sample.problems)]
     enough = covered.mean(1) >= LEAST_COVERED
-    names = ("bias", "variance", "head_variance", "mse", "apart")
-    simulated: dict[str, list[np.ndarray]] = {name: [] for name in names}
-    for number in range(len(sample.problems)):
-        terms = sample.first_round(number)
+    simulated: dict[str, list[np.ndarray]] = {name: [] for name in PROBED}
+    apart = []
+    for number, terms in enumerate(sample.first_rounds):
         mask = covered[number].reshape(sample.first, -1)
-        for name in ("bias", "variance", "head_variance"):
+        for name in PROBED:
             simulated[name].append(_over_queries(terms[f"probe_{name}"], mask))
-        simulated["mse"].append(simulated["bias"][-1] + simulated["variance"][-1])
-        simulated["apart"].append(_apart(terms, int(law["heads"][number])))
-    predicted = {name: law[f"theory_{name}"].values for name in ("bias", "variance")}
-    predicted["head_variance"] = law["theory_head_variance"].values
-    predicted["mse"] = predicted["bias"] + predicted["variance"]
-    made = {
-        name: gap(np.array(simulated[name]), predicted[name], enough)
-        for name in ("mse", "bias", "variance", "head_variance")
-    }
-    apart = 1 - law["by_angles"].values
-    made["angles"] = gap(np.array(simulated["apart"]), apart)
+        apart.append(_apart(terms, int(law["heads"][number])))
+    made = {"angles": gap(np.array(apart), 1 - law["by_angles"].values)}
+    values = {name: np.array(rows) for name, rows in simulated.items()}
+    values["mse"] = values["bias"] + values["variance"]
+    stated = {name: law[f"theory_{name}"].values for name in PROBED}
+    stated["mse"] = stated["bias"] + stated["variance"]
+    for name, batches in values.items():
+        made[name] = gap(batches, stated[name], enough)
     return made
 
 
@@ -212,52 +200,6 @@ def parameters(results: Results) -> pd.DataFrame:
     frame = pd.DataFrame({str(k): v.values for k, v in law.items() if v.dims == ("number",)})
     covered = law["covered"].mean("query").values
     return frame.assign(covered=covered).drop(columns=["shift", "features"], errors="ignore")
-
-
-def tables(results: Results) -> dict[str, str]:
-    """The three tables of the caption, as Markdown."""
-    sample = Sample(results)
-    frame = parameters(results).iloc[: len(sample.problems)]
-    cells = specifications(results, effects(results))
-    return {
-        "population": _markdown(population(sample, frame)),
-        "specification": _markdown(specification_table(cells)),
-        "sizes": _markdown(sizes_by_group(sample, frame)),
-        "model": _markdown(model_table(size_models(sample, frame))),
-    }
-
-
-def population(sample: Sample, frame: pd.DataFrame) -> pd.DataFrame:
-    """Quartiles of what the problems are, by family of the keys."""
-    means = sample.means().isel(reading=0, temperature=0)
-    error = (means["bias"] + means["variance"]).isel(set=HAAR).values
-    head_error = (means["head_bias"] + means["head_variance"]).isel(set=HAAR).values
-    rows = frame.assign(
-        variance_share=means["variance"].isel(set=HAAR).values / error,
-        skill=1 - error / frame["target_variance"],
-        kept=error / head_error,
-    )
-    columns = {
-        "n_eff": ("n_eff", significant),
-        "n_eff/n": ("selectivity", significant),
-        "share of variance in the error": ("variance_share", percent),
-        "skill": ("skill", percent),
-        "label noise / signal": ("noise_ratio", significant),
-        "error / mean head's": ("kept", percent),
-    }
-    groups = {"all": rows, **dict(list(rows.groupby("family")))}
-    lines = []
-    for family, group in groups.items():
-        line = {"keys": family, "problems": str(len(group))}
-        for title, (name, show) in columns.items():
-            low, median, high = np.quantile(group[name], (0.25, 0.5, 0.75))
-            line[title] = f"{show(median)} ({show(low)} to {show(high)})"
-        for edge in (0.02, 0.1, 0.5):
-            line[f"n_eff/n < {edge}"] = percent(float((group["selectivity"] < edge).mean()))
-        line["no skill"] = percent(float((group["skill"] <= 0).mean()))
-        line["redraws per problem"] = significant(float(group["rejected"].mean()), 2)
-        lines.append(line)
-    return pd.DataFrame(lines)
 
 
 def specifications(results: Results, effects: Mapping[str, Effects]) -> dict[str, list[Cell]]:
@@ -285,101 +227,3 @@ def specifications(results: Results, effects: Mapping[str, Effects]) -> dict[str
             if isinstance(share, Share):
                 cells[question].append(Cell(words, share))
     return cells
-
-
-def specification_table(cells: Mapping[str, Sequence[Cell]]) -> pd.DataFrame:
-    """Percentages that hold, fail, are level and undecided in every cell, with the word."""
-    lines = []
-    for row in zip(*cells.values(), strict=True):
-        line = dict(row[0].choices)
-        line["problems"] = str(row[0].share.problems)
-        for question, cell in zip(cells, row, strict=True):
-            line[question] = _cell(cell.share)
-        lines.append(line)
-    return pd.DataFrame(lines)
-
-
-def _cell(share: Share) -> str:
-    """Text of a cell; too few problems are not shown."""
-    counted = share.simulated
-    if counted is None or counted.total < house.SHOWN:
-        return "–"
-    numbers = " / ".join(f"{100 * part:.0f}" for part in counted.parts.values())
-    return f"{share.word}: {numbers}" if counted.total >= house.FEWEST else numbers
-
-
-def size_models(sample: Sample, frame: pd.DataFrame) -> "list[SizeModel]":
-    """The size at own best temperatures against selectivity and skill, in both readings.
-
-    Empty of fewer than :data:`FEWEST_MODELLED` problems.
-    """
-    from .sizes import fit  # imported late: it loads JAX
-
-    if len(frame) < FEWEST_MODELLED:
-        return []
-    changes = changes_over_the_ladder(sample)["error"].isel(temperature=OWN_BEST)
-    models = []
-    for reading in range(len(READINGS)):
-        errors = []
-        for number in range(len(frame)):
-            arrays = sample.first_round(number)
-            errors.append(mcse(change_over_ends("hdi-monotone", arrays, reading, OWN_BEST)))
-        columns = (frame[name].to_numpy() for name in ("selectivity", "skill", "family"))
-        change = changes.isel(reading=reading).values
-        models.append(fit(100 * change, 100 * np.array(errors), *columns))
-    return models
-
-
-def model_table(models: "list[SizeModel]") -> pd.DataFrame:
-    """Coefficients of the models in percentage points, with their central 95 %."""
-    names = {
-        "intercept": "change at mean n_eff/n and median skill",
-        "slope": "per standard deviation of log n_eff/n",
-        "skill": "per standard deviation of the skill",
-    }
-    lines = []
-    for name, title in names.items():
-        line = {"percentage points": title}
-        for reading, model in zip(READINGS, models, strict=False):
-            median, low, high = model.coefficients[name]
-            line[reading] = f"{significant(median, 2)} ({number_range(low, high)})"
-        lines.append(line)
-    return pd.DataFrame(lines)
-
-
-def sizes_by_group(sample: Sample, frame: pd.DataFrame) -> pd.DataFrame:
-    """Median change of the error from nearly aligned to random heads, as two sums, by group."""
-    sizes = changes_over_the_ladder(sample)
-    quarters = pd.qcut(frame["selectivity"], 4, duplicates="drop")
-    skilled = frame["skill"] > frame["skill"].median()
-    groups = {"all": np.ones(len(frame), bool)}
-    for interval in quarters.cat.categories:
-        chosen = (quarters == interval).to_numpy()
-        inside = frame["selectivity"][chosen]
-        groups[f"n_eff/n {significant(inside.min())} to {significant(inside.max())}"] = chosen
-    groups |= {"skill below its median": ~skilled.to_numpy()}
-    groups |= {"skill above": skilled.to_numpy()}
-    names = ("error", "mean_head", "diversity", "bias", "variance", "yardstick")
-    lines = []
-    shown = {group: chosen for group, chosen in groups.items() if chosen.any()}
-    for group, chosen in shown.items():
-        for reading, reading_name in enumerate(READINGS):
-            for temperature, temperature_name in enumerate(TEMPERATURES):
-                part = sizes.isel(problem=chosen, reading=reading, temperature=temperature)
-                line = {
-                    "problems": f"{group} ({chosen.sum()})",
-                    "reading": reading_name,
-                    "temperature": temperature_name,
-                }
-                for name in names:
-                    low, median, high = np.quantile(part[name].values, (0.25, 0.5, 0.75))
-                    line[name.replace("_", " ")] = f"{percent(median)} ({percent_range(low, high)})"
-                lines.append(line)
-    return pd.DataFrame(lines)
-
-
-def _markdown(table: pd.DataFrame) -> str:
-    """The table in Markdown."""
-    lines = [list(table.columns), ["---"] * len(table.columns)]
-    lines += table.astype(str).replace(r"\|", "/", regex=True).values.tolist()
-    return "\n".join(f"| {' | '.join(line)} |" for line in lines)

@@ -71,6 +71,6 @@ class House(Study[Problem]):
         return headline(results)
 
     def numbers(self, results: Results) -> Mapping[str, Any]:
-        from .statistic import tables
+        from .tables import tables
 
         return tables(results)

@@ -11,9 +11,10 @@ from matplotlib.figure import Figure
 from sims import figures
 from sims.judgement.answers import Answer
 from sims.judgement.wording import percent_range
+from sims.study.batches import stack_batches
 from sims.study.results import Results
 
-from .statistic import CENTRED, EIGEN, KQ, K, parameters, simulated
+from .statistic import CENTRED, EIGEN, KQ, K, parameters
 
 BINS = 6
 """Groups of problems along the balance of norms, of equal size."""
@@ -41,7 +42,7 @@ def figure(results: Results, answers: Sequence[Answer]) -> Figure:
 
 def _outputs(ax: Axes, results: Results) -> None:
     """Output errors over that of the better rival: medians, middle halves, problems beyond."""
-    output = simulated(results, "output").mean(1)
+    output = stack_batches(results, "output").mean(1)
     over = output / output[:, K : EIGEN + 1].min(1, keepdims=True)
     shown = pd.DataFrame({"KQ-SVD": over[:, KQ], "of centred keys": over[:, CENTRED]})
     shown["mean"] = parameters(results)["key_mean"].values[: len(over)]
@@ -62,7 +63,7 @@ def _outputs(ax: Axes, results: Results) -> None:
 
 def _balance(ax: Axes, results: Results) -> None:
     law = results.predictions["law"]
-    score = simulated(results, "score").mean(1)
+    score = stack_batches(results, "score").mean(1)
     balance = law["balance"].values[: len(score)]
     over = score / law["least"].values[: len(score), None]
     groups = np.array_split(np.argsort(balance), min(BINS, len(balance)))
@@ -87,7 +88,7 @@ def _balance(ax: Axes, results: Results) -> None:
 def _calibration(ax: Axes, results: Results) -> None:
     """Excess over the least error by simulation / by the law: ratio plot with ± 2 MCSE."""
     law = results.predictions["law"]
-    score = simulated(results, "score")[..., KQ]
+    score = stack_batches(results, "score")[..., KQ]
     least = law["least"].values[: len(score)]
     cost = law["cost"].values[: len(score)]
     ratio = (score / least[:, None] - 1) / cost[:, None]

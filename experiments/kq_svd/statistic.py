@@ -5,28 +5,24 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 import pandas as pd
 
-from sims.base.estimates import mcse
+from sims.base.estimates import mcse, ratio
 from sims.judgement.effects import Effects
 from sims.judgement.effects_of_problems import gap, of_batches
+from sims.study.batches import stack_batches
 from sims.study.results import Results
 
 KQ, K, EIGEN, CENTRED = range(4)
 """Places of the methods."""
 
 
-def simulated(results: Results, name: str) -> np.ndarray:
-    """Batches of a variable, (problem, batch, …)."""
-    return np.stack([data[name].values for _, data in sorted(results.estimates.items())])
-
-
 def effects(results: Results) -> Mapping[str, Effects]:
     """Falls of errors from each rival to KQ-SVD, ratios to the bound, and gaps to theory."""
     law = results.predictions["law"]
-    score = simulated(results, "score")
-    output = simulated(results, "output")
-    mse = simulated(results, "mse")
+    score = stack_batches(results, "score")
+    output = stack_batches(results, "output")
+    mse = stack_batches(results, "mse")
     theory = law["mse"].values
-    bound = simulated(results, "bound")
+    bound = stack_batches(results, "bound")
     saved = 1 - law["least"].values / law["keys_only"].values
     return {
         "scores": _order(falls(score, KQ, (K,))),
@@ -49,10 +45,7 @@ def falls(error: np.ndarray, method: int, rivals: Sequence[int]) -> np.ndarray:
     Pseudo-values (problem, batch, rival): their mean is the fall of the means.
     """
     own = error[..., [method]]
-    other = error[..., list(rivals)]
-    scale = other.mean(1, keepdims=True)
-    ratio = own.mean(1, keepdims=True) / scale
-    return np.asarray(1 - ratio - (own - ratio * other) / scale)
+    return 1 - ratio(own, error[..., list(rivals)], axis=1)
 
 
 def _order(draws: np.ndarray) -> Effects:

@@ -7,18 +7,18 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from sims import figures
+from sims.figures.groups import binned
 from sims.judgement import house
 from sims.judgement.answers import Answer
 from sims.judgement.wording import percent
+from sims.study.batches import stack_batches
 from sims.study.results import Results
 
 from .problems import ITEMS
-from .statistic import FIRST, PRINTED, growth, simulated
+from .statistic import FIRST, PRINTED, growth
 
 SCALES = {1: "√(6|w|√d)", 2: "Xavier's"}
 """Scales compared with n_K^¼, by their places."""
-BINS = 6
-"""Groups of problems along the norm, of equal size."""
 
 
 def figure(results: Results, answers: Sequence[Answer]) -> Figure:
@@ -40,7 +40,7 @@ def _rates(ax: Axes, results: Results) -> None:
     items = ITEMS[FIRST:]
     steps = items * np.log(2) - np.log(items) / 2
     steps -= steps[0]
-    error = simulated(results, "log_output").mean(1)[:, FIRST:]
+    error = stack_batches(results, "log_output").mean(1)[:, FIRST:]
     ratio = np.exp(error - error[:, :1] + steps)
     for place, (name, rows) in enumerate(_by_norm(law["norm"].values).items()):
         label = f"{name}, n = {rows.sum()}"
@@ -91,7 +91,7 @@ def _items(ax: Axes, results: Results) -> None:
 def _constants(ax: Axes, results: Results) -> None:
     law = results.predictions["law"]
     rows = law["norm"].values <= 1
-    failed = simulated(results, "failed").mean(1)[rows, 1]
+    failed = stack_batches(results, "failed").mean(1)[rows, 1]
     constant = law["constant"].values[rows]
     ratio = failed / law["accuracy"].values[rows]
     broken = constant[ratio > 1]
@@ -112,16 +112,10 @@ def _constants(ax: Axes, results: Results) -> None:
 def _scales(ax: Axes, results: Results) -> None:
     """Errors of W_QK's entries over those at n_K^¼: medians and quartiles by norm."""
     norm = results.predictions["law"]["norm"].values
-    error = simulated(results, "log_scaled").mean(1)
-    groups = np.array_split(np.argsort(norm), min(BINS, len(norm)))
-    x = [np.exp(np.log(norm[group]).mean()) for group in groups]
+    error = stack_batches(results, "log_scaled").mean(1)
     for place, label in SCALES.items():
         over = np.exp(error[:, place] - error[:, 0])
-        quartiles = [np.quantile(over[group], [0.25, 0.5, 0.75]) for group in groups]
-        low, median, high = np.transpose(quartiles)
-        ink = figures.PALETTE[place]
-        ax.fill_between(x, low, high, color=ink, alpha=0.2, lw=0)
-        ax.plot(x, median, color=ink, marker=figures.MARKERS[place], ms=4, label=label)
+        binned(ax, norm, over, figures.PALETTE[place], label=label)
     ax.axhline(1, color=figures.GREY, lw=0.8, ls=":")
     figures.log_axes(ax, x=True, y=True, plain=True)
     ax.legend(title="scale")

@@ -3,12 +3,12 @@
 from collections.abc import Mapping
 
 import numpy as np
-import pandas as pd
 
 from sims.base.estimates import mcse
 from sims.judgement import house
 from sims.judgement.effects import Effects
 from sims.judgement.effects_of_problems import of_batches, slope
+from sims.study.batches import stack_batches
 from sims.study.results import Results
 
 from .problems import ITEMS
@@ -21,17 +21,12 @@ ONE = 0
 """Place of the fewest entries."""
 
 
-def simulated(results: Results, name: str) -> np.ndarray:
-    """Batches of a variable, (problem, batch, …)."""
-    return np.stack([data[name].values for _, data in sorted(results.estimates.items())])
-
-
 def printed_decay(results: Results) -> np.ndarray:
     """Rates of the mean error in n_K, (problem, batch), over all widths.
 
     Linear in the batches, so that their mean is the rate of the mean error.
     """
-    error = simulated(results, "mean_output")
+    error = stack_batches(results, "mean_output")
     middle = error.mean(1, keepdims=True)
     width = results.predictions["law"]["dimension"].values[:, None] * ITEMS
     by = (width - width.mean(1, keepdims=True))[:, None]
@@ -69,7 +64,7 @@ def effects(results: Results) -> Mapping[str, Effects]:
     law = results.predictions["law"]
     tolerance = house.TOLERANCES["slope"]
     far = falls_by_law(law["far"].values, law["log_largest"].values[..., ONE])
-    fall = falls_by_law(ITEMS[FIRST:], simulated(results, "log_output")[..., FIRST:])
+    fall = falls_by_law(ITEMS[FIRST:], stack_batches(results, "log_output")[..., FIRST:])
     made = {"rate": of_batches(fall - 1 + tolerance, predicted=far - 1 + tolerance)}
     nothing = np.empty(0)
     for name, parts in growth(results).items():
@@ -77,13 +72,13 @@ def effects(results: Results) -> Mapping[str, Effects]:
         sure = abs(room) > house.CALLED * mcse(parts.T)
         made[name] = Effects(nothing, nothing, "share", room, sure)
         made[f"items by {name}"] = Effects(nothing, nothing, "estimate", parts.mean(1))
-    ratio = np.exp(simulated(results, "log_ratio")[..., FIRST:])
-    scaled = simulated(results, "log_scaled")
+    ratio = np.exp(stack_batches(results, "log_ratio")[..., FIRST:])
+    scaled = stack_batches(results, "log_scaled")
     root, matched, usual = law["log_scaled"].values.T
-    room = law["accuracy"].values[:, None, None] - simulated(results, "failed")
-    lengths = simulated(results, "error_by_length")
+    room = law["accuracy"].values[:, None, None] - stack_batches(results, "failed")
+    lengths = stack_batches(results, "error_by_length")
     near = law["log_entry"].values.mean(1)[:, None]
-    entry = simulated(results, "log_entry")[..., -2:].mean(-1)
+    entry = stack_batches(results, "log_entry")[..., -2:].mean(-1)
     return made | {
         "blocks": slope(2.0 ** ITEMS[FIRST:], ratio, 0.0),
         "fit": of_batches(printed_decay(results) / PRINTED, kind="estimate"),
@@ -101,9 +96,3 @@ def _log_ratio(top: np.ndarray, bottom: np.ndarray) -> np.ndarray:
     over = top.mean(1, keepdims=True)
     under = bottom.mean(1, keepdims=True)
     return np.asarray(np.log(over / under) + top / over - bottom / under)
-
-
-def parameters(results: Results) -> pd.DataFrame:
-    """Drawn values of the law, one row per problem."""
-    law = results.predictions["law"].drop_vars("target")
-    return pd.DataFrame({k: v.values for k, v in law.items() if v.dims == ("number",)})

@@ -48,9 +48,7 @@ class LotteryTickets(Study[Problem]):
         return effects(results)
 
     def parameters(self, results: Results) -> pd.DataFrame:
-        from .statistic import parameters
-
-        return parameters(results)
+        return super().parameters(results).drop(columns="target")
 
     def figure(self, results: Results, answers: "list[Answer]") -> "Figure":
         from .figure import figure

@@ -10,6 +10,7 @@ from sims.base.estimates import Batches, jackknife, mcse
 from sims.judgement import house
 from sims.judgement.effects import Effects
 from sims.judgement.effects_of_problems import gap, of_batches
+from sims.study.batches import stack_batches
 from sims.study.results import Results
 
 SHOWN = ("stride", "alike", "selectivity", "kernel", "gates", "keys", "width", "lengthscale")
@@ -18,11 +19,6 @@ TUNED = 1
 SAME = 2
 DRAWN = 3
 """Places of merged heads at their best temperature, at that of all keys, and at the drawn one."""
-
-
-def stack_batches(results: Results, name: str) -> np.ndarray:
-    """Batches of a term by problem, (N, B, heads)."""
-    return np.stack([data[name].values for _, data in sorted(results.estimates.items())])
 
 
 def compare(results: Results, statistic: Callable[[Batches], np.ndarray]) -> np.ndarray:

@@ -3,7 +3,6 @@
 from collections.abc import Mapping
 
 import numpy as np
-import pandas as pd
 
 from sims.base.estimates import mcse
 from sims.judgement.effects import Effects
@@ -66,10 +65,3 @@ def relative(results: Results) -> dict[str, Exponents]:
     x = sizes(results) ** stated[nuisance > 0, None]
     mean, error = batches.mean(0), mcse(batches)
     return {pool: exponents(x, mean[:, k], error[:, k]) for k, pool in enumerate(POOLS[:2])}
-
-
-def parameters(results: Results) -> pd.DataFrame:
-    """Drawn values of the law, one row per problem."""
-    law = results.predictions["law"]
-    columns = {k: v.values for k, v in law.data_vars.items() if v.dims == ("number",)}
-    return pd.DataFrame(columns).drop(columns="exponent")

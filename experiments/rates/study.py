@@ -68,9 +68,7 @@ class Rates(Study[Problem]):
         return effects(results)
 
     def parameters(self, results: Results) -> pd.DataFrame:
-        from .statistic import parameters
-
-        return parameters(results)
+        return super().parameters(results).drop(columns="exponent")
 
     def numbers(self, results: Results) -> Mapping[str, Any]:
         from .figure import numbers

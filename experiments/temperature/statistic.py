@@ -6,7 +6,7 @@ from typing import Literal
 import numpy as np
 import pandas as pd
 
-from sims.base.estimates import mcse
+from sims.base.estimates import mcse, ratio
 from sims.judgement import house
 from sims.judgement.effects import Effects
 from sims.judgement.effects_of_problems import gap, of_batches, slope
@@ -56,14 +56,7 @@ class Sample:
     def loss(self, names: str | list[str], temperature: int) -> np.ndarray:
         """Pseudo-values of a parameter's error over the least one, less 1, (N, batch)."""
         errors = self.of_rule(self.errors, names)
-        return ratio_of_means(errors[:, temperature], errors[:, BEST]) - 1
-
-
-def ratio_of_means(top: np.ndarray, bottom: np.ndarray) -> np.ndarray:
-    """Pseudo-values (N, B) of the ratio of two means over batches, by its linearisation."""
-    mean = bottom.mean(1, keepdims=True)
-    ratio = top.mean(1, keepdims=True) / mean
-    return np.asarray(ratio + (top - ratio * bottom) / mean)
+        return ratio(errors[:, temperature], errors[:, BEST], axis=1) - 1
 
 
 def effects(results: Results) -> Mapping[str, Effects]:
@@ -109,7 +102,7 @@ def hold_loss(
 def compare(sample: Sample, other: str, temperature: int) -> Effects:
     """The share by which 1.5-entmax errs less than another rule, as an outcome."""
     one, two = (sample.of_rule(sample.errors, name)[:, temperature] for name in (MIDDLE, other))
-    falls = 1 - ratio_of_means(one, two)
+    falls = 1 - ratio(one, two, axis=1)
     value = falls.mean(1)
     error = mcse(falls.T)[:, None]
     return Effects(value[:, None], error, "outcome", draws=list(falls[..., None]), size=-value)

@@ -1,6 +1,6 @@
 """Rank correlations of predictors with a cost, and trained heads compared with the law."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 
 import numpy as np
 import pandas as pd
@@ -9,7 +9,7 @@ from scipy.stats import rankdata
 from sims.base.estimates import Batches, jackknife
 from sims.judgement.effects import Effects
 from sims.judgement.effects_of_problems import of_batches
-from sims.judgement.wording import percent, significant
+from sims.judgement.wording import markdown_table, percent, significant
 from sims.study.results import Results
 
 COSTS = ("merging", "pruning", "predictions")
@@ -119,65 +119,65 @@ def comparisons(means: Batches) -> np.ndarray:
     For each choice of tokens the variance kept less that of heads of the law, and the relative gap
     of one less the noise correlation from the angle law's.
     """
-    columns = []
-    for kind in range(means["keys"].shape[-1]):
-        patterns, of_law = (
-            means[name][..., kind, :, :, :] for name in ("patterns", "law_patterns")
-        )
-        keys = means["keys"][..., kind, None]
-        by_angles = correlation_by_angles(means["cosines"], patterns, keys)
-        apart = 1 - mean_of_pairs(noise_correlation(patterns))
-        columns.append(variance_kept(patterns) - variance_kept(of_law))
-        columns.append(apart / (1 - mean_of_pairs(by_angles)) - 1)
-    return np.stack(columns, axis=-1)
+    patterns = means["patterns"]
+    by_angles = correlation_by_angles(
+        means["cosines"][..., None, :, :, :, :], patterns, means["keys"][..., None]
+    )
+    kept = variance_kept(patterns) - variance_kept(means["law_patterns"])
+    apart = 1 - mean_of_pairs(noise_correlation(patterns))
+    gaps = apart / (1 - mean_of_pairs(by_angles)) - 1
+    both = np.stack([kept, gaps], axis=-1).swapaxes(-3, -2)
+    return both.reshape(*both.shape[:-2], -1)
 
 
-def by_pass(
-    results: Results, statistic: Callable[[Batches], np.ndarray] = correlations
-) -> dict[str, np.ndarray]:
-    """Draws (batch, layer, K) of a statistic by model, whose mean is that of all data.
+def statistics(means: Batches) -> np.ndarray:
+    """The K statistics of :func:`labels`, (…, layer, K)."""
+    return np.concatenate([correlations(means), comparisons(means)], axis=-1)
+
+
+def by_pass(results: Results) -> dict[str, np.ndarray]:
+    """Draws (batch, layer, K) of the statistics by model, whose mean is that of all data.
 
     Their spread is that of the jackknife, which corrects no bias here: ranks are not smooth.
     """
     draws = {}
     for model, data in results.estimates.items():
         weights = results.predictions[model]
-        kept = {name: each for name, each in data.data_vars.items() if "batch" in each.dims}
-        values = {str(name): each.values for name, each in kept.items()}
+        values = {}
+        for name, each in data.data_vars.items():
+            if "batch" in each.dims:
+                values[str(name)] = each.values
         for name in ("cosines", "subspaces", "matrices"):
             values[name] = np.stack([weights[name].values] * data.sizes["batch"])
-        pseudo = jackknife(values, statistic)
-        estimate = statistic({name: each.mean(0) for name, each in values.items()})
+        pseudo = jackknife(values, statistics)
+        estimate = statistics({name: each.mean(0) for name, each in values.items()})
         draws[model] = pseudo + estimate - pseudo.mean(0)
     return draws
 
 
-def stored_layers(results: Results, draws: Mapping[str, np.ndarray]) -> np.ndarray:
-    """Draws of stored layers, (N, batch, K); one that is passed several times has its mean."""
-    layers = []
-    for model, values in draws.items():
-        module = results.predictions[model]["module"].values
-        layers += [values[:, module == one].mean(1) for one in dict.fromkeys(module)]
-    return np.stack(layers)
-
-
-def labels() -> list[str]:
-    """Names of the K correlations."""
-    names = [*PREDICTORS, *(f"{name}{GIVEN}" for name in INDICES)]
-    return [f"{cost}, {name}" for cost in COSTS for name in names]
+def labels() -> dict[str, str]:
+    """Names of the K statistics, each with its kind of effect."""
+    kinds: dict[str, str] = {}
+    for cost in COSTS:
+        for name in PREDICTORS:
+            kinds[f"{cost}, {name}"] = "share"
+        for name in INDICES:
+            kinds[f"{cost}, {name}{GIVEN}"] = "estimate"
+    for tokens in TOKENS:
+        kinds |= {f"kept, {tokens}": "estimate", f"angles, {tokens}": "gap"}
+    return kinds
 
 
 def effects(results: Results) -> Mapping[str, Effects]:
-    """Correlations and comparisons of stored layers."""
-    stored = stored_layers(results, by_pass(results))
+    """Correlations and comparisons of stored layers; one passed several times has its mean."""
+    layers = []
+    for model, values in by_pass(results).items():
+        module = results.predictions[model]["module"].values
+        layers += [values[:, module == one].mean(1) for one in dict.fromkeys(module)]
+    stored = np.stack(layers)
     made = {}
-    for place, name in enumerate(labels()):
-        kind = "estimate" if GIVEN in name else "share"
+    for place, (name, kind) in enumerate(labels().items()):
         made[name] = of_batches(stored[..., place], kind=kind)
-    compared = stored_layers(results, by_pass(results, comparisons))
-    for place, name in enumerate(TOKENS):
-        made[f"kept, {name}"] = of_batches(compared[..., 2 * place], kind="estimate")
-        made[f"angles, {name}"] = of_batches(compared[..., 2 * place + 1], kind="gap")
     return made
 
 
@@ -195,25 +195,24 @@ def beside_the_law(results: Results) -> pd.DataFrame:
 
     ``gap`` is the relative gap of one less the noise correlation from the angle law's.
     """
+    names = list(labels())
+    draws = by_pass(results)
     rows = []
     for model, data in results.estimates.items():
         means = data.mean("batch")
+        trained, of_law = (means[name].values for name in ("patterns", "law_patterns"))
         index = 1 - mean_of_pairs(results.predictions[model]["subspaces"].values)
-        gaps = by_pass(results, comparisons)[model].mean(0)
+        columns = {
+            "selectivity": means["selectivity"].mean("head").values,
+            "index": np.tile(index, (len(TOKENS), 1)),
+            "correlation": mean_of_pairs(noise_correlation(trained)),
+            "law_correlation": mean_of_pairs(noise_correlation(of_law)),
+            "kept": variance_kept(trained),
+            "law_kept": variance_kept(of_law),
+        }
         for kind, tokens in enumerate(TOKENS):
-            patterns, of_law = (
-                means[name].isel(tokens=kind).values for name in ("patterns", "law_patterns")
-            )
-            columns = {
-                "selectivity": means["selectivity"].isel(tokens=kind).mean("head").values,
-                "index": index,
-                "correlation": mean_of_pairs(noise_correlation(patterns)),
-                "law_correlation": mean_of_pairs(noise_correlation(of_law)),
-                "kept": variance_kept(patterns),
-                "law_kept": variance_kept(of_law),
-                "gap": gaps[:, 2 * kind + 1],
-            }
-            frame = pd.DataFrame(columns)
+            frame = pd.DataFrame({name: values[kind] for name, values in columns.items()})
+            frame["gap"] = draws[model].mean(0)[:, names.index(f"angles, {tokens}")]
             rows.append(frame.assign(model=model, layer=range(1, len(frame) + 1), tokens=tokens))
     return pd.concat(rows, ignore_index=True)
 
@@ -225,17 +224,17 @@ def law_table(results: Results) -> str:
     titles = {
         "selectivity": "n_eff/n",
         "correlation": "noise correlation",
-        "law_correlation": "the same, law",
+        "law_correlation": "noise correlation, law",
         "kept": "variance kept",
-        "law_kept": "the same, law",
+        "law_kept": "variance kept, law",
         "gap": "1 − ρ against the angle law",
     }
-    head = ["model", "layer", "index", *titles.values()]
-    lines = [head, ["---"] * len(head)]
+    lines = []
     for (_, one), (_, other) in zip(first.iterrows(), second.iterrows(), strict=True):
-        line = [one["model"], str(one["layer"]), significant(one["index"])]
-        for name in titles:
+        line = {"model": one["model"], "layer": str(one["layer"])}
+        line["index"] = significant(one["index"])
+        for name, title in titles.items():
             show = percent if name == "gap" else significant
-            line.append(f"{show(one[name], 2)} / {show(other[name], 2)}")
+            line[title] = f"{show(one[name], 2)} / {show(other[name], 2)}"
         lines.append(line)
-    return "\n".join(f"| {' | '.join(line)} |" for line in lines)
+    return markdown_table(lines)

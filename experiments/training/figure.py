@@ -7,7 +7,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from sims import figures
-from sims.figures.groups import binned, outcome_bars
+from sims.figures.groups import binned, outcome_bars, outcomes_of_answers
 from sims.judgement.answers import Answer
 from sims.study.results import Results
 
@@ -66,12 +66,7 @@ def share_that_holds(answer: Answer) -> float:
 
 def _outcomes(ax: Axes, answers: Mapping[str, Answer], averaged: np.ndarray) -> None:
     """Problems by outcome of each question, in percent of all."""
-    rows = {}
-    for name, label in QUESTIONS.items():
-        counted = answers[name].shares()["all"].simulated
-        if counted is not None:
-            rows[label] = counted.parts
-    outcome_bars(ax, rows)
+    outcome_bars(ax, outcomes_of_answers(answers, QUESTIONS))
     ax.set_title(f"Outcomes, {averaged.sum()} problems, averaged heads")
 
 

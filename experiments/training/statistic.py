@@ -1,6 +1,7 @@
 """Effects of training together, one number per problem: what moves apart, what is gained, how."""
 
 from collections.abc import Mapping
+from itertools import product
 
 import numpy as np
 import pandas as pd
@@ -8,7 +9,8 @@ import pandas as pd
 from sims.base.estimates import jackknife, mcse
 from sims.judgement.effects import Effects
 from sims.judgement.effects_of_problems import of_batches
-from sims.judgement.wording import percent, percent_range
+from sims.judgement.summaries import quartiles_in_words
+from sims.judgement.wording import markdown_table
 from sims.study.results import Results
 
 CONTROLS = ("identical", "separate", "start")
@@ -99,23 +101,22 @@ def changes_table(results: Results) -> str:
     """Medians and quartiles of the changes of the error and its terms, as a Markdown table."""
     layers = measured(results)
     maps = parameters(results)["maps"].to_numpy()
-    titles = ["maps of values", "compared with", "problems", *CHANGES.values(), "n_eff/n"]
-    lines = [titles, ["---"] * len(titles)]
-    for kind in ("averaged", "trained"):
+    names = {"joint": "(together)"}
+    lines = []
+    for kind, layer in product(("averaged", "trained"), (*CONTROLS, "joint")):
         rows = maps == kind
-        for control in CONTROLS:
-            line = [kind, control, str(rows.sum())]
-            for name in CHANGES:
-                line.append(_quartiles(-falls(layers, control, name).mean(1)[rows]))
-            line.append(_quartiles(layers[control]["selectivity"].mean(1)[rows]))
-            lines.append(line)
-        together = _quartiles(layers["joint"]["selectivity"].mean(1)[rows])
-        lines.append([kind, "(together)", str(rows.sum()), *["–"] * len(CHANGES), together])
-    return "\n".join(f"| {' | '.join(line)} |" for line in lines)
+        line = {"maps of values": kind, "compared with": names.get(layer, layer)}
+        line["problems"] = str(rows.sum())
+        for name, title in CHANGES.items():
+            line[title] = "–"
+            if layer in CONTROLS:
+                line[title] = _quartiles(-falls(layers, layer, name).mean(1)[rows])
+        line["n_eff/n"] = _quartiles(layers[layer]["selectivity"].mean(1)[rows])
+        lines.append(line)
+    return markdown_table(lines)
 
 
 def _quartiles(values: np.ndarray) -> str:
     if not len(values):
         return "–"
-    low, median, high = np.quantile(values, (0.25, 0.5, 0.75))
-    return f"{percent(median)} ({percent_range(low, high)})"
+    return quartiles_in_words(tuple(np.quantile(values, (0.25, 0.5, 0.75))))

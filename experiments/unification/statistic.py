@@ -9,6 +9,7 @@ from sims.base.estimates import ratio
 from sims.judgement import house
 from sims.judgement.effects import Effects
 from sims.judgement.effects_of_problems import gap, of_batches, outcome
+from sims.study.batches import stack_batches
 from sims.study.results import Results
 
 PLAIN, DIVERSE = 0, 1
@@ -36,11 +37,6 @@ def pool_terms(results: Results) -> dict[str, np.ndarray]:
         "variance": batches["variance"],
         "covariance": of_two(batches["ensemble_variance"], batches["variance"]),
     }
-
-
-def stack_batches(results: Results, name: str) -> np.ndarray:
-    """A simulated variable of all problems, (problem, batch, pool)."""
-    return np.stack([data[name].values for _, data in sorted(results.estimates.items())])
 
 
 def effects(results: Results) -> Mapping[str, Effects]:

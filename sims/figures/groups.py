@@ -14,6 +14,8 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from numpy.typing import ArrayLike
 
+    from sims.judgement.answers import Answer
+
 OUTCOME_INKS = {"holds": PALETTE[0], "level": "0.72", "undecided": "0.9", "fails": PALETTE[1]}
 """Outcome to its colour, in the order of the bars."""
 
@@ -34,6 +36,23 @@ def outcome_bars(ax: Axes, rows: Mapping[str, Mapping[str, float]]) -> None:
     ax.set_yticks(places, list(rows))
     ax.set(xlim=(0, 100), xlabel="problems (%)")
     ax.legend(loc="upper center", bbox_to_anchor=(0.35, -0.2), ncols=4, columnspacing=1.0)
+
+
+def outcomes_of_answers(
+    answers: Mapping[str, Answer], labels: Mapping[str, str]
+) -> dict[str, Mapping[str, float]]:
+    """Shares of the outcomes by question, each with its number of problems, for the bars.
+
+    Args:
+        answers: by id.
+        labels: id of a question to its name; a question that has no outcomes is left out.
+    """
+    rows = {}
+    for name, label in labels.items():
+        counted = answers[name].shares()["all"].deciding
+        if counted is not None:
+            rows[f"{label} (n = {counted.total})"] = counted.parts
+    return rows
 
 
 def binned(ax: Axes, x: ArrayLike, values: ArrayLike, ink: str, bins: int = 6, **line: Any) -> None:

@@ -1,5 +1,7 @@
 """Numbers in words: percentages, ranges, and what is said of too few problems. No JAX."""
 
+from collections.abc import Mapping, Sequence
+
 from sims.judgement import house
 
 INTERVAL = f"{100 * house.LEVEL:.0f} % interval"
@@ -49,3 +51,11 @@ def number_range(low: float, high: float, short: bool = False) -> str:
 def too_few(problems: int) -> str:
     """Text in place of a number if there are too few problems."""
     return f"too few problems to say ({problems})"
+
+
+def markdown_table(rows: Sequence[Mapping[str, str]]) -> str:
+    """A table in Markdown from its rows, each title of a column to its cell; "" of no rows."""
+    if not rows:
+        return ""
+    lines = [list(rows[0]), ["---"] * len(rows[0]), *(row.values() for row in rows)]
+    return "\n".join(f"| {' | '.join(line)} |" for line in lines)

@@ -1,0 +1,175 @@
+"""Tables of the house sample for its caption: population, specifications, sizes and their model."""
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pandas as pd
+
+from sims.base.estimates import mcse
+from sims.judgement import house
+from sims.judgement.robustness import Cell
+from sims.judgement.summaries import Share, quartiles_in_words
+from sims.judgement.wording import markdown_table, number_range, percent, significant
+from sims.study.results import Results
+
+from .outcomes import change_over_ends
+from .sets import HAAR, OWN_BEST
+from .statistic import (
+    READINGS,
+    TEMPERATURES,
+    Sample,
+    changes_over_the_ladder,
+    effects,
+    parameters,
+    specifications,
+)
+
+if TYPE_CHECKING:
+    from .sizes import SizeModel
+
+FEWEST_MODELLED = 40
+"""Problems below which sizes are not modelled."""
+COLUMNS = {
+    "n_eff": ("n_eff", significant),
+    "n_eff/n": ("selectivity", significant),
+    "share of variance in the error": ("variance_share", percent),
+    "skill": ("skill", percent),
+    "label noise / signal": ("noise_ratio", significant),
+    "error / mean head's": ("kept", percent),
+}
+"""Title of a column of the population to its quantity and how it is written."""
+QUARTILES = (0.25, 0.5, 0.75)
+Lines = list[dict[str, str]]
+"""Rows of a table, each title of a column to its cell."""
+
+
+def tables(results: Results) -> dict[str, str]:
+    """The four tables of the caption, as Markdown."""
+    sample = Sample(results)
+    frame = parameters(results).iloc[: len(sample.problems)]
+    cells = specifications(results, effects(results))
+    return {
+        "population": markdown_table(population(sample, frame)),
+        "specification": markdown_table(specification_table(cells)),
+        "sizes": markdown_table(sizes_by_group(sample, frame)),
+        "model": markdown_table(model_table(size_models(sample, frame))),
+    }
+
+
+def population(sample: Sample, frame: pd.DataFrame) -> Lines:
+    """Quartiles of what the problems are, by family of the keys."""
+    means = sample.means().isel(reading=0, temperature=0, set=HAAR)
+    error = (means["bias"] + means["variance"]).values
+    head_error = (means["head_bias"] + means["head_variance"]).values
+    rows = frame.assign(
+        variance_share=means["variance"].values / error,
+        skill=1 - error / frame["target_variance"],
+        kept=error / head_error,
+    )
+    lines = []
+    for family, group in [("all", rows), *rows.groupby("family")]:
+        line = {"keys": family, "problems": str(len(group))}
+        for title, (name, show) in COLUMNS.items():
+            low, median, high = np.quantile(group[name], QUARTILES)
+            line[title] = f"{show(median)} ({show(low)} to {show(high)})"
+        for edge in (0.02, 0.1, 0.5):
+            line[f"n_eff/n < {edge}"] = percent(float((group["selectivity"] < edge).mean()))
+        line["no skill"] = percent(float((group["skill"] <= 0).mean()))
+        line["redraws per problem"] = significant(float(group["rejected"].mean()), 2)
+        lines.append(line)
+    return lines
+
+
+def specification_table(cells: Mapping[str, Sequence[Cell]]) -> Lines:
+    """Percentages that hold, fail, are level and undecided in every cell, with the word."""
+    lines = []
+    for row in zip(*cells.values(), strict=True):
+        line = row[0].choices | {"problems": str(row[0].share.problems)}
+        for question, cell in zip(cells, row, strict=True):
+            line[question] = _cell(cell.share)
+        lines.append(line)
+    return lines
+
+
+def _cell(share: Share) -> str:
+    """Text of a cell; too few problems are not shown."""
+    counted = share.simulated
+    if counted is None or counted.total < house.SHOWN:
+        return "–"
+    numbers = " / ".join(f"{100 * part:.0f}" for part in counted.parts.values())
+    return f"{share.word}: {numbers}" if counted.total >= house.FEWEST else numbers
+
+
+def size_models(sample: Sample, frame: pd.DataFrame) -> "list[SizeModel]":
+    """The size at own best temperatures against selectivity and skill, in both readings.
+
+    Empty of fewer than :data:`FEWEST_MODELLED` problems.
+    """
+    from .sizes import fit  # imported late: it loads JAX
+
+    if len(frame) < FEWEST_MODELLED:
+        return []
+    changes = changes_over_the_ladder(sample)["error"].isel(temperature=OWN_BEST)
+    columns = frame[["selectivity", "skill", "family"]]
+    models = []
+    for reading in range(len(READINGS)):
+        errors = []
+        for arrays in sample.first_rounds:
+            errors.append(mcse(change_over_ends("hdi-monotone", arrays, reading, OWN_BEST)))
+        change = changes.isel(reading=reading).values
+        arrays_of_columns = (column.to_numpy() for _, column in columns.items())
+        models.append(fit(100 * change, 100 * np.array(errors), *arrays_of_columns))
+    return models
+
+
+def model_table(models: "list[SizeModel]") -> Lines:
+    """Coefficients of the models in percentage points, with their central 95 %."""
+    names = {
+        "intercept": "change at mean n_eff/n and median skill",
+        "slope": "per standard deviation of log n_eff/n",
+        "skill": "per standard deviation of the skill",
+    }
+    lines = []
+    for name, title in names.items():
+        line = {"percentage points": title}
+        for reading, model in zip(READINGS, models, strict=False):
+            median, low, high = model.coefficients[name]
+            line[reading] = f"{significant(median, 2)} ({number_range(low, high)})"
+        lines.append(line)
+    return lines
+
+
+def groups_of_problems(frame: pd.DataFrame) -> dict[str, np.ndarray]:
+    """Which problems are in a group: all, quarters of n_eff/n, and halves of the skill."""
+    quarters = pd.qcut(frame["selectivity"], 4, duplicates="drop")
+    groups = {"all": np.ones(len(frame), bool)}
+    for interval in quarters.cat.categories:
+        chosen = (quarters == interval).to_numpy()
+        inside = frame["selectivity"][chosen]
+        groups[f"n_eff/n {significant(inside.min())} to {significant(inside.max())}"] = chosen
+    skilled = (frame["skill"] > frame["skill"].median()).to_numpy()
+    groups |= {"skill below its median": ~skilled, "skill above": skilled}
+    return groups
+
+
+def sizes_by_group(sample: Sample, frame: pd.DataFrame) -> Lines:
+    """Median change of the error from nearly aligned to random heads, as two sums, by group."""
+    sizes = changes_over_the_ladder(sample)
+    names = ("error", "mean_head", "diversity", "bias", "variance", "yardstick")
+    lines = []
+    for group, chosen in groups_of_problems(frame).items():
+        for reading, temperature in np.ndindex(len(READINGS), len(TEMPERATURES)):
+            if not chosen.any():
+                continue
+            part = sizes.isel(problem=chosen, reading=reading, temperature=temperature)
+            line = {
+                "problems": f"{group} ({chosen.sum()})",
+                "reading": READINGS[reading],
+                "temperature": TEMPERATURES[temperature],
+            }
+            for name in names:
+                quartiles = np.quantile(part[name].values, QUARTILES)
+                line[name.replace("_", " ")] = quartiles_in_words(tuple(quartiles))
+            lines.append(line)
+    return lines
