@@ -40,7 +40,7 @@ def outcome_bars(ax: Axes, rows: Mapping[str, Mapping[str, float]]) -> None:
 
 def outcomes_of_answers(
     answers: Mapping[str, Answer], labels: Mapping[str, str]
-) -> dict[str, Mapping[str, float]]:
+) -> dict[str, dict[str, float]]:
     """Shares of the outcomes by question, each with its number of problems, for the bars.
 
     Args:
@@ -49,7 +49,8 @@ def outcomes_of_answers(
     """
     rows = {}
     for name, label in labels.items():
-        counted = answers[name].shares()["all"].deciding
+        shares = answers[name].shares() if name in answers else {}
+        counted = shares["all"].deciding if shares else None
         if counted is not None:
             rows[f"{label} (n = {counted.total})"] = counted.parts
     return rows
