@@ -29,8 +29,8 @@ def write(app: Sphinx) -> None:
             lists[f"paper-{paper.arxiv}"] = paper_page(paper, answers, claims)
     lists["ours"] = f"# What we found besides\n\n{framed(found_besides(answers, _link))}"
     lists["instrument"] = f"# Is the instrument right?\n\n{framed(instrument(answers, _link))}"
-    main = listing(papers()[MAIN], answers, lambda one: f"answers/{one.claim}.md", brief=True)
-    pages["main"] = framed(ALGEBRA.sub("", main))
+    main = listing(papers()[MAIN], answers, lambda one: f"answers/{one.claim}.md", True, True)
+    pages["main"] = framed(main)
     pages["learnt"] = learnt(answers, "learnt")
     pages["index"] = "# All answers\n\n" + toctree(list(lists), hidden=False)
     save(Path(app.srcdir, "answers"), pages | lists)

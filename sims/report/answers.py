@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterable, Sequence
 
+from sims.judgement import house
 from sims.judgement.answers import Answer
 from sims.judgement.summaries import Mean, Share
 from sims.study.papers import MAIN, Claim, Paper, papers
@@ -12,21 +13,27 @@ Link = Callable[[Answer], str]
 
 
 def listing(
-    paper: Paper, answers: Sequence[Answer], link: Link | None = None, brief: bool = False
+    paper: Paper,
+    answers: Sequence[Answer],
+    link: Link | None = None,
+    brief: bool = False,
+    first: bool = False,
 ) -> str:
     """The answers to a paper's sentences as a Markdown table, and what is algebra.
 
     Args:
         paper: which one.
         answers: of a run.
-        link: of an answer, to what is said of it; None for no links.
-        brief: the first answer on each claim alone; without links, as in a README, no algebra.
+        link: of an answer, to its explanation; None for no links.
+        brief: the first four columns alone.
+        first: the first answer on each claim that has a word, as in a README, and no algebra.
     """
     rows = _rows(paper, answers, "paper")
-    if brief:
-        rows = list({answer.claim: answer for answer in reversed(rows)}.values())[::-1]
-    proved = paper.claims if link or not brief else []
-    return f"{table(rows, link, brief)}\n{_algebra(proved)}".strip() + "\n"
+    if not first:
+        return f"{table(rows, link, brief)}\n{_algebra(paper.claims)}".strip() + "\n"
+    worded = [answer for answer in rows if answer.word != house.TOO_FEW]
+    firsts = {answer.claim: answer for answer in reversed(worded)}
+    return table(list(firsts.values())[::-1], link, brief)
 
 
 def found_besides(answers: Sequence[Answer], link: Link | None = None) -> str:
@@ -114,13 +121,14 @@ def headlines(answers: Sequence[Answer]) -> str:
         answer = rows[0]
         result = answer.conditions.in_words(True) if answer.conditions else _short(answer)
         word = answer.word_in_full().capitalize()
-        paper_link = f"[{paper.title}](https://arxiv.org/abs/{id})"
+        name = paper.title.split(":")[0].split(" (")[0]
+        paper_link = f"[{name}](https://arxiv.org/abs/{id})"
         lines.append(f"- {paper_link}: {answer.question} **{word}**: {result}.")
     return "\n".join(lines) + "\n"
 
 
 def _short(answer: Answer) -> str:
-    return answer.result.headline(short=True)
+    return answer.result.headline(short=True).split(";")[0]
 
 
 def all_tables(answers: Sequence[Answer], link: Link | None = None) -> str:

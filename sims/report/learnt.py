@@ -18,7 +18,7 @@ def readme_texts(answers: Sequence[Answer]) -> dict[str, str]:
     """Texts that a run fills into the README, by the name of their place."""
     texts = {"neighbours": headlines(answers)}
     if MAIN in (known := papers()):
-        texts["main"] = listing(known[MAIN], answers, brief=True)
+        texts["main"] = listing(known[MAIN], answers, brief=True, first=True)
     for name in TEMPLATES:
         if _template(name).is_file():
             texts[name] = learnt(answers, name)
