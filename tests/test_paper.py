@@ -46,7 +46,6 @@ def test_the_paper_follows_the_answers(tmp_path):
     write_answers(answers.values(), run / "answers.json", "answers.json of standard")
     after = text()
     for new in ("−65%(−88to−43%)", "never;notalways"):
-        assert new in after
-        assert new not in before
+        assert after.count(new) > before.count(new)
     size = re.sub(r"\s", "", old.result.how_much())
     assert after.count(size) <= before.count(size) - 2
