@@ -120,7 +120,9 @@ def _worst(answer: Answer) -> str:
         if answer.searched:
             return f"No failure was found, nor in a search over {answer.searched:,} more problems."
         return ""
-    facts = ", ".join(f"{name} {value}" for name, value in answer.worst.items())
+    truth = {"True": "yes", "False": "no"}
+    known = {name: value for name, value in answer.worst.items() if value != "nan"}
+    facts = ", ".join(f"{name} {truth.get(value, value)}" for name, value in known.items())
     by = " It was found by theory, in a search." if answer.searched else ""
     run = f"Run it: {command(answer)}."
     return f"**The surest failure.** {facts or 'Its file has all numbers'}.{by} {run}"
