@@ -36,7 +36,7 @@ def test_decompose_compiles_its_two_roads_and_no_more(tmp_path):
     spec = "docs/examples/decompose.yaml"
     programs, loaded, printed = start("decompose", spec, cache=tmp_path)
     own = [name for name in programs if name != "_multi_slice"]  # JAX's: keys to several devices
-    assert own == ["run_batches", "weighed_twice"]
+    assert own == ["run_batches", "weigh_twice"]
     assert not loaded & {"matplotlib", "numpyro", "scipy.stats", "seaborn", "sklearn"}
     assert start("decompose", spec, cache=tmp_path)[2] == printed
 

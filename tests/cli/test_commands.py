@@ -87,7 +87,7 @@ def test_from_an_experiment_to_the_published_page(folder, capsys):
     assert 'src="http' not in page
     assert str(folder) not in page
     assert (HOME / "caption.md").read_text().startswith("**Seen** ")
-    names = {"answers.json", "answers.md", "report.html", "small.md", "small.png"}
+    names = {"answers.json", "answers.md", "claims", "report.html", "small.md", "small.png"}
     assert {path.name for path in Path("results/published").iterdir()} == names
     before = {p: p.read_bytes() for p in HOME.glob("figure.*")}
     assert steps("simulate", "predict", "judge", "plot") == [0] * 4
