@@ -24,6 +24,7 @@ FILES = {
     "sims/judgement/intervals.py": "tests/judgement/test_intervals.py",
     "sims/judgement/answers.py": "tests/judgement/test_answers.py",
     "sims/judgement/summaries.py": "tests/judgement/test_answers.py",
+    "sims/judgement/summarize.py": "tests/judgement/test_answers.py",
     "sims/judgement/effects.py": "tests/judgement/test_answers.py",
     "sims/judgement/changes.py": "tests/judgement/test_answers.py",
     "sims/judgement/outcomes.py": "tests/judgement/test_answers.py",

@@ -12,7 +12,8 @@ from sims.judgement import house
 from sims.judgement.effects import Effects
 from sims.judgement.effects_of_problems import gap
 from sims.judgement.robustness import Cell
-from sims.judgement.summaries import Share, summarize
+from sims.judgement.summaries import Share
+from sims.judgement.summarize import summarize
 from sims.study.results import Results
 
 from .outcomes import LOOKS, QUESTIONS, change_over_ends, falls_of

@@ -71,7 +71,6 @@ def effects(results: Results) -> Mapping[str, Effects]:
         room = 1 + tolerance - parts.mean(1)
         sure = abs(room) > house.CALLED * mcse(parts.T)
         made[name] = Effects(nothing, nothing, "share", room, sure)
-        made[f"items by {name}"] = Effects(nothing, nothing, "estimate", parts.mean(1))
     ratio = np.exp(stack_batches(results, "log_ratio")[..., FIRST:])
     scaled = stack_batches(results, "log_scaled")
     root, matched, usual = law["log_scaled"].values.T

@@ -43,12 +43,8 @@ def effects(results: Results) -> Mapping[str, Effects]:
         known = valid[:, place, far].min(1) if place < 2 else None
         nothing, rival = np.empty((0, 2, len(n))), np.log(np.log(n))
         made[f"far, {pool}"] = slope(n, nothing, stated, rival, error[:, place, far], known)
-    for place, pool in enumerate(POOLS[:2]):
-        # Three points tell no power of n from one of log n.
-        made[f"common, {pool}"] = slope(sizes(results), sampled[:, :, place], stated)
-    # Averaging is worth H times the keys.
-    off = error[:, 1, -1] / error[:, 0, -1] / law["heads"].values ** stated - 1
-    made["constant"] = Effects(np.empty(0), np.empty(0), "estimate", np.abs(off))
+    # Three points tell no power of n from one of log n.
+    made[f"common, {POOLS[0]}"] = slope(sizes(results), sampled[:, :, 0], stated)
     last = len(results.estimates) - 1
     made["roads"] = gap(sampled[:, :, 1, -1], error[:, 1, last], valid[:, 1, last])
     return made

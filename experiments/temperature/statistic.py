@@ -76,11 +76,6 @@ def effects(results: Results) -> Mapping[str, Effects]:
         "exponent of the attended keys": fit_exponent(
             sample, "attended", 2 * nu / (2 * nu + width)
         ),
-        "error": gap(
-            sample.of_rule(sample.errors, MIDDLE)[:, KEPT],
-            sample.of_rule(sample.kept, MIDDLE),
-            sample.of_rule(sample.known, MIDDLE),
-        ),
         **compare_methods(results),
     }
 
@@ -122,18 +117,19 @@ def compare_methods(results: Results) -> dict[str, Effects]:
     """The terms of two averaged heads by simulation, first-order theory and exact theory."""
     heads = results.predictions["heads"]
     inside, accurate = (heads[name].values.astype(bool) for name in ("in_range", "accurate"))
-    terms = {name: batches_of_term(results, name) for name in ("signal", "noise")}
-    stated = {name: heads[name].sel(theory="adaptive").values for name in terms}
-    terms["variance"] = terms["signal"] + terms["noise"]
-    stated["variance"] = stated["signal"] + stated["noise"]
-    off = np.abs(heads["signal"].sel(theory="held").values / stated["signal"] - 1)
-    size, gaps = heads["size"].values, heads["gap"].values
-    made = {name: gap(values, stated[name], inside) for name, values in terms.items()}
-    made["held radii"] = of_batches(
-        np.full((len(off), 2), np.nan), predicted=house.TOLERANCES["roads"] - off, valid=inside
-    )
-    made["remainder"] = slope(size, np.empty((0, 2, 1)), -1.0, None, gaps, accurate)
-    return made
+    variance = batches_of_term(results, "signal") + batches_of_term(results, "noise")
+    signal = heads["signal"].sel(theory="adaptive").values
+    noise = heads["noise"].sel(theory="adaptive").values
+    off = np.abs(heads["signal"].sel(theory="held").values / signal - 1)
+    room = house.TOLERANCES["roads"] - off
+    nothing = np.full((len(off), 2), np.nan)
+    sizes = heads["size"].values
+    gaps = heads["gap"].values
+    return {
+        "variance": gap(variance, signal + noise, inside),
+        "held radii": of_batches(nothing, predicted=room, valid=inside),
+        "remainder": slope(sizes, np.empty((0, 2, 1)), -1.0, None, gaps, accurate),
+    }
 
 
 def batches_of_term(results: Results, name: str) -> np.ndarray:

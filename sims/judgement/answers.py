@@ -20,7 +20,8 @@ from sims.judgement import house
 from sims.judgement.changes import Change, changes, deciding_field
 from sims.judgement.effects import Effects, confirmed_failure, margins
 from sims.judgement.robustness import Robustness
-from sims.judgement.summaries import Gap, Result, Share, summarize
+from sims.judgement.summaries import Gap, Result, Share
+from sims.judgement.summarize import summarize
 from sims.judgement.wording import percent, significant
 
 if TYPE_CHECKING:

@@ -51,50 +51,6 @@ def gap(values: np.ndarray, predicted: np.ndarray, valid: np.ndarray | None = No
     return of_batches(values / np.where(inside, theory, np.nan)[:, None] - 1, kind="gap")
 
 
-def order(
-    index: np.ndarray,
-    values: np.ndarray,
-    predicted: np.ndarray | None = None,
-    valid: np.ndarray | None = None,
-) -> tuple[Effects, Effects]:
-    """The fall of a value from the set of lower to the set of higher index.
-
-    Args:
-        index: (M, S) of the sets of each problem, M ≥ N.
-        values: (N, B, S) simulated batches.
-        predicted: (M, S) by theory; None where it does not reach.
-        valid: (M,) where theory is in its range.
-
-    Returns:
-        The fall between the first two sets, in order, whose index differs by
-        :data:`~sims.judgement.house.INDEX_GAP`, NaN where there are none; and the share of all such
-        pairs of a problem that fall, an estimate whose interval is over problems (theory's if there
-        is one; a simulated share is nearer to ½ than the true one).
-    """
-    left, right = np.triu_indices(index.shape[1], 1)
-    rise = index[:, right] - index[:, left]
-    far = np.abs(rise) >= house.INDEX_GAP
-    sign = np.where(far, np.sign(rise), np.nan)
-    first, rows = far.argmax(1), np.arange(len(index))
-    simulated = rows[: len(values)]
-    fall = sign[simulated, None] * (values[..., left] - values[..., right])
-    falls = [fall.mean(1)]
-    if predicted is not None:
-        falls.append(sign * (predicted[:, left] - predicted[:, right]))
-    with np.errstate(invalid="ignore"):
-        shares = [(f > 0).sum(1) / np.isfinite(f).sum(1) for f in falls]
-    first_falls = [f[rows[: len(f)], first[: len(f)]] for f in falls]
-    has_theory = predicted is not None
-    return (
-        of_batches(
-            fall[simulated, :, first[simulated]],
-            predicted=first_falls[1] if has_theory else None,
-            valid=valid,
-        ),
-        Effects(shares[0], 0 * shares[0], "estimate", shares[1] if has_theory else None, valid),
-    )
-
-
 def slope(
     x: np.ndarray,
     values: np.ndarray,

@@ -1,14 +1,12 @@
 """Summaries of effects: shares of problems, T95 of gaps and means of estimates. No JAX."""
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Literal
 
 import numpy as np
-from scipy.special import bdtr, betaincinv, stdtrit
+from scipy.special import betaincinv
 
-from sims.base.estimates import mcse
 from sims.judgement import house
-from sims.judgement.effects import Effects, calls, foreseen
 from sims.judgement.outcomes import FAILS, HOLDS, LEVEL, UNDECIDED
 from sims.judgement.wording import (
     INTERVAL,
@@ -331,94 +329,3 @@ def share_in_words(counted: Tally) -> str:
         return too_few(counted.total)
     interval = f"{INTERVAL} {percent_range(*counted.interval)}"
     return f"{percent_range(*counted.bracket)} ({interval}, {counted.total} problems)"
-
-
-def summarize(effects: Effects, selected: np.ndarray, tolerance: float | None = None) -> Result:
-    """The result of the effects of selected problems.
-
-    Args:
-        effects: of all problems.
-        selected: which of the M are meant.
-        tolerance: that gaps are held against.
-    """
-    meaningful = np.isfinite(effects.value)
-    if meaningful.ndim > 1:
-        meaningful = meaningful.all(1)
-    rows = selected[: len(effects.value)] & meaningful
-    if effects.kind in ("share", "outcome"):
-        return _share(effects, selected, rows, tolerance)
-    if effects.kind == "gap":
-        return _gap(effects, rows, tolerance)
-    return _mean(effects, selected, rows)
-
-
-def _share(
-    effects: Effects, selected: np.ndarray, rows: np.ndarray, tolerance: float | None
-) -> Share:
-    call = calls(effects, tolerance)[rows]
-    share = replace(_sizes(effects, rows), problems=int(rows.sum()), simulated=tally(call))
-    theory = foreseen(effects)
-    if not len(theory):
-        return share
-    products = call * theory[: len(rows)][rows]
-    return replace(
-        share,
-        theory=tally(theory[selected & np.isfinite(theory)]),
-        contradictions=int((products < 0).sum()),
-    )
-
-
-def _sizes(effects: Effects, rows: np.ndarray) -> Share:
-    """The share's sizes alone."""
-    share = Share(problems=0)
-    if effects.size is None or not np.isfinite(effects.size[rows]).any():
-        return share
-    size = _quartiles(effects.size[rows])
-    components = {name: _quartiles(part[rows]) for name, part in effects.components.items()}
-    noise = None
-    if effects.size_error is not None and size[2] > size[0]:
-        noise = float(np.nanmedian(effects.size_error[rows]) / (size[2] - size[0]))
-    return replace(share, size=size, components=components, size_noise=noise)
-
-
-def _quartiles(values: np.ndarray) -> Quartiles:
-    low, median, high = np.nanquantile(values, (0.25, 0.5, 0.75))
-    return float(low), float(median), float(high)
-
-
-def _gap(effects: Effects, rows: np.ndarray, tolerance: float | None) -> Gap:
-    """T95 by order statistics, and what the errors would have shown."""
-    size, error = np.abs(effects.value[rows]), effects.error[rows]
-    call = calls(effects, tolerance)[rows]
-    near = tally(call[np.isfinite(call)])
-    count, tail = len(size), (1 - house.LEVEL) / 2
-    if not count:
-        return Gap(problems=0, tolerance=tolerance, near=near)
-    low, high = np.sort(np.maximum(size - 2 * error, 0)), np.sort(size + 2 * error)
-    # So many of N are below the quantile, but once in 40 fewer than r, and once s or more.
-    below = bdtr(np.arange(count + 1), count, house.WITHIN)
-    r, s = map(int, np.searchsorted(below, [tail, 1 - tail]))
-    middle = int(np.ceil(house.WITHIN * count)) - 1
-    ends = float(low[r - 1]) if r else 0.0, float(high[s]) if s < count else None
-    return Gap(
-        problems=count,
-        tolerance=tolerance,
-        near=near,
-        within=(float(low[middle]), float(high[middle])),
-        within_interval=ends,
-        above_three=float((size > house.CALLED * error).mean()),
-        visible=float(np.quantile(house.CALLED * error, house.WITHIN)),
-    )
-
-
-def _mean(effects: Effects, selected: np.ndarray, rows: np.ndarray) -> Mean:
-    value = effects.value[rows]
-    if effects.predicted is not None:
-        valid = True if effects.valid is None else effects.valid
-        value = effects.predicted[selected & valid & np.isfinite(effects.predicted)]
-    if len(value) < 2:
-        return Mean(problems=int(rows.sum()))
-    half = stdtrit(len(value) - 1, (1 + house.LEVEL) / 2) * mcse(value)
-    mean = float(value.mean())
-    interval = (float(mean - half), float(mean + half))
-    return Mean(problems=int(rows.sum()), value=mean, of=len(value), interval=interval)

@@ -13,9 +13,10 @@ from sims.judgement.agreement import agreement
 from sims.judgement.answers import adjusted, answer, read_answers, write_answers
 from sims.judgement.changes import changes
 from sims.judgement.effects import Effects
-from sims.judgement.effects_of_problems import extremum, gap, of_batches, order, slope
+from sims.judgement.effects_of_problems import extremum, gap, of_batches, slope
 from sims.judgement.outcomes import outcome_calls
-from sims.judgement.summaries import Mean, summarize, tally
+from sims.judgement.summaries import Mean, tally
+from sims.judgement.summarize import summarize
 from sims.judgement.wording import percent
 from sims.study.schema import QuestionSpec
 
@@ -279,14 +280,6 @@ def test_groups_and_the_whole_agree(kind, by_theory, left_out):
         assert summarize(effects, s < 0.5).value == pytest.approx(low, rel=0.01)
 
 
-def test_pairs_without_an_answer_are_in_no_share_of_pairs():
-    """Of three pairs one is not predicted: of the two others one falls."""
-    predicted = np.array([[3.0, 2.0, np.nan, 4.0]])
-    index = np.array([[0.1, 0.3, 0.5, 0.3]])
-    pairs = order(index, np.zeros((1, 4, 4)), predicted)[1]
-    assert pairs.predicted == 0.5
-
-
 def test_gaps_and_their_tolerance(tmp_path):
     truth = np.where(np.arange(ROWS) < 0.9 * ROWS, 0.02, 0.2)
     values = (1 + truth)[:, None] * 3 * (1 + 0.02 * RNG.standard_normal((ROWS, 32)))
@@ -301,12 +294,6 @@ def test_gaps_and_their_tolerance(tmp_path):
 
 
 def test_stock_effects():
-    index = np.array([[0.1, 0.12, 0.4], [0.4, 0.2, 0.1], [0.3, 0.3, 0.3]])
-    exact = np.array([[3.0, 9.0, 2.0], [3.0, 2.0, 1.0], [1.0, 2.0, 3.0]])
-    first, all_ = order(index, np.repeat(exact[:2, None], 4, 1), exact)
-    np.testing.assert_array_equal(first.value, [1.0, -1.0])
-    np.testing.assert_array_equal(first.predicted, [1.0, -1.0, np.nan])
-    np.testing.assert_array_equal(all_.predicted, [1.0, 0.0, np.nan])
     x = np.array([1.0, 2.0, 4.0, 8.0])
     curves = np.stack([x**-1.05, x**-1.4, np.exp(-x / 3)])
     each = np.array([-1.0, -1.35, -1.0])

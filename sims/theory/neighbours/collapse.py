@@ -85,8 +85,3 @@ def normed_growth(dimension: int, variance: float) -> float:
     The norm takes the part of R along the new mean away, whose mean share of R's energy that is.
     """
     return growth(dimension, variance) + variance / ((1 + variance) * dimension)
-
-
-def scaled_variance(variance: float, branch: float = 1.0, skip: float = 1.0) -> float:
-    """σ² of ``skip·X + branch·AXW``: ``(branch/skip)²σ²``. With branch = 1/√L ω stays bounded."""
-    return (branch / skip) ** 2 * variance

@@ -1,4 +1,4 @@
-"""Heads given a layer's output: directions left open, and the share that is lost.
+"""Heads given a layer's output: the share that is lost.
 
 ``Z = Σ_h D_h Y_h W_h`` with Y_h (n × d_k), W_O = [W_1; …; W_H] (H d_k × d), D_h = diag g_·h.
 """
@@ -8,20 +8,6 @@ from jaxtyping import Float
 from scipy import linalg
 
 Array = np.ndarray
-
-
-def open_directions(n: int, channels: int, rank: int) -> int:
-    """Directions in which all heads may move while Z stays: ``n(H d_k − q)``.
-
-    They are n(H − 1)d_k if and only if q = d_k. Gates that are not zero are a bijection of each
-    token's heads and leave the number as it is.
-
-    Args:
-        n: tokens.
-        channels: H d_k.
-        rank: q, of W_O.
-    """
-    return n * (channels - rank)
 
 
 def lost_share(

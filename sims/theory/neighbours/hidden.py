@@ -9,7 +9,7 @@ from typing import Literal, NamedTuple
 import numpy as np
 from jaxtyping import Float
 
-from sims.theory.neighbours.collapse import log_pull, normed_growth, scaled_variance
+from sims.theory.neighbours.collapse import log_pull
 
 Start = Literal["zero", "copy"]
 
@@ -61,21 +61,3 @@ def simplex_log_sizes(
                 factor = np.log(abs(w)) + pull
             sizes.append(sizes[-1] + factor)
     return np.array(sizes)
-
-
-def second_difference(memory: float) -> float:
-    """log α′, to which second differences of log ρ_l tend without skip, 0 < α′ < 1.
-
-    So ``log ρ_l = (l²/2) log α′ + O(l)``, where plain attention has ``log ρ_l ~ −c·3^l``.
-    """
-    return float(np.log(memory))
-
-
-def normed_rate(width: int, branch_variance: float, skip: float) -> float:
-    """Late mean increment of the log-odds ω a layer, to first order in 1/d, whatever α′.
-
-    For layers ``X ↦ αX + (1 − α)softmax(h)XW``, W of independent N(0, σ²/d) entries, new in every
-    layer, 0 < α < 1, and every token divided by its RMS after it: :func:`~.collapse.normed_growth`
-    of ``((1 − α)/α)²σ²``.
-    """
-    return normed_growth(width, scaled_variance(branch_variance, 1 - skip, skip))

@@ -37,7 +37,6 @@ EXPECTED = {
     "rate": [0.1, -0.4],
     "entries": [0.1, -0.2],
     "accuracies": [0.1, -0.2],
-    "items by entries": [1, 1.3],
     "larger": [1, -1],
     "entry's scale": [1, -1],
     "blocks": [0.1, -0.1],

@@ -23,9 +23,11 @@ def plant(results):
         )
         for k, size in enumerate(n[:3])
     }
-    names = [
-        f"{part}, {pool}" for part in ("far", "common") for pool in ("one head", "averaged heads")
-    ]
-    expected = {name: [0.1, -0.05] for name in names} | {"far, ever more heads": [0.1, -0.1]}
-    expected |= {"constant": [0, 0.2], "roads": [0, 0.3]}
+    expected = {
+        "far, one head": [0.1, -0.05],
+        "far, averaged heads": [0.1, -0.05],
+        "far, ever more heads": [0.1, -0.1],
+        "common, one head": [0.1, -0.05],
+        "roads": [0, 0.3],
+    }
     return replace(results, estimates=estimates, predictions={"law": law}), expected

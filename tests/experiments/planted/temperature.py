@@ -51,8 +51,7 @@ def plant(results):
         # 2(β − ν)/(ν(2β + 1)) is −1/3 and 0 for ν = 2; attended keys grow like n^(4/5).
         "exponent of the temperature": [0.1, 0.1 - 1 / 3],
         "exponent of the attended keys": [0.1, -0.2],
-        "error": [0, 0.2],
-        **{name: [0, 0.1] for name in ("variance", "signal", "noise")},
+        "variance": [0, 0.1],
         "held radii": [0.01, -0.15],
         "remainder": [0.1, -0.9],
     }

@@ -47,11 +47,6 @@ def test_simplex_recursion_by_decimal_arithmetic(start):
         assert found == pytest.approx(law[layer + 1], rel=1e-10)
 
 
-def test_second_difference():
-    sizes = hidden.simplex_log_sizes(hidden.Simplex(8, 1.0, 1.0, 1.0), 40, 0.5, "zero")
-    assert np.diff(sizes, n=2)[-1] == pytest.approx(hidden.second_difference(0.5), rel=0.01)
-
-
 def test_late_rates_by_simulation():
     """Uniform attention, mean token alone; with norm the part of R along the new mean goes, too."""
     rng, d, skip, draws = np.random.default_rng(5), 16, 0.4, 4000
@@ -70,4 +65,4 @@ def test_late_rates_by_simulation():
     along = (r * new).sum(1) ** 2 / (new**2).sum(1)
     whole = growth - np.log1p(-along)
     found, error = whole.mean(), whole.std() / draws**0.5
-    assert found == pytest.approx(hidden.normed_rate(d, 1.0, skip), abs=4 * error + 0.01)
+    assert found == pytest.approx(collapse.normed_growth(d, c**2), abs=4 * error + 0.01)
