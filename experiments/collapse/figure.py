@@ -10,7 +10,7 @@ from matplotlib.figure import Figure
 from sims import figures
 from sims.figures.groups import binned, outcome_bars, outcomes_of_answers
 from sims.judgement import house
-from sims.judgement.answers import Answer
+from sims.judgement.answers import Answer, by_id
 from sims.study.batches import stack_batches
 from sims.study.results import Results
 
@@ -33,8 +33,8 @@ QUESTIONS = {
 
 def figure(results: Results, answers: Sequence[Answer]) -> Figure:
     """The figure; outcomes are those of the answers."""
-    by_id = {answer.id: answer for answer in answers}
-    word = by_id["collapse-order"].word
+    answered = by_id(answers)
+    word = answered["collapse-order"].word
     title = f"Attention alone loses rank within six layers: {word} without positions"
     drawing, axes = figures.mosaic(("ab", "cd"), height=6.2, title=title)
     law = parameters(results)
@@ -42,7 +42,7 @@ def figure(results: Results, answers: Sequence[Answer]) -> Figure:
     path = stack_batches(results, "path").mean(1) / np.log(10)
     power = exponents(stack_batches(results, "ends")).mean(1)
     _paths(axes["a"], path, law, alone)
-    _outcomes(axes["b"], by_id)
+    _outcomes(axes["b"], answered)
     _powers(axes["c"], law[~alone].assign(power=power[~alone]))
     _lost(axes["d"], law.assign(gated=results.predictions["law"]["lost"].values[:, 1]))
     figures.letters(axes[k] for k in "abcd")

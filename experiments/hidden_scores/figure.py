@@ -8,7 +8,7 @@ from matplotlib.figure import Figure
 
 from sims import figures
 from sims.figures.groups import binned, outcome_bars, outcomes_of_answers
-from sims.judgement.answers import Answer
+from sims.judgement.answers import Answer, by_id
 from sims.study.results import Results
 
 from .statistic import effects, parameters
@@ -23,8 +23,8 @@ CLAIMS = {
 
 def figure(results: Results, answers: Sequence[Answer]) -> Figure:
     """The figure; outcomes are those of the answers."""
-    by_id = {answer.id: answer for answer in answers}
-    title = f"Hidden scores slow rank collapse: {by_id['hidden-collapse'].spoken()}"
+    answered = by_id(answers)
+    title = f"Hidden scores slow rank collapse: {answered['hidden-collapse'].spoken()}"
     drawing, axes = figures.mosaic(("ab", "cd"), height=5.8, title=title)
     effect = effects(results)
     drawn = parameters(results).assign(
@@ -32,7 +32,7 @@ def figure(results: Results, answers: Sequence[Answer]) -> Figure:
         keys=100 * effect["keys"].value[:, 0],
         error=-100 * effect["error"].value[:, 0],
     )
-    _outcomes(axes["a"], by_id)
+    _outcomes(axes["a"], answered)
     _bins(axes["b"], drawn, "memory", "cosine", "start", ("copy", "zero"))
     axes["b"].set(
         xlabel="memory α′", ylabel="change of the mean cosine", title="Likeness of tokens"

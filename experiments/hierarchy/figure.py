@@ -8,7 +8,7 @@ from matplotlib.figure import Figure
 
 from sims import figures
 from sims.figures.groups import binned, outcome_bars, outcomes_of_answers
-from sims.judgement.answers import Answer
+from sims.judgement.answers import Answer, by_id
 from sims.study.batches import stack_batches
 from sims.study.results import Results
 
@@ -27,15 +27,15 @@ QUESTIONS = {
 
 def figure(results: Results, answers: Sequence[Answer]) -> Figure:
     """The figure; outcomes are those of the answers."""
-    by_id = {answer.id: answer for answer in answers}
-    first, second = by_id["scale-decay"].word, by_id["scale-decay-power"].word
+    answered = by_id(answers)
+    first, second = answered["scale-decay"].word, answered["scale-decay-power"].word
     title = (
         f"The error of few levels falls geometrically: {first} for geometric weights, "
         f"{second} for a power law"
     )
     drawing, axes = figures.mosaic(("ab", "cd"), height=6.2, title=title)
     _levels(axes["a"], results)
-    _outcomes(axes["b"], by_id)
+    _outcomes(axes["b"], answered)
     block = stack_batches(results, "remainder").mean(1)
     ratio = block[:, FOURTH] / block[:, GAUSSIAN]
     _ratios(axes["c"], results, "spread", ratio, "keys")

@@ -9,7 +9,7 @@ from matplotlib.figure import Figure
 
 from sims import figures
 from sims.figures.groups import outcome_bars, outcomes_of_answers
-from sims.judgement.answers import Answer
+from sims.judgement.answers import Answer, by_id
 from sims.study.results import Results
 
 from .sets import OWN_BEST
@@ -36,7 +36,7 @@ NEUTRAL = "The error of random and of nearly aligned heads"
 
 def figure(results: Results, answers: Sequence[Answer]) -> Figure:
     """The figure; numbers are those of the answers, and of the first round of simulation."""
-    by_id = {answer.id: answer for answer in answers}
+    answered = by_id(answers)
     sample, drawn = Sample(results), parameters(results)
     medians = changes_over_the_ladder(sample).isel(reading=0, temperature=OWN_BEST).median()
     found = medians["error"] < 0 and medians["bias"] < 2 * min(float(medians["variance"]), 0.0)
@@ -44,11 +44,11 @@ def figure(results: Results, answers: Sequence[Answer]) -> Figure:
     drawing, axes = figures.mosaic(("ab", "cd"), height=7.2, title=title)
     drawn = drawn.iloc[: len(sample.problems)]
     _sizes(axes["a"], sample, drawn, size_models(sample, drawn))
-    outcome_bars(axes["b"], outcomes_of_answers(by_id, QUESTIONS))
+    outcome_bars(axes["b"], outcomes_of_answers(answered, QUESTIONS))
     axes["b"].set_title("Outcomes, held against 1 %")
     _parts(axes["c"], sample, drawn)
     _ladder(axes["d"], sample, drawn)
-    figures.letters(axes[name] for name in "abcd")
+    figures.letters(axes.values())
     return drawing
 
 

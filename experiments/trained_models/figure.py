@@ -14,7 +14,8 @@ from sims.judgement.answers import Answer
 from sims.judgement.effects import Effects
 from sims.study.results import Results
 
-from .statistic import GIVEN, TOKENS, beside_the_law, effects, law_table, parameters
+from .problems import TOKENS
+from .statistic import GIVEN, beside_the_law, effects, law_table, parameters
 
 ROWS = {
     "outputs": "size of what\nheads write",
@@ -56,7 +57,7 @@ def figure(results: Results, answers: Sequence[Answer]) -> Figure:
     for name, tokens in zip("bc", TOKENS, strict=True):
         _beside_the_law(axes[name], frame[frame["tokens"] == tokens], tokens)
     axes["c"].legend(loc="upper left")
-    figures.letters(axes[name] for name in "abc")
+    figures.letters(axes.values())
     return drawing
 
 
@@ -96,7 +97,7 @@ def _correlations(ax: Axes, found: Mapping[str, Effects], stored: pd.DataFrame) 
             color="black",
             label="median, 95 % interval" if place == 0 else None,
         )
-    ax.set_yticks([-place for place in range(len(ROWS))], list(ROWS.values()))
+    ax.set_yticks(-np.arange(len(ROWS)), list(ROWS.values()))
     ax.axvline(0, color=figures.GREY, lw=0.8, ls=":")
     ax.set(
         xlim=(-1.05, 1.05),

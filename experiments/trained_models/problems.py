@@ -12,6 +12,8 @@ from .encoders import RESIDUES, Encoder, encoder
 
 SENTENCES = Path(__file__).with_name("sentences.txt").read_text(encoding="utf-8").splitlines()
 """English sentences, written for this project."""
+TOKENS = ("all tokens", "no special tokens")
+"""Which tokens count as queries and keys, in the order of the files."""
 
 
 def read_model(law: Mapping[str, Any], name: str) -> Encoder:

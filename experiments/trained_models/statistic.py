@@ -12,14 +12,14 @@ from sims.judgement.effects_of_problems import of_batches
 from sims.judgement.wording import markdown_table, percent, significant
 from sims.study.results import Results
 
+from .problems import TOKENS
+
 COSTS = ("merging", "pruning", "predictions")
 """Merging two heads and pruning one, in the layer's output, and pruning in the predictions."""
 INDICES = ("subspaces", "patterns")
 SIZES = ("outputs", "matrices")
 PREDICTORS = (*INDICES, *SIZES)
 GIVEN = " given sizes"
-TOKENS = ("all tokens", "no special tokens")
-"""Which tokens count as queries and keys, in the order of the files."""
 
 
 def ranked(values: np.ndarray) -> np.ndarray:

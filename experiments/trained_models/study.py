@@ -31,8 +31,8 @@ class TrainedModels(Study[str]):
         from sims.montecarlo import HostBatches
         from sims.study.units import SampledUnit
 
+        from .problems import TOKENS
         from .simulate import DIMS, measure_batch
-        from .statistic import TOKENS
 
         law = self.experiment.spec.law
         units = {}

@@ -8,7 +8,7 @@ from matplotlib.figure import Figure
 
 from sims import figures
 from sims.figures.groups import binned, outcome_bars, outcomes_of_answers
-from sims.judgement.answers import Answer
+from sims.judgement.answers import Answer, by_id
 from sims.study.results import Results
 
 from .statistic import TERMS, Measured, falls, measured, parameters
@@ -28,15 +28,15 @@ INK = dict(zip(TERMS, figures.PALETTE, strict=False))
 
 def figure(results: Results, answers: Sequence[Answer]) -> Figure:
     """The figure; numbers are those of the answers, and of the changes of the error's terms."""
-    by_id = {answer.id: answer for answer in answers}
-    drawing, axes = figures.mosaic(("ab", "cd"), height=6.6, title=finding(by_id))
+    answered = by_id(answers)
+    drawing, axes = figures.mosaic(("ab", "cd"), height=6.6, title=finding(answered))
     layers = measured(results)
     averaged = (parameters(results)["maps"] == "averaged").to_numpy()
-    _outcomes(axes["a"], by_id, averaged)
+    _outcomes(axes["a"], answered, averaged)
     _waterfall(axes["b"], layers, averaged)
     _by_selectivity(axes["c"], layers, averaged)
     _subspaces(axes["d"], layers, averaged)
-    figures.letters(axes[name] for name in "abcd")
+    figures.letters(axes.values())
     return drawing
 
 

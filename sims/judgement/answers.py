@@ -300,6 +300,11 @@ def adjusted(answers: Sequence[Answer], families: Mapping[str, int]) -> list[Ans
     return out
 
 
+def by_id(answers: Iterable[Answer]) -> dict[str, Answer]:
+    """The answers by the ids of their questions."""
+    return {answer.id: answer for answer in answers}
+
+
 class _Answers(RootModel[list[Answer]]):
     """The rows of a file of answers."""
 

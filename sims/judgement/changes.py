@@ -102,16 +102,24 @@ def deciding_field(
     call = foreseen(effects) if by_theory else calls(effects, tolerance)
     usable = selected[: len(call)] & np.isfinite(call)
     for name in parameters.columns:
-        column = parameters[name].iloc[: len(call)][usable]
-        counts = [tally(call[usable][rows]) for rows in group_rows(column).values()]
-        intervals = [counted.interval for counted in counts if counted is not None]
-        nearly_all = [low > house.LEVEL for low, _ in intervals]
-        nearly_none = [high < 1 - house.LEVEL for _, high in intervals]
-        sure = all(a or b for a, b in zip(nearly_all, nearly_none, strict=True))
-        if sure and any(nearly_all) and any(nearly_none):
-            shares = [float(np.mean(counted.bracket)) for counted in counts if counted]
-            return Change(str(name), list(group_rows(column)), shares, percent=True)
+        groups = group_rows(parameters[name].iloc[: len(call)][usable])
+        shares: list[float] = []
+        kinds: set[str] = set()
+        for rows in groups.values():
+            counted = tally(call[usable][rows])
+            if counted is not None:
+                shares.append(float(np.mean(counted.bracket)))
+                kinds.add(_kind(*counted.interval))
+        if kinds == {"all", "none"}:
+            return Change(str(name), list(groups), shares, percent=True)
     return None
+
+
+def _kind(low: float, high: float) -> str:
+    """Whether an interval of a share says that nearly all or nearly none hold."""
+    if low > house.LEVEL:
+        return "all"
+    return "none" if high < 1 - house.LEVEL else "some"
 
 
 def scores(effects: Effects, by_theory: bool, tolerance: float | None = None) -> np.ndarray:

@@ -121,8 +121,11 @@ def _worst(answer: Answer) -> str:
             return f"No failure was found, nor in a search over {answer.searched:,} more problems."
         return ""
     truth = {"True": "yes", "False": "no"}
-    known = {name: value for name, value in answer.worst.items() if value != "nan"}
-    facts = ", ".join(f"{name} {truth.get(value, value)}" for name, value in known.items())
+    known = []
+    for name, value in answer.worst.items():
+        if value != "nan":
+            known.append(f"{name} {truth.get(value, value)}")
+    facts = ", ".join(known)
     by = " It was found by theory, in a search." if answer.searched else ""
     run = f"Run it: {command(answer)}."
     return f"**The surest failure.** {facts or 'Its file has all numbers'}.{by} {run}"

@@ -5,7 +5,7 @@ from pathlib import Path
 
 from sims.base.errors import InputError
 from sims.base.places import place
-from sims.judgement.answers import Answer
+from sims.judgement.answers import Answer, by_id
 from sims.report.answers import headlines, listing
 from sims.report.text import environment
 from sims.study.papers import MAIN, papers
@@ -50,7 +50,7 @@ def learnt(answers: Sequence[Answer], name: str) -> str:
     templates.globals["require"] = require
     try:
         template = templates.from_string(path.read_text(encoding="utf-8"))
-        text = template.render(answers={answer.id: answer for answer in answers})
+        text = template.render(answers=by_id(answers))
     except InputError:
         raise
     except Exception as error:  # whatever the template's expressions raise

@@ -59,6 +59,7 @@ _METHODS = {
     "search_row": ("search",),
     "effects": ("judge", "search", "plot"),
     "parameters": ("judge", "search", "plot"),
+    "specifications": ("judge", "plot"),
     "as_file": ("judge", "search"),
     "figure": ("plot",),
     "headline": ("plot",),
