@@ -29,9 +29,10 @@ COMPONENTS = {
     "mean head": "mean_head",
     "diversity": "diversity",
     "between two random sets": "yardstick",
+    "share of variance in the error": "variance_share",
 }
-"""Parts of the change of the error as the answer names them; the first two sum to it, and the next
-two; the last is the yardstick."""
+"""Parts of the change of the error as the answer names them: the first two sum to it, and the next
+two. The yardstick follows, and the share of variance to begin with."""
 SPECIFIED = ("hdi-monotone", "hdi", "extremes", "adding-heads")
 """Questions of the specification table."""
 TERMS = ("bias", "variance", "head_bias", "head_variance", "half_error")
@@ -128,7 +129,7 @@ def changes_over_the_ladder(sample: Sample) -> xr.Dataset:
 
     ``error`` from the first rung to the Haar set, over the error of the first, and the same as the
     sums ``mean_head + diversity`` and ``bias + variance``; ``yardstick``, the absolute
-    change from one Haar set to the other.
+    change from one Haar set to the other; ``variance_share``, that of the first rung's error.
     """
     terms = sample.means()
     error = terms["bias"] + terms["variance"]
@@ -146,6 +147,7 @@ def changes_over_the_ladder(sample: Sample) -> xr.Dataset:
             "bias": rise(terms["bias"]) / start,
             "variance": rise(terms["variance"]) / start,
             "yardstick": abs(error.isel(set=SECOND) / error.isel(set=HAAR) - 1),
+            "variance_share": terms["variance"].isel(set=ALIGNED) / start,
         }
     )
 
