@@ -96,7 +96,7 @@ def advise_data(data: Data, seed: int = 0, progress: bool = False) -> DataAdvice
     if search.step > 1:
         notes.append("Many features: powers of 4 are tried as head dimensions, by half the draws.")
     if min(len(search.choosers), len(search.reporters)) < 5:
-        raise InputError("data, groups", "nearly all rows in one", "groups of like size")
+        raise InputError("data, groups", "nearly all rows in one group", "groups of similar size")
     tried = search.try_all(progress)
     best = find_least(tried, tried)
     grid = search.grid(best.width)[best.rule]

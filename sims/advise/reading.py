@@ -65,7 +65,7 @@ def read_data(path: str | Path, target: str | None = None, groups: str | None = 
     path = Path(path)
     kinds = {".csv": _csv, ".npz": _npz}
     if path.suffix not in kinds:
-        raise InputError("--data", str(path), "a file .csv or .npz")
+        raise InputError("--data", str(path), "a .csv or .npz file")
     regular_archive(f"--data {path}", path)
     try:
         if not 0 < path.stat().st_size <= LARGEST_FILE:
@@ -76,12 +76,12 @@ def read_data(path: str | Path, target: str | None = None, groups: str | None = 
         raise InputError(f"--data {path}", "file not found") from None
     except OSError as error:
         got = error.strerror or str(error)
-        raise InputError(f"--data {path}", got, "a file that can be read") from None
+        raise InputError(f"--data {path}", got, "a readable file") from None
 
 
 def _csv(path: Path, target: str | None, groups: str | None) -> Data:
     where = f"--data {path}"
-    allowed = "a header and rows of numbers, commas between columns, points in decimals"
+    allowed = "a header and rows of numbers, comma-separated, with decimal points"
     try:
         names = _header(path)
         _check_columns(where, names, target, groups)
@@ -111,14 +111,14 @@ def _check_columns(where: str, names: list[str], target: str | None, groups: str
     """Raise InputError where a column is named twice, or one that is asked for is not there."""
     repeated = pd.Index(names).duplicated()
     if repeated.any():
-        raise InputError(where, f"the column {names[repeated.argmax()]} twice", "each name once")
+        raise InputError(where, f"duplicate column {names[repeated.argmax()]}", "unique names")
     if target is None:
-        raise InputError("--target", f"not given: a column, {one_of(names, target)}")
+        raise InputError("--target", f"required; choose a column: {one_of(names, target)}")
     for option, name in (("--target", target), ("--groups", groups)):
         if name is not None and name not in names:
             raise InputError(option, name, f"a column: {one_of(names, name)}")
     if groups == target:
-        raise InputError("--groups", groups, "another column than --target")
+        raise InputError("--groups", groups, "a column other than --target")
 
 
 def _numbers(where: str, column: pd.Series) -> pd.Series:
@@ -132,7 +132,7 @@ def _numbers(where: str, column: pd.Series) -> pd.Series:
     if text.any():
         row = int(text.to_numpy().argmax())
         got = f"{column.iloc[row]!s} in row {row + 1}"
-        raise InputError(where, got, "numbers; code categories first")
+        raise InputError(where, got, "numbers (encode categories first)")
     return numbers
 
 
@@ -141,7 +141,7 @@ def _npz(path: Path, target: str | None, groups: str | None) -> Data:
     allowed = "arrays of numbers X (n, d), y (n,) or (n, o), groups (n,)"
     for option, name in (("--target", target), ("--groups", groups)):
         if name is not None:
-            raise InputError(option, name, "no such option: an .npz says X, y and groups")
+            raise InputError(option, name, "no option: an .npz file holds X, y and groups")
     try:
         with path.open("rb") as raw, np.load(raw, allow_pickle=False) as file:
             names = ", ".join(file.files)
@@ -181,7 +181,7 @@ def prepared(
     labels = np.arange(len(x)) if groups is None else np.asarray(groups)
     if len(x) != len(y) or labels.shape != (len(x),):
         got = f"{len(x)} rows of X, {len(y)} of y, groups {labels.shape}"
-        raise InputError("data", got, "as many of each")
+        raise InputError("data", got, "equal numbers")
     if len(x) < FEWEST:
         raise InputError("data", f"{len(x)} rows", f"{FEWEST} rows or more")
     names = names or [f"X[:, {k}]" for k in range(x.shape[1])]
@@ -194,7 +194,7 @@ def prepared(
     again, note = find_copies(scaled(x[:, kept]), scaled(y))
     x = x[~again][:, kept]
     if len(x) < FEWEST:
-        raise InputError("data", f"{len(x)} different rows", f"{FEWEST} rows or more")
+        raise InputError("data", f"{len(x)} distinct rows", f"{FEWEST} rows or more")
     return Data(scaled(x), scaled(y[~again]), _number_groups(labels[~again]), (*notes, *note))
 
 
@@ -218,7 +218,7 @@ def _check_values(table: np.ndarray, names: list[str]) -> None:
     if bad.any():
         row, column = np.argwhere(bad)[0]
         got = f"{table[row, column]} in row {row + 1}"
-        raise InputError(f"data, column {names[column]}", got, "finite numbers; fill gaps first")
+        raise InputError(f"data, column {names[column]}", got, "finite numbers (fill gaps first)")
 
 
 def choose_columns(x: np.ndarray, names: list[str]) -> tuple[np.ndarray, list[str]]:
@@ -231,7 +231,7 @@ def choose_columns(x: np.ndarray, names: list[str]) -> tuple[np.ndarray, list[st
     """
     kept = np.ptp(x, axis=0) > 0
     if not kept.any():
-        raise InputError("data, X", "constant columns alone", "a feature that varies")
+        raise InputError("data, X", "only constant columns", "a varying feature")
     notes = []
     if gone := int((~kept).sum()):
         notes.append(f"Left out {gone} constant column{'s' * (gone > 1)}.")
@@ -256,7 +256,7 @@ def _number_groups(labels: np.ndarray) -> np.ndarray:
     """
     codes = pd.factorize(labels)[0]
     if codes.min() < 0:
-        raise InputError("data, groups", "a gap", "a group for every row")
+        raise InputError("data, groups", "a missing group", "a group for every row")
     if (count := codes.max() + 1) < FEWEST_GROUPS:
         raise InputError("data, groups", f"{count} groups", f"{FEWEST_GROUPS} groups or more")
     return codes

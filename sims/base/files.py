@@ -76,7 +76,7 @@ def replace(data: bytes, path: str | Path) -> None:
         if temporary is not None:
             Path(temporary).unlink(missing_ok=True)
         if isinstance(error, OSError):
-            allowed = "a file that can be written, in a folder with room"
+            allowed = "a writable file, on a disk with free space"
             raise InputError(str(path), error.strerror, allowed) from None
         raise
 
@@ -95,7 +95,7 @@ def check_target(path: Path) -> None:
 def regular_file(
     field: str,
     path: str | Path,
-    allowed: str = "a regular file that can be read",
+    allowed: str = "a readable regular file",
     largest: float = math.inf,
 ) -> Path:
     """The path of a regular file, looked at before it is opened: a pipe or a device may never end.
@@ -112,7 +112,7 @@ def regular_file(
         raise InputError(field, getattr(error, "strerror", str(error)), allowed) from None
     if not stat.S_ISREG(status.st_mode):
         folder = os.strerror(errno.EISDIR)
-        kind = folder if stat.S_ISDIR(status.st_mode) else "no regular file"
+        kind = folder if stat.S_ISDIR(status.st_mode) else "not a regular file"
         raise InputError(field, kind, allowed)
     if status.st_size > largest:
         raise InputError(field, f"{status.st_size:,} bytes", f"at most {largest:,}")
@@ -213,7 +213,7 @@ def private_folder(folder: Path) -> Path:
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     if is_private(folder) and folder.is_dir():
         return folder
-    print(f"{folder}: not this user's alone; a fresh folder is used", file=sys.stderr)
+    print(f"{folder}: not private to this user; using a temporary folder instead", file=sys.stderr)
     fresh = tempfile.mkdtemp(prefix="sims-")
     atexit.register(_remove, fresh, os.getpid())
     return Path(fresh)
@@ -239,8 +239,9 @@ def _bytes(path: Path, identity: str | None) -> bytes:
     try:
         return path.read_bytes()
     except FileNotFoundError:
-        step = identity or "the step that writes it"
-        raise InputError(str(path), f"file not found: it is {step}, run that step first") from None
+        name = identity or "it"
+        message = f"file not found; first run the step that writes {name}"
+        raise InputError(str(path), message) from None
     except OSError as error:
         raise _damaged(path, identity, str(error.strerror)) from None
 
@@ -254,7 +255,7 @@ def _verify(path: str | Path, identity: str | None, label: str, content: Any, in
 
 
 def _damaged(path: str | Path, identity: str | None, value: str) -> InputError:
-    allowed = f"{identity or 'a sealed file'}, whole as its step wrote it: run that step again"
+    allowed = f"{identity or 'a sealed file'}, as its step wrote it: run that step again"
     return InputError(str(path), value, allowed)
 
 

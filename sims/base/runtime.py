@@ -33,7 +33,7 @@ def host_devices() -> int:
         allotted = os.environ.get("SLURM_CPUS_PER_TASK", "")
         return min(cores, int(allotted)) if re.fullmatch("[1-9][0-9]*", allotted) else cores
     if not re.fullmatch("[1-9][0-9]{0,3}", text):
-        raise InputError("SIMS_HOST_DEVICES", text, "a whole number, 1 to 9999")
+        raise InputError("SIMS_HOST_DEVICES", text, "an integer from 1 to 9999")
     return int(text)
 
 

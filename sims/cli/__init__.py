@@ -70,10 +70,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
             # Python would try again to print what is left, and fail again, when it ends.
             os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
         location = error.filename or "standard output"
-        message = f"{location}: got {error.strerror!r}; allowed: what can be read or written"
+        message = f"{location}: got {error.strerror!r}; allowed: a readable or writable file"
     except Stopped:
         code = TEMPORARY_FAILURE
-        message = "stopped; the same command goes on"
+        message = "stopped; repeat the command to resume"
     finally:
         if previous_handler is not None:
             signal.signal(signal.SIGTERM, previous_handler)
@@ -91,9 +91,9 @@ def _explain(error: TyperException | ValueError | MemoryError) -> str:
     if isinstance(error, InputError):
         return str(error)
     if isinstance(error, MemoryError):
-        return f"memory: got {str(error)!r}; allowed: a problem that fits"
+        return f"memory: got {str(error)!r}; allowed: a problem that fits in memory"
     if re.search("JAX flag|for environment", str(error)):
-        return f"environment: got {str(error)!r}; allowed: a value that JAX takes"
+        return f"environment: got {str(error)!r}; allowed: a value that JAX accepts"
     raise error
 
 

@@ -18,10 +18,10 @@ def begin_experiment(name: str, statistic: bool) -> None:
         InputError: the name is no module's, or taken.
     """
     if not re.fullmatch(r"[a-z]\w*", name, re.ASCII) or keyword.iskeyword(name):
-        raise InputError("name", name, "lower-case letters, digits and _, a letter first")
+        raise InputError("name", name, "lower-case letters, digits and _, starting with a letter")
     folder = Path("experiments", name)
     if folder.exists():
-        raise InputError("name", name, "one that is no folder of experiments/ yet")
+        raise InputError("name", name, "a name not yet used in experiments/")
     folder.mkdir(parents=True)
     title = name.replace("_", " ").capitalize()
     (folder / "__init__.py").write_text(f'"""{title}."""\n', encoding="utf-8")

@@ -61,7 +61,7 @@ def check_kind(name: str, *kinds: str) -> None:
     kind = _kind_of(name)
     if kind and kind not in kinds:
         command = COMMANDS[kind].format(name=name, folder=Path(name).parent)
-        raise InputError(name, f"is {kind}: run `{command}`")
+        raise InputError(name, f"this is {kind}; run `{command}`")
 
 
 def _kind_of(name: str) -> str | None:

@@ -46,7 +46,7 @@ class Parts:
         if len(given) > 1:
             raise InputError("--shard, --gather, --shards", "several", "one of them")
         if self.snakemake and self.shards is None:
-            allowed = "one file; snakemake's under --shards"
+            allowed = "one file; snakemake's options only with --shards"
             raise InputError("arguments", " ".join(self.snakemake), allowed)
         if self.shard is not None:
             return part_of("--shard", self.shard)

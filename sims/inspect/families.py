@@ -168,7 +168,7 @@ def check_keys(config: Mapping[str, Any], family: Family) -> None:
     """
     for key in config.keys() - family.known_keys:
         if ABOUT_ATTENTION.search(key) and not _is_off(key, config[key]):
-            allowed = "none: weights under it are not computed here"
+            allowed = "none: attention weights with this setting are not supported"
             raise InputError(f"config.{key}", config[key], allowed)
     neutral = {"is_causal": (None, family.causal), "is_decoder": (None, False, family.causal)}
     for key, values in neutral.items():

@@ -227,7 +227,7 @@ def _unread(model: Model, module: str) -> list[str]:
     for name in left:
         if not name.endswith(SINKS):
             got = f"unknown to model_type {model.config.get('model_type')}"
-            allowed = "tensors of attention that a known model_type has: none is left out"
+            allowed = "attention tensors of a known model_type; unknown ones are refused"
             raise InputError(f"{model.name}: {name}", got, allowed)
     return left
 
@@ -255,7 +255,7 @@ def _matrices(
     heads, documented_width = model.heads(module, d, requested)
     width, remainder = divmod(len(output), heads)
     if remainder:
-        allowed = f"{heads} heads of one width: is the number of heads right?"
+        allowed = f"{heads} heads of equal width; check the number of heads"
         raise InputError(f"{model.name}: {place}", model.shapes[place], allowed)
     tensors = [_with_bias(model, prefix + name, d, transposed) for name in names]
     parts = tensors

@@ -78,7 +78,7 @@ def _check_mask(mask: np.ndarray, inputs: np.ndarray) -> np.ndarray:
         raise InputError("attention_mask", got, f"0 and 1 of shape {inputs.shape[:2]}")
     edges = np.diff(mask.astype(int), axis=1, prepend=0, append=0)
     if ((edges > 0).sum(1) != 1).any():
-        raise InputError("attention_mask", "gaps", "one run of tokens a sequence, padding around")
+        raise InputError("attention_mask", "gaps", "one run of tokens per sequence")
     return mask.astype(bool)
 
 
@@ -138,7 +138,7 @@ def measured(layer: Layer, sequences: Sequence[np.ndarray], rule: Rule, toleranc
     calibration.finish(first, second, sum(map(len, sequences[::2])))
     del second, moment
     if not calibration.contributions.sum() > ROUNDING * square:
-        raise InputError(layer.module, "an output without variance", "heads that have one")
+        raise InputError(layer.module, "an output without variance", "heads whose output varies")
     results = _summarize(batches, len(layer.matrices.key))
     del batches, means
     return results | _ablate(layer, sequences[1::2], rule, calibration, tolerance)

@@ -74,5 +74,5 @@ def _by_head(model: Model, name: str, kind: str, shape: tuple[int, int], joint: 
         return np.stack([model.read(part, shape[1:]) for part in parts])
     values = model.read(f"{name}.{kind}")
     if values.shape not in ([(shape[0] * shape[1],)] if joint else [shape, shape[1:]]):
-        raise InputError(f"{model.name}: {name}", values.shape, f"of heads {shape}")
+        raise InputError(f"{model.name}: {name}", values.shape, f"shape {shape}, one row per head")
     return np.broadcast_to(values.reshape(-1, shape[1]), shape)

@@ -60,7 +60,7 @@ class Model:
                 for given, stored in _entries(file):
                     name = WRAPPERS.sub("", given)
                     if name in self._stored:
-                        raise InputError(f"{self.name}: {given}", "a second tensor of it", "one")
+                        raise InputError(f"{self.name}: {given}", "a duplicate tensor", "one")
                     self._stored[name] = stored
         self.shapes = {name: stored.shape for name, stored in self._stored.items()}
         beside = path.parent / "config.json"
@@ -77,13 +77,13 @@ class Model:
         if name not in self.shapes:
             raise InputError(f"{self.name}: {name}", "no tensor", one_of(self.shapes, name))
         if 0 in self.shapes[name]:
-            allowed = "numbers; ZeRO-3 saves placeholders: gather the parameters, then save"
+            allowed = "numbers; ZeRO-3 saves placeholders: gather parameters before saving"
             raise InputError(f"{self.name}: {name}", "an empty tensor", allowed)
         if shape is not None and self.shapes[name] != shape:
             raise InputError(f"{self.name}: {name}", self.shapes[name], f"shape {shape}")
         stored = self._stored[name]
         if stored.kind not in FLOATS:
-            allowed = f"{', '.join(FLOATS)} (quantised models: dequantise first)"
+            allowed = f"{', '.join(FLOATS)} (dequantise quantised models first)"
             raise InputError(f"{self.name}: {name}", stored.kind, allowed)
         with _whole(stored.path), np.errstate(invalid="ignore"):  # NaN is refused below
             values = stored.values().astype(np.float64)
@@ -149,7 +149,7 @@ def count(config: Mapping[str, Any], keys: Sequence[str]) -> int | None:
     """
     documented = [(key, config[key]) for key in keys if config.get(key) is not None]
     if len(set(map(repr, dict(documented).values()))) > 1:
-        raise InputError("config", documented, "one number; give a config of the attention alone")
+        raise InputError("config", documented, "one number; give a config for the attention only")
     for key, value in documented:
         if isinstance(value, bool) or not isinstance(value, int):
             raise InputError(f"config.{key}", value, "an integer")
@@ -167,7 +167,7 @@ def _settings(config: dict[str, Any]) -> dict[str, Any]:
     parts = {k: v for k, v in config.items() if isinstance(v, dict) and keys & v.keys()}
     if parts and not keys & config.keys():
         if len(parts) > 1:
-            allowed = "one number of heads: the tensors of one model, and its config"
+            allowed = "one number of heads: one model's tensors and its config"
             raise InputError("config", sorted(parts), allowed)
         config = config | parts.popitem()[1]
     try:
@@ -193,7 +193,7 @@ def _model_file(path: Path) -> Path:
     if not path.is_file():
         raise InputError(str(path), "file not found: a .safetensors file, its index, or a folder")
     if path.suffix not in ("", ".safetensors") and not path.name.endswith(INDEX):
-        allowed = "a .safetensors file: pickles run code and other formats are not read"
+        allowed = "a .safetensors file: pickles can run code, and other formats are not supported"
         raise InputError(str(path), path.suffix, allowed)
     return path
 
@@ -262,7 +262,7 @@ def _whole(path: Path) -> Iterator[None]:
         ValueError,
     ) as error:
         message = str(error).removeprefix("Error while deserializing header: ")
-        allowed = "a whole .safetensors file: no pickle, GGUF, ONNX, HDF5 or Git LFS pointer"
+        allowed = "a complete .safetensors file: no pickle, GGUF, ONNX, HDF5 or Git LFS pointer"
         raise InputError(str(path), message, allowed) from None
 
 

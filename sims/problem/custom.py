@@ -71,11 +71,11 @@ class CustomDesign(Design):
         key = device_key("design.proposal", 0)
         draws = self._checked_draws(key, DRAWS)
         if not np.allclose(self._checked_draws(key, 5), draws[:5], rtol=1e-9):
-            allowed = "first m of n draws equal m draws"
-            raise InputError("design.sampler", "other rows for other n", allowed)
+            allowed = "the first m of n draws equal m draws"
+            raise InputError("design.sampler", "rows that change with n", allowed)
         if np.allclose(self._checked_draws(jax.random.fold_in(key, 1), 64), draws[:64]):
-            allowed = "draws that follow from the key: jax.random.normal(key, …)"
-            raise InputError("design.sampler", "the same rows for another key", allowed)
+            allowed = "draws that depend on the key: jax.random.normal(key, …)"
+            raise InputError("design.sampler", "the same rows for different keys", allowed)
         self.mean = on_device(draws.mean(axis=0))
         self.covariance = on_device(np.atleast_2d(np.cov(draws.T)))
         check_covariance("design.sampler", self.covariance)
@@ -146,5 +146,5 @@ class CustomDesign(Design):
         gap = np.abs(sampled.mean(0) - expected)
         if (gap > 8 * error + 1e-9).any():
             worst = float((gap / np.maximum(error, 1e-12)).max())
-            allowed = "the density of the sampler's law"
+            allowed = "the density of the sampler's distribution"
             raise InputError("design.log_density", f"{worst:.0f} standard errors off", allowed)

@@ -193,7 +193,7 @@ class CustomTarget(Target):
         for together, alone in (values[:2], values[2:]):
             # To rounding, a digit of which an unlucky cancellation may leave in float32.
             if not np.allclose(together[:2], alone, rtol=0.1, atol=1e-3, equal_nan=True):
-                raise InputError("target", "another value in other company", "one row at a time")
+                raise InputError("target", "a value that depends on other rows", "independent rows")
 
     @property
     def dimension(self) -> int:
@@ -210,7 +210,7 @@ class CustomTarget(Target):
             values = np.asarray(self(design.sample(device_key("target.check", 0), 64)))
         if not np.isfinite(values).all():
             got = f"NaN or infinity at {(~np.isfinite(values)).sum()} of 64 keys"
-            raise InputError("target", got, "finite numbers wherever keys may be")
+            raise InputError("target", got, "finite numbers wherever the design has mass")
 
 
 @functools.partial(jax.jit, static_argnums=0)

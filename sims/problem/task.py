@@ -135,7 +135,7 @@ class Heads(eqx.Module):
             InputError: the weights follow another rule.
         """
         if not isinstance(self.rule, Kernel):
-            allowed = "a Kernel: this needs weights K/ΣK (simulation takes every weight rule)"
+            allowed = "a Kernel with weights K/ΣK (simulation accepts every weight rule)"
             raise InputError("heads.kernel", f"weight rule {self.rule.name}", allowed)
         return self.rule
 

@@ -152,7 +152,7 @@ def sampler_of(
         raise InputError("n", n, f"at most {DRAW_BLOCK}: a sequence is drawn in one piece")
     alike = isinstance(heads.rule, Kernel) and not isinstance(task.design, SequenceDesign)
     if options.get("control_variate") and not (alike and n >= 2):
-        allowed = "False, but for heads by a kernel over at least two independent keys"
+        allowed = "False, unless heads use a kernel over at least two independent keys"
         raise InputError("control_variate", True, allowed)
     used, shares = choose_precision(task, heads, int(n), points, precision)
     return EnsembleSampler(task, heads, int(n), points, used, **options), shares

@@ -73,9 +73,9 @@ def choose_precision(
         shares = rounding(task, heads, n, queries, "float64")
     where = "problem, simulated in float64"
     if not np.isfinite(shares.mse):
-        raise InputError(where, "values out of range", "a target nearer 1, or a wider bandwidth")
+        raise InputError(where, "values out of range", "a smaller target, or a wider bandwidth")
     if shares.mse > LARGEST:
-        allowed = f"at most {LARGEST:g} of it: slower or smaller waves, or a wider bandwidth"
+        allowed = f"at most {LARGEST:g} of it: a smoother or smaller target, or a wider bandwidth"
         raise InputError(where, f"rounding by {shares.mse:.2g} of the MSE", allowed)
     return "float64", shares
 

@@ -191,7 +191,7 @@ def lock_results(results: str) -> None:
         fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
         holder = os.read(handle, 200).decode(errors="replace") or "it"
-        allowed = f"one run of the same results at a time: wait for {holder}, or end it"
+        allowed = f"one run per results folder: wait for {holder}, or stop it"
         raise InputError(results, "held by another run", allowed) from None
     except OSError as error:
         line = (

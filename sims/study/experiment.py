@@ -110,7 +110,7 @@ class Experiment:
                     break
             if not path.is_relative_to(folder):
                 raise
-            allowed = "settings, in experiment.yaml, that this code can use"
+            allowed = "settings in experiment.yaml that this code can use"
             message = f"{type(error).__name__}: {error}"
             location = f"{self.folder / path.name}, line {frame.lineno}"
             raise InputError(location, message, allowed) from error
@@ -200,7 +200,7 @@ def choose(config: Mapping[str, Any]) -> tuple[str, list[str], int]:
         raise InputError("fidelity", fidelity, one_of(FIDELITIES, fidelity))
     shards = config.get("shards", 0)
     if type(shards) is not int or not 0 <= shards <= MAX_SHARDS:
-        raise InputError("shards", shards, f"a whole number, 0 to {MAX_SHARDS}")
+        raise InputError("shards", shards, f"an integer from 0 to {MAX_SHARDS}")
     names = experiments()
     experiment = config.get("experiment")
     if experiment not in (None, *names):

@@ -78,9 +78,9 @@ def _find(name: str, folder: Path, field: str, is_code: bool, anywhere: bool) ->
     inside = Path(os.path.realpath(path)).is_relative_to(os.path.realpath(folder))
     plain_name = path.suffix == ".py" and {"/", ".."}.isdisjoint(Path(name).parts)
     if is_code and not (inside and plain_name):
-        raise InputError(field, name, "a .py file beside the YAML file or below it")
+        raise InputError(field, name, "a .py file in the YAML file's folder or below")
     if not (inside or anywhere):
-        allowed = "a file beside the YAML file or below it; elsewhere with --allow-code"
+        allowed = "a file in the YAML file's folder or below; elsewhere only with --allow-code"
         raise InputError(field, name, allowed)
     return path
 
@@ -102,7 +102,7 @@ def checkpoint(file: str) -> Path:
 def check_consent(location: str, code: str, allow_code: bool | None) -> None:
     """Raise InputError unless there is consent to run the code."""
     if not allow_code:
-        allowed = "code that you trust, with --allow-code (SIMS_ALLOW_CODE=1, allow_code=True)"
+        allowed = "only with --allow-code, for code you trust (SIMS_ALLOW_CODE=1, allow_code=True)"
         raise InputError(location, code, allowed)
 
 

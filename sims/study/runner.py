@@ -356,7 +356,7 @@ def _read_final_answers(experiment: Experiment, results: Results, folder: Path) 
     path = folder / "answers.json"
     answers = read_answers(path, f"answers.json of {experiment.identity}")
     if {answer.results for answer in answers} != {results.digest}:
-        allowed = "those on the results beside it: judge again"
+        allowed = "answers computed from these results: judge again"
         raise InputError(str(path), "answers on other results", allowed)
     ledger = read_run(folder.parent, experiment.fidelity)
     adjusted = [answer for answer in ledger if answer.experiment == experiment.name]

@@ -157,7 +157,7 @@ def effects_by_theory(study: Study[Any], results: Results, question: QuestionSpe
     mask = condition_mask(study.parameters(results), conditions)
     calls = foreseen(effects)
     if effects.predicted is None or not len(calls):
-        allowed = "0, of effects that are no shares or that theory does not predict"
+        allowed = "0 for effects that are not shares or that theory does not predict"
         raise InputError(f"questions, {question.id}, search", question.search, allowed)
     return np.where(mask & np.isin(calls, (-1, 1)), effects.predicted, np.inf)
 

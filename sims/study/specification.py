@@ -210,7 +210,7 @@ class ProblemSpec(Strict):
                 return self._build()
         except TypeError as error:
             # A list where a number is expected and the like, seen only when arrays are made.
-            allowed = "numbers and lists as in `sims schema`"
+            allowed = "numbers and lists as `sims schema` describes"
             raise InputError("problem", str(error), allowed) from None
 
     def _build(self) -> Problem:

@@ -168,7 +168,7 @@ def read_problem(path: str, allow_code: bool | None = False) -> dict[str, Any]:
     with experiment.code_errors():
         problem = load_study(experiment).file_of(int(index))
     if problem is None:
-        raise InputError(path, "an experiment whose problems are no files", "such as house#17")
+        raise InputError(path, "an experiment without problem files", "such as house#17")
     return problem
 
 
@@ -253,7 +253,7 @@ def read_sweep(
         points.append(Point(f"{i:05d}", coordinates, point_spec))
     sweep = Sweep(spec, points)
     if sweep.is_grid and math.prod(map(len, sweep.axes.values())) != len(points):
-        allowed = "different values along an axis, each with a label of its own"
+        allowed = "distinct values along each axis, each with a distinct label"
         raise InputError(f"{path}: sweep.grid", "a value twice", allowed)
     return sweep
 
@@ -319,7 +319,7 @@ def _combinations(block: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
                 allowed = "scalars or mappings, at least one (a list as {label: …, value: […]})"
                 raise InputError(f"grid: {path}", value, allowed)
             if isinstance(item, Mapping) and "label" not in item:
-                allowed = "a `label` in what is no scalar: it is the point's coordinate"
+                allowed = "a `label` for each value that is not a scalar"
                 raise InputError(f"grid: {path}", item, allowed)
         axes.append(values)
     for choice in itertools.product(*axes):

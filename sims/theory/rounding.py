@@ -73,7 +73,7 @@ def rounding_attributes(
     with np.errstate(all="ignore"):
         term, share = gram + (moves / [sizes[0], sizes.sum()] if moves > 0 else np.zeros(2))
     if not share <= LARGEST:
-        allowed = f"at most {LARGEST:g} of it: slower or smaller waves, or a wider bandwidth"
+        allowed = f"at most {LARGEST:g} of it: a smoother or smaller target, or a wider bandwidth"
         raise InputError(location, f"rounding by {share:.2g} of the MSE", allowed)
     if term <= LARGEST:
         return {"rounding": float(term)}

@@ -143,4 +143,4 @@ def test_a_command_that_is_asked_to_stop_says_so(folder, capsys, monkeypatch):
 
     monkeypatch.setattr("sims.cli.claims.experiments", stopped)
     assert run("experiments") == 75
-    assert capsys.readouterr().err == "sims experiments: stopped; the same command goes on\n"
+    assert capsys.readouterr().err == "sims experiments: stopped; repeat the command to resume\n"

@@ -124,7 +124,7 @@ def _call(
 ) -> Sequence[Array]:
     """Outputs of the library, which is compiled and loaded where that was not done yet."""
     if not _loaded(library()):
-        raise InputError("SIMS_NATIVE", "no C++ compiler that works", "the sums of XLA")
+        raise InputError("SIMS_NATIVE", "no working C++ compiler", "the sums of XLA")
     outputs = [jax.ShapeDtypeStruct(shape, dtype) for shape in shapes]
     return jax.ffi.ffi_call(name, outputs, vmap_method=method)(*arrays, **attributes)
 
