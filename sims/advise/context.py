@@ -70,9 +70,9 @@ class ContextAdvice:
         first = self.first_order
         lines = [
             f"{self.rule} tuned at {self.short:,} keys and kept at {self.long:,} errs "
-            f"{span(first['cost'].sel(rule=self.rule))} times as much as re-tuned (d = 1, 2).",
+            f"{span(first['cost'].sel(rule=self.rule))} times as much as when re-tuned (d = 1, 2).",
             f"Re-tuning softmax multiplies its temperature by {span(self.leading['factor'])} "
-            f"(the more dimensions the keys fill, the less); log n scaling by {log:.3g}.",
+            f"(less if the keys fill more dimensions); log n scaling by {log:.3g}.",
         ]
         cost = self.leading["cost"].mean("smoothness")
         helped = cost["dimension"].values[(cost.sel(rule=LOG) < cost.sel(rule="softmax")).values]
@@ -81,13 +81,13 @@ class ContextAdvice:
         if not self.repair:
             return [
                 *lines,
-                "First-order theory is out of its range here: ask for a longer context.",
+                "First-order theory is out of its range here; try a longer context.",
             ]
         if self.repair == self.rule:
-            return [*lines, "No other rule errs less when it is kept."]
+            return [*lines, "No other rule errs less when its temperature is kept."]
         gain = first["against"].sel(rule=self.rule) / first["against"].sel(rule=self.repair)
         lines.append(
-            f"Least kept error in most cells: {self.repair}; that of {self.rule} is "
+            f"Least kept error in most cells: {self.repair}; the error of {self.rule} is "
             f"{span(gain)} times as large."
         )
         return lines

@@ -94,14 +94,14 @@ def advise_data(data: Data, seed: int = 0, progress: bool = False) -> DataAdvice
     search = Search(data, seed)
     notes = [*data.notes]
     if search.step > 1:
-        notes.append("Many features: powers of 4 are tried as head dimensions, by half the draws.")
+        notes.append("Many features: head dimensions are powers of 4, with half the draws.")
     if min(len(search.choosers), len(search.reporters)) < 5:
         raise InputError("data, groups", "nearly all rows in one group", "groups of similar size")
     tried = search.try_all(progress)
     best = find_least(tried, tried)
     grid = search.grid(best.width)[best.rule]
     if len(grid) > 1 and best.temperature in (grid[0], grid[-1]):
-        notes.append("The best temperature is at the end of those that were tried.")
+        notes.append("The best temperature is at an end of the grid.")
     heads, width = default_split(search.dimension)
     default = Setting("softmax", heads, width, float(width**0.5))
     frugal = choose_frugal(tried, best, data.groups[search.choosers])

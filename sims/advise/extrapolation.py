@@ -48,7 +48,7 @@ class Curve:
         low, high = self.interval
         now = self.errors[-1]
         line = f"At 10 times the data ({self.beyond:,} rows) the error would be "
-        line += f"{self.extrapolated:.3g} (95 % interval {low:.3g} to {high:.3g}) against {now:.3g}"
+        line += f"{self.extrapolated:.3g} (95 % interval {low:.3g} to {high:.3g}), now {now:.3g}"
         return [line + (": more data may not help." if high >= now else ".")]
 
 

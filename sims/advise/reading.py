@@ -242,9 +242,9 @@ def choose_columns(x: np.ndarray, names: list[str]) -> tuple[np.ndarray, list[st
             continue
         if INDEX.fullmatch(name):
             kept[column] = False
-            notes.append(f"Left out the column {name or 'without a name'}: it numbers the rows.")
+            notes.append(f"Left out the column {name or 'without a name'}, which numbers the rows.")
         elif np.ptp(values) < len(values) >= len(x) / 2:
-            notes.append(f"The column {name} counts the rows: it misleads unless it is a quantity.")
+            notes.append(f"The column {name} counts the rows; drop it unless it is measured.")
     return kept, notes
 
 

@@ -29,7 +29,7 @@ from sims.study.specification import Problem, ProblemSpec
 from sims.study.sweepfile import DecomposeSpec, parse_file, read_problem, unread_code
 from sims.theory import FEW_KEYS, predict
 
-ORDERS = {"first": "first order in 1/n", "exact": "exact at this n", "none": "not asked for"}
+ORDERS = {"first": "first order in 1/n", "exact": "exact at this n", "none": "not requested"}
 """Name of the theory in a table, by ``theory.order``."""
 COLUMNS = {
     "theory": ("theory", "{:.4g}"),
@@ -81,7 +81,7 @@ def decompose(
         print(f"theory       {spec.theory.order}; {reason or 'not estimated'}")
         return
     if reason is not None:
-        print(f"theory of order {spec.theory.order}: {reason}; simulation alone", file=sys.stderr)
+        print(f"theory of order {spec.theory.order}: {reason}; simulation only", file=sys.stderr)
     prediction, result = _run_both(problem, spec, covered=reason is None)
     outcome = compare(prediction, result, spec.simulation)
     outcome["theory"]["uncovered"] = reason
@@ -219,21 +219,21 @@ def _print(outcome: dict[str, Any]) -> None:
     theory_note = outcome["theory"]["uncovered"] or ORDERS[outcome["theory"]["order"]]
     print(
         f"{run['replicates']:,} replicates in {run['batches']} batches, {run['precision']}; "
-        f"stopped at its {run['stopped']}. Theory: {theory_note}."
+        f"stopped on reaching the {run['stopped']}. Theory: {theory_note}."
     )
     _print_precision(run, outcome["settings"]["simulation"])
     _print_trust(outcome)
     for caution in run["cautions"]:
         print(f"Note: {caution}.")
     for fault in run["faults"]:
-        print(f"No evidence: {fault}.")
+        print(f"Fault: {fault}.")
 
 
 def _print_precision(run: dict[str, Any], settings: dict[str, Any]) -> None:
     """Print which terms missed the requested precision, and why."""
     reasons = {
         "missed": f"was not reached; raise simulation.max_batches ({run['batches_asked']})",
-        "negligible": f"is not asked below simulation.negligible = {settings['negligible']:g}",
+        "negligible": f"does not apply below simulation.negligible = {settings['negligible']:g}",
     }
     for kind, reason in reasons.items():
         if run[kind]:
@@ -259,11 +259,11 @@ def _print_trust(outcome: dict[str, Any]) -> None:
         if not (theory["reached"] or bound <= theory["rtol"]):
             print(
                 f"theory.rtol = {theory['rtol']:g} was not reached in {theory['entries_missed']} "
-                f"of {theory['entries']} entries (query, head, head): judge gaps by the bound, or "
-                "make heads.bandwidth wider; a larger theory.rtol only ends sooner."
+                f"of {theory['entries']} entries (query, head, head); judge gaps by the bound, or "
+                "increase heads.bandwidth (a larger theory.rtol only stops earlier)."
             )
     elif least_keys < FEW_KEYS and outcome["settings"]["theory"]["order"] == "first":
-        print("`theory: {order: auto}` in the file takes exact theory if it is affordable.")
+        print("`theory: {order: auto}` in the file uses exact theory if the cost allows.")
 
 
 def _show(value: float, form: str) -> str:

@@ -158,7 +158,7 @@ def _print_reports(reports: dict[str, xr.Dataset], rival: xr.Dataset | None) -> 
             for note in report.attrs.get("notes", "").splitlines():
                 print(f"{report.attrs['model']}: {note}")
     if len(reports) > 1:
-        print_table(("model", "says"), [(k, v.attrs["sentence"]) for k, v in reports.items()])
+        print_table(("model", "summary"), [(k, v.attrs["sentence"]) for k, v in reports.items()])
         return
     (data,) = reports.values()
     _print(data)
@@ -241,6 +241,6 @@ def _compare(data: xr.Dataset, rival: xr.Dataset) -> None:
         error = np.hypot(values.get(key, none), rival_values.get(key, none))
         for row, value, uncertainty in zip(rows, change, error, strict=True):
             row.append(_with_error(value, uncertainty, "+"))
-    print(f"{rival.attrs['model']} less {data.attrs['model']}:")
+    print(f"{rival.attrs['model']} minus {data.attrs['model']}:")
     titles = WEIGHTS | MEASURED
     print_table(("layer", *(titles[name] for name in shown)), rows, numbers=True)

@@ -63,7 +63,7 @@ def run_sharded(
         if code == 2:  # it has said why
             raise Exit(2)
         allowed = (
-            "a run without failures: repeat the command to resume; with `-- --cores 1`"
+            "a run without failures: repeat the command to resume; with `-- --cores 1` "
             "snakemake prints more"
         )
         raise InputError("--shards", f"exit code {code} of snakemake", allowed)

@@ -65,9 +65,9 @@ def _plan(experiment: Experiment, folder: Path) -> None:
     files = ", ".join(sorted(path.name for path in experiment.folder.glob("*.py")))
     print(f"{experiment.name} at {experiment.fidelity}: nothing is run or written")
     print(f"law          {experiment.spec.law.get('text', '')}")
-    print(f"replicates   {times} a unit, unless study.py says otherwise")
-    print(f"own code     {files}: not looked at")
-    print(f"output       {folder}{', which exists: finished units are kept' * folder.exists()}")
+    print(f"replicates   {times} per unit, unless study.py overrides this")
+    print(f"code         {files}: not read")
+    print(f"output       {folder}{', which exists; finished units are kept' * folder.exists()}")
 
 
 def step(

@@ -131,7 +131,7 @@ def _print(data: xr.Dataset) -> None:
     shown = shown.map(lambda x: f"{x:.4g}" if isinstance(x, float) else str(x))
     shown["gap"] = gap.map("{:+.1%}".format)
     shown["faults"] = frame["faults"]
-    columns = (*fields, "MSE", "± MCSE", "theory", "gap", "no evidence")
+    columns = (*fields, "MSE", "± MCSE", "theory", "gap", "faults")
     print_table(columns, shown.replace(["nan", "+nan%"], "–").to_numpy().tolist())
     if "n_third" in frame:
         # Under order auto n_third is missing where theory is exact, and so is the least of the two.
@@ -140,7 +140,7 @@ def _print(data: xr.Dataset) -> None:
         if rough:
             print(
                 f"First-order theory is rough at {rough} of {len(frame)} points, where n_eff or "
-                f"n_third is below about {FEW_KEYS}: `theory: {{order: auto}}` takes exact theory."
+                f"n_third is below about {FEW_KEYS}; `theory: {{order: auto}}` uses exact theory."
             )
     if len(frame) > MAX_ROWS:
         print(f"… and {len(frame) - MAX_ROWS:,} more points in the file")

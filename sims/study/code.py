@@ -192,7 +192,7 @@ def lock_results(results: str) -> None:
     except BlockingIOError:
         holder = os.read(handle, 200).decode(errors="replace") or "it"
         allowed = f"one run per results folder: wait for {holder}, or stop it"
-        raise InputError(results, "held by another run", allowed) from None
+        raise InputError(results, "in use by another run", allowed) from None
     except OSError as error:
         line = (
             f"{locks}: no file locks ({error.strerror}): after a killed run, `snakemake --unlock`"

@@ -209,14 +209,14 @@ def plan_lines(costs: Sequence[Cost], simulation: SimulationSpec) -> list[str]:
     fixed = COMPILATION * shapes + POINT * len(costs)
     seconds = sum(c.work for c in costs) / RATE / cores
     limit = simulation.max_batches or batches
-    replicates = f"{batches * size:,} a point ({batches} batches of {size})"
+    replicates = f"{batches * size:,} per point ({batches} batches of {size})"
     longest = ""
     if limit > batches and simulation.rel_mcse is not None:
-        replicates += f", up to {limit * size:,} until precise"
+        replicates += f", up to {limit * size:,} if precision requires"
         longest = f", up to {_time(fixed + seconds * limit / batches)}"
     worst = max(c.size for c in costs)
     return [
-        f"points       {len(costs)}, at most {shapes} compile shapes",
+        f"points       {len(costs)}, at most {shapes} compiled shapes",
         f"replicates   {replicates}",
         f"time         about {_time(fixed + seconds)}{longest} on {cores} cores",
         f"memory       about {gibibytes(worst)} of {gibibytes(memory())}",
@@ -227,7 +227,7 @@ def check_fits(size: int) -> None:
     """Raise InputError where so many bytes are more than the machine's memory."""
     if size > memory():
         request = f"about {gibibytes(size)} of results and working memory"
-        raise InputError("problem", request, f"{gibibytes(memory())}, the memory of this machine")
+        raise InputError("problem", request, f"{gibibytes(memory())} (memory of this machine)")
 
 
 def _time(seconds: float) -> str:

@@ -203,7 +203,7 @@ class ProblemSpec(Strict):
                 out of its range.
         """
         if (size := self.footprint()) > memory():
-            allowed = f"{gibibytes(memory())}, the memory of this machine"
+            allowed = f"{gibibytes(memory())} (memory of this machine)"
             raise InputError("problem", f"about {gibibytes(size)}", allowed)
         try:
             with np.errstate(all="ignore"):  # what is not finite is refused where it ends up

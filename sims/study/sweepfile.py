@@ -151,7 +151,7 @@ def unread_code(path: str) -> list[str]:
     code = next(filter(Path.is_file, (folder / "study.py", folder / "problems.py")), None)
     if code is None:
         return []
-    return [f"{path}: nothing is run or written", f"problem      made by {code}: not looked at"]
+    return [f"{path}: nothing is run or written", f"problem      built by {code}: not read"]
 
 
 def read_problem(path: str, allow_code: bool | None = False) -> dict[str, Any]:

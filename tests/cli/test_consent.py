@@ -98,7 +98,7 @@ def test_a_plan_and_a_list_run_no_code(deep, capsys):
     files = "decompose deep/spec.yaml,sweep deep/spec.yaml,run deep,run small"
     for line in f"{files},decompose deep#1,sweep small#1".split(","):
         assert run(*line.split(), "--dry") == 0
-        assert re.search(r"\.py: not looked at", capsys.readouterr().out)
+        assert re.search(r"\.py: not read", capsys.readouterr().out)
     for line in ("experiments", "claims", "schema experiment"):
         assert run(*line.split()) == 0
     assert not list(Path().rglob("PWNED"))

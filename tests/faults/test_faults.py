@@ -167,7 +167,7 @@ def test_a_full_disk_loses_nothing(tmp_path):
         ("fchmod", errno.EPERM, ""),
         ("flock", errno.ENOSYS, ".snakemake: no file locks (Function not implemented): after"),
         ("flock", errno.ENOLCK, ".snakemake: no file locks (No locks available): after"),
-        ("flock", errno.EWOULDBLOCK, "results/smoke: got 'held by another run'"),
+        ("flock", errno.EWOULDBLOCK, "results/smoke: got 'in use by another run'"),
         ("date", 5, ""),  # the clocks of a cluster
         ("date", 3600, "b.nc: got 'dated "),
     ],
