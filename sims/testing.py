@@ -68,7 +68,7 @@ def assert_agree(
         simulated: see the module.
         predicted: a dataset of :func:`sims.predict`, or an array (…).
         within: relative tolerance, ≥ 0.
-        terms: of datasets, those to compare; those that one of them lacks are left out.
+        terms: terms of datasets, those to compare; those that one of them lacks are left out.
         false_alarm: probability that a true statement fails.
 
     Raises:

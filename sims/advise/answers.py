@@ -22,7 +22,7 @@ class Rests:
 
     Attributes:
         experiment: that asks it.
-        id: of the question.
+        id: id of the question.
         question: in one line; the id of one that is not published.
         answer: as published, or "not published".
     """

@@ -82,9 +82,9 @@ def advise_data(data: Data, seed: int = 0, progress: bool = False) -> DataAdvice
     """The heads of least leave-one-out error for data, with what they gain over others.
 
     Args:
-        data: of :func:`~sims.advise.reading.read_data` or :func:`~sims.advise.reading.prepared`;
+        data: from :func:`~sims.advise.reading.read_data` or :func:`~sims.advise.reading.prepared`;
             of more than :data:`~sims.advise.reading.MOST_ROWS` rows so many are drawn at random.
-        seed: of that draw, of the frames and of the rows that choose.
+        seed: random seed for that draw, of the frames and of the rows that choose.
         progress: whether to show it on stderr.
 
     Raises:

@@ -32,7 +32,7 @@ class Curve:
         errors: mean errors there, the temperature re-tuned at each; the last is the table's.
         beyond: 10 times the largest size.
         extrapolated: ``e + a n^{−b}`` there.
-        interval: of it, 95 %, over rows; it supposes that the power law goes on.
+        interval: interval of it, 95 %, over rows; it supposes that the power law goes on.
         exponent: b.
     """
 
@@ -60,7 +60,7 @@ def learning_curve(
     Args:
         search: data and rows.
         best: rule and head dimension.
-        draws: of the frames, (H, d, d_k) each.
+        draws: draws of the frames, (H, d, d_k) each.
         whole: losses of the best setting with all rows, (draw, Q).
     """
     groups = search.data.groups

@@ -48,7 +48,7 @@ def head_predictions(
     Args:
         queries: projected, (Q, d_k).
         keys: projected, (n, d_k).
-        outputs: of the keys, (n, o).
+        outputs: outputs of the keys, (n, o).
         barred: whether a query may not see a key, (Q, n); every query sees one at least.
         temperatures: rule to (S,).
     """

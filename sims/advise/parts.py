@@ -26,7 +26,7 @@ class Parts:
     """Estimated parts of the error, in units of the outputs' variance.
 
     Attributes:
-        noise: of the labels, 95 % interval; from 0 where only its most is known.
+        noise: noise variance of the labels, 95 % interval; from 0 where only its most is known.
         bias: squared, interval: what the other parts leave of the error, 0 at least.
         variance: mean over heads, each by itself.
         covariance: mean over pairs of heads; NaN for one head.
@@ -83,7 +83,7 @@ def estimate_parts(
         search: data, and the rows that report.
         row: setting and error.
         frames: (H, d, d_k).
-        noise: of :func:`noise_interval`.
+        noise: noise variance of :func:`noise_interval`.
     """
     rows = search.reporters[:QUERIES]
     count = len(search.data.groups)

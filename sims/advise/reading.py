@@ -170,7 +170,7 @@ def prepared(
         features: (n, d).
         outputs: (n,) or (n, o).
         groups: (n,), of any type.
-        names: of features and outputs.
+        names: names of features and outputs.
 
     Raises:
         InputError: shapes disagree, a number is missing or infinite, an output is constant, no

@@ -37,7 +37,7 @@ class Setting:
     """Heads of attention.
 
     Attributes:
-        rule: of the weights, see :mod:`sims.advise.heads`.
+        rule: rule of the weights, see :mod:`sims.advise.heads`.
         heads: H.
         width: d_k.
         temperature: s; the gaussian kernel's bandwidth is √s.
@@ -58,7 +58,7 @@ class Search:
 
     Args:
         data: standardised.
-        seed: of frames, and of the rows that choose.
+        seed: random seed for frames, and of the rows that choose.
     """
 
     def __init__(self, data: Data, seed: int = 0) -> None:

@@ -15,12 +15,12 @@ class Row:
     """A line of the table.
 
     Attributes:
-        name: of the method.
+        name: name of the method.
         error: mean over the reporting rows.
-        standard_error: of it, over groups of rows and over draws of frames.
+        standard_error: standard error of it, over groups of rows and over draws of frames.
         difference: error less that of the best setting.
         difference_error: its standard error, of paired rows.
-        setting: of heads; None for a baseline.
+        setting: setting of heads; None for a baseline.
     """
 
     name: str

@@ -151,7 +151,7 @@ def split_layer(
         skip: α, the factor of the tokens.
         share: the weight of the new scores.
         branch: factor of attention; None is 1 − α.
-        bias: of the scores, (n, n); −∞ masks. With one, p depends on the row.
+        bias: bias of the scores, (n, n); −∞ masks. With one, p depends on the row.
     """
     mean, centred, log_scale, common, apart, log_apart = stream
     memory, skip, share = map(np.asarray, (memory, skip, share))

@@ -62,7 +62,7 @@ def kq_svd(
     columns of Û meet zeros.
 
     Args:
-        keys: of the calibration sample, (…, T, d).
+        keys: keys of the calibration sample, (…, T, d).
         queries: (…, T', d); those of several heads that share the keys are stacked
             (:func:`stacked`).
         rank: r, 1 to d.

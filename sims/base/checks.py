@@ -138,7 +138,7 @@ def evaluate_calls(
 
     Args:
         field: what the function stands for.
-        function: of the points, in ``jax.numpy``.
+        function: function of the points, in ``jax.numpy``.
         form: what is allowed.
         calls: each the shape that its values should have, and then the function's arguments.
 

@@ -115,7 +115,7 @@ def lost_digits(platform: str) -> list[str]:
     """Reasons why arithmetic is coarser than configured, as phrases; empty as configured.
 
     Args:
-        platform: of the device, such as ``cpu``.
+        platform: platform of the device, such as ``cpu``.
     """
     wide = getattr(jax.config, "jax_enable_x64", None)
     products = getattr(jax.config, "jax_default_matmul_precision", None)

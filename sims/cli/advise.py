@@ -39,11 +39,11 @@ def advise(options: dict[str, Any], json: bool) -> None:
     """Print the advice that the options request.
 
     Args:
-        options: option to value, without those that are not given.
-        json: whether as JSON.
+        options: option to value, for the options given.
+        json: print JSON.
 
     Raises:
-        InputError: no kind of advice is asked for, or two, or an option belongs to another.
+        InputError: none or two kinds of advice are requested, or an option belongs to another kind.
     """
     kind = _check_options(options)
     advice: Any
@@ -64,10 +64,10 @@ def advise(options: dict[str, Any], json: bool) -> None:
 
 
 def _check_options(options: dict[str, Any]) -> str:
-    """The requested kind of advice.
+    """Kind of advice that the options request.
 
     Raises:
-        InputError: none is, or two are, or an option belongs to another kind, or is missing.
+        InputError: none or two kinds are requested; an option is missing or belongs to another.
     """
     kinds = [kind for kind in OPTIONS if kind in options]
     if len(kinds) != 1:

@@ -1,4 +1,4 @@
-"""``sims experiments`` and ``sims claims``: what is here, and the answers so far."""
+"""``sims experiments`` and ``sims claims``: lists of experiments, claims and their answers."""
 
 import json as formats
 from pathlib import Path
@@ -65,7 +65,7 @@ def _answers_to(claim: Claim, paper: Paper, answers: list[Answer]) -> list[Answe
 
 
 def _facts(paper: Paper, answers: list[Answer]) -> list[dict[str, Any]]:
-    """A paper's claims as JSON has them."""
+    """Claims of a paper, for JSON."""
     rows = []
     for claim in (*paper.claims, *paper.ours):
         facts = []

@@ -60,7 +60,7 @@ def decompose(
     allow_code: bool,
     dry: bool,
 ) -> None:
-    """Run both methods on the problem of a file, with these settings of simulation; print them."""
+    """Run theory and simulation on the problem of a file, and print their terms."""
     check_kind(file, "a problem")
     if dry and (lines := unread_code(file)):
         print(*lines, sep="\n")
@@ -95,7 +95,7 @@ def decompose(
 
 
 def _why_uncovered(problem: Problem, theory: TheorySpec) -> str | None:
-    """Why theory says nothing about the problem; None where it does."""
+    """Reason why theory does not cover the problem; None if it does."""
     try:
         check_covered(problem, theory)
     except Uncovered as error:
@@ -106,11 +106,11 @@ def _why_uncovered(problem: Problem, theory: TheorySpec) -> str | None:
 def _run_both(
     problem: Problem, spec: DecomposeSpec, covered: bool
 ) -> tuple[xr.Dataset, xr.Dataset]:
-    """Terms by theory, NaN where it is not asked for or says nothing, and by simulation."""
+    """Terms by theory (NaN if not requested or not covered) and by simulation."""
     order = spec.theory.order
     simulate = partial(estimate, *problem, spec.simulation.seed, **spec.simulation.estimator)
     sampling = spec.simulation.sampling
-    # Exact theory compiles for seconds: the first batches, which are kept, compile beside it.
+    # Exact theory compiles for seconds: the first batches, which are kept, compile meanwhile.
     first = sampling | {"rel_mcse": None, "max_batches": None, "batches": 2}
     slow = covered and order in ("exact", "auto")
     with ThreadPoolExecutor(1) as executor, warnings.catch_warnings():
@@ -157,7 +157,7 @@ def compare(
     Args:
         prediction: the theory's dataset.
         estimate: the simulation's dataset.
-        settings: of the simulation.
+        settings: settings of the simulation.
 
     Returns:
         ``terms`` (``theory_error``: bound on exact theory's error), the validity numbers ``n_eff``
@@ -198,7 +198,7 @@ def compare(
 
 
 def _summarize_keys(prediction: xr.Dataset, name: str) -> dict[str, Any] | None:
-    """Mean and least number of keys of that name, and means by head; None where there is none."""
+    """Mean, least and per-head mean of a number of keys; None if it is absent."""
     if name not in prediction:
         return None
     keys = prediction[name]
@@ -207,7 +207,7 @@ def _summarize_keys(prediction: xr.Dataset, name: str) -> dict[str, Any] | None:
 
 
 def _print(outcome: dict[str, Any]) -> None:
-    """Print the table, and below it what was run, how far to trust it, and what to do."""
+    """Print the table of terms, the size of the run, its range of validity and advice."""
     run = outcome["simulation"]
     exact = outcome["theory"]["order"] == "exact"
     columns = {key: column for key, column in COLUMNS.items() if exact or key != "theory_error"}
@@ -242,7 +242,7 @@ def _print_precision(run: dict[str, Any], settings: dict[str, Any]) -> None:
 
 
 def _print_trust(outcome: dict[str, Any]) -> None:
-    """Print how far theory can be trusted, and what to do where it cannot."""
+    """Print the range of theory, and advice where the problem is outside it."""
     theory = outcome["theory"]
     keys = outcome["n_eff"]
     least_keys = keys["least"]

@@ -21,10 +21,10 @@ def sorted_effects(
     """The effects of the selected problems from the least to the greatest, with ± 2 errors.
 
     Args:
-        effects: of all problems; sizes are drawn where they are reported.
+        effects: effects of all problems; sizes are drawn where they are reported.
         selected: which of them are meant, (M,).
         parameters: a row a problem, of which n_eff/n colours the points where it is known.
-        label: of the vertical axis.
+        label: label of the vertical axis.
     """
     value, error = _values(effects)
     rows = np.flatnonzero(selected[: len(value)] & np.isfinite(value))

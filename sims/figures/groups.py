@@ -65,7 +65,7 @@ def binned(ax: Axes, x: ArrayLike, values: ArrayLike, ink: str, bins: int = 6, *
         values: (N,) their effects; problems without one are left out.
         ink: colour of line and band.
         bins: groups, of four problems at least.
-        **line: of ``Axes.plot``.
+        **line: options of ``Axes.plot``.
     """
     known = np.isfinite(np.asarray(values, float))
     places_of = np.asarray(x, float)[known]

@@ -56,7 +56,7 @@ def mosaic(
         layout: a word a row, a letter a panel: ``("abc", "ddd")`` has three panels above a wide
             one. "." is left empty.
         height: inches.
-        heights: of the rows, relative to each other; equal by default.
+        heights: heights of the rows, relative to each other; equal by default.
         title: as of :func:`panels`.
 
     Returns:

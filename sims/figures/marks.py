@@ -70,9 +70,9 @@ def simulated(
         x: the points' places.
         y: their values.
         mcse: Monte Carlo standard errors of the values.
-        color: of points and bars.
-        marker: of the points, white inside unless ``markerfacecolor`` says otherwise.
-        options: of ``Axes.errorbar``.
+        color: color of points and bars.
+        marker: marker of the points, white inside unless ``markerfacecolor`` says otherwise.
+        options: options of ``Axes.errorbar``.
     """
     look: dict[str, Any] = {
         "yerr": BAR * np.asarray(mcse, float),
@@ -103,7 +103,7 @@ def reference(
         y: a constant, or values at x.
         text: the name, above the line.
         x: places of the values; None for a constant.
-        share: of the line before its name, 0 to 1.
+        share: share of the line before its name, 0 to 1.
     """
     frame = ax.transData
     if x is None:

@@ -28,7 +28,7 @@ def overview(data: xr.Dataset) -> Figure:
     that are no grid have a panel for each field.
 
     Args:
-        data: of :mod:`sims.study.sweeping`.
+        data: a sweep's data, from :mod:`sims.study.sweeping`.
     """
     data = data if data.sizes else data.expand_dims("point")
     return _draw_scattered(data) if "point" in data.dims else _draw_grid(data)

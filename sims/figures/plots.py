@@ -28,7 +28,7 @@ def scatter(parameters: pd.DataFrame, value: np.ndarray, error: np.ndarray, titl
         parameters: (N, K), a column a panel.
         value: (N,), the effects.
         error: (N,), their Monte Carlo standard errors.
-        title: of the figure.
+        title: title of the figure.
     """
     count = parameters.shape[1]
     columns = min(count, 2)

@@ -18,7 +18,7 @@ class Norm(BaseModel, frozen=True):
     """How a family normalises queries and keys before scores.
 
     Attributes:
-        names: of the modules.
+        names: names of the modules.
         centred: whether the mean is removed first (LayerNorm).
         joint: whether all heads are normalised together.
         epsilon: the key of a config that holds ε, which is added to the mean square.
@@ -40,12 +40,12 @@ class Family(BaseModel, frozen=True):
     Attributes:
         causal: whether a token sees earlier tokens alone.
         rotated: share of a head's coordinates that turn; None without rotary positions.
-        base: of the rotary wavelengths, where the config does not say it.
+        base: base of the rotary wavelengths, where the config does not say it.
         linear: whether scores fall linearly with distance (ALiBi).
         gain: modules that may hold the normalisation before attention.
         centred: whether that normalisation removes the mean.
         offset: what is added to stored gains.
-        norm: of queries and keys.
+        norm: norm of queries and keys.
         scale: the key of a config whose power −½ multiplies scores, in place of 1/√d_k.
         scaled: the key of a config that turns the factor 1/√d_k off by ``false``.
         keys: further keys of the config that are understood.

@@ -72,11 +72,11 @@ class Layer:
 
     Attributes:
         module: its name in the file.
-        number: of the layer, where each module has another one; None otherwise.
+        number: number of the layer, where each module has another one; None otherwise.
         matrices: query (H, d, d_k), key (H_kv, d, d_k), value (H_kv, d, d_v), output (H, d_v, d).
-        biases: of queries (H, d_k), keys (H_kv, d_k) and values (H_kv, d_v); 0 without any.
-        norms: of queries and of keys; empty without.
-        gain: of the normalisation before the module (d); None where none is documented.
+        biases: biases of queries (H, d_k), keys (H_kv, d_k) and values (H_kv, d_v); 0 without any.
+        norms: norms of queries and of keys; empty without.
+        gain: gain of the normalisation before the module (d); None where none is documented.
         centred: whether that normalisation removes the mean.
         passes: how often the model applies the module.
         left: names of tensors that only weights of attention depend on, and that are not read.

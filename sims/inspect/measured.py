@@ -40,7 +40,7 @@ def sequences_of(
     """Sequences (T, d) of a layer's inputs without padding, if they can carry the report.
 
     Args:
-        name: of the inputs, for errors.
+        name: name of the inputs, for errors.
         inputs: (S, T, d).
         mask: whether a token is none of padding, (S, T); every token without one.
         layer: the heads that read them.

@@ -15,7 +15,7 @@ class HeadNorm:
     """The normalisation of the queries, or of the keys, of a layer.
 
     Attributes:
-        norm: of the family.
+        norm: norm of the family.
         gain: (H, d_k).
         shift: (H, d_k), added last.
         epsilon: added to the mean square.
@@ -46,8 +46,8 @@ def read_norms(
 
     Args:
         model: an open model.
-        module: of attention.
-        family: of the model.
+        module: module of attention.
+        family: family of the model.
         shapes: (H, d_k) of queries and of keys.
 
     Raises:

@@ -27,7 +27,7 @@ class Rule:
 
     Attributes:
         causal: whether a token sees earlier tokens alone.
-        base: of the rotary wavelengths; None without rotation.
+        base: base of the rotary wavelengths; None without rotation.
         rotated: share of a head's coordinates that turn.
         linear: whether scores fall linearly with distance (ALiBi).
         window: the most tokens a sequence may have.

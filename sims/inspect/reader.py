@@ -36,10 +36,10 @@ class Model:
     """The tensors of a model, by name, and its settings.
 
     Attributes:
-        name: of the file and its folder, for reports.
+        name: name of the file and its folder, for reports.
         part: which part of a model the file is, ``2 of 3``; empty for a whole one.
-        config: of config.json; empty without one.
-        shapes: of every tensor, by name, without the names of wrappers.
+        config: content of config.json; empty without one.
+        shapes: shapes of every tensor, by name, without the names of wrappers.
         used: names of the tensors that were read.
     """
 

@@ -38,24 +38,24 @@ class Answer:
     Attributes:
         paper: arXiv id.
         experiment: its name.
-        id: of the question.
+        id: id of the question.
         claim: id of the paper's claim.
         question: in one line.
         status: confirmatory, which gets a word, or exploratory.
         subject: "paper", whose sentence it is; "ours", a claim of this suite; or "formula", of
             ours that is held against simulation.
         says: "always" where the sentence does.
-        result: of all problems.
+        result: result of all problems.
         word: how often it holds; "" of an estimate, or where the question is exploratory.
-        law: of the problems, in words.
-        restriction: of the law, in words.
+        law: description of the problems, in words.
+        restriction: description of the restriction of the law, in words.
         strata: name to result, of those with enough problems.
         conditions: the field of the law that decides alone, with the share at each of its values,
             none of which is between 5 and 95 %; None where there is none.
         robust: whether the word holds over the specifications; None where there are none.
         where: the parameters along which the answer changes most, two at most.
         always: "no" if a failure is confirmed on fresh draws, else "not refuted"; "" if not asked.
-        p_value: of the failure that half of the draws found, by the other half.
+        p_value: p-value of the failure that half of the draws found, by the other half.
         adjusted: the same by Holm over the family.
         family: confirmatory questions of the paper that say always; 0 for others.
         counterexample: index of that problem, if it is confirmed.
@@ -65,9 +65,9 @@ class Answer:
         searched: problems that theory predicted in a search, in addition to the simulated ones.
         least: the least effect that the search saw, negative of a counterexample.
         results: digest of those that it rests on.
-        seed: of the problems.
+        seed: random seed for the problems.
         salt: behind the seed.
-        versions: of packages.
+        versions: versions of packages.
     """
 
     __pydantic_config__ = ConfigDict(strict=True, extra="forbid", allow_inf_nan=False)
@@ -148,7 +148,7 @@ def answer(
 
     Args:
         question: as the experiment's file has it.
-        effects: of N problems, by theory of M ≥ N.
+        effects: effects of N problems, by theory of M ≥ N.
         parameters: what the law drew, a row for each of the M problems, the N simulated ones first.
         smoke: whether there are too few problems to say anything.
         labels: words for columns of ``parameters``, else their names.

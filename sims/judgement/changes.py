@@ -128,9 +128,9 @@ def scores(effects: Effects, by_theory: bool, tolerance: float | None = None) ->
     Of a share 1 where the claim holds and 0 where it fails, else the effect.
 
     Args:
-        effects: of N problems, by theory of M.
+        effects: effects of N problems, by theory of M.
         by_theory: whether theory's are meant.
-        tolerance: of outcomes.
+        tolerance: tolerance of outcomes.
     """
     if effects.kind in ("share", "outcome"):
         call = foreseen(effects) if by_theory else calls(effects, tolerance)

@@ -26,9 +26,9 @@ class Effects:
             where theory does not reach.
         valid: (M,) where theory is in its range and surer of the sign than its error; None:
             everywhere.
-        draws: of each problem (B,) or (B, P), whose means are the values and whose spread gives
-            the errors: independent of each other, given the problem; None of theory alone, whose
-            error is stated.
+        draws: draws of each problem, (B,) or (B, P): their means are the values, their spread
+            gives the errors; independent given the problem. None for theory alone, which states
+            its error.
         looks: at which a problem may have been stopped, of outcomes.
         size: (N,) by how much, as a relative change; None where no size is reported.
         size_error: (N,) its Monte Carlo standard errors.
@@ -98,7 +98,7 @@ def confirmed_failure(
     has no draws: its failure is one beyond the stated error. None where no problem fails.
 
     Args:
-        effects: of N problems.
+        effects: effects of N problems.
         selected: which of them are meant, (M,), M ≥ N.
         tolerance: that gaps are held against.
     """

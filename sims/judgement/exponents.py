@@ -59,7 +59,7 @@ def exponents(x: ArrayLike, y: ArrayLike, error: ArrayLike = 0.0, seed: int = 0)
         y: > 0, (N, K); NaN where a point is missing. Problems of fewer than two points are left
             out.
         error: standard errors of y, of its shape or a number.
-        seed: of the sampler.
+        seed: random seed for the sampler.
     """
     y = real_numbers("y", y)
     present, squares = ~np.isnan(y), np.full(len(y), np.nan)

@@ -37,7 +37,7 @@ def word(interval: tuple[float, float], possible: bool, problems: int, level: bo
     "usually" may reach beyond 95 %.
 
     Args:
-        interval: of its share among the problems with a difference.
+        interval: interval of its share among the problems with a difference.
         possible: whether it may hold in any problem asked.
         problems: how many were asked.
         level: whether more than half of them have no difference.

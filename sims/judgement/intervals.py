@@ -33,7 +33,7 @@ def skewed_distance(distance: Numbers, error: Numbers, skewness: Numbers) -> np.
     above 9/2.
 
     Args:
-        distance: of the estimate from the null value.
+        distance: distance of the estimate from the null value.
         error: MCSE, ≥ 0.
         skewness: κ, of either sign.
     """

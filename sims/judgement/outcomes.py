@@ -20,7 +20,7 @@ def bound(freedom: np.ndarray | float, comparisons: int) -> np.ndarray:
     All comparisons of a problem hold together with :data:`~sims.judgement.house.SURE`.
 
     Args:
-        freedom: of the standard error, batches less one.
+        freedom: degrees of freedom of the standard error, batches less one.
         comparisons: pairs times looks.
     """
     tail = (1 - house.SURE) / 2 / comparisons
@@ -35,7 +35,7 @@ def outcome_calls(
     Args:
         falls: relative falls over P pairs, (N, P); NaN of a problem that has no pairs.
         error: their standard errors, (N, P).
-        freedom: of these, (N,).
+        freedom: degrees of freedom of these, (N,).
         looks: at which a problem may have been stopped.
         tolerance: t.
     """

@@ -15,7 +15,7 @@ def summarize(effects: Effects, selected: np.ndarray, tolerance: float | None = 
     """The result of the effects of selected problems.
 
     Args:
-        effects: of all problems.
+        effects: effects of all problems.
         selected: which of the M are meant.
         tolerance: that gaps are held against.
     """

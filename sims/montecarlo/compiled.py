@@ -107,9 +107,9 @@ def run_batches(
     """Outputs of one batch per device.
 
     Args:
-        program: of one batch; static.
+        program: program of one batch; static.
         shared: what all batches share; traced, the same on every device.
-        batch: of each batch, leaves (B, …).
+        batch: inputs of each batch, leaves (B, …).
         keys: random keys (B, R), as many batches as the mesh has devices.
         mesh: one axis named ``batch``.
 

@@ -25,7 +25,7 @@ class Rounds:
     Attributes:
         begin: starts batches ``first``, …, ``first + width − 1`` without waiting for them, and
             returns a function that waits for all of them.
-        attrs: of the result: how it was computed.
+        attrs: attributes of the result: how it was computed.
     """
 
     begin: Callable[[int], Callable[[], Arrays]]

@@ -142,7 +142,7 @@ def versions(signal: ArrayLike, noise: ArrayLike, gram: ArrayLike) -> dict[str, 
     Args:
         signal: S, shape (…, H, H), as averaged over queries; 0 if m is constant.
         noise: N, of the same shape; 0 if labels have no noise.
-        gram: of the subspaces, (H, H), see :func:`geometric_gram`.
+        gram: Gram matrix of the subspaces, (H, H), see :func:`geometric_gram`.
 
     Raises:
         InputError: no head has any variance.

@@ -62,7 +62,7 @@ def gram(dimension: int, count: int, width: int, seed: int | None = 0, *, gram: 
         dimension: d ≥ H·d_k.
         count: H.
         width: d_k.
-        seed: of the Haar-random orthonormal matrix; None takes the coordinate axes.
+        seed: random seed for the Haar-random orthonormal matrix; None takes the coordinate axes.
         gram: shape (H, H), the same for all directions, or (d_k, H, H); symmetric positive
             semidefinite with unit diagonal.
 
@@ -100,7 +100,7 @@ def equiangular(
         dimension: d ≥ H·d_k.
         count: H.
         width: d_k.
-        seed: of the Haar-random orthonormal matrix; None takes the coordinate axes.
+        seed: random seed for the Haar-random orthonormal matrix; None takes the coordinate axes.
         cosine: c, a scalar, or one for each direction (d_k,); each in [−1/(H−1), 1].
         angle: the same as angles in degrees, 0 to 90; give either ``cosine`` or ``angle``.
 
@@ -151,7 +151,7 @@ def nested(
         dimension: d.
         count: H.
         width: d_k, the largest rank.
-        seed: of the Haar-random directions.
+        seed: random seed for the Haar-random directions.
         ranks: H integers in 1..d_k; None takes 1, 2, …, capped at d_k.
     """
     _check_sizes(dimension, count, width)
@@ -175,7 +175,7 @@ def planar(
         dimension: d ≥ 2·d_k.
         count: H.
         width: d_k.
-        seed: of the Haar-random orthonormal directions; None takes the coordinate axes.
+        seed: random seed for the Haar-random orthonormal directions; None takes the coordinate axes.
         angles: φ, degrees, one a head (H,).
 
     Returns:

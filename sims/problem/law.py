@@ -53,7 +53,7 @@ class Law:
         So a problem that is rejected moves no other one, and neither does a further field.
 
         Args:
-            seed: of the law's draws.
+            seed: random seed for the law's draws.
             problem: its number i, from 0.
             attempt: how many draws of this number were rejected before.
         """

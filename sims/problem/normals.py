@@ -51,7 +51,7 @@ def normal(key: Array, shape: tuple[int, ...], dtype: DTypeLike) -> Float[Array,
 
     Args:
         key: a random key; its implementation makes the bits.
-        shape: of the result; the first rows are those of fewer rows.
+        shape: shape of the result; the first rows are those of fewer rows.
         dtype: float32 or float64; the two are different draws.
 
     Source of the form of the quantile: Giles (2011), GPU Computing Gems Jade, chapter 10.

@@ -40,7 +40,7 @@ def holder(
 
     Args:
         dimension: d.
-        seed: of the directions and phases.
+        seed: random seed for the directions and phases.
         beta: smoothness β > 0.
         levels: L ≥ 0 (the series has L + 1 terms).
     """
@@ -110,7 +110,7 @@ def single_index(
 
     Args:
         dimension: d.
-        seed: of the draw.
+        seed: random seed for the draw.
         subspace: V, shape (d, p), orthonormal columns; None takes the first ``rank`` axes.
         rank: p, used when ``subspace`` is None.
         lengthscale: ℓ > 0.

@@ -175,7 +175,7 @@ def correlated_queries(
         count: Q, at least 1.
         covariance: Σ, shape (d, d), symmetric and positive semidefinite.
         scale: κ ≥ 0; 0 puts every query at the origin.
-        seed: of the draws; with Σ = I they are those of :func:`gaussian_queries`.
+        seed: random seed for the draws; with Σ = I they are those of :func:`gaussian_queries`.
 
     Raises:
         InputError: a size is no count, κ is negative, or Σ is no covariance of shape (d, d).

@@ -23,8 +23,8 @@ def listing(
 
     Args:
         paper: which one.
-        answers: of a run.
-        link: of an answer, to its explanation; None for no links.
+        answers: answers of a run.
+        link: link of an answer, to its explanation; None for no links.
         brief: the first four columns alone.
         first: the first answer on each claim that has a word, as in a README, and no algebra.
     """

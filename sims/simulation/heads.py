@@ -76,7 +76,7 @@ def scaled_projection(
         heads: H heads.
         frames: U, of queries or of keys.
         points: x.
-        dtype: of the product.
+        dtype: precision of the product.
     """
     if _scaled(heads):
         frames = frames / heads.bandwidth[:, None, None]

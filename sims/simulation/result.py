@@ -41,7 +41,7 @@ def build(
     """Label the batches of the engine and derive all that follows, without MCSE.
 
     Args:
-        arrays: of :func:`~.moments.batch_estimates`, batch first; averaged over queries, with one
+        arrays: arrays of :func:`~.moments.batch_estimates`, batch first; averaged over queries, with one
             query left, unless ``keep_queries``.
         keep_queries: whether variables with a query dimension stay.
         weights: α (H,), None is uniform.
@@ -131,7 +131,7 @@ def describe_run(
 
     Args:
         values: its variables by name, batch first.
-        attrs: of the driver.
+        attrs: attributes of the driver.
         task: design, target, noise level.
         heads: H heads.
         queries: x.

@@ -155,7 +155,7 @@ def weigh_twice(
         constant: the target's constant part.
         points: keys of D designs (D, n, d), and queries (Q, d).
         moved: the same, by up to a unit of rounding.
-        precision: of the second.
+        precision: precision of the second.
     """
     unit = float(jnp.finfo(precision).eps)
 

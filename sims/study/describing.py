@@ -126,7 +126,7 @@ def words(name: str, variables: Mapping[str, Words]) -> Words | None:
     """Description of a variable, or None if nobody gives one.
 
     Args:
-        name: of the variable; that of another one may stand in it, as in ``integrated_…_mcse``.
+        name: name of the variable; that of another one may stand in it, as in ``integrated_…_mcse``.
         variables: an experiment's own variables.
     """
     if entry := variables.get(name) or VARIABLES.get(name):

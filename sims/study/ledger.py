@@ -23,7 +23,7 @@ def gather(fidelity: str, folder: Path) -> list[Answer]:
 
     Args:
         fidelity: its name.
-        folder: of the folders of experiments.
+        folder: folder of the folders of experiments.
 
     Raises:
         InputError: nothing has been answered, a file cannot be believed, or two questions share an

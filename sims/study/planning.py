@@ -55,7 +55,7 @@ class ProblemClass:
 
     Attributes:
         points: the problems.
-        cost: of each.
+        cost: costs of each.
         uncovered: why theory has nothing about them; empty if it has.
     """
 
@@ -199,7 +199,7 @@ def plan_lines(costs: Sequence[Cost], simulation: SimulationSpec) -> list[str]:
     """Lines for people: how many points and replicates, and about how much time and memory.
 
     Args:
-        costs: of the points.
+        costs: costs of the points.
         simulation: how much is sampled.
     """
     batches = simulation.batches

@@ -32,8 +32,8 @@ def resolve_files(
 
     Args:
         value: as the YAML file has it.
-        folder: of that file.
-        location: of the value, for the error line.
+        folder: folder of that file.
+        location: location of the value, for the error line.
         anywhere: whether data may lie outside the folder, which takes consent.
 
     Returns:

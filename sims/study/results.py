@@ -42,7 +42,7 @@ class Results:
         provenance: method to its provenance; see :mod:`sims.study.provenance`.
         simulation: all estimates as one dataset, as the file has them.
         theory: all predictions as one dataset, as the file has them.
-        digest: of simulation.nc and theory.nc (:func:`sims.base.files.digest`); empty if not read.
+        digest: digest of simulation.nc and theory.nc (:func:`sims.base.files.digest`); empty if not read.
     """
 
     experiment: str
@@ -65,7 +65,7 @@ class Results:
 
         Args:
             folder: with simulation.nc and theory.nc.
-            settings: of the experiment at its fidelity.
+            settings: settings of the experiment at its fidelity.
             identity: experiment and fidelity that both files must have, "house at smoke".
 
         Raises:

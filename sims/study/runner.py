@@ -75,7 +75,7 @@ def run(
     """Run one experiment: theory, simulation, answers and figure. Finished units are kept.
 
     Args:
-        name: of the experiment, or its folder.
+        name: name of the experiment, or its folder.
         fidelity: smoke, standard or paper.
         seed_offset: k ≥ 0, added to the seeds: the same experiment with other draws.
         folder: where results go; None is results/FIDELITY/NAME.
@@ -230,7 +230,7 @@ def schedule(
     """The schedule of the requested units.
 
     Args:
-        names: of the units, in order.
+        names: names of the units, in order.
         kept: those that an earlier run finished.
         on_one_core: those of plain Python, which gain by processes of their own.
         processes: at most at a time; with one, all is computed here.

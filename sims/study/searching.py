@@ -96,12 +96,12 @@ class Neighbourhood:
     The first coordinate of a point chooses the start; the others are quantiles of what moves.
 
     Attributes:
-        study: of the experiment.
-        results: of the run.
+        study: study of the experiment.
+        results: results of the run.
         question: whose effect is sought.
-        law: of the problems.
+        law: description of the problems.
         starts: fields of drawn problems, the worst first.
-        seed: of problems, and of the search.
+        seed: random seed for problems, and of the search.
         tried: effects of the problems that theory covers, so far.
     """
 

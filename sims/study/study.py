@@ -40,8 +40,8 @@ class Fields(dict[str, Any]):
     """Fields of a problem as the law draws them.
 
     Attributes:
-        seed: of the law's draws.
-        number: of the problem, from 0; None of one that no draw made.
+        seed: random seed for the law's draws.
+        number: number of the problem, from 0; None of one that no draw made.
         attempt: how many draws of this number were rejected before.
     """
 

@@ -185,7 +185,7 @@ def parse_file(
     Args:
         model: what it is.
         data: as read.
-        path: of the file, from whose folder the files of the problem are found.
+        path: path of the file, from whose folder the files of the problem are found.
         simulation: settings in place of the file's.
         allow_code: whether the Python files that it names may be imported, and data that it names
             may lie outside its folder.

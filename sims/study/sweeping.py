@@ -285,8 +285,8 @@ def columns_of(
 
     Args:
         estimate: with the dimension ``problem``.
-        predictions: of each problem; without variables where theory has nothing.
-        order: of theory.
+        predictions: predictions of each problem; without variables where theory has nothing.
+        order: order of theory.
     """
     columns: dict[str, Any] = {}
     for term in SCALARS:

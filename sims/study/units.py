@@ -27,7 +27,7 @@ class SampledUnit:
 
     Attributes:
         sampler: what one batch is.
-        coordinates: of the point: name to a scalar or a label.
+        coordinates: coordinates of the point: name to a scalar or a label.
         replicates: replicates a batch; None takes those of the file.
         stream: numbers folded into the seed, so that units have draws of their own; units of equal
             streams share them.
@@ -70,7 +70,7 @@ class DrawnUnit:
     Attributes:
         make: the unit, and the digest of its problem.
         identity: digest of what the problem is drawn by.
-        coordinates: of the point.
+        coordinates: coordinates of the point.
         on_one_core: its sampler is one of plain Python.
     """
 

@@ -149,7 +149,7 @@ def predict(
             if exact theory takes a minute at most and bounds its error by 5 % of the MSE; otherwise
             first, with a caution that says why none is trustworthy, or refused where first order
             is impossible: fewer than one effective key, numbers beyond float64.
-        options: of that order: ``weights`` for all; ``rtol``, ``progress`` and the other options
+        options: options of that order: ``weights`` for all; ``rtol``, ``progress`` and the other options
             of :func:`sims.theory.exact.exact_terms` for ``exact`` and ``auto``.
 
     Returns:

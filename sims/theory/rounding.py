@@ -53,7 +53,7 @@ def rounding_attributes(
     squares of numbers of the size of the target's summands.
 
     Args:
-        order: of the theory.
+        order: order of the theory.
         target: m, without a constant part.
         x: queries.
         by_keys: β² + signal variance of every head at every query; exact theory's may be unknown.

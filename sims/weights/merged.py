@@ -25,7 +25,7 @@ class SlotScores:
 
     Attributes:
         gates: g, (s,), one number for each place in a chunk.
-        score: of a slot's key, as of any key.
+        score: score of a slot's key, as of any key.
     """
 
     gates: tuple[float, ...]

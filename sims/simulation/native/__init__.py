@@ -92,7 +92,7 @@ def usable(rule: Kernel | WeightRule, platform: str, evaluations: float = 0.0) -
     Args:
         rule: gaussian or softmax can be done; of weight rules with scores ``dot`` or ``distance``
             α-entmax and both ReLU.
-        platform: of the device; ``cpu`` can be done.
+        platform: platform of the device; ``cpu`` can be done.
         evaluations: how many K_h(x, X_i); a library is compiled for :data:`LEAST_WORK` and more.
     """
     if os.environ.get("SIMS_NATIVE") == "0" or platform != "cpu" or _attributes(rule) is None:
@@ -173,7 +173,7 @@ def native_rule_sums(
         queries: projected, query first.
         keys: projected.
         columns: vectors to be summed against the weights.
-        bandwidth: of every head.
+        bandwidth: bandwidth of every head.
 
     Returns:
         ``Σ_i w_hi c_i`` for every column and then ``Σ_i w_hi``, 0 for a query that attends to no

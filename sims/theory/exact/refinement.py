@@ -51,7 +51,7 @@ def solve(
     """Terms (σ² = 1) at every query, refined until ``rtol`` or ``max_level`` is reached.
 
     Args:
-        law: of keys and target.
+        law: description of keys and target.
         heads: their frames, kernel and bandwidths.
         n: number of keys.
         queries: x.

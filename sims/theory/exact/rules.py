@@ -60,8 +60,8 @@ class Need(NamedTuple):
 
     Attributes:
         ranks: numbers of coordinates that the heads see.
-        size: of the grid in log s.
-        grading: of radii, as in :func:`~sims.theory.exact.quadrature.ball_rule`.
+        size: size of the grid in log s.
+        grading: grading of radii, as in :func:`~sims.theory.exact.quadrature.ball_rule`.
         frozen: number of directions in which the second head sees exactly what the first sees.
     """
 

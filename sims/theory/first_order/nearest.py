@@ -40,7 +40,7 @@ class Near(NamedTuple):
 
     Attributes:
         seen: the law of what it sees.
-        query: of d_k coordinates.
+        query: query of d_k coordinates.
         sharpness: 1/s, by which ``e = exp(−D²/2s)``; 0 for uniform weights.
         target: m.
         share: k/n.
