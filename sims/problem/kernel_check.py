@@ -16,11 +16,11 @@ FORM = "log_value(query (p, …), key (p, …), bandwidth) -> (…) in jax.numpy
 
 @functools.lru_cache(maxsize=256)
 def check_kernel(kernel: Kernel, width: int) -> None:
-    """Evaluate a kernel at a few points and bandwidths.
+    """Check a kernel at a few points and bandwidths.
 
     Args:
-        kernel: as given by the user.
-        width: p, the coordinates of a projected point.
+        kernel: the user's kernel.
+        width: p, the number of coordinates of a projected point.
 
     Raises:
         InputError: ``log_value`` fails, has another shape, or is NaN or +∞; ``scaled`` or

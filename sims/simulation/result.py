@@ -41,8 +41,8 @@ def build(
     """Label the batches of the engine and derive all that follows, without MCSE.
 
     Args:
-        arrays: arrays of :func:`~.moments.batch_estimates`, batch first; averaged over queries, with one
-            query left, unless ``keep_queries``.
+        arrays: results of :func:`~.moments.batch_estimates`, batch first; averaged over queries,
+            one query left, unless ``keep_queries``.
         keep_queries: whether variables with a query dimension stay.
         weights: α (H,), None is uniform.
     """

@@ -63,7 +63,7 @@ def streamed_sums(
 
     Args:
         kernel: K.
-        queries: queries of :func:`~.heads.scaled_projection`, query first, in the precision of the work.
+        queries: from :func:`~.heads.scaled_projection`, query first, in the working precision.
         keys: projected likewise.
         columns: vectors to be summed against the kernels; the last one is ones.
         bandwidth: what is left of it: 1 for a scaled kernel, else (H, 1).

@@ -126,7 +126,7 @@ def words(name: str, variables: Mapping[str, Words]) -> Words | None:
     """Description of a variable, or None if nobody gives one.
 
     Args:
-        name: name of the variable; that of another one may stand in it, as in ``integrated_…_mcse``.
+        name: name of the variable, which may contain another's name, as in ``integrated_…_mcse``.
         variables: an experiment's own variables.
     """
     if entry := variables.get(name) or VARIABLES.get(name):
@@ -159,20 +159,20 @@ def described(data: xr.Dataset, variables: Mapping[str, Words] | None = None) ->
 
 
 def attributes(origin: Mapping[str, Any]) -> dict[str, str]:
-    """The facts of a provenance that a reader looks for first, as text for a file's attributes.
+    """Main facts of a provenance, as text for a file's attributes.
 
     Args:
-        origin: as :mod:`sims.study.provenance` has it, with the seed; what it lacks is "none".
+        origin: facts from :mod:`sims.study.provenance`, with the seed; missing ones become "none".
 
     Returns:
-        ``experiment``, ``fidelity``, ``road``, ``title``, ``fingerprint`` (of code and settings),
+        ``experiment``, ``fidelity``, ``method``, ``title``, ``fingerprint`` (of code and settings),
         ``versions``, ``device``, ``precision``, ``seed``, and ``replicates_asked`` and
         ``replicates_done`` of a point.
     """
     names = (
         "experiment",
         "fidelity",
-        "road",
+        "method",
         "fingerprint",
         "device",
         "seed",
@@ -183,6 +183,6 @@ def attributes(origin: Mapping[str, Any]) -> dict[str, str]:
         "title": origin.get("specification", {}).get("title"),
         "versions": ", ".join(f"{k} {v}" for k, v in origin.get("versions", {}).items()),
         # As runtime.py sets it: theory's, and that of samplers which do not say.
-        "precision": origin.get("precision") or "float64 where its own code names no other",
+        "precision": origin.get("precision") or "float64 unless the experiment's code sets another",
     }
     return {name: "none" if value in (None, "") else str(value) for name, value in facts.items()}

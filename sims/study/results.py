@@ -42,7 +42,7 @@ class Results:
         provenance: method to its provenance; see :mod:`sims.study.provenance`.
         simulation: all estimates as one dataset, as the file has them.
         theory: all predictions as one dataset, as the file has them.
-        digest: digest of simulation.nc and theory.nc (:func:`sims.base.files.digest`); empty if not read.
+        digest: digest of both files (:func:`sims.base.files.digest`); empty if they were not read.
     """
 
     experiment: str

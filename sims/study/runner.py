@@ -103,7 +103,7 @@ def predict(experiment: Experiment, output: Path) -> None:
         predictions = study.predictions()
         digests = study.problem_digests()
     coordinates = study.predicted_coordinates()
-    _write_road(experiment, "theory", predictions, coordinates, digests, output)
+    _write_method(experiment, "theory", predictions, coordinates, digests, output)
 
 
 def simulate(
@@ -152,7 +152,7 @@ def simulate(
         return
     coordinates = {name: unit.coordinates for name, unit in units.items()}
     digests = _collect_digests(study, estimates)
-    _write_road(experiment, "simulation", estimates, coordinates, digests, output)
+    _write_method(experiment, "simulation", estimates, coordinates, digests, output)
 
 
 def _collect_digests(study: Study[Any], estimates: Mapping[str, xr.Dataset]) -> dict[str, str]:
@@ -330,18 +330,18 @@ def results_of(experiment: Experiment, folder: Path) -> Results:
 def _check_settings(experiment: Experiment, data: xr.Dataset, path: Path) -> None:
     """Refuse a file whose problems, seed or settings are not the experiment's present ones."""
     recorded = json.loads(data.attrs["provenance"]).get("settings", {})
-    road = path.stem
-    for key, value in _settings(experiment, road).items():
+    method = path.stem
+    for key, value in _settings(experiment, method).items():
         if recorded.get(key, value) != value:
-            allowed = f"{value}, as {experiment.folder / 'experiment.yaml'} has it: {road} again"
+            allowed = f"{value}, from {experiment.folder / 'experiment.yaml'}: run {method} again"
             raise InputError(str(path), f"{key} {recorded[key]}", allowed)
 
 
-def _settings(experiment: Experiment, road: str) -> dict[str, Any]:
+def _settings(experiment: Experiment, method: str) -> dict[str, Any]:
     """Settings and problem digest that, with the code, determine the numbers of a method."""
     law = resolve_files(code.without_prose(experiment.spec.law), experiment.folder)
     problem = digest(experiment.settings, experiment.simulation.seed, law)
-    settings = experiment.simulation.model_dump(mode="json") if road == "simulation" else {}
+    settings = experiment.simulation.model_dump(mode="json") if method == "simulation" else {}
     return {"problem": problem, **settings}
 
 
@@ -367,19 +367,19 @@ def _keys(answers: list[Answer]) -> set[tuple[str, float | None, str]]:
     return {(answer.id, answer.p_value, answer.results) for answer in answers}
 
 
-def _write_road(
+def _write_method(
     experiment: Experiment,
-    road: str,
+    method: str,
     data: Mapping[str, xr.Dataset],
     coordinates: Coordinates,
     digests: Mapping[str, str],
     output: Path,
 ) -> None:
     """Write a method's results, with the digest of every problem."""
-    step = "simulate" if road == "simulation" else "predict"
-    settings = _settings(experiment, road)
+    step = "simulate" if method == "simulation" else "predict"
+    settings = _settings(experiment, method)
     origin = {
-        "road": road,
+        "method": method,
         "experiment": experiment.name,
         "fidelity": experiment.fidelity,
         "fingerprint": code.digest(step, experiment.folder, experiment.fidelity),
@@ -393,4 +393,4 @@ def _write_road(
         **provenance.replicates(data.values()),
     }
     labelled = assembled(data, coordinates, origin, read_variables(experiment.folder))
-    write(labelled, output, f"{road}.nc of {experiment.identity}")
+    write(labelled, output, f"{method}.nc of {experiment.identity}")

@@ -246,7 +246,7 @@ def origin(spec: SweepSpec, columns: xr.Dataset) -> dict[str, str]:
     facts = {
         "experiment": "none: a problem of one's own",
         "fidelity": "none",
-        "road": "sweep: both roads",
+        "method": "sweep: theory and simulation",
         "versions": provenance.versions(),
         **provenance.machine(),
         "fingerprint": digest(code.code("sweep", None), settings),

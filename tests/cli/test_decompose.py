@@ -1,4 +1,4 @@
-"""``sims decompose``: both roads, what is said of their accuracy, and bad problems."""
+"""``sims decompose``: both methods, statements of their accuracy, and bad problems."""
 
 import json
 

@@ -102,8 +102,8 @@ def test_killed_and_resumed_equals_unbroken(tmp_path, monkeypatch):
         assert running.wait(60) == (75 if how == signal.SIGTERM else -how)
     assert begin("broken/simulation.nc").wait(60) == 0
     assert len((tmp_path / "computed").read_text().splitlines()) <= 20 + 2 * 2
-    roads = [xr.load_dataset(tmp_path / name / "simulation.nc") for name in ("quiet", "broken")]
-    xr.testing.assert_equal(*roads)
+    results = [xr.load_dataset(tmp_path / name / "simulation.nc") for name in ("quiet", "broken")]
+    xr.testing.assert_equal(*results)
 
 
 def test_a_truncated_altered_or_misplaced_file_is_noticed(folder, capsys, monkeypatch):  # noqa: F811

@@ -270,7 +270,7 @@ def adaptive_terms(
     """The first-order prediction of α-entmax heads with distance scores, as a labelled result.
 
     Args:
-        task: with a Gaussian design.
+        task: task with a Gaussian design.
         heads: d_k of 1 or 2, α-entmax (sparsemax included) of distances, ν from 1 to 50.
         n: number of keys, ≥ 1.
         queries: (Q, d).

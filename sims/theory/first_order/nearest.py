@@ -146,7 +146,7 @@ def nearest_terms(
     """The first-order prediction of top-k heads with distance scores, as a labelled result.
 
     Args:
-        task: with a Gaussian design.
+        task: task with a Gaussian design.
         heads: d_k of 1 or 2, ``top_k`` or ``top_k_softmax`` of distances, k below n.
         n: number of keys.
         queries: (Q, d).
