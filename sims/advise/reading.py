@@ -1,4 +1,4 @@
-"""Tables of a user: features, outputs and groups, checked row by row. No JAX."""
+"""A user's tables: features, outputs and groups, checked row by row. No JAX."""
 
 import csv
 import math
@@ -13,24 +13,24 @@ from sims.base.errors import InputError, one_of
 from sims.base.files import regular_archive
 
 FEWEST = 20
-"""Rows, at least."""
+"""Minimum number of rows."""
 FEWEST_GROUPS = 5
-"""Groups, at least, where there are some."""
+"""Minimum number of groups, if there are any."""
 MOST_ROWS = 2000
-"""Rows of which more are drawn at random."""
+"""Maximum number of rows; larger tables are sampled."""
 MOST_COLUMNS = 1000
-"""Features that are used, at most."""
+"""Maximum number of features."""
 LARGEST_FILE = 2**32
-"""Bytes of a file, at most."""
+"""Maximum size of a file in bytes."""
 HUGE = 1e100
-"""Most that a number may be: squares stay finite."""
+"""Largest number, so that squares stay finite."""
 INDEX = re.compile(
     r"|Unnamed: .*|.*[a-z](Id|ID)"
     r"|(?i:(.*[ _.-])?id|index|idx|level_0|obs|rn|#|row[ _.-]?(s|id|index|no|nr|num(ber)?|names?)?)"
 )
 """Names, none included, of columns that number the rows, if they hold 20 whole numbers or more."""
 DIGITS = 10
-"""Decimals, in standard deviations, to which rows are compared."""
+"""Decimals, in standard deviations, at which rows are compared."""
 
 
 @dataclass(frozen=True)
@@ -38,10 +38,10 @@ class Data:
     """A regression problem of rows.
 
     Attributes:
-        features: (n, d), each of mean 0 and variance 1 unless they were given otherwise.
+        features: (n, d), each of mean 0 and variance 1 unless given otherwise.
         outputs: (n, o).
-        groups: (n,), whole numbers; rows of one group are left out together.
-        notes: what was done to the rows, in words.
+        groups: (n,), integers; rows of one group are held out together.
+        notes: notes on changes of the rows.
     """
 
     features: np.ndarray
@@ -51,13 +51,13 @@ class Data:
 
 
 def read_data(path: str | Path, target: str | None = None, groups: str | None = None) -> Data:
-    """The rows of a file, standardised.
+    """Standardised rows of a file.
 
     Args:
         path: .csv with a header and numbers, or .npz with ``X`` (n, d), ``y`` (n,) or (n, o) and
-            perhaps ``groups`` (n,).
-        target: of a .csv, the column that is predicted.
-        groups: of a .csv, the column that names groups.
+            optionally ``groups`` (n,).
+        target: column of a .csv to predict.
+        groups: column of a .csv that names groups.
 
     Raises:
         InputError: the file cannot be read, or its rows cannot be used.
@@ -108,7 +108,7 @@ def _header(path: Path) -> list[str]:
 
 
 def _check_columns(where: str, names: list[str], target: str | None, groups: str | None) -> None:
-    """Raise InputError where a column is named twice, or one that is asked for is not there."""
+    """Raise InputError if a column name is repeated, or a requested column is missing."""
     repeated = pd.Index(names).duplicated()
     if repeated.any():
         raise InputError(where, f"duplicate column {names[repeated.argmax()]}", "unique names")
@@ -122,10 +122,10 @@ def _check_columns(where: str, names: list[str], target: str | None, groups: str
 
 
 def _numbers(where: str, column: pd.Series) -> pd.Series:
-    """The column as numbers, NaN in its gaps.
+    """Column as numbers, with NaN for missing values.
 
     Raises:
-        InputError: it has words or truth values.
+        InputError: it contains words or truth values.
     """
     numbers = pd.to_numeric(column, errors="coerce")
     text = numbers.isna() & column.notna() | (column.dtype.kind == "b")
@@ -163,8 +163,8 @@ def prepared(
 ) -> Data:
     """Standardised rows: every feature and output with mean 0 and variance 1.
 
-    Columns that are constant or number the rows (:data:`INDEX`) are left out unless no feature is
-    left, and rows that repeat others; see :func:`find_copies`.
+    Columns that are constant or number the rows (:data:`INDEX`) are left out unless no feature
+    would remain, and so are rows that repeat others; see :func:`find_copies`.
 
     Args:
         features: (n, d).
@@ -174,7 +174,7 @@ def prepared(
 
     Raises:
         InputError: shapes disagree, a number is missing or infinite, an output is constant, no
-            feature varies, or there are too few different rows or groups.
+            feature varies, or there are too few distinct rows or groups.
     """
     x = _table("X", features)
     y = _table("y", outputs)
@@ -202,7 +202,7 @@ def _table(name: str, values: np.ndarray) -> np.ndarray:
     """Values as numbers (n, d).
 
     Raises:
-        InputError: they are none.
+        InputError: they are not numbers of this shape.
     """
     array = np.asarray(values)
     array = array[:, None] if array.ndim == 1 and name == "y" else array
@@ -213,7 +213,7 @@ def _table(name: str, values: np.ndarray) -> np.ndarray:
 
 
 def _check_values(table: np.ndarray, names: list[str]) -> None:
-    """Raise InputError where a number is missing or infinite, or its square would be."""
+    """Raise InputError if a number is missing or infinite, or its square would be infinite."""
     bad = ~(np.abs(table) <= HUGE)
     if bad.any():
         row, column = np.argwhere(bad)[0]
@@ -222,12 +222,12 @@ def _check_values(table: np.ndarray, names: list[str]) -> None:
 
 
 def choose_columns(x: np.ndarray, names: list[str]) -> tuple[np.ndarray, list[str]]:
-    """Which columns vary and do not number the rows, (d,), and notes on those that do.
+    """Mask (d,) of columns that vary and do not number the rows, and notes on the others.
 
-    The last column that varies is kept, whatever it is.
+    The last varying column is always kept.
 
     Raises:
-        InputError: none varies.
+        InputError: no column varies.
     """
     kept = np.ptp(x, axis=0) > 0
     if not kept.any():
@@ -249,10 +249,10 @@ def choose_columns(x: np.ndarray, names: list[str]) -> tuple[np.ndarray, list[st
 
 
 def _number_groups(labels: np.ndarray) -> np.ndarray:
-    """Groups as whole numbers from 0.
+    """Groups as integers from 0.
 
     Raises:
-        InputError: a row has none, or there are too few.
+        InputError: a row has no group, or there are too few groups.
     """
     codes = pd.factorize(labels)[0]
     if codes.min() < 0:
@@ -263,7 +263,7 @@ def _number_groups(labels: np.ndarray) -> np.ndarray:
 
 
 def find_copies(x: np.ndarray, y: np.ndarray) -> tuple[np.ndarray, list[str]]:
-    """Which rows are copies of earlier ones, (n,), and a note if rows are equal in all columns.
+    """Mask (n,) of copies of earlier rows, and a note if rows are equal in all columns.
 
     Equal rows are copies if equal outputs always come with equal features (20 outputs or more). If
     features take many values (one takes 20, or all combinations are more than the rows), they are
@@ -298,7 +298,7 @@ def scaled(columns: np.ndarray) -> np.ndarray:
 
 
 def draw_rows(data: Data, seed: int) -> Data:
-    """At most :data:`MOST_ROWS` rows, drawn at random."""
+    """Random sample of at most :data:`MOST_ROWS` rows."""
     count = len(data.features)
     if count <= MOST_ROWS:
         return data

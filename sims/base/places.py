@@ -10,9 +10,9 @@ _PACKAGE = Path(__file__).parent.parent
 CARRIED = _PACKAGE / "share" if (_PACKAGE / "share").is_dir() else _PACKAGE.parent
 """Folder of the package's data: ``share`` in a wheel, or the top level of a checkout."""
 LOCAL_FOLDERS = ("experiments", "papers")
-"""A working directory with one of these folders stands for itself.
+"""Folders that make a working directory replace the package's data.
 
-Of a directory without papers questions are asked of those that came with the package.
+Without ``papers``, the package's papers are used.
 """
 
 

@@ -1,4 +1,4 @@
-"""The figure of a report: correlations of one layer's heads, and diversity over depth."""
+"""Figure of a report: correlations of one layer's heads, and diversity over depth."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How a model normalises its queries and keys, where it does."""
+"""Normalisation of a model's queries and keys."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -12,7 +12,7 @@ from sims.inspect.reader import Model
 
 @dataclass(frozen=True)
 class HeadNorm:
-    """The normalisation of the queries, or of the keys, of a layer.
+    """Normalisation of the queries, or of the keys, of a layer.
 
     Attributes:
         norm: norm of the family.
@@ -27,7 +27,7 @@ class HeadNorm:
     epsilon: float
 
     def fold(self, matrix: np.ndarray) -> np.ndarray:
-        """The linear factor of the normalisation, on matrices or vectors (H, …, d_k)."""
+        """Linear factor of the normalisation, applied to matrices or vectors (H, …, d_k)."""
         centred = matrix - matrix.mean(-1, keepdims=True) if self.norm.centred else matrix
         return centred * self.gain[:, None]
 
@@ -42,12 +42,12 @@ class HeadNorm:
 def read_norms(
     model: Model, module: str, family: Family, shapes: Sequence[tuple[int, int]]
 ) -> tuple[HeadNorm, ...]:
-    """The normalisation of queries and that of keys of a module; none where its family has none.
+    """Normalisations of queries and of keys of a module; empty if its family has none.
 
     Args:
         model: an open model.
-        module: module of attention.
-        family: family of the model.
+        module: name of the attention module.
+        family: the model's family.
         shapes: (H, d_k) of queries and of keys.
 
     Raises:

@@ -1,4 +1,4 @@
-"""The papers whose claims are on trial: one YAML file each, ``papers/<arXiv id>.yaml``. No JAX.
+"""Papers whose claims are tested: one YAML file each, ``papers/<arXiv id>.yaml``. No JAX.
 
 A paper's file lists its claims. A question's ``claim`` is an id from there; claims of a paper
 that say always are one family in the adjustment for multiple tests.
@@ -15,9 +15,9 @@ from sims.base.places import place
 from sims.base.validation import Strict, parse
 
 PAPERS = "papers"
-"""The folder of the papers' files: see :mod:`sims.base.places`."""
+"""Folder of the papers' files; see :mod:`sims.base.places`."""
 MAIN = "2605.20271"
-"""arXiv id of the paper that an experiment is about unless it names another one."""
+"""arXiv id of an experiment's paper unless it names another."""
 
 
 class Claim(Strict):
@@ -64,7 +64,7 @@ class Paper(Strict):
 
 
 def papers() -> dict[str, Paper]:
-    """Papers with a file here by arXiv id, the main one first.
+    """Papers with a file by arXiv id, the main one first.
 
     Raises:
         InputError: as :func:`paper_of`.
@@ -74,11 +74,11 @@ def papers() -> dict[str, Paper]:
 
 
 def paper_of(id: str) -> Paper:
-    """The paper with that arXiv id.
+    """Paper with the given arXiv id.
 
     Raises:
-        InputError: there is no file of that name, it does not fit the schema, is of another paper,
-            or lists a claim twice.
+        InputError: the file is missing, does not fit the schema, belongs to another paper, or lists
+            a claim twice.
     """
     path = place(PAPERS) / f"{id}.yaml"
     if not path.is_file():
