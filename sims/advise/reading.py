@@ -28,7 +28,7 @@ INDEX = re.compile(
     r"|Unnamed: .*|.*[a-z](Id|ID)"
     r"|(?i:(.*[ _.-])?id|index|idx|level_0|obs|rn|#|row[ _.-]?(s|id|index|no|nr|num(ber)?|names?)?)"
 )
-"""Names, none included, of columns that number the rows, if they hold 20 whole numbers or more."""
+"""Names (or no name) of columns that number the rows, if they contain at least 20 integers."""
 DIGITS = 10
 """Decimals, in standard deviations, at which rows are compared."""
 

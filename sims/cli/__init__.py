@@ -1,4 +1,4 @@
-"""The ``sims`` command. Heavy imports stand inside the commands, so that ``--help`` is instant."""
+"""The ``sims`` command. Heavy imports are inside the commands, so that ``--help`` is instant."""
 
 import gc
 import io

@@ -77,7 +77,7 @@ def _facts(paper: Paper, answers: list[Answer]) -> list[dict[str, Any]]:
 
 
 def _cells(paper: Paper, answers: list[Answer]) -> list[tuple[str, str, str, str]]:
-    """The rows of a paper's table; a claim's name stands in its first row alone."""
+    """Rows of a paper's table; a claim's name is in its first row only."""
     cells = []
     for claim in (*paper.claims, *paper.ours):
         name = claim.id

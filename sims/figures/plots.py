@@ -49,7 +49,7 @@ class _Places:
 
     Attributes:
         x: column of the axis.
-        words: that stand along it, if it holds words.
+        words: the words along it, if it contains words.
         hues: levels of the series.
         step: between the series of a word.
     """

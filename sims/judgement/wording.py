@@ -38,7 +38,7 @@ def percent_range(low: float, high: float, short: bool = False) -> str:
     if first == last:
         return last
     start = first.removesuffix("%").removesuffix(" ")
-    joined = short and not last.startswith("−")  # a dash beside a minus misleads
+    joined = short and not last.startswith("−")  # a dash next to a minus sign misleads
     return f"{start}–{last}" if joined else f"{start} to {last}"
 
 

@@ -14,8 +14,8 @@ from jax.extend.core import Jaxpr, Primitive
 WORK = 20_000
 """Multiplications in a stack, about, up to which a program is left on all devices.
 
-Seen to stand still: 4·10⁵ (QR of 2,000 matrices 12 × 4) and 8·10⁵ (LU of 448 of 12 × 12); not seen
-to: 9·10⁴ (QR of 448 of 12 × 4).
+Observed to deadlock: 4·10⁵ (QR of 2,000 matrices 12 × 4) and 8·10⁵ (LU of 448 of 12 × 12); not
+observed: 9·10⁴ (QR of 448 of 12 × 4).
 """
 SOLVING = {"lu_pivots_to_permutation", "triangular_solve"}
 """Primitives that solve with a decomposition, without LAPACK calls on a stack."""

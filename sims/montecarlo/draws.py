@@ -19,8 +19,7 @@ from sims.base.runtime import configure
 configure()  # before the first array is made: precision and devices cannot change afterwards
 
 PILOT = 2**32 - 1
-"""The batch whose number names what is drawn once for a whole run, such as a pilot: no batch of a
-run has it."""
+"""Batch number for draws made once per run, such as a pilot; no batch of a run has it."""
 
 
 def root_key(seed: int | Array) -> Array:

@@ -143,9 +143,9 @@ def _continue(history: History, rounds: Rounds, stopping: Stopping, bar: Progres
 
 
 def _compute_rounds(rounds: Rounds, first: int, last: int) -> Iterator[dict[str, np.ndarray]]:
-    """Batches from the first on, in rounds of which the last may go beyond the end.
+    """Batches in order, in rounds of which the last may exceed the end.
 
-    A round is started before the one ahead of it is waited for, so no device idles meanwhile.
+    A round starts before the previous one is awaited, so no device idles.
     """
     firsts = iter(range(first, last, rounds.width))
     waiting = deque(map(rounds.begin, islice(firsts, 2)))

@@ -57,11 +57,11 @@ class EmpiricalDesign(Design):
         return self.rows.shape[1]
 
     def sample(self, key: Array, n: int, dtype: DTypeLike = jnp.float64) -> Float[Array, "n d"]:
-        # A whole number a row: a uniform float32 has too few digits to be fair to 10⁵ rows.
+        # One integer per row: a uniform float32 has too few digits for 10⁵ rows.
         return self.rows.astype(dtype)[jax.random.randint(key, (n,), 0, len(self.rows))]
 
     def from_normals(self, normal: Float[np.ndarray, "N p"]) -> WeightedPoints:
-        """Rows chosen by the first coordinate, of which there are more than rows have."""
+        """Rows chosen by the additional first coordinate of the normal points."""
         from scipy.special import ndtr
 
         place = np.minimum(ndtr(normal[:, 0]) * len(self.rows), len(self.rows) - 1).astype(int)

@@ -68,7 +68,7 @@ def quantile(bits: Array) -> Array:
     """
 
     def part(shift: int, width: int) -> Array:
-        # A whole number with a sign: processors convert it in one instruction.
+        # A signed integer: processors convert it in one instruction.
         return ((bits >> shift) & (2**width - 1)).astype(jnp.int32).astype(jnp.float32)
 
     p = (part(32, 31) + (part(8, 24) + 0.5) * jnp.float32(2.0**-24)) * jnp.float32(2.0**-32)

@@ -113,7 +113,7 @@ def _markup(text: str) -> str:
 
 
 def _source(paper: Paper) -> str:
-    """Authors of a paper, where they are known, and its link, as HTML."""
+    """Authors of a paper, if known, and its link, as HTML."""
     names = "" if paper.authors.startswith("not ") else f"{escape(paper.authors)}, "
     link = f"https://arxiv.org/abs/{paper.arxiv}"
     return f'{names}<a href="{link}">arXiv {paper.arxiv}</a>'

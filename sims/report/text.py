@@ -49,7 +49,7 @@ MARKDOWN = _Relative("commonmark", {"html": False}).enable("table")
 MARKDOWN.use(
     dollarmath_plugin, allow_space=False, allow_digits=False, allow_labels=False, renderer=mathml
 )
-"""CommonMark with tables and formulas: ``$x$`` in a line and ``$$x$$`` on lines of its own."""
+"""CommonMark with tables and formulas: ``$x$`` in a line and ``$$x$$`` displayed."""
 
 
 def html(markdown: str, inside: Callable[[str], str | None]) -> str:
@@ -98,7 +98,7 @@ def render_caption(
 
     ``caption.md`` is a Jinja template of Markdown, rendered in Jinja's sandbox. It can use
     ``answers`` by id, ``replicates`` (the fewest of the units), ``fidelity``, ``settings``, the
-    experiment's own ``numbers``, and the filters ``percent`` and ``significant``.
+    experiment's ``numbers``, and the filters ``percent`` and ``significant``.
 
     Raises:
         InputError: the file cannot be read, uses an unknown name, or has a formula that is not

@@ -24,7 +24,7 @@ RAW_SCALARS = (
 )
 """Scalar terms that raw labels estimate as well (they cannot tell signal from noise)."""
 CROSS = ("cross_signal_covariance", "cross_noise_covariance", "covariance")
-"""Terms of pairs of heads, NaN where there is one head."""
+"""Terms of pairs of heads, NaN for one head."""
 FEW_KEYS = 2.0
 """Effective keys below which a head is near to copying one label."""
 UNNOTICED = 1e-6
@@ -136,7 +136,7 @@ def describe_run(
         heads: H heads.
         queries: x.
         shares: bounds on the rounding error.
-        asked: precision asked for.
+        asked: requested precision.
     """
     faults = attrs.get("faults", "").splitlines()
     cautions = []

@@ -29,15 +29,15 @@ class Words(NamedTuple):
 class VariableSpec(Strict):
     """A variable or coordinate that has a unit."""
 
-    long_name: str = Field(min_length=1, description="what it is, in words")
-    units: str = Field(default=NUMBER, min_length=1, description="1 for what has none")
+    long_name: str = Field(min_length=1, description="description in words")
+    units: str = Field(default=NUMBER, min_length=1, description="1 if it has none")
 
 
 class VariablesSpec(RootModel[dict[str, str | VariableSpec]]):
-    """The file ``variables.yaml``: what an experiment's own code gives, by name.
+    """The file ``variables.yaml``: descriptions of the variables of an experiment's code.
 
-    A text says what a variable or coordinate without a unit is. A name that ends in ``_mcse``, the
-    Monte Carlo standard error of another, needs no words of its own.
+    A text describes a variable or coordinate without a unit. A name that ends in ``_mcse``, the
+    Monte Carlo standard error of another, needs no description.
     """
 
 
@@ -127,7 +127,7 @@ def words(name: str, variables: Mapping[str, Words]) -> Words | None:
 
     Args:
         name: name of the variable, which may contain another's name, as in ``integrated_…_mcse``.
-        variables: an experiment's own variables.
+        variables: an experiment's variables.
     """
     if entry := variables.get(name) or VARIABLES.get(name):
         return entry
@@ -146,7 +146,7 @@ def described(data: xr.Dataset, variables: Mapping[str, Words] | None = None) ->
     Args:
         data: what has another name where it comes from has that as its attribute ``path``: the
             points' coordinates, which are fields of problems, their dotted path.
-        variables: an experiment's own variables.
+        variables: an experiment's variables.
     """
     data = data.copy()
     variables = variables or {}

@@ -43,7 +43,7 @@ def load_study(experiment: Experiment) -> Study[Any]:
 
 
 class DrawnModulesStudy(DrawnStudy):
-    """A law of problems with a statistic or a figure of its own, in modules of these names."""
+    """A law of problems with modules ``statistic`` or ``figure``."""
 
     def effects(self, results: Results) -> Any:
         module = self.experiment.module("statistic")

@@ -31,7 +31,7 @@ COMPILATION = 4.0
 MAX_OPERATIONS = 1e17
 """Maximum operations of a point: three years of one core."""
 COPIES = 12
-"""Arrays (head, head) of a batch's results, with those that are made on the way."""
+"""Number of arrays (head, head) per batch, including intermediate ones."""
 
 
 @dataclass(frozen=True)

@@ -143,7 +143,7 @@ def simulate(
     on_one_core = {name for name in names if units[name].on_one_core}
     plan = schedule(names, kept, on_one_core, processes, predicting)
     computed, has_predicted = _compute(simulation, plan)
-    # What is wrong with a unit, or kills its process, is met here again.
+    # An error of a unit, or of its process, occurs here again.
     estimates = {name: computed.get(name) or simulation.batches_of(name) for name in names}
     print(f"{experiment.name}: simulation {len(names)}/{len(units)}", file=sys.stderr)
     if predicting and not has_predicted:
@@ -176,14 +176,14 @@ def _compile_sums() -> None:
 def _compute(simulation: "Simulation", plan: "Schedule") -> tuple[dict[str, xr.Dataset], bool]:
     """Compute and keep units, here and in separate processes.
 
-    A process that fails leaves its unit to whoever asks for it next.
+    A process that fails leaves its unit to the next request.
 
     Returns:
         The batches of units that were computed here, and whether a process has predicted.
     """
     from joblib import Parallel, delayed
 
-    experiment = replace(simulation.experiment)  # without what it has cached
+    experiment = replace(simulation.experiment)  # without its cached properties
     calls = []
     if plan.predicts_apart:
         calls.append(delayed(_worker)(plan.environment, experiment, simulation.theory, None))

@@ -215,7 +215,7 @@ class ExperimentSpec(Strict):
         return parse(SimulationSpec, changed, f"fidelities.{fidelity}.simulation")
 
     def experiment_settings(self, fidelity: str) -> dict[str, Any]:
-        """The experiment's own settings with the fidelity's changes.
+        """Settings of the experiment with the fidelity's changes.
 
         Raises:
             InputError: the fidelity changes a setting that the experiment does not have.

@@ -1,4 +1,4 @@
-"""A problem as data: its schema, and the arrays it stands for.
+"""Problems as data: their schema, and their arrays.
 
 The choices for designs, targets, frames, kernels and queries, and their fields, are read off the
 registries of :mod:`sims.problem`, so a new entry there is at once allowed in every file.
@@ -53,7 +53,7 @@ def _union(
 
 
 def _in_files(annotation: Any) -> Any:
-    """The type of a factory's argument in a file: an array's shape is checked where it is made."""
+    """Type of a factory's argument in a file; arrays are checked by the factory."""
     arrays = (inspect.Parameter.empty, ArrayLike, ArrayLike | None)
     return Annotated[Any, AfterValidator(_numbers)] if annotation in arrays else annotation
 
@@ -73,7 +73,7 @@ def _arguments(choice: BaseModel) -> dict[str, Any]:
 
 
 def _build_choice(registry: Mapping[str, Any], choice: Any, from_python: Any, **sizes: int) -> Any:
-    """The part of a problem that a choice stands for, from the registry or a Python file."""
+    """Part of a problem from a choice, by the registry or a Python file."""
     if isinstance(choice, PythonChoice):
         return from_python(choice, **sizes)
     factory = registry[choice.kind]
@@ -124,7 +124,7 @@ class HeadsSpec(Strict):
     )
     key_frames: FramesChoice | None = Field(
         default=None,
-        # Left out of what is hashed, so that problems without them keep their names.
+        # Omitted from hashes, so that problems without them keep their names.
         exclude_if=lambda value: value is None,
         description="frames that project keys (W_K), drawn apart from those of queries (W_Q); "
         "left out, both are `frames`",

@@ -212,7 +212,7 @@ class Study(Generic[Problem]):
         return {"number": number}
 
     def predicted_coordinates(self) -> Mapping[str, Mapping[str, Scalar]]:
-        """Coordinates of theory's points, where it has several."""
+        """Coordinates of theory's points, if it has several."""
         return {}
 
     def problem_digests(self) -> dict[str, str]:

@@ -53,7 +53,7 @@ def optimal(matrix: ArrayLike) -> np.ndarray:
     matrix = real_numbers("matrix", matrix)
     heads = len(matrix)
     scale = np.trace(matrix) or 1.0
-    # Stationarity Mα = λ1 beside 1ᵀα = 1: solvable also where M⁻¹ is not.
+    # Stationarity Mα = λ1 with 1ᵀα = 1 is solvable even if M is singular.
     system = np.ones((heads + 1, heads + 1))
     system[:heads, :heads] = matrix / scale
     system[heads, heads] = 0.0
@@ -89,7 +89,7 @@ def ordered(matrix: ArrayLike) -> np.ndarray:
         matrix: M, (H, H), symmetric positive semidefinite.
 
     Returns:
-        α, (H,), in the heads' own numbering.
+        α, (H,), in the heads' original order.
     """
     matrix = real_numbers("matrix", matrix)
     heads = len(matrix)

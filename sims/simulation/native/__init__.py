@@ -1,14 +1,13 @@
-"""The sums over keys and random bits in C++ for the CPU, compiled by the host's own compiler.
+"""Sums over keys, and random bits, in C++ for the CPU, compiled by the host's compiler.
 
 XLA's CPU code makes several passes over the weights, which leave the first-level cache in between.
-``sums.cc`` makes one. Same contract as :func:`~sims.simulation.sums.streamed_sums`, same numbers
-but for rounding. ``rules.cc`` has the weight rules that set a threshold: it looks for it among the
-keys within reach of the best alone, and sums over those attended to. ``threefry.cc`` makes the bits
-of JAX's own streams, equal bit for bit. ``python -m sims.simulation.native`` compiles them (``make
+``sums.cc`` makes one. It has the same contract as :func:`~sims.simulation.sums.streamed_sums` and
+the same numbers up to rounding. ``rules.cc`` has the weight rules with a threshold: it searches
+only keys within reach of the best, and sums over attended keys. ``threefry.cc`` generates the bits
+of JAX's streams, equal bit for bit. ``python -m sims.simulation.native`` compiles them (``make
 setup`` does), and so does the engine before long work; without a compiler XLA does the work. The
-library lies in a cache folder that is this user's alone, one for every host processor and source
-text, and is loaded only if it is whole; otherwise it is compiled again. ``SIMS_NATIVE=0`` turns it
-off.
+library is in a private cache folder, one for every host processor and source text, and is loaded
+only if it is intact; otherwise it is compiled again. ``SIMS_NATIVE=0`` turns it off.
 """
 
 import contextlib
@@ -49,7 +48,7 @@ HANDLERS = [f"sims_{name}_float{width}" for name in ("sums", "rules") for width 
 LEAST_WORK = 2e10
 """Evaluations from which compiling a library pays."""
 LANES = 64
-"""Keys are padded to a multiple of this: whole vectors in either precision."""
+"""Keys are padded to a multiple of this, which fills vectors in either precision."""
 FLAGS = ("-O3", "-std=c++17", "-march=native", "-shared", "-fPIC", "-fno-math-errno", "-w")
 
 
@@ -251,7 +250,7 @@ def _file_of(home: Path, name: str, sources: tuple[Path, ...], choices: Hashable
 
 
 def build(path: Path, command: Sequence[str] = ()) -> None:
-    """Compile a library, this host's or by a command, unless it is there, whole and this user's.
+    """Compile a library, for this host or by a command, unless an intact private one exists.
 
     Raises:
         OSError, subprocess.CalledProcessError: no compiler, or it failed.

@@ -58,7 +58,7 @@ def solve(
         truth: m(x).
         rtol: accuracy, see :func:`sims.theory.exact.exact_terms`.
         max_level: the last level of nodes.
-        progress: told of heads and pairs that are done.
+        progress: function called with the numbers of finished and of all heads and pairs.
     """
     solution = Solution.unknown(len(queries), heads.count)
     refinement = Refinement(law, heads, n, truth, rtol, max_level, progress, solution)

@@ -327,7 +327,7 @@ def pair_integrand(
     Args:
         n: number of keys.
         sides: sides of h and g.
-        head_sums: what the parts of each come to on its own.
+        head_sums: sums over the parts of each head.
         values: densities of two nodes, times 1, m_h, m_g and m_hm_g.
     """
     first, second = sides

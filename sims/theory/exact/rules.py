@@ -56,7 +56,7 @@ Grids = Nodes | tuple[Nodes, Nodes] | Float[np.ndarray, "R N p"]
 
 
 class Need(NamedTuple):
-    """Requirements that nodes depend on beside their level.
+    """Requirements that determine nodes in addition to their level.
 
     Attributes:
         ranks: numbers of coordinates that the heads see.
