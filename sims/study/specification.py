@@ -120,17 +120,17 @@ class HeadsSpec(Strict):
     width: int = Field(ge=1, description="d_k, dimension of a head")
     frames: FramesChoice | None = Field(
         default=None,
-        description="subspaces; left out only with design.kind redundant_views",
+        description="subspaces; required unless design.kind is redundant_views",
     )
     key_frames: FramesChoice | None = Field(
         default=None,
         # Omitted from hashes, so that problems without them keep their names.
         exclude_if=lambda value: value is None,
-        description="frames that project keys (W_K), drawn apart from those of queries (W_Q); "
-        "left out, both are `frames`",
+        description="frames that project keys (W_K), drawn separately from queries' (W_Q); "
+        "default: `frames`",
     )
     kernel: KernelChoice = Field(
-        default="gaussian", description="a kernel's name, or a weight rule with its options"
+        default="gaussian", description="name of a kernel, or a weight rule with its options"
     )
     bandwidth: float | list[float] = Field(
         description="b > 0; softmax and weight rules: temperature b²"
@@ -169,7 +169,7 @@ class ProblemSpec(Strict):
     """
 
     dimension: int = Field(ge=1, description="d, dimension of the keys")
-    design: DesignChoice = Field(description="law of the keys")
+    design: DesignChoice = Field(description="distribution of the keys")
     target: TargetChoice = Field(description="regression function m")
     noise_sd: float = Field(ge=0, description="σ")
     heads: HeadsSpec

@@ -30,7 +30,7 @@ MAX_POINTS = 100_000
 class DecomposeSpec(Strict):
     """File of one problem, which ``sims decompose`` reads, and a sweep of one point."""
 
-    about: str = Field(default="", description="what the problem is, in words")
+    about: str = Field(default="", description="description of the problem")
     problem: ProblemSpec
     simulation: SimulationSpec = Field(
         default=SimulationSpec(),
@@ -47,7 +47,9 @@ class Span(Strict):
 
     low: float
     high: float
-    points: int = Field(default=2, ge=2, le=MAX_POINTS, description="how many, both ends included")
+    points: int = Field(
+        default=2, ge=2, le=MAX_POINTS, description="number of values, both ends included"
+    )
     scale: Literal["linear", "log"] = "linear"
 
     @model_validator(mode="after")
@@ -90,11 +92,11 @@ class DesignSpec(Strict):
     grid: dict[str, Any] | None = Field(
         default=None,
         description="every combination; dotted path of the problem: a list of values, or {low, "
-        "high, points, scale}; what is no scalar as {label: …, value: […]}",
+        "high, points, scale}; a value that is not a scalar as {label: …, value: […]}",
     )
     random: RandomSpec | None = None
     list: Sequence[dict[str, Any]] | None = Field(
-        default=None, description="the points one by one, each dotted path: value", min_length=1
+        default=None, description="points, each a mapping of dotted paths to values", min_length=1
     )
 
     @model_validator(mode="after")
@@ -109,9 +111,7 @@ class DesignSpec(Strict):
 class SweepSpec(DecomposeSpec):
     """File that ``sims sweep`` reads: a problem, and the values of its fields."""
 
-    sweep: DesignSpec = Field(
-        default=DesignSpec(grid={}), description="left out: the problem alone"
-    )
+    sweep: DesignSpec = Field(default=DesignSpec(grid={}), description="default: the problem only")
 
 
 @dataclass(frozen=True)
