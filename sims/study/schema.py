@@ -78,7 +78,7 @@ class TheorySpec(Strict):
         default=None,
         ge=1e-9,
         le=0.1,
-        description="accuracy of exact theory; default: 1e-4, or 1e-3 if the design is not Gaussian",
+        description="accuracy of exact theory; default 1e-4, or 1e-3 if the design is not Gaussian",
     )
 
     @property
