@@ -76,7 +76,7 @@ def replace(data: bytes, path: str | Path) -> None:
         if temporary is not None:
             Path(temporary).unlink(missing_ok=True)
         if isinstance(error, OSError):
-            allowed = "a writable file, on a disk with free space"
+            allowed = "a file that can be written, on a disk with space"
             raise InputError(str(path), error.strerror, allowed) from None
         raise
 
