@@ -66,7 +66,7 @@ def unread(problems: Iterable[Any]) -> list[str]:
     parts = (part for p in problems for part in (p.design, p.target, p.heads.kernel))
     files = ", ".join(sorted({part.file for part in parts if isinstance(part, PythonChoice)}))
     stand_ins = "a CustomTarget, Kernel or StudentDesign in its place"
-    return [f"code         {files}: not looked at; {stand_ins}"] if files else []
+    return [f"code         {files}: not read; {stand_ins}"] if files else []
 
 
 def target(choice: PythonChoice, dimension: int) -> Target:
