@@ -90,6 +90,8 @@ def _share_lines(share: Share, how_much: str) -> list[str]:
     if counted is not None and counted.total >= house.SHOWN:
         parts = [f"{name} {100 * part:.0f} %" for name, part in counted.parts.items() if part]
         lines.append(f"- Of {counted.total} problems: {', '.join(parts)}.")
+        if counted.why_undecided:
+            lines.append(f"- Undecided problems: {counted.why_undecided}.")
     return lines
 
 
