@@ -3,19 +3,11 @@
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
-import pandas as pd
-import xarray as xr
-
-from sims.study.results import Results
 from sims.study.study import Fields, Study
 
 from .problems import Problem, solve_noise
 
 if TYPE_CHECKING:
-    from matplotlib.figure import Figure
-
-    from sims.judgement.answers import Answer
-    from sims.judgement.effects import Effects
     from sims.montecarlo import Sampler
 
 
@@ -36,23 +28,3 @@ class Unification(Study[Problem]):
     def replicates(self, problem: Problem) -> int:
         times: Mapping[str, int] = self.experiment.settings["times"]
         return self.experiment.simulation.replicates_per_batch * times[problem.drawn["kind"]]
-
-    def theory(self, problem: Problem) -> xr.Dataset:
-        from .predict import theory
-
-        return theory(problem)
-
-    def effects(self, results: Results) -> Mapping[str, "Effects"]:
-        from .statistic import effects
-
-        return effects(results)
-
-    def parameters(self, results: Results) -> pd.DataFrame:
-        from .statistic import parameters
-
-        return parameters(results)
-
-    def figure(self, results: Results, answers: "list[Answer]") -> "Figure":
-        from .figure import figure
-
-        return figure(results, answers)

@@ -137,6 +137,10 @@ class TrigonometricSeries(Target):
         frequency = np.pad(np.asarray(self.frequency), ((0, 0), (0, extra)))
         return TrigonometricSeries(self.amplitude, frequency, self.phase)
 
+    def on_host(self) -> "TrigonometricSeries":
+        """The series of NumPy's arrays, whose values at NumPy's points compile nothing."""
+        return jax.tree.map(np.asarray, self)
+
     def __call__(self, x: Float[Array, "*batch d"]) -> Float[Array, "*batch"]:
         angle = x @ self.frequency.T.astype(x.dtype) + self.phase.astype(x.dtype)
         cos = np.cos if isinstance(angle, np.ndarray) else jnp.cos  # NumPy compiles nothing
