@@ -14,10 +14,6 @@ from sims.study.study import Study
 from .problems import draw_problem
 
 if TYPE_CHECKING:
-    from matplotlib.figure import Figure
-
-    from sims.judgement.answers import Answer
-    from sims.judgement.effects import Effects
     from sims.study.units import SampledUnit
 
 
@@ -84,21 +80,6 @@ class Training(Study[dict[str, Any]]):
     def problem_digests(self) -> dict[str, str]:
         places = range(len(self.sizes))
         return {str(place): rounded_digest(self.problems_of_size(place)) for place in places}
-
-    def effects(self, results: Results) -> Mapping[str, "Effects"]:
-        from .statistic import effects
-
-        return effects(results)
-
-    def parameters(self, results: Results) -> pd.DataFrame:
-        from .statistic import parameters
-
-        return parameters(results)
-
-    def figure(self, results: Results, answers: "list[Answer]") -> "Figure":
-        from .figure import figure
-
-        return figure(results, answers)
 
     def numbers(self, results: Results) -> Mapping[str, Any]:
         from .statistic import changes_table
