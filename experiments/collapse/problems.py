@@ -82,7 +82,7 @@ class Problem(Drawn):
         d = self.drawn["dimension"]
         common = rng.normal(size=(*lead, 1, d))
         apart = rng.normal(size=(*lead, self.drawn["tokens"], d))
-        return np.asarray(cosine**0.5 * common + (1 - cosine) ** 0.5 * apart)
+        return cosine**0.5 * common + (1 - cosine) ** 0.5 * apart
 
     def matrices(self, rng: np.random.Generator, *lead: int) -> tuple[np.ndarray, ...]:
         """Query, key, value (H, …, d, d_k) and output (H, …, d_k, d) of a layer's heads.

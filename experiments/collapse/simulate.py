@@ -1,6 +1,6 @@
 """Stacks of layers, whose residual is followed, and heads, which are recovered from their mix."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache, partial
 from typing import NamedTuple
 
@@ -61,7 +61,7 @@ def stack(rng: np.random.Generator, replicates: int, problem: Problem, depth: in
 
 def draw_blocks(
     rng: np.random.Generator, count: int, problem: Problem, branch: Array
-) -> list[Block]:
+) -> Sequence[Block]:
     """Attention of one layer, and in a residual stream its MLP, times the branch's factor."""
     query, key, value, output = problem.matrices(rng, 1, count)
     score = query @ key.swapaxes(-1, -2) / problem.width**0.5

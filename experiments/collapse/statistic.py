@@ -51,7 +51,7 @@ def effects(results: Results) -> Mapping[str, Effects]:
 
 def exponents(ends: np.ndarray) -> np.ndarray:
     """p of ρ ~ L^−p between the depths L and 2L."""
-    return np.asarray((ends[..., 0] - ends[..., 1]) / np.log(2))
+    return (ends[..., 0] - ends[..., 1]) / np.log(2)
 
 
 def parameters(results: Results) -> pd.DataFrame:

@@ -1,7 +1,5 @@
 """Stacks of a Transformer's layers, and heads that are recovered from their mixed output."""
 
-from collections.abc import Mapping
-
 from sims.study.study import Fields, Study
 
 from .problems import Problem
@@ -15,5 +13,5 @@ class Collapse(Study[Problem]):
 
     def replicates(self, problem: Problem) -> int:
         kind = "alone" if problem.alone else problem.drawn["branches"]
-        times: Mapping[str, int] = self.experiment.settings["times"]
-        return self.experiment.simulation.replicates_per_batch * times[kind]
+        times = self.experiment.settings["times"][kind]
+        return self.experiment.simulation.replicates_per_batch * times

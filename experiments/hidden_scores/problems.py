@@ -33,7 +33,7 @@ class Problem(Drawn):
     def queries(self) -> np.ndarray:
         """Queries of the head, (Q, 2)."""
         drawn = self.rng("queries").normal(size=(QUERIES, 2))
-        return np.asarray(self.drawn["reach"] * drawn)
+        return self.drawn["reach"] * drawn
 
     @property
     def bandwidth(self) -> float:

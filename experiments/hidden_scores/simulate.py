@@ -97,7 +97,7 @@ def stack(
 
 def effective_share(attention: np.ndarray) -> np.ndarray:
     """n_eff/n of attention (…, rows, n): the inverse of the mean Σw² over rows, over n."""
-    return np.asarray(1 / (attention.shape[-1] * (attention**2).sum(-1).mean(-1)))
+    return 1 / (attention.shape[-1] * (attention**2).sum(-1).mean(-1))
 
 
 def heads(rng: np.random.Generator, sets: int, problem: Problem) -> tuple[np.ndarray, np.ndarray]:
@@ -106,7 +106,7 @@ def heads(rng: np.random.Generator, sets: int, problem: Problem) -> tuple[np.nda
     Tokens do not move: both layers see the same keys N(0, I_2), each through its view.
     """
     fields = problem.drawn
-    target = TrigonometricSeries(*problem.waves).on_host()
+    target = TrigonometricSeries(*problem.waves).evaluate
     keys = rng.normal(size=(sets, 1, fields["keys"], 2))
     labels = target(keys) + fields["noise_sd"] * rng.normal(size=keys.shape[:-1])
     scores = []

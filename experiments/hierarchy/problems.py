@@ -24,7 +24,7 @@ class Problem(Drawn):
     def taps(self) -> np.ndarray:
         """Taps of every down-sampling, of norm 1: weights say what a level weighs."""
         taps = self.rng("taps").normal(size=self.drawn["tap_count"])
-        return np.asarray(taps / np.linalg.norm(taps))
+        return taps / np.linalg.norm(taps)
 
     @property
     def spectrum(self) -> np.ndarray:
@@ -35,23 +35,23 @@ class Problem(Drawn):
             "power law": (1.0 + level) ** -self.drawn["power"],
             "any order": self.rng("order").exponential(size=self.levels),
         }[self.drawn["target"]]
-        return np.asarray(weights / weights.sum())
+        return weights / weights.sum()
 
     def model(self, count: int) -> np.ndarray:
         """Weights of the model that has the first levels alone: the target's, renormalised."""
         head = np.where(np.arange(self.levels) < count, self.spectrum, 0.0)
-        return np.asarray(head / head.sum())
+        return head / head.sum()
 
     @property
     def singular_values(self) -> np.ndarray:
-        """Singular values of every form M_l, falling from 1; a head keeps the leading ``head_width`` of them."""
-        return np.asarray(self.drawn["decay"] ** np.arange(self.drawn["width"]))
+        """Singular values of every form M_l, falling from 1; a head keeps the leading ones."""
+        return self.drawn["decay"] ** np.arange(self.drawn["width"])
 
     @property
     def bandwidths(self) -> np.ndarray:
         """Bandwidths of the scales that are mixed."""
         steps = np.arange(self.drawn["scales"])
-        return np.asarray(self.drawn["finest"] * self.drawn["step"] ** steps)
+        return self.drawn["finest"] * self.drawn["step"] ** steps
 
     @property
     def shares(self) -> np.ndarray:
@@ -79,4 +79,4 @@ class Problem(Drawn):
     def queries(self) -> np.ndarray:
         """Queries of the mixtures, (Q, d_k)."""
         drawn = self.rng("queries").normal(size=(QUERIES, self.drawn["views"]))
-        return np.asarray(self.drawn["reach"] * drawn)
+        return self.drawn["reach"] * drawn

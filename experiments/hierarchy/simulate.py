@@ -1,7 +1,6 @@
 """Scores on scales by simulation: errors of levels and ranks, of block means, and of mixtures."""
 
 from collections.abc import Mapping
-from functools import partial
 
 import numpy as np
 from scipy.stats import ortho_group
@@ -90,18 +89,20 @@ def remainders(rng: np.random.Generator, count: int, problem: Problem) -> np.nda
     The first is that of the block's mean key; the second has the Gaussian term, too.
     """
     size = count, problem.drawn["block"]
-    draw_unit = {
-        "normal": rng.normal,
-        "uniform": partial(rng.uniform, -(3**0.5), 3**0.5),
-        "exponential": rng.exponential,
-    }[problem.drawn["keys"]]
-    scores = problem.drawn["spread"] * draw_unit(size=size)
+    match problem.drawn["keys"]:
+        case "normal":
+            unit = rng.normal(size=size)
+        case "uniform":
+            unit = rng.uniform(-(3**0.5), 3**0.5, size)
+        case _:
+            unit = rng.exponential(size=size)
+    scores = problem.drawn["spread"] * unit
     mean = scores.mean(1)
     off = scores - mean[:, None]
     second, third, fourth = ((off**k).mean(1) for k in (2, 3, 4))
     rest = np.log(np.exp(off).mean(1))
     terms = [0 * mean, second / 2, third / 6, (fourth - 3 * second**2) / 24]
-    return np.asarray(np.abs(rest - np.cumsum(terms, axis=0)).mean(1))
+    return np.abs(rest - np.cumsum(terms, axis=0)).mean(1)
 
 
 def mixtures(rng: np.random.Generator, count: int, problem: Problem) -> np.ndarray:
@@ -113,7 +114,7 @@ def mixtures(rng: np.random.Generator, count: int, problem: Problem) -> np.ndarr
     queries = problem.queries
 
     def target(points: np.ndarray) -> np.ndarray:
-        return np.asarray(np.cos(fields["frequency"] * points[..., 0] + fields["phase"]))
+        return np.cos(fields["frequency"] * points[..., 0] + fields["phase"])
 
     keys = rng.normal(size=(count, 1, fields["n"], fields["views"]))
     labels = target(keys) + fields["noise_sd"] * rng.normal(size=keys.shape[:-1])

@@ -34,7 +34,7 @@ def straightness(error: np.ndarray) -> np.ndarray:
     steep = off @ level / (level @ level)
     left = off - steep[..., None] * level
     share = np.sqrt((left**2).sum(-1) / (off**2).sum(-1))
-    return np.asarray(house.TOLERANCES["slope"] - np.where(steep < 0, share, 1.0))
+    return house.TOLERANCES["slope"] - np.where(steep < 0, share, 1.0)
 
 
 def decays(sampled: np.ndarray, predicted: np.ndarray, half: np.ndarray) -> Effects:

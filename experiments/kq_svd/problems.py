@@ -58,12 +58,12 @@ class Problem(Drawn):
     @property
     def key_moment(self) -> np.ndarray:
         """E kkᵀ, (d, d)."""
-        return np.asarray(self.of_keys.T @ self.of_keys + np.outer(self.mean, self.mean))
+        return self.of_keys.T @ self.of_keys + np.outer(self.mean, self.mean)
 
     @property
     def query_moments(self) -> np.ndarray:
         """E qqᵀ by head, (m, d, d)."""
-        return np.asarray(self.of_queries.swapaxes(1, 2) @ self.of_queries)
+        return self.of_queries.swapaxes(1, 2) @ self.of_queries
 
     @property
     def temperature(self) -> float:
@@ -77,7 +77,7 @@ class Problem(Drawn):
         scale = self.drawn["lengthscale"]
         seed = self.drawn["target"]
         width = self.drawn["width"]
-        return TARGETS["rbf"](width, lengthscale=scale, features=32, seed=seed).on_host()
+        return TARGETS["rbf"](width, lengthscale=scale, features=32, seed=seed)
 
     @cached_property
     def noise_sd(self) -> float:

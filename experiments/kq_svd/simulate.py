@@ -79,9 +79,10 @@ def estimator_errors(problem: Problem, tokens: np.ndarray, stored: np.ndarray) -
     """Errors of the averaged heads at the points of the problem, by the keys stored, (scores,)."""
     queries = problem.points @ problem.of_queries
     weights = softmax(queries @ stored / problem.temperature).mean(1)
-    gap = weights @ problem.target(tokens) - problem.target(problem.points)
+    target = problem.target.evaluate
+    gap = weights @ target(tokens) - target(problem.points)
     noise = problem.noise_sd**2 * (weights**2).sum(-1)
-    return np.asarray((gap**2 + noise).mean(-1))
+    return (gap**2 + noise).mean(-1)
 
 
 def calibrated(rng: np.random.Generator, problem: Problem) -> tuple[np.ndarray, np.ndarray]:

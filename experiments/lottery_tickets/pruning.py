@@ -70,4 +70,4 @@ def meet_halves(items: np.ndarray, target: np.ndarray) -> np.ndarray:
     # Of a pair the sum is the target less what is left, plus the right half's sum.
     place = gaps.argmin(1)[:, None]
     sign = np.take_along_axis(np.diff(side, axis=1), place, axis=1)
-    return np.asarray(target + sign * np.take_along_axis(gaps, place, axis=1)).ravel()
+    return (target + sign * np.take_along_axis(gaps, place, axis=1)).ravel()

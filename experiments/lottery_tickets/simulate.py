@@ -6,7 +6,6 @@ Entries are missed as the solver finds; nothing is known here of laws of subset 
 from collections.abc import Mapping
 
 import numpy as np
-import pandas as pd
 from numpy.typing import ArrayLike
 
 from sims.attention.attention import softmax
@@ -21,11 +20,10 @@ EXACT = 16
 """Items that are searched of a wide source."""
 LENGTHS = 4, 64
 """Tokens at which the error of one query is compared."""
+WIDTH_ERRORS = ("log_output", "mean_output", "log_entry", "log_ratio")
+"""Errors by the width of a source."""
 DIMS = {
-    "log_output": ("per_entry",),
-    "mean_output": ("per_entry",),
-    "log_entry": ("per_entry",),
-    "log_ratio": ("per_entry",),
+    **dict.fromkeys(WIDTH_ERRORS, ("per_entry",)),
     "log_scaled": ("scale",),
     "error_by_length": ("length",),
     "failed": ("constant",),
@@ -52,17 +50,17 @@ def batch(draw: Draw, sources: int, problem: Problem) -> Mapping[str, ArrayLike]
     pool = products(rng, (sources, *goal.shape), ITEMS[-1])
     x = tokens(rng, (sources, INPUTS, drawn["tokens"], goal.shape[-1]))
     tickets = [closest_sum(pool[..., :items], goal)[:, None] for items in ITEMS]
-    errors = pd.DataFrame([ticket_errors(x, ticket, goal) for ticket in tickets])
+    errors = np.transpose([ticket_errors(x, ticket, goal) for ticket in tickets])
     return {
-        **errors.to_dict("list"),
+        **dict(zip(WIDTH_ERRORS, errors, strict=True)),
         "log_scaled": errors_by_scale(pool[:, 0, 0, ..., : ITEMS[FEW]], problem),
         "error_by_length": errors_by_length(rng, tickets[FEW][:, :, 0], goal[0]),
         "failed": [failure_share(rng, sources, problem, c) for c in (8.0, drawn["constant"])],
     }
 
 
-def ticket_errors(x: np.ndarray, tickets: np.ndarray, goal: np.ndarray) -> dict[str, float]:
-    """Errors of tickets (S, 1, B, 2, d, d), the largest over drawn inputs of norm √d.
+def ticket_errors(x: np.ndarray, tickets: np.ndarray, goal: np.ndarray) -> list[float]:
+    """:data:`WIDTH_ERRORS` of tickets (S, 1, B, 2, d, d), the largest over inputs of norm √d.
 
     Of the first head's output mean log and mean; ``log_ratio`` is the mean log of the error of
     blocks in series over the largest error of their entries, ``log_entry`` that of an entry's.
@@ -70,30 +68,30 @@ def ticket_errors(x: np.ndarray, tickets: np.ndarray, goal: np.ndarray) -> dict[
     output = largest_norm(attend(x, tickets[:, :, 0]) - attend(x, goal[0]))
     through = largest_norm(pass_blocks(x, tickets) - pass_blocks(x, goal))
     error = np.abs(tickets - goal)
-    return {
-        "log_output": np.log(output).mean(),
-        "mean_output": output.mean(),
-        "log_entry": np.log(error[:, :, 0]).mean(),
-        "log_ratio": np.log(through / error.max((1, 2, 3, 4, 5))).mean(),
-    }
+    return [
+        np.log(output).mean(),
+        output.mean(),
+        np.log(error[:, :, 0]).mean(),
+        np.log(through / error.max((1, 2, 3, 4, 5))).mean(),
+    ]
 
 
 def largest_norm(change: np.ndarray) -> np.ndarray:
     """Largest norm of a token's change over all inputs of a source, (S,)."""
-    return np.asarray(np.linalg.norm(change, axis=-1).max((1, 2)))
+    return np.linalg.norm(change, axis=-1).max((1, 2))
 
 
 def products(rng: np.random.Generator, entries: tuple[int, ...], items: int) -> np.ndarray:
     """Items (…, d, d', n') of all entries: each has its v, u is shared down a column."""
     *lead, rows, columns = entries
     u = rng.uniform(-1, 1, (*lead, 1, columns, items))
-    return np.asarray(rng.uniform(-1, 1, (*lead, rows, columns, items)) * u)
+    return rng.uniform(-1, 1, (*lead, rows, columns, items)) * u
 
 
 def tokens(rng: np.random.Generator, shape: tuple[int, ...]) -> np.ndarray:
     """Tokens on the sphere of radius √d."""
     normal = rng.standard_normal(shape)
-    return np.asarray(normal * shape[-1] ** 0.5 / np.linalg.norm(normal, axis=-1, keepdims=True))
+    return normal * shape[-1] ** 0.5 / np.linalg.norm(normal, axis=-1, keepdims=True)
 
 
 def attend(x: np.ndarray, matrices: np.ndarray) -> np.ndarray:

@@ -80,7 +80,7 @@ def at_most_one(added: np.ndarray) -> Effects:
 def fit_slope(x: np.ndarray, y: np.ndarray) -> np.ndarray:
     """Least-squares slope of y (…, K) on x (K,)."""
     by = x - x.mean()
-    return np.asarray((y * by).sum(-1) / (by**2).sum())
+    return (y * by).sum(-1) / (by**2).sum()
 
 
 def printed_decay(results: Results) -> np.ndarray:
@@ -92,14 +92,14 @@ def printed_decay(results: Results) -> np.ndarray:
     middle = error.mean(1, keepdims=True)
     width = results.predictions["law"]["dimension"].values[:, None] * ITEMS
     by = (width - width.mean(1, keepdims=True))[:, None]
-    return np.asarray(-(by * (np.log(middle) + error / middle - 1)).sum(-1) / (by**2).sum(-1))
+    return -(by * (np.log(middle) + error / middle - 1)).sum(-1) / (by**2).sum(-1)
 
 
 def log_ratio(top: np.ndarray, bottom: np.ndarray) -> np.ndarray:
     """log of a ratio of means, (problem, batch), to first order in the batches."""
     over = top.mean(1, keepdims=True)
     under = bottom.mean(1, keepdims=True)
-    return np.asarray(np.log(over / under) + top / over - bottom / under)
+    return np.log(over / under) + top / over - bottom / under
 
 
 def parameters(results: Results) -> pd.DataFrame:

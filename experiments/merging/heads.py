@@ -34,7 +34,7 @@ def errors_of(
     chunks = (replicates, -1, problem.drawn["stride"])
     gates = draw_gates(problem, keys).reshape(chunks)
     slots = (gates[..., None] * keys.reshape(*chunks, keys.shape[-1])).sum(2)
-    values = problem.target(keys)
+    values = problem.target.evaluate(keys)
     means = (gates * values.reshape(chunks)).sum(-1)
     of_keys = terms_of(problem, keys, values, np.ones(values.shape), all_keys)
     of_slots = terms_of(problem, slots, means, (gates**2).sum(-1), merged)
@@ -53,9 +53,9 @@ def draw_gates(problem: Problem, keys: np.ndarray) -> np.ndarray:
         return np.tile(problem.gates, (replicates, count // stride))
     raw = 1 / (1 + np.exp(-problem.drawn["spread"] * keys @ problem.raw_gates))
     if problem.drawn["gates"] == "printed":
-        return np.asarray(raw / (stride / 2))
+        return raw / (stride / 2)
     sums = raw.reshape(replicates, -1, stride).sum(-1)
-    return np.asarray(raw / sums.repeat(stride, axis=1))
+    return raw / sums.repeat(stride, axis=1)
 
 
 def terms_of(
@@ -82,7 +82,7 @@ def terms_of(
     if problem.drawn["kernel"] == "gaussian":
         scores -= (projected**2).sum(-1)[:, :, None] / 2
     scores -= scores.max(-1, keepdims=True)
-    truth = problem.target(problem.queries)
+    truth = problem.target.evaluate(problem.queries)
     rows = []
     for bandwidth in bandwidths:
         weights = np.exp(scores / bandwidth**2)

@@ -39,7 +39,7 @@ class Problem(Drawn):
         """A random field."""
         scale = self.drawn["lengthscale"]
         seed = self.drawn["target"]
-        return TARGETS["rbf"](DIMENSION, features=FEATURES, seed=seed, lengthscale=scale).on_host()
+        return TARGETS["rbf"](DIMENSION, features=FEATURES, seed=seed, lengthscale=scale)
 
     @cached_property
     def frames(self) -> np.ndarray:
@@ -57,16 +57,16 @@ class Problem(Drawn):
     def queries(self) -> np.ndarray:
         """Points of the design, shrunk, (Q, d)."""
         normal = self.rng("queries").normal(size=(self.drawn["query_count"], DIMENSION))
-        return np.asarray(self.drawn["reach"] * normal)
+        return self.drawn["reach"] * normal
 
     @cached_property
     def raw_gates(self) -> np.ndarray:
         """Normal numbers that gates are made of: a place's, (s,), or a direction of keys, (d,)."""
         rng = self.rng("weights")
         if self.drawn["gates"] in ("mean", "fixed"):
-            return np.asarray(rng.normal(size=self.drawn["stride"]))
+            return rng.normal(size=self.drawn["stride"])
         direction = rng.normal(size=DIMENSION)
-        return np.asarray(direction / np.linalg.norm(direction))
+        return direction / np.linalg.norm(direction)
 
     @property
     def gates(self) -> np.ndarray | None:
@@ -75,5 +75,5 @@ class Problem(Drawn):
             return np.full(self.drawn["stride"], 1 / self.drawn["stride"])
         if self.drawn["gates"] == "fixed":
             raw = np.exp(self.drawn["spread"] * self.raw_gates)
-            return np.asarray(raw / raw.sum())
+            return raw / raw.sum()
         return None

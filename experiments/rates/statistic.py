@@ -20,7 +20,7 @@ FAR = 5e7
 
 def sizes(results: Results) -> np.ndarray:
     """The simulated numbers of keys, (K,): the first ones of theory."""
-    return np.asarray(results.predictions["law"]["n"].values[: len(results.estimates)])
+    return results.predictions["law"]["n"].values[: len(results.estimates)]
 
 
 def simulated(results: Results) -> np.ndarray:

@@ -1,6 +1,6 @@
 """The error of one head and of averaged ones at their best bandwidths, by the number of keys."""
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from sims.study.study import Fields, Study
 
@@ -24,14 +24,17 @@ class Rates(Study[Problem]):
         from sims.study.units import SampledUnit
 
         precision = self.experiment.simulation.precision
-        options = {"precision": precision, "raw_labels": False, "keep_queries": False}
+        options: dict[str, Any] = {"raw_labels": False, "keep_queries": False}
         units = {}
         for n in self.experiment.settings["sizes"]:
             members = []
             streams = []
             for number in range(self.simulated):
+                problem = self.draw(number)
                 for pool in POOLS[:2]:
-                    sampler, _ = sampler_of(*self.draw(number).simulated(pool, n), **options)
+                    sampler, _ = sampler_of(
+                        *problem.simulated(pool, n), precision=precision, **options
+                    )
                     members.append(sampler)
                     streams.append((n, number))
             units[f"n = {n}"] = SampledUnit(ProblemsSampler(members, streams), {"n": n})

@@ -36,7 +36,7 @@ def draw_task(
         PRIVATE_SHARES[fields["start"]],
         fields["maps"] == "trained",
     )
-    return Task(*map(np.float32, values))
+    return Task._make(map(np.float32, values))
 
 
 def train_and_measure(

@@ -34,10 +34,8 @@ def measured(results: Results) -> Measured:
     Besides what was measured the squared ``bias``, and ``own``, what the heads' variances put into
     the layer's: ``mse = bias + own + covariance``.
     """
-    sizes = [
-        data.drop_vars(("heads", "width"), errors="ignore") for data in results.estimates.values()
-    ]
-    terms = xr.concat(sizes, "batch", data_vars="all")
+    sizes = list(results.estimates.values())
+    terms = xr.concat(sizes, "batch", data_vars="all", coords="minimal", compat="override")
     terms["bias"] = terms["mse"] - terms["variance"]
     terms["own"] = terms["variance"] - terms["covariance"]
     layers = {}

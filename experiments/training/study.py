@@ -28,8 +28,7 @@ class Training(Study[dict[str, Any]]):
     @property
     def sizes(self) -> list[tuple[int, int]]:
         """Heads H and width d_k of each size."""
-        sizes: list[tuple[int, int]] = self.experiment.spec.law["sizes"]
-        return sizes
+        return self.experiment.spec.law["sizes"]
 
     def problems_of_size(self, place: int) -> list[dict[str, Any]]:
         """Problems of one size, in the order of their batches."""
@@ -74,8 +73,8 @@ class Training(Study[dict[str, Any]]):
         rows = []
         for place in range(len(self.sizes)):
             rows += self.problems_of_size(place)
-        table = pd.DataFrame(rows)
-        return {"law": xr.Dataset({str(name): ("number", table[name]) for name in table})}
+        table = pd.DataFrame(rows).rename_axis("number")
+        return {"law": table.to_xarray().drop_vars("number")}
 
     def problem_digests(self) -> dict[str, str]:
         places = range(len(self.sizes))

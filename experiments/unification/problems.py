@@ -59,8 +59,8 @@ class Problem(Drawn):
         """Queries of heads and trees, (Q, d)."""
         rng = self.rng("queries")
         if self.drawn["kind"] == "heads":
-            return np.asarray(self.drawn["reach"] * rng.normal(size=(16, self.dimension)))
-        return np.asarray(rng.normal(size=(64, self.dimension)))
+            return self.drawn["reach"] * rng.normal(size=(16, self.dimension))
+        return rng.normal(size=(64, self.dimension))
 
     @property
     def bandwidth(self) -> float:

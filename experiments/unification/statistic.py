@@ -29,7 +29,7 @@ def pool_terms(results: Results) -> dict[str, np.ndarray]:
     variance = stack_batches(results, "variance")
 
     def of_two(pooled: np.ndarray, single: np.ndarray) -> np.ndarray:
-        return np.asarray((agents * pooled - single) / (agents - 1))
+        return (agents * pooled - single) / (agents - 1)
 
     return {
         "error": error,

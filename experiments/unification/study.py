@@ -1,6 +1,5 @@
 """Two pools of heads, trees or ants, the second more diverse by a mechanism."""
 
-from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from sims.study.study import Fields, Study
@@ -26,5 +25,5 @@ class Unification(Study[Problem]):
         return pools_sampler(problem, self.experiment.simulation.precision)
 
     def replicates(self, problem: Problem) -> int:
-        times: Mapping[str, int] = self.experiment.settings["times"]
-        return self.experiment.simulation.replicates_per_batch * times[problem.drawn["kind"]]
+        times = self.experiment.settings["times"][problem.drawn["kind"]]
+        return self.experiment.simulation.replicates_per_batch * times
