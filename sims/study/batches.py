@@ -6,7 +6,7 @@ import pandas as pd
 from sims.study.results import Results
 
 LAW = "law"
-"""Name of the point that has theory's rows of all problems, along ``number``."""
+"""Name of the point with theory's rows for all problems, along ``number``."""
 
 
 def stack_batches(results: Results, name: str) -> np.ndarray:
