@@ -32,7 +32,8 @@ def rehearse(experiment: Experiment) -> None:
     kind = type(load_study(experiment))
     if kind is drawn.DrawnStudy:
         check_effects(experiment, SCALARS)
-    if kind is drawn.DrawnStudy or kind.effects is Study.effects:
+    statistic = experiment.folder / "statistic.py"
+    if kind is drawn.DrawnStudy or (kind.effects is Study.effects and not statistic.is_file()):
         return  # the experiment has no code for effects
     from sims.figures import style
 

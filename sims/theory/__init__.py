@@ -15,6 +15,8 @@ from sims.theory.coverage import (
     add_cautions,
     check_affordable,
     check_exact,
+    in_range,
+    noise_for_share,
     without_value,
 )
 from sims.theory.first_order.blocks import BlockTerms, block_terms
@@ -91,7 +93,7 @@ def _auto_terms(
         first = _first_order_terms(task, heads, n, queries, weights=weights)
     except InputError as error:
         refused = error
-    if first is not None and not first.attrs.keys() & {"cautions", "faults"}:
+    if first is not None and in_range(first):
         return first
     # Below one effective key the noise variance is above σ², which no weights of sum 1 give.
     if first is not None and ("faults" in first.attrs or first["n_eff"].min() < 1):
@@ -188,8 +190,10 @@ __all__ = [
     "first_order_arrays",
     "first_order_terms",
     "gaussian_overlap",
+    "in_range",
     "noise_correlation_law",
     "noise_covariance_law",
+    "noise_for_share",
     "predict",
     "softmax_overlap",
     "softmax_overlap_of_maps",

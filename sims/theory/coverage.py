@@ -141,3 +141,22 @@ def add_cautions(data: xr.Dataset) -> xr.Dataset:
         fault = f"first-order theory is beyond float64 at query {query}, head {head}"
         data.attrs["faults"] = "\n".join([*phrases(data, "faults"), fault])
     return data
+
+
+def in_range(terms: xr.Dataset) -> bool:
+    """True if theory has neither a caution nor a fault to say of its terms."""
+    return not terms.attrs.keys() & {"cautions", "faults"}
+
+
+def noise_for_share(terms: xr.Dataset, share: float) -> float:
+    """Variance σ² of the label noise with which variance is a share of the ensemble's error.
+
+    With squared bias β, signal variance S and noise variance σ²v, to first order: ``σ² = (β s/(1 −
+    s) − S)/v``. Negative where signal variance alone is a larger share.
+
+    Args:
+        terms: of uniform weights, at σ = 1.
+        share: s, below 1.
+    """
+    bias, signal, noise = (float(terms[f"integrated_{name}"].mean()) for name in PAIRS)
+    return (bias * share / (1 - share) - signal) / noise
