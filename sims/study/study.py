@@ -129,18 +129,23 @@ class Study(Generic[Problem]):
 
     def headline(self, results: Results) -> "Figure | None":
         """A figure for the README; None where the experiment has none."""
+        if hasattr(self._module("figure"), "headline"):
+            return self._call("figure", "headline", results)
         return None
 
     def numbers(self, results: Results) -> Mapping[str, Any]:
         """Numbers that the caption names."""
-        if hasattr(self._module("figure"), "numbers"):
-            return self._call("figure", "numbers", results)
+        for module in ("figure", "statistic"):
+            if hasattr(self._module(module), "numbers"):
+                return self._call(module, "numbers", results)
         return {}
 
     def specifications(
         self, results: Results, effects: "Mapping[str, Effects]"
     ) -> "Mapping[str, Sequence[Cell]]":
         """By a question's id, its answer under every combination of choices, where it is known."""
+        if hasattr(self._module("statistic"), "specifications"):
+            return self._call("statistic", "specifications", results, effects)
         return {}
 
     def as_file(self, problem: Problem) -> dict[str, Any] | None:
