@@ -5,11 +5,9 @@ from itertools import product
 
 import numpy as np
 
-from sims.base.estimates import ratio
+from sims.base.estimates import mcse, ratio
 from sims.judgement import house
-from sims.judgement.effects import calls
-from sims.judgement.effects_of_problems import outcomes
-from sims.judgement.outcomes import UNDECIDED
+from sims.judgement.outcomes import UNDECIDED, outcome_calls
 
 from .sets import ALIGNED, HAAR, ORTHOGONAL, OWN_BEST
 
@@ -36,7 +34,9 @@ def is_decided(arrays: Mapping[str, np.ndarray], fits: bool) -> bool:
         if question == "extremes" and not fits:
             continue
         falls = falls_of(question, arrays, reading, OWN_BEST)
-        if calls(outcomes([falls], looks=len(LOOKS)), tolerance) == UNDECIDED:
+        value, error = falls.mean(0)[None], mcse(falls)[None]
+        freedom = np.array([len(falls) - 1.0])
+        if outcome_calls(value, error, freedom, len(LOOKS), tolerance) == UNDECIDED:
             return False
     return True
 
