@@ -8,7 +8,7 @@ import pandas as pd
 from sims.base.estimates import jackknife
 from sims.judgement.effects import Effects
 from sims.judgement.effects_of_problems import gap, of_batches
-from sims.study.batches import drawn_values, stack_batches
+from sims.study.batches import drawn_values
 from sims.study.results import Results
 
 SHOWN = ("rule", "width", "keys", "reach", "first", "n_eff", "selectivity", "in_range")
@@ -16,8 +16,9 @@ SHOWN = ("rule", "width", "keys", "reach", "first", "n_eff", "selectivity", "in_
 
 def correlations(results: Results) -> np.ndarray:
     """Batches of the noise correlation with the first head, (N, B, angle)."""
-    pair = stack_batches(results, "pair").swapaxes(0, 1)
-    alone = stack_batches(results, "own").swapaxes(0, 1)[..., None]
+    units = [data for _, data in sorted(results.estimates.items())]
+    pair = np.stack([data["pair"].values for data in units], 1)
+    alone = np.stack([data["own"].values for data in units], 1)[..., None]
     parts = {"pair": pair, "own": alone}
     draws = jackknife(parts, lambda terms: terms["pair"] / terms["own"])
     return draws.swapaxes(0, 1)
