@@ -4,7 +4,8 @@ A subclass of :class:`Study` stands in ``study.py`` of the experiment's folder. 
 the problems, loops over them, names units and streams of draws, and joins what comes back. What is
 made of a problem stands in modules next to it, by step, unless the subclass has a method for it:
 
-=============  =============================================================="""
+=============  ==============================================================
+"""
 
 from collections.abc import Mapping, Sequence
 from functools import cached_property
