@@ -4,7 +4,15 @@ A subclass of :class:`Study` stands in ``study.py`` of the experiment's folder. 
 the problems, loops over them, names units and streams of draws, and joins what comes back. What is
 made of a problem stands in modules next to it, by step, unless the subclass has a method for it:
 
-=============  ==============================================================
+=============  =====================================================================
+simulate.py    ``sampler(problem)``
+predict.py     ``theory(problem)``
+statistic.py   ``effects(results)`` and, if not all fields, ``parameters(results)``
+figure.py      ``figure(results, answers)``, ``numbers(results)``
+=============  =====================================================================
+
+A step depends on its modules, and on what the methods that it calls import inside themselves
+(:mod:`sims.study.code`).
 """
 
 from collections.abc import Mapping, Sequence
