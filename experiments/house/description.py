@@ -55,7 +55,7 @@ def described(problem: Problem) -> dict[str, Any]:
         sets = zip(arrays, problem.index, strict=True)
         return [
             {
-                "label": f"set {place}, index {index:.2f}",
+                "label": f"set {place}, diversity index {index:.2f}",
                 "kind": "explicit",
                 "frames": array.tolist(),
             }

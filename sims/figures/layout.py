@@ -6,7 +6,7 @@ import textwrap
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from sims.figures.theme import style
+from sims.figures.theme import TITLE, style
 
 if TYPE_CHECKING:
     import numpy as np
@@ -106,4 +106,4 @@ def letters(axes: Iterable[Axes]) -> None:
         title = f"{letter}  {ax.get_title()}".replace(" = ", "\xa0=\xa0").replace(" %", "\xa0%")
         title = textwrap.fill(title, room, break_on_hyphens=False)
         ax.set_title("")
-        ax.set_title(rf"$\mathbf{{{letter}}}${title[1:]}".strip(), loc="left")
+        ax.set_title(rf"$\mathbf{{{letter}}}${title[1:]}".strip(), loc="left", fontsize=TITLE)
