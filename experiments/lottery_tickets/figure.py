@@ -109,7 +109,7 @@ def _constants(ax: Axes, results: Results) -> None:
         ylabel="share of misses / ε",
         title=f"Promise kept from C = {enough:.2g} on (n = {rows.sum()})",
     )
-    ax.legend()
+    ax.legend(loc="upper right")
 
 
 def _scales(ax: Axes, results: Results) -> None:
