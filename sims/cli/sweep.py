@@ -17,18 +17,18 @@ from sims.study.sweeping import Run
 from sims.theory import FEW_KEYS
 
 MAX_ROWS = 40
-"""Points that are printed; more are in the file alone."""
+"""Maximum number of points printed; the file has all."""
 
 
 @dataclass(frozen=True)
 class Parts:
-    """The parts of a sweep that a command computes or gathers.
+    """Parts of a sweep that a command computes or gathers.
 
     Attributes:
         shard: ``i/N``, the part to compute.
         gather: number of parts to write the file from.
         shards: number of parts to compute by snakemake.
-        snakemake: its options.
+        snakemake: Snakemake's options.
     """
 
     shard: str | None
@@ -37,7 +37,7 @@ class Parts:
     snakemake: list[str]
 
     def check(self) -> tuple[int, int]:
-        """The part to compute, and how many there are.
+        """Part to compute, and the number of parts.
 
         Raises:
             InputError: options do not go together.
@@ -46,7 +46,7 @@ class Parts:
         if len(given) > 1:
             raise InputError("--shard, --gather, --shards", "several", "one of them")
         if self.snakemake and self.shards is None:
-            allowed = "one file; snakemake's under --shards"
+            allowed = "one file; snakemake's options only with --shards"
             raise InputError("arguments", " ".join(self.snakemake), allowed)
         if self.shard is not None:
             return part_of("--shard", self.shard)
@@ -62,16 +62,16 @@ def sweep(
     allow_code: bool,
     dry: bool,
 ) -> None:
-    """Run a sweep, or one shard of it, or gather shards, and write its file and its figure.
+    """Run a sweep or one part of it, or gather its parts; write the file and the figure.
 
     Args:
-        spec: the file; with it ``sets`` and ``simulation`` say what is swept.
-        sets: axes.
-        simulation: settings in place of the file's.
-        output_path: the output.
-        parts: which parts to compute or gather.
-        allow_code: whether Python files that the problem names may be run.
-        dry: only say what would be done.
+        spec: file of the problem or sweep.
+        sets: axes that are added, or replace the file's.
+        simulation: settings that override the file's.
+        output_path: path of the output; None is results/sweeps/NAME.nc.
+        parts: parts to compute or gather.
+        allow_code: allow the Python files that the problem names.
+        dry: print the plan only.
     """
     check_kind(spec, "a sweep", "a problem")
     part, count = parts.check()
@@ -114,7 +114,7 @@ def _arguments(sets: list[str], simulation: dict[str, Any], allow_code: bool) ->
 
 
 def _write(data: xr.Dataset, run: Run) -> None:
-    """Draw the overview of a sweep that is finished, and print its table."""
+    """Draw the overview of a finished sweep, and print its table."""
     from sims.figures import overview, save
 
     figure = run.output.with_suffix(".png")
@@ -131,16 +131,16 @@ def _print(data: xr.Dataset) -> None:
     shown = shown.map(lambda x: f"{x:.4g}" if isinstance(x, float) else str(x))
     shown["gap"] = gap.map("{:+.1%}".format)
     shown["faults"] = frame["faults"]
-    columns = (*fields, "MSE", "± MCSE", "theory", "gap", "no evidence")
+    columns = (*fields, "MSE", "± MCSE", "theory", "gap", "faults")
     print_table(columns, shown.replace(["nan", "+nan%"], "–").to_numpy().tolist())
     if "n_third" in frame:
-        # Under order auto n_third is missing where theory is exact, and so is the least of the two.
+        # Under order auto n_third is missing where theory is exact, and so is the minimum.
         keys = frame[["n_eff_least", "n_third"]].min(axis=1, skipna=False)
         rough = int((keys < FEW_KEYS).sum())
         if rough:
             print(
                 f"First-order theory is rough at {rough} of {len(frame)} points, where n_eff or "
-                f"n_third is below about {FEW_KEYS}: `theory: {{order: auto}}` takes exact theory."
+                f"n_third is below about {FEW_KEYS}; `theory: {{order: auto}}` uses exact theory."
             )
     if len(frame) > MAX_ROWS:
         print(f"… and {len(frame) - MAX_ROWS:,} more points in the file")

@@ -1,4 +1,4 @@
-"""The marks that figures are made of: lines, points, remarks.
+"""Marks of figures: lines, points, remarks.
 
 Theory is a line, simulation a point with its Monte Carlo error bar (:data:`~sims.figures.theme.BAR`
 standard errors to either side, drawn with caps however small).
@@ -22,9 +22,9 @@ MANY = 200
 
 
 def quartiles(ax: Axes, x: ArrayLike, values: np.ndarray, ink: str, **line: Any) -> None:
-    """The median over problems (the first axis) as a line in a band, the middle half of them.
+    """Draw the median over problems (the first axis) as a line, and their middle half as a band.
 
-    Nothing is drawn of no problems, as a smoke run may have of a group.
+    Nothing is drawn without problems, which can occur in a smoke run.
     """
     if len(values):
         low, median, high = np.quantile(values, [0.25, 0.5, 0.75], axis=0)
@@ -33,7 +33,7 @@ def quartiles(ax: Axes, x: ArrayLike, values: np.ndarray, ink: str, **line: Any)
 
 
 def note(ax: Axes, text: str) -> None:
-    """A remark on the whole figure, below it; said once however many panels say it."""
+    """Add a remark below the figure, once even if several panels request it."""
     # The canvas knows the root figure, of which a panel's figure may be a part.
     figure = ax.figure.canvas.figure
     registry = vars(figure).setdefault("remarks", {})
@@ -44,7 +44,7 @@ def note(ax: Axes, text: str) -> None:
 
 
 def bars_note(ax: Axes) -> None:
-    """The remark that says what error bars are."""
+    """Add the remark that defines error bars."""
     note(ax, f"bars: ± {BAR:g} MCSE (Monte Carlo standard errors)")
 
 
@@ -62,16 +62,16 @@ def simulated(
     marker: str = "o",
     **options: Any,
 ) -> None:
-    """Estimates: points with error bars of ± :data:`~sims.figures.theme.BAR` MCSE.
+    """Draw estimates as points with error bars of ± :data:`~sims.figures.theme.BAR` MCSE.
 
     Args:
         ax: the axes.
-        x: the points' places.
-        y: their values.
+        x: positions of the points.
+        y: values of the points.
         mcse: Monte Carlo standard errors of the values.
-        color: of points and bars.
-        marker: of the points, white inside unless ``markerfacecolor`` says otherwise.
-        options: of ``Axes.errorbar``.
+        color: colour of points and bars.
+        marker: marker of the points, white inside unless ``markerfacecolor`` is given.
+        options: options of ``Axes.errorbar``.
     """
     look: dict[str, Any] = {
         "yerr": BAR * np.asarray(mcse, float),
@@ -109,7 +109,7 @@ def dots(ax: Axes, x: ArrayLike, y: ArrayLike, place: int, label: str, **options
 
     ``options`` are those of ``Axes.plot``.
     """
-    look = {
+    look: dict[str, Any] = {
         "color": PALETTE[place],
         "marker": MARKERS[place],
         "label": label,
@@ -122,7 +122,7 @@ def dots(ax: Axes, x: ArrayLike, y: ArrayLike, place: int, label: str, **options
 
 
 def words(ax: Axes) -> None:
-    """The words of answers above an axis of shares in percent; their limits are dotted."""
+    """Add the words of answers above an axis of shares in percent, with dotted limits."""
     for limit in (100 / 3, 200 / 3, 95):
         dotted(ax, x=limit)
     top = ax.secondary_xaxis("top")

@@ -1,4 +1,4 @@
-"""The overview of a sweep: what the error and its parts do along the fields that were varied."""
+"""Overview of a sweep: the error and its parts along the varied fields."""
 
 from __future__ import annotations
 
@@ -25,15 +25,15 @@ NUMBERED = re.compile(r".*, ([\w ]+) (-?[\d.]+)")
 
 
 def overview(data: xr.Dataset) -> Figure:
-    """Theory as lines or dashes, simulation as points, of a sweep's file.
+    """Figure of a sweep: theory as lines or dashes, simulation as points.
 
-    A grid has a panel for the MSE and each of its parts, along the field with the most values and
-    in a colour for each value of another one; further fields stand at their first value. Points
-    that are no grid have these panels if one field differs between them, and a panel of the MSE for
-    each field if several do. A term that is the same everywhere is not shown.
+    A grid has a panel for the MSE and each of its parts, along the field with the most values, with
+    one colour per value of another field; further fields have their first value. Points outside a
+    grid have these panels if they differ in one field, and a panel of the MSE per field if they
+    differ in several. A term that is the same everywhere is not shown.
 
     Args:
-        data: of :mod:`sims.study.sweeping`.
+        data: a sweep's data, from :mod:`sims.study.sweeping`.
     """
     data = _number_labels(data if data.sizes else data.expand_dims("point"))
     terms = [term for term in TERMS if np.ptp(data[term].values) > 0] or ["mse"]
@@ -43,9 +43,10 @@ def overview(data: xr.Dataset) -> Figure:
 def _number_labels(data: xr.Dataset) -> xr.Dataset:
     """The data with numbers in place of the labels of a field that all end in one."""
     for name, field in data.coords.items():
-        found = [NUMBERED.fullmatch(str(value)) for value in field.values]
-        if all(found):
-            numbers = [float(match[2]) for match in found if match]
+        matches = [NUMBERED.fullmatch(str(value)) for value in field.values]
+        found = [match for match in matches if match]
+        if found and len(found) == len(matches):
+            numbers = [float(match[2]) for match in found]
             words = {"long_name": found[0][1], "scale": "linear"}
             data = data.assign_coords({name: (field.dims, numbers, words)})
     return data
@@ -101,7 +102,7 @@ def _panel(
     hue: str | None = None,
     dashes: bool = False,
 ) -> None:
-    """Draw a term along a field, theory as lines or dashes; the legend stands at the MSE."""
+    """Draw a term along a field, theory as lines or dashes; the MSE panel has the legend."""
     ax.set(xlabel=_name(data, x), ylabel=_name(data, y))
     rows = frame[np.isfinite(frame[y])]
     if rows.empty:

@@ -1,4 +1,4 @@
-"""A sweep: both methods at every point, in one labelled file."""
+"""Sweeps: both methods at every point, in one labelled file."""
 
 import json
 import shutil
@@ -36,22 +36,22 @@ MEANS = {
     "n_eff": Words("effective number of keys of a head, mean", KEYS),
     "n_third": Words("third-moment keys of a head at a query, least", KEYS),
 }
-"""What is of single queries and heads elsewhere, and of all of them here."""
+"""Variables per query and head elsewhere, averaged here."""
 MAX_GROUP = 64
-"""Points of a group, which is computed by one call of a program and kept when it is done."""
+"""Maximum number of points of a group, which one call of a program computes."""
 LONG = 6e10
-"""Operations of a group of several points at most: a minute of a core."""
+"""Maximum operations of a group of several points: a minute of one core."""
 NOTES = ("faults", "cautions")
 
 
 @dataclass(frozen=True)
 class Run:
-    """A sweep, and the file that it is written to; what is unfinished lies in a folder beside it.
+    """A sweep and its output file; unfinished work is in a folder next to it.
 
     Attributes:
         sweep: the problems.
         output: the file.
-        shards: parts that are computed apart, each of whole groups of points.
+        shards: number of separately computed parts, each of complete groups of points.
     """
 
     sweep: Sweep
@@ -60,15 +60,15 @@ class Run:
 
     @property
     def identity(self) -> str:
-        """The name with which the sweep's files are sealed."""
+        """Name with which the sweep's files are sealed."""
         return f"sweep {self.output.stem}"
 
     @property
     def folder(self) -> Path:
-        """Folder of what is finished until it is gathered.
+        """Folder of finished work until it is gathered.
 
-        Files are named by the digest of code, settings and points: of one digest the place of a
-        point says which problem it is, whatever the number of parts.
+        Files are named by the digest of code, settings and points. For one digest, the index of a
+        point identifies its problem, for any number of parts.
         """
         return self.output.with_suffix(".shards")
 
@@ -87,19 +87,19 @@ class Run:
 
     @property
     def is_covered(self) -> bool:
-        """True if theory has something about every point, as far as can be said before."""
+        """True if theory covers every point, as far as this is known in advance."""
         return not any(problem_class.uncovered for problem_class in self.classes)
 
     @cached_property
     def source_digest(self) -> str:
-        """Digest of the code, the settings and the problems that make its numbers."""
+        """Digest of the code, settings and problems that determine the numbers."""
         spec = self.sweep.spec
         problems = [point.spec.model_dump_json() for point in self.sweep.points]
         simulation = spec.simulation.model_dump()
         return digest(code.code("sweep", None), simulation, spec.theory.model_dump(), problems)
 
     def plan(self) -> list[str]:
-        """Lines for people: sizes and cost, and what theory does not cover."""
+        """Lines of a plan: sizes, cost, and the points that theory does not cover."""
         order = self.sweep.spec.theory.order
         costs = []
         missing = Counter[str]()
@@ -118,10 +118,10 @@ class Run:
 
     @cached_property
     def groups(self) -> list[tuple[ProblemClass, list[Point], int]]:
-        """Points that are computed together, with the size they are filled up to.
+        """Groups of points that are computed together, with their padded size.
 
-        They are of one class, and the same whatever the number of parts. Groups of a class have one
-        size, since a program is compiled for each.
+        A group has one class, and does not depend on the number of parts. Groups of a class have
+        one size, since a program is compiled for each.
         """
         groups = []
         for problem_class in self.classes:
@@ -136,10 +136,10 @@ class Run:
         return groups
 
     def compute(self, index: int = 1, progress: bool = False) -> xr.Dataset:
-        """The i-th part, kept as a file if there are others: both methods at its points.
+        """Terms of the i-th part by both methods, saved as a file if there are several parts.
 
-        Groups that an earlier run finished, in whatever parts, are taken from what it kept. A class
-        stays together, so that a part compiles few programs.
+        Groups that an earlier run finished, with any number of parts, are reused. A class stays
+        together, so that a part compiles few programs.
 
         Raises:
             InputError: a problem cannot be simulated; the line names the point.
@@ -162,11 +162,11 @@ class Run:
         return f"part {index} of {self.shards} of {self.identity}, made {self.source_digest}"
 
     def gather(self, columns: xr.Dataset | None = None) -> xr.Dataset:
-        """The labelled result, written into the file; of all parts where no columns are given.
+        """Labelled result, written to the file; gathered from all parts if no columns are given.
 
         Raises:
-            InputError: a part is missing, damaged, or of another sweep or other settings; or the
-                parts do not hold every point once.
+            InputError: a part is missing, damaged, or has other settings or another sweep; or the
+                parts do not contain every point exactly once.
         """
         if columns is None:
             parts = [read(self.part(i), self._seal(i)) for i in range(1, self.shards + 1)]
@@ -184,7 +184,7 @@ class Run:
         return data
 
     def is_done(self) -> bool:
-        """True if the file is complete and has the numbers of this sweep."""
+        """True if the file is complete and belongs to this sweep."""
         try:
             data = read(self.output, f"{self.output.name} of {self.identity}")
         except InputError:
@@ -246,7 +246,7 @@ def origin(spec: SweepSpec, columns: xr.Dataset) -> dict[str, str]:
     facts = {
         "experiment": "none: a problem of one's own",
         "fidelity": "none",
-        "road": "sweep: both roads",
+        "method": "sweep: theory and simulation",
         "versions": provenance.versions(),
         **provenance.machine(),
         "fingerprint": digest(code.code("sweep", None), settings),
@@ -264,7 +264,7 @@ def origin(spec: SweepSpec, columns: xr.Dataset) -> dict[str, str]:
 
 
 def _prediction(problem: Problem, theory: TheorySpec) -> xr.Dataset:
-    """Theory's terms; cautions alone where it finds only now that it has none."""
+    """Theory's terms, or only cautions if theory fails during the computation."""
     try:
         with warnings.catch_warnings():
             # Of accuracy that was missed; the bound on the error says the same.
@@ -278,15 +278,15 @@ def _prediction(problem: Problem, theory: TheorySpec) -> xr.Dataset:
 def columns_of(
     estimate: xr.Dataset, predictions: Sequence[xr.Dataset], order: str
 ) -> dict[str, Any]:
-    """Scalars of problems: every term by both methods, NaN where one has nothing, and its keys.
+    """Scalars of problems: every term by both methods (NaN if missing), and effective keys.
 
     ``<term>`` and ``<term>_mcse`` are the simulation's mean and its Monte Carlo standard error,
     ``<term>_theory`` the prediction and ``<term>_theory_error`` the bound on exact theory's error.
 
     Args:
-        estimate: with the dimension ``problem``.
-        predictions: of each problem; without variables where theory has nothing.
-        order: of theory.
+        estimate: estimates with the dimension ``problem``.
+        predictions: predictions of each problem, without variables if theory does not cover it.
+        order: order of theory.
     """
     columns: dict[str, Any] = {}
     for term in SCALARS:
@@ -309,5 +309,5 @@ def columns_of(
 def _values(
     predictions: Sequence[xr.Dataset], name: str, reduce: Callable[[Any], Any] = np.min
 ) -> list[float]:
-    """A variable of each prediction as one number, NaN where there is none."""
+    """A variable of each prediction as one number, NaN if it is missing."""
     return [float(reduce(np.asarray(p.variables.get(name, np.nan)))) for p in predictions]

@@ -1,7 +1,6 @@
-"""Units of a simulation: what an experiment estimates, by name.
+"""Units of a simulation: the named samplers of an experiment.
 
-A study names them as samplers for the driver, which gives them keys, batches, devices, checkpoints,
-resumption and stopping.
+The driver supplies them with keys, batches, devices, checkpoints, resumption and stopping.
 """
 
 from collections.abc import Callable, Mapping
@@ -23,13 +22,13 @@ from sims.study.stacking import Scalar
 
 @dataclass(frozen=True)
 class SampledUnit:
-    """A sampler of the experiment's own.
+    """A sampler defined by the experiment.
 
     Attributes:
-        sampler: what one batch is.
-        coordinates: of the point: name to a scalar or a label.
-        replicates: replicates a batch; None takes those of the file.
-        stream: numbers folded into the seed, so that units have draws of their own; units of equal
+        sampler: the sampler.
+        coordinates: coordinates of the point: name to a scalar or a label.
+        replicates: replicates per batch; None uses the file's.
+        stream: numbers folded into the seed, so that units have separate draws; units with equal
             streams share them.
     """
 
@@ -51,7 +50,7 @@ class SampledUnit:
     def estimate(
         self, settings: SimulationSpec, progress: bool = False, checkpoint: Path | None = None
     ) -> xr.Dataset:
-        """The unit's batches; the checkpoint keeps unfinished ones."""
+        """Batches of the unit; the checkpoint keeps unfinished ones."""
         options = settings.sampling
         if self.replicates is not None:
             options["replicates_per_batch"] = self.replicates
@@ -60,18 +59,18 @@ class SampledUnit:
 
 
 DRAWN = "drawn"
-"""Attribute of a unit's batches: digest of the problem that was drawn for them."""
+"""Attribute of a unit's batches: digest of their drawn problem."""
 
 
 @dataclass(frozen=True)
 class DrawnUnit:
-    """A unit whose problem is drawn where it is simulated, since drawing takes time.
+    """A unit whose problem is drawn in the process that simulates it, since drawing takes time.
 
     Attributes:
-        make: the unit, and the digest of its problem.
-        identity: digest of what the problem is drawn by.
-        coordinates: of the point.
-        on_one_core: its sampler is one of plain Python.
+        make: function that returns the unit and the digest of its problem.
+        identity: digest of the inputs of the draw.
+        coordinates: coordinates of the point.
+        on_one_core: true if its sampler is plain Python.
     """
 
     make: Callable[[], tuple[SampledUnit, str]]
@@ -82,20 +81,20 @@ class DrawnUnit:
     def estimate(
         self, settings: SimulationSpec, progress: bool = False, checkpoint: Path | None = None
     ) -> xr.Dataset:
-        """The unit's batches; the checkpoint keeps unfinished ones."""
+        """Batches of the unit; the checkpoint keeps unfinished ones."""
         unit, problem = self.make()
         return unit.estimate(settings, progress, checkpoint).assign_attrs({DRAWN: problem})
 
 
 @dataclass(frozen=True)
 class Simulation:
-    """The units of an experiment, and the files that keep them while it is simulated.
+    """Units of an experiment, and the files that keep them during its simulation.
 
     Attributes:
-        experiment: which one.
-        units: by the names of their points.
-        output: the file that all are written to at the end.
-        progress: whether to show progress on stderr.
+        experiment: the experiment.
+        units: units by the names of their points.
+        output: file to which all are written at the end.
+        progress: show progress on stderr.
     """
 
     experiment: Experiment
@@ -105,22 +104,22 @@ class Simulation:
 
     @cached_property
     def source_digest(self) -> str:
-        """Digest of the code and settings that make a point."""
+        """Digest of the code and settings that determine a point."""
         settings = self.experiment.simulation.model_dump()
         return digest(code("simulate", self.experiment.folder), settings)
 
     @property
     def theory(self) -> Path:
-        """The file of theory, next to that of the simulation."""
+        """Path of the theory file, next to the simulation file."""
         return self.output.with_name("theory.nc")
 
     def path(self, name: str) -> Path:
-        """The file that keeps a point."""
+        """Path of the file that keeps a point."""
         unit = self.units[name].identity
         return self.output.parent / f".points/{unit}-simulation-{self.source_digest}.npz"
 
     def batches_of(self, name: str) -> xr.Dataset:
-        """The batches of a unit, computed if they are not kept, with what a killed run had."""
+        """Batches of a unit, computed if they are not saved; resumed after a killed run."""
         unit = self.units[name]
         settings = self.experiment.simulation
         with point_errors(name, unit.coordinates):
