@@ -58,7 +58,7 @@ def described(problem: Problem) -> dict[str, Any]:
         heads["key_frames"] = explicit_frames(problem.key_frames[HAAR])
     sets = []
     for place, index in enumerate(problem.index):
-        label = {"label": f"set {place}, index {index:.2f}"}
+        label = {"label": f"set {place}, diversity index {index:.2f}"}
         of_set = {"heads.frames": label | explicit_frames(problem.query_frames[place])}
         if fields["apart"]:
             of_set["heads.key_frames"] = label | explicit_frames(problem.key_frames[place])
