@@ -129,10 +129,7 @@ def sweep(
         Option(help="Output FILE.nc, with a figure of the same name (default: results/sweeps)"),
     ] = None,
     shard: Annotated[
-        str | None, Option(help="Part i/N to compute, into OUTPUT.shards/i-of-N.nc")
-    ] = None,
-    gather: Annotated[
-        int | None, Option(min=1, max=10_000, help="Number of parts to write the file from")
+        str | None, Option(help="Part i/N to compute and keep; without it, the file is written")
     ] = None,
     shards: Annotated[
         int | None,
@@ -153,8 +150,8 @@ def sweep(
     from sims.cli import sweep
 
     simulation = _given(rel_mcse=rel_mcse, seed=seed)
-    parts = sweep.Parts(shard, gather, shards, options or [])
-    sweep.sweep(spec, set or [], simulation, output, parts, allow_code, dry)
+    snakemake = options or []
+    sweep.sweep(spec, set or [], simulation, output, shard, shards, snakemake, allow_code, dry)
 
 
 @app.command()

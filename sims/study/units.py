@@ -1,14 +1,17 @@
-"""Units of a simulation: what an experiment estimates, by name.
+"""Units of work: what is estimated at once, by name, and kept until all of a result is there.
 
-A study names them as samplers for the driver, which gives them keys, batches, devices, checkpoints,
+A unit of an experiment is a problem of its law, one of a sweep a group of points. An experiment
+names its units as samplers for the driver, which gives them keys, batches, devices, checkpoints,
 resumption and stopping.
 """
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from functools import cached_property
+from itertools import compress
 from pathlib import Path
+from typing import ClassVar, Protocol
 
+import numpy as np
 import xarray as xr
 
 from sims.base import store
@@ -19,6 +22,27 @@ from sims.study.experiment import Experiment
 from sims.study.grid import point_errors
 from sims.study.schema import SimulationSpec
 from sims.study.stacking import Scalar
+
+
+class Unit(Protocol):
+    """What is estimated at once, and kept when it is done."""
+
+    @property
+    def identity(self) -> str:
+        """What names its file; the digest of code and settings does the rest."""
+
+    @property
+    def coordinates(self) -> Mapping[str, Scalar]:
+        """Coordinates of the point: name to a scalar or a label."""
+
+    @property
+    def work(self) -> float:
+        """Its cost, compared with that of other units."""
+
+    def estimate(
+        self, settings: SimulationSpec, progress: bool = False, checkpoint: Path | None = None
+    ) -> xr.Dataset:
+        """Its result; the checkpoint keeps unfinished batches."""
 
 
 @dataclass(frozen=True)
@@ -37,6 +61,7 @@ class SampledUnit:
     coordinates: Mapping[str, Scalar] = field(default_factory=dict)
     replicates: int | None = None
     stream: tuple[int, ...] = ()
+    work: ClassVar[float] = 1.0
 
     @property
     def identity(self) -> str:
@@ -78,6 +103,7 @@ class DrawnUnit:
     identity: str
     coordinates: Mapping[str, Scalar]
     on_one_core: bool = True
+    work: ClassVar[float] = 1.0
 
     def estimate(
         self, settings: SimulationSpec, progress: bool = False, checkpoint: Path | None = None
@@ -89,41 +115,50 @@ class DrawnUnit:
 
 @dataclass(frozen=True)
 class Simulation:
-    """The units of an experiment, and the files that keep them while it is simulated.
+    """Units of work, each kept in a file when it is done: a run that was stopped goes on.
 
     Attributes:
-        experiment: which one.
-        units: by the names of their points.
-        output: the file that all are written to at the end.
+        units: by name.
+        settings: of the simulation.
+        folder: where the files lie.
+        source_digest: of the code and settings that make a unit, in the names of the files.
         progress: whether to show progress on stderr.
     """
 
-    experiment: Experiment
-    units: Mapping[str, SampledUnit | DrawnUnit]
-    output: Path
+    units: Mapping[str, Unit]
+    settings: SimulationSpec
+    folder: Path
+    source_digest: str
     progress: bool = False
 
-    @cached_property
-    def source_digest(self) -> str:
-        """Digest of the code and settings that make a point."""
-        settings = self.experiment.simulation.model_dump()
-        return digest(code("simulate", self.experiment.folder), settings)
+    def part(self, index: int, count: int) -> list[str]:
+        """Names of the units of the i-th of N parts, from 1.
 
-    @property
-    def theory(self) -> Path:
-        """The file of theory, next to that of the simulation."""
-        return self.output.with_name("theory.nc")
+        Parts follow one another and are about equal in work: units that share a program lie side by
+        side, so that a part compiles few.
+        """
+        work = np.array([unit.work for unit in self.units.values()])
+        middle = (np.cumsum(work) - work / 2) / work.sum()
+        return list(compress(self.units, (middle * count).astype(int) + 1 == index))
 
     def path(self, name: str) -> Path:
-        """The file that keeps a point."""
-        unit = self.units[name].identity
-        return self.output.parent / f".points/{unit}-simulation-{self.source_digest}.npz"
+        """The file that keeps a unit."""
+        return self.folder / f"{self.units[name].identity}-{self.source_digest}.npz"
 
     def batches_of(self, name: str) -> xr.Dataset:
-        """The batches of a unit, computed if they are not kept, with what a killed run had."""
+        """The result of a unit, computed if it is not kept, with what a killed run had."""
         unit = self.units[name]
-        settings = self.experiment.simulation
         with point_errors(name, unit.coordinates):
             return store.load_or_compute(
-                self.path(name), lambda batches: unit.estimate(settings, self.progress, batches)
+                self.path(name),
+                lambda checkpoint: unit.estimate(self.settings, self.progress, checkpoint),
             )
+
+
+def experiment_simulation(
+    experiment: Experiment, units: Mapping[str, Unit], output: Path, progress: bool = False
+) -> Simulation:
+    """Units of an experiment, kept in ``.points`` beside the file that all are written to."""
+    settings = experiment.simulation
+    source_digest = digest(code("simulate", experiment.folder), settings.model_dump())
+    return Simulation(units, settings, output.parent / ".points", source_digest, progress)
