@@ -16,7 +16,7 @@ from sims.study.sweeping import Run
 from sims.theory import FEW_KEYS
 
 MAX_ROWS = 40
-"""Points that are printed; more are in the file alone."""
+"""Maximum number of points printed; the file has all."""
 
 
 def sweep(
@@ -30,27 +30,27 @@ def sweep(
     allow_code: bool,
     dry: bool,
 ) -> None:
-    """Run a sweep, or one part of it, and write its file and its figure.
+    """Run one part of a sweep, or the sweep; the sweep writes its file and its figure.
 
     Args:
-        spec: the file; with it ``sets`` and ``simulation`` say what is swept.
-        sets: axes.
-        simulation: settings in place of the file's.
-        output_path: the output.
-        shard: ``i/N``, the part to compute and keep.
+        spec: file of the problem or sweep.
+        sets: axes that are added, or replace the file's.
+        simulation: settings that override the file's.
+        output_path: path of the output; None is results/sweeps/NAME.nc.
+        shard: ``i/N``, the part to compute.
         shards: number of parts to compute by snakemake.
-        snakemake: its options.
-        allow_code: whether Python files that the problem names may be run.
-        dry: only say what would be done.
+        snakemake: Snakemake's options.
+        allow_code: allow the Python files that the problem names.
+        dry: print the plan only.
 
     Raises:
-        InputError: options do not go together, or the sweep is none.
+        InputError: options do not go together.
     """
     check_kind(spec, "a sweep", "a problem")
     if shard is not None and shards is not None:
         raise InputError("--shard, --shards", "both", "one of them")
     if snakemake and shards is None:
-        allowed = "one file; snakemake's under --shards"
+        allowed = "one file; snakemake's options only with --shards"
         raise InputError("arguments", " ".join(snakemake), allowed)
     part = None if shard is None else part_of("--shard", shard)
     output = writable(output_path or f"results/sweeps/{Path(spec).stem}.nc")
@@ -91,7 +91,7 @@ def _arguments(sets: list[str], simulation: dict[str, Any], allow_code: bool) ->
 
 
 def _write(data: xr.Dataset, run: Run) -> None:
-    """Draw the overview of a sweep that is finished, and print its table."""
+    """Draw the overview of a finished sweep, and print its table."""
     from sims.figures import overview, save
 
     figure = run.output.with_suffix(".png")
@@ -108,16 +108,16 @@ def _print(data: xr.Dataset) -> None:
     shown = shown.map(lambda x: f"{x:.4g}" if isinstance(x, float) else str(x))
     shown["gap"] = gap.map("{:+.1%}".format)
     shown["faults"] = frame["faults"]
-    columns = (*fields, "MSE", "± MCSE", "theory", "gap", "no evidence")
+    columns = (*fields, "MSE", "± MCSE", "theory", "gap", "faults")
     print_table(columns, shown.replace(["nan", "+nan%"], "–").to_numpy().tolist())
     if "n_third" in frame:
-        # Under order auto n_third is missing where theory is exact, and so is the least of the two.
+        # Under order auto n_third is missing where theory is exact, and so is the minimum.
         keys = frame[["n_eff_least", "n_third"]].min(axis=1, skipna=False)
         rough = int((keys < FEW_KEYS).sum())
         if rough:
             print(
                 f"First-order theory is rough at {rough} of {len(frame)} points, where n_eff or "
-                f"n_third is below about {FEW_KEYS}: `theory: {{order: auto}}` takes exact theory."
+                f"n_third is below about {FEW_KEYS}; `theory: {{order: auto}}` uses exact theory."
             )
     if len(frame) > MAX_ROWS:
         print(f"… and {len(frame) - MAX_ROWS:,} more points in the file")

@@ -3,12 +3,11 @@
 ========================= =====================================================================
 :func:`curve`             theory as lines, simulation as points
 :func:`scatter`           effects of problems against their parameters
-:func:`overview`          a sweep of one's own, of its file
+:func:`overview`          a sweep, from its file
 ========================= =====================================================================
 
-Each shows ± 2 Monte Carlo standard errors. They draw on axes (:func:`panels` and :func:`mosaic`
-make some, 183 mm wide) and see only frames, no method. Matplotlib, slow
-to start, is imported when something is drawn.
+Each shows ± 2 Monte Carlo standard errors. They draw on axes (from :func:`panels` and
+:func:`mosaic`, 183 mm wide) and use only frames. Matplotlib, slow to start, is imported on demand.
 """
 
 from sims.figures.layout import COLUMN, letters, mosaic, panels

@@ -1,4 +1,4 @@
-"""The panel of a claim: its effect in every problem, in order. No JAX."""
+"""Panel of a claim: its effect in every problem, sorted. No JAX."""
 
 import numpy as np
 import pandas as pd
@@ -10,21 +10,21 @@ from sims.figures.theme import GREY, PALETTE, style
 from sims.judgement.effects import Effects
 
 WORDS = {"selectivity": "$n_{eff}/n$", "n_eff": "$n_{eff}$"}
-"""Parameters that colour the problems, the first of them that an experiment has, in words."""
+"""Parameters that can colour the problems, with their names; the first available is used."""
 SHOWN = (0.01, 0.99)
-"""Quantiles of the effects between which the axis shows them."""
+"""Quantiles of the effects at the ends of the axis."""
 
 
 def sorted_effects(
     effects: Effects, selected: np.ndarray, parameters: pd.DataFrame, label: str
 ) -> Figure:
-    """The effects of the selected problems from the least to the greatest, with ± 2 errors.
+    """Figure of the effects of the selected problems, sorted, with ± 2 standard errors.
 
     Args:
-        effects: of all problems; sizes are drawn where they are reported.
-        selected: which of them are meant, (M,).
-        parameters: a row a problem, of which n_eff/n colours the points where it is known.
-        label: of the vertical axis.
+        effects: effects of all problems; sizes are drawn where they are reported.
+        selected: mask of the problems, (M,).
+        parameters: one row per problem; n_eff/n colours the points if available.
+        label: label of the vertical axis.
     """
     value, error = _values(effects)
     rows = np.flatnonzero(selected[: len(value)] & np.isfinite(value))
@@ -56,7 +56,7 @@ def _draw(ax: Axes, height: np.ndarray, far: np.ndarray, colour: np.ndarray | No
 
 
 def _values(effects: Effects) -> tuple[np.ndarray, np.ndarray]:
-    """The drawn number of every problem, and its Monte Carlo standard error."""
+    """Plotted number of every problem, and its Monte Carlo standard error."""
     if effects.size is not None:
         error = np.zeros_like(effects.size) if effects.size_error is None else effects.size_error
         return 100 * effects.size, 100 * error

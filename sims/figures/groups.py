@@ -1,4 +1,4 @@
-"""Marks of groups of problems: outcomes as stacked bars, and quartiles along a parameter."""
+"""Marks for groups of problems: outcomes as stacked bars, and quartiles along a parameter."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ OUTCOME_INKS = {"holds": PALETTE[0], "level": "0.72", "undecided": "0.9", "fails
 
 
 def outcome_bars(ax: Axes, rows: Mapping[str, Mapping[str, float]]) -> None:
-    """A bar for each question, from above, split into the shares of its outcomes.
+    """Draw one bar per question, from the top, split into the shares of its outcomes.
 
     Args:
         ax: the axes.
@@ -44,8 +44,8 @@ def outcomes_of_answers(
     """Shares of the outcomes by question, each with its number of problems, for the bars.
 
     Args:
-        answers: by id.
-        labels: id of a question to its name; a question that has no outcomes is left out.
+        answers: answers by id.
+        labels: id of a question to its name; a question without outcomes is omitted.
     """
     rows = {}
     for name, label in labels.items():
@@ -62,10 +62,10 @@ def binned(ax: Axes, x: ArrayLike, values: ArrayLike, ink: str, bins: int = 6, *
     Args:
         ax: the axes.
         x: (N,) a parameter of the problems.
-        values: (N,) their effects; problems without one are left out.
+        values: (N,) their effects; problems without one are omitted.
         ink: colour of line and band.
-        bins: groups, of four problems at least.
-        **line: of ``Axes.plot``.
+        bins: number of groups, of at least four problems.
+        **line: options of ``Axes.plot``.
     """
     known = np.isfinite(np.asarray(values, float))
     places_of = np.asarray(x, float)[known]

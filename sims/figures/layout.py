@@ -1,4 +1,4 @@
-"""Sheets that figures are drawn on: grids of panels, and their letters."""
+"""Layouts of figures: grids of panels, and their letters."""
 
 from __future__ import annotations
 
@@ -25,15 +25,15 @@ def panels(
     sharey: bool = False,
     title: str = "",
 ) -> tuple[Figure, np.ndarray]:
-    """A figure with a grid of axes.
+    """Figure with a grid of axes.
 
     Args:
         rows: number of rows of panels.
         columns: number of columns of panels.
         width: inches, such as :data:`COLUMN`; a page by default.
         height: inches; None gives every panel the proportion 4:3.3.
-        sharey: whether panels have one y axis in common.
-        title: the figure's message, in a sentence, at its upper left.
+        sharey: whether panels share the y axis.
+        title: the figure's message in a sentence, at its upper left.
 
     Returns:
         The figure and its axes, shape (rows, columns).
@@ -50,14 +50,14 @@ def mosaic(
     heights: Sequence[float] | None = None,
     title: str = "",
 ) -> tuple[Figure, Mapping[str, Axes]]:
-    """A figure of two columns whose panels are of several sizes.
+    """Figure of two columns with panels of different sizes.
 
     Args:
-        layout: a word a row, a letter a panel: ``("abc", "ddd")`` has three panels above a wide
-            one. "." is left empty.
+        layout: one word per row, one letter per panel: ``("abc", "ddd")`` has three panels above a
+            wide one. "." is empty.
         height: inches.
-        heights: of the rows, relative to each other; equal by default.
-        title: as of :func:`panels`.
+        heights: heights of the rows, relative to each other; equal by default.
+        title: as in :func:`panels`.
 
     Returns:
         The figure and its axes by letter.
@@ -80,7 +80,7 @@ def mosaic(
 
 
 def _sheet(width: float, height: float, title: str) -> Figure:
-    """An empty figure; a title that is too long for its width makes it higher."""
+    """Empty figure, whose height grows with the lines of its title."""
     from matplotlib.figure import Figure
 
     # A bold letter of 9 points is 0.078 inches wide, a line of them 0.17 inches high.
@@ -92,9 +92,9 @@ def _sheet(width: float, height: float, title: str) -> Figure:
 
 
 def letters(axes: Iterable[Axes]) -> None:
-    """Panel letters a, b, … in bold at the upper left, before the panel's title if it has one.
+    """Add panel letters a, b, … in bold at the upper left, before the panel's title if it has one.
 
-    Call it last: a title set later would stand by itself in the middle.
+    Call it last: a title set later would be centred separately.
     """
     for letter, ax in zip("abcdefghijklmnopqrstuvwxyz", axes, strict=False):
         title = ax.get_title()

@@ -1,4 +1,4 @@
-"""The marks that figures are made of: lines, points, remarks.
+"""Marks of figures: lines, points, remarks.
 
 Theory is a line, simulation a point with its Monte Carlo error bar (:data:`~sims.figures.theme.BAR`
 standard errors to either side, drawn with caps however small).
@@ -23,9 +23,9 @@ DASHES = (0, (4, 3))
 
 
 def quartiles(ax: Axes, x: ArrayLike, values: np.ndarray, ink: str, **line: Any) -> None:
-    """The median over problems (the first axis) as a line in a band, the middle half of them.
+    """Draw the median over problems (the first axis) as a line, and their middle half as a band.
 
-    Nothing is drawn of no problems, as a smoke run may have of a group.
+    Nothing is drawn without problems, which can occur in a smoke run.
     """
     if len(values):
         low, median, high = np.quantile(values, [0.25, 0.5, 0.75], axis=0)
@@ -34,7 +34,7 @@ def quartiles(ax: Axes, x: ArrayLike, values: np.ndarray, ink: str, **line: Any)
 
 
 def note(ax: Axes, text: str) -> None:
-    """A remark on the whole figure, below it; said once however many panels say it."""
+    """Add a remark below the figure, once even if several panels request it."""
     # The canvas knows the root figure, of which a panel's figure may be a part.
     figure = ax.figure.canvas.figure
     registry = vars(figure).setdefault("remarks", {})
@@ -45,12 +45,12 @@ def note(ax: Axes, text: str) -> None:
 
 
 def bars_note(ax: Axes) -> None:
-    """The remark that says what error bars are."""
+    """Add the remark that defines error bars."""
     note(ax, f"bars: ± {BAR:g} MCSE (Monte Carlo standard errors)")
 
 
 def theory(ax: Axes, x: ArrayLike, y: ArrayLike, color: str = GREY, **options: Any) -> None:
-    """A prediction: a line. ``options`` are those of ``Axes.plot``."""
+    """Draw a prediction as a line. ``options`` are those of ``Axes.plot``."""
     ax.plot(x, y, **{"color": color, "zorder": 2, "lw": 1.2, **options})
 
 
@@ -63,16 +63,16 @@ def simulated(
     marker: str = "o",
     **options: Any,
 ) -> None:
-    """Estimates: points with error bars of ± :data:`~sims.figures.theme.BAR` MCSE.
+    """Draw estimates as points with error bars of ± :data:`~sims.figures.theme.BAR` MCSE.
 
     Args:
         ax: the axes.
-        x: the points' places.
-        y: their values.
+        x: positions of the points.
+        y: values of the points.
         mcse: Monte Carlo standard errors of the values.
-        color: of points and bars.
-        marker: of the points, white inside unless ``markerfacecolor`` says otherwise.
-        options: of ``Axes.errorbar``.
+        color: colour of points and bars.
+        marker: marker of the points, white inside unless ``markerfacecolor`` is given.
+        options: options of ``Axes.errorbar``.
     """
     look: dict[str, Any] = {
         "yerr": BAR * np.asarray(mcse, float),
@@ -96,14 +96,14 @@ def reference(
     x: Sequence[float] | np.ndarray | None = None,
     share: float = 0.0,
 ) -> None:
-    """A dashed grey line to compare with, and its name next to it.
+    """Draw a dashed grey reference line with its name.
 
     Args:
         ax: the axes; set scale and limits first.
         y: a constant, or values at x.
         text: the name, above the line.
         x: places of the values; None for a constant.
-        share: of the line before its name, 0 to 1.
+        share: share of the line before its name, 0 to 1.
     """
     frame = ax.transData
     if x is None:
@@ -124,7 +124,7 @@ def reference(
 
 
 def words(ax: Axes) -> None:
-    """The words of answers above an axis of shares in percent; their limits are dotted."""
+    """Add the words of answers above an axis of shares in percent, with dotted limits."""
     for limit in (100 / 3, 200 / 3, 95):
         ax.axvline(limit, color=GREY, lw=0.8, ls=":")
     top = ax.secondary_xaxis("top")

@@ -29,8 +29,8 @@ def save(
             :func:`~sims.figures.theme.style`.
         path: the path of any of them; its suffix is replaced.
         identity: experiment and fidelity, with which the files are sealed.
-        digest: of the files that it shows (:func:`sims.base.files.digest`), for the metadata.
-        formats: of pdf, png and svg; each takes half a second.
+        digest: digest of its source files (:func:`sims.base.files.digest`), for the metadata.
+        formats: any of pdf, png and svg; each takes half a second.
     """
     # fontTools remarks on the dates in matplotlib's fonts, which nobody here can mend.
     logging.getLogger("fontTools").setLevel(logging.ERROR)

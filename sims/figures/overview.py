@@ -1,4 +1,4 @@
-"""The overview of a sweep: what the error and its parts do along the fields that were varied."""
+"""Overview of a sweep: the error and its parts along the varied fields."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ MAX_FIELDS = 6
 
 
 def overview(data: xr.Dataset) -> Figure:
-    """Theory as lines or dashes, simulation as points, of a sweep's file.
+    """Figure of a sweep: theory as lines or dashes, simulation as points.
 
-    A grid has a panel for the MSE and each of its parts, along the field with the most values and
-    in a colour for each value of another one; further fields stand at their first value. Points
-    that are no grid have a panel for each field.
+    A grid has a panel for the MSE and each of its parts, along the field with the most values, with
+    one colour per value of another field; further fields have their first value. Points outside a
+    grid have a panel for each field.
 
     Args:
-        data: of :mod:`sims.study.sweeping`.
+        data: a sweep's data, from :mod:`sims.study.sweeping`.
     """
     data = data if data.sizes else data.expand_dims("point")
     return _draw_scattered(data) if "point" in data.dims else _draw_grid(data)
@@ -76,7 +76,7 @@ def _panel(
     hue: str | None = None,
     dashes: bool = False,
 ) -> None:
-    """Draw a term along a field, theory as lines or dashes; the legend stands at the MSE."""
+    """Draw a term along a field, theory as lines or dashes; the MSE panel has the legend."""
     ax.set(xlabel=_name(data, x), ylabel=_name(data, y))
     rows = frame[np.isfinite(frame[y])]
     if rows.empty:

@@ -1,4 +1,4 @@
-"""The figure of a report: correlations of one layer's heads, and diversity over depth."""
+"""Figure of a report: correlations of one layer's heads, and diversity over depth."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ INDICES = {
 
 
 def figure(data: xr.Dataset) -> Figure:
-    """Heat maps of correlations in the layer where they are largest, and each layer's index.
+    """Figure with heat maps of the largest correlations of a layer, and each layer's index.
 
     Args:
         data: a report.

@@ -1,4 +1,4 @@
-"""From effects of problems to a share, a gap or a mean. No JAX."""
+"""Summaries of effects as a share, a gap or a mean. No JAX."""
 
 from dataclasses import replace
 
@@ -12,12 +12,12 @@ from sims.judgement.summaries import Gap, Mean, Quartiles, Result, Share, tally
 
 
 def summarize(effects: Effects, selected: np.ndarray, tolerance: float | None = None) -> Result:
-    """The result of the effects of selected problems.
+    """Summary of the effects of selected problems.
 
     Args:
-        effects: of all problems.
-        selected: which of the M are meant.
-        tolerance: that gaps are held against.
+        effects: effects of all problems.
+        selected: mask of the M problems.
+        tolerance: tolerance of gaps.
     """
     meaningful = np.isfinite(effects.value)
     if meaningful.ndim > 1:
@@ -47,7 +47,7 @@ def _share(
 
 
 def _sizes(effects: Effects, rows: np.ndarray) -> Share:
-    """The share's sizes alone."""
+    """Sizes of the changes of a share."""
     share = Share(problems=0)
     if effects.size is None or not np.isfinite(effects.size[rows]).any():
         return share
@@ -65,7 +65,7 @@ def _quartiles(values: np.ndarray) -> Quartiles:
 
 
 def _gap(effects: Effects, rows: np.ndarray, tolerance: float | None) -> Gap:
-    """T95 by order statistics, and what the errors would have shown."""
+    """T95 by order statistics, and the detectable gap."""
     size, error = np.abs(effects.value[rows]), effects.error[rows]
     call = calls(effects, tolerance)[rows]
     near = tally(call[np.isfinite(call)])

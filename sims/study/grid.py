@@ -19,10 +19,10 @@ class Point:
     """A problem of a sweep.
 
     Attributes:
-        name: its place, five digits.
+        name: its index, five digits.
         coordinates: every dotted path that the sweep changes, to this point's value there, or to
-            the label (else the kind) of what is no scalar; None where it has nothing.
-        spec: its whole problem.
+            the label (else the kind) of a value that is not a scalar; None if it is missing.
+        spec: its complete problem.
     """
 
     name: str
@@ -64,7 +64,7 @@ def label(value: Any) -> Any:
 
 
 def coordinate(problem: Mapping[str, Any], path: str) -> Scalar:
-    """A point's value at a dotted path, or the label (else the kind) of what is no scalar there."""
+    """Value of a point at a dotted path, or the label (else the kind) of a non-scalar value."""
     value: Any = problem
     for part in path.split("."):
         value = value.get(part) if isinstance(value, Mapping) else None

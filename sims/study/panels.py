@@ -30,7 +30,7 @@ def plot_claims(experiment: Experiment, study: Study[Any], results: Results, fol
 
 
 def _first_questions(experiment: Experiment) -> dict[str, QuestionSpec]:
-    """The first question on each claim, a confirmatory one where there is one."""
+    """First question on each claim, a confirmatory one if possible."""
     questions = sorted(experiment.spec.questions, key=lambda question: question.status)
     first: dict[str, QuestionSpec] = {}
     for question in questions:

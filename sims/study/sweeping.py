@@ -1,4 +1,4 @@
-"""A sweep: both methods at every point, in one labelled file."""
+"""Sweeps: both methods at every point, in one labelled file."""
 
 import json
 import shutil
@@ -35,11 +35,11 @@ MEANS = {
     "n_eff": Words("effective number of keys of a head, mean", KEYS),
     "n_third": Words("third-moment keys of a head at a query, least", KEYS),
 }
-"""What is of single queries and heads elsewhere, and of all of them here."""
+"""Variables per query and head elsewhere, averaged here."""
 MAX_GROUP = 64
-"""Points of a group at most."""
+"""Maximum number of points of a group, which one call of a program computes."""
 LONG = 6e10
-"""Operations of a group of several points at most: a minute of a core."""
+"""Maximum operations of a group of several points: a minute of one core."""
 NOTES = ("faults", "cautions")
 
 
@@ -49,11 +49,11 @@ class Group:
 
     Attributes:
         points: the points.
-        size: number of problems of the call; the last one fills it up. Groups of a class have one
+        size: number of problems of the call, padded with the last one. Groups of a class have one
             size, since a program is compiled for each.
-        work: operations.
-        theory: what is predicted.
-        is_covered: whether theory has something about them.
+        work: number of operations.
+        theory: order and accuracy of theory.
+        is_covered: true if theory covers the points.
     """
 
     points: Sequence[Point]
@@ -64,7 +64,7 @@ class Group:
 
     @property
     def identity(self) -> str:
-        """The place of its first point: of one sweep it says which problems these are."""
+        """Index of the first point, which identifies the group within one sweep."""
         return f"group_{self.points[0].name}"
 
     @property
@@ -105,7 +105,7 @@ class Group:
 
 @dataclass(frozen=True)
 class Run:
-    """A sweep, and the file that it is written to; groups are kept in a folder beside it.
+    """A sweep and its output file; finished groups are in a folder next to it.
 
     Attributes:
         sweep: the problems.
@@ -117,12 +117,12 @@ class Run:
 
     @property
     def identity(self) -> str:
-        """The name with which the sweep's file is sealed."""
+        """Name with which the sweep's file is sealed."""
         return f"sweep {self.output.stem}"
 
     @property
     def folder(self) -> Path:
-        """Folder of groups that are finished, until the file is written."""
+        """Folder of finished groups until the file is written."""
         return self.output.with_suffix(".shards")
 
     @cached_property
@@ -136,19 +136,19 @@ class Run:
 
     @property
     def is_covered(self) -> bool:
-        """True if theory has something about every point, as far as can be said before."""
+        """True if theory covers every point, as far as this is known in advance."""
         return not any(problem_class.uncovered for problem_class in self.classes)
 
     @cached_property
     def source_digest(self) -> str:
-        """Digest of the code, the settings and the problems that make its numbers."""
+        """Digest of the code, settings and problems that determine the numbers."""
         spec = self.sweep.spec
         problems = [point.spec.model_dump_json() for point in self.sweep.points]
         simulation = spec.simulation.model_dump()
         return digest(code.code("sweep", None), simulation, spec.theory.model_dump(), problems)
 
     def plan(self) -> list[str]:
-        """Lines for people: sizes and cost, and what theory does not cover."""
+        """Lines of a plan: sizes, cost, and the points that theory does not cover."""
         order = self.sweep.spec.theory.order
         costs = []
         missing = Counter[str]()
@@ -167,7 +167,10 @@ class Run:
 
     @cached_property
     def groups(self) -> dict[str, Group]:
-        """Groups of points by the names of the points; those of a class follow one another."""
+        """Groups by the names of their points; groups of a class are adjacent.
+
+        They do not depend on the number of parts.
+        """
         simulation = self.sweep.spec.simulation
         theory = self.sweep.spec.theory
         groups = {}
@@ -185,14 +188,14 @@ class Run:
         return groups
 
     def simulation(self, progress: bool = False) -> Simulation:
-        """Its groups, kept in a folder beside the file."""
+        """Units of the sweep, kept in its folder."""
         settings = self.sweep.spec.simulation
         return Simulation(self.groups, settings, self.folder, self.source_digest, progress)
 
     def compute(self, part: tuple[int, int] = (1, 1), progress: bool = False) -> list[xr.Dataset]:
-        """The rows of the groups of the i-th of N parts, which are kept.
+        """Rows of the groups of the i-th of N parts, which are kept.
 
-        Groups that an earlier run finished, in whatever parts, are taken from what it kept.
+        Groups that an earlier run finished, with any number of parts, are reused.
 
         Raises:
             InputError: a problem cannot be simulated; the line names the point.
@@ -203,14 +206,14 @@ class Run:
         return rows
 
     def finish(self, progress: bool = False) -> xr.Dataset:
-        """The labelled result, written into the file; what no part has computed is computed."""
+        """Labelled result, written to the file; missing groups are computed."""
         spec = self.sweep.spec
         rows = self.compute(progress=progress)
         columns = xr.concat(rows, POINT, combine_attrs="override").sortby(POINT)
         facts = provenance.origin(
             experiment="none: a problem of one's own",
             fidelity="none",
-            road="sweep: both roads",
+            method="sweep: theory and simulation",
             fingerprint=digest(code.code("sweep", None), spec.simulation.model_dump()),
             seed=spec.simulation.seed,
             precision=columns.attrs["precision"],
@@ -227,7 +230,7 @@ class Run:
         return data
 
     def is_done(self) -> bool:
-        """True if the file is complete and has the numbers of this sweep."""
+        """True if the file is complete and belongs to this sweep."""
         try:
             data = read(self.output, f"{self.output.name} of {self.identity}")
         except InputError:
@@ -250,7 +253,7 @@ class Run:
 
 
 def _prediction(problem: Problem, theory: TheorySpec) -> xr.Dataset:
-    """Theory's terms; cautions alone where it finds only now that it has none."""
+    """Theory's terms, or only cautions if theory fails during the computation."""
     try:
         with warnings.catch_warnings():
             # Of accuracy that was missed; the bound on the error says the same.
@@ -264,15 +267,15 @@ def _prediction(problem: Problem, theory: TheorySpec) -> xr.Dataset:
 def columns_of(
     estimate: xr.Dataset, predictions: Sequence[xr.Dataset], order: str
 ) -> dict[str, Any]:
-    """Scalars of problems: every term by both methods, NaN where one has nothing, and its keys.
+    """Scalars of problems: every term by both methods (NaN if missing), and effective keys.
 
     ``<term>`` and ``<term>_mcse`` are the simulation's mean and its Monte Carlo standard error,
     ``<term>_theory`` the prediction and ``<term>_theory_error`` the bound on exact theory's error.
 
     Args:
-        estimate: with the dimension ``problem``.
-        predictions: of each problem; without variables where theory has nothing.
-        order: of theory.
+        estimate: estimates with the dimension ``problem``.
+        predictions: predictions of each problem, without variables if theory does not cover it.
+        order: order of theory.
     """
     columns: dict[str, Any] = {}
     for term in SCALARS:
@@ -295,5 +298,5 @@ def columns_of(
 def _values(
     predictions: Sequence[xr.Dataset], name: str, reduce: Callable[[Any], Any] = np.min
 ) -> list[float]:
-    """A variable of each prediction as one number, NaN where there is none."""
+    """A variable of each prediction as one number, NaN if it is missing."""
     return [float(reduce(np.asarray(p.variables.get(name, np.nan)))) for p in predictions]

@@ -1,8 +1,8 @@
-"""Units of work: what is estimated at once, by name, and kept until all of a result is there.
+"""Units of work: named estimates that are kept until a result is complete.
 
-A unit of an experiment is a problem of its law, one of a sweep a group of points. An experiment
-names its units as samplers for the driver, which gives them keys, batches, devices, checkpoints,
-resumption and stopping.
+A unit of an experiment is a named sampler, usually of one problem; a unit of a sweep is a group of
+points. The driver supplies samplers with keys, batches, devices, checkpoints, resumption and
+stopping.
 """
 
 from collections.abc import Callable, Mapping
@@ -25,11 +25,11 @@ from sims.study.stacking import Scalar
 
 
 class Unit(Protocol):
-    """What is estimated at once, and kept when it is done."""
+    """An estimate that is computed at once and kept when it is finished."""
 
     @property
     def identity(self) -> str:
-        """What names its file; the digest of code and settings does the rest."""
+        """Name of its file, completed by the digest of code and settings."""
 
     @property
     def coordinates(self) -> Mapping[str, Scalar]:
@@ -37,23 +37,23 @@ class Unit(Protocol):
 
     @property
     def work(self) -> float:
-        """Its cost, compared with that of other units."""
+        """Cost relative to other units."""
 
     def estimate(
         self, settings: SimulationSpec, progress: bool = False, checkpoint: Path | None = None
     ) -> xr.Dataset:
-        """Its result; the checkpoint keeps unfinished batches."""
+        """Result of the unit; the checkpoint keeps unfinished batches."""
 
 
 @dataclass(frozen=True)
 class SampledUnit:
-    """A sampler of the experiment's own.
+    """A sampler defined by the experiment.
 
     Attributes:
-        sampler: what one batch is.
-        coordinates: of the point: name to a scalar or a label.
-        replicates: replicates a batch; None takes those of the file.
-        stream: numbers folded into the seed, so that units have draws of their own; units of equal
+        sampler: the sampler.
+        coordinates: coordinates of the point: name to a scalar or a label.
+        replicates: replicates per batch; None uses the file's.
+        stream: numbers folded into the seed, so that units have separate draws; units with equal
             streams share them.
     """
 
@@ -76,7 +76,7 @@ class SampledUnit:
     def estimate(
         self, settings: SimulationSpec, progress: bool = False, checkpoint: Path | None = None
     ) -> xr.Dataset:
-        """The unit's batches; the checkpoint keeps unfinished ones."""
+        """Batches of the unit; the checkpoint keeps unfinished ones."""
         options = settings.sampling
         if self.replicates is not None:
             options["replicates_per_batch"] = self.replicates
@@ -85,18 +85,18 @@ class SampledUnit:
 
 
 DRAWN = "drawn"
-"""Attribute of a unit's batches: digest of the problem that was drawn for them."""
+"""Attribute of a unit's batches: digest of their drawn problem."""
 
 
 @dataclass(frozen=True)
 class DrawnUnit:
-    """A unit whose problem is drawn where it is simulated, since drawing takes time.
+    """A unit whose problem is drawn in the process that simulates it, since drawing takes time.
 
     Attributes:
-        make: the unit, and the digest of its problem.
-        identity: digest of what the problem is drawn by.
-        coordinates: of the point.
-        on_one_core: its sampler is one of plain Python.
+        make: function that returns the unit and the digest of its problem.
+        identity: digest of the inputs of the draw.
+        coordinates: coordinates of the point.
+        on_one_core: true if its sampler is plain Python.
     """
 
     make: Callable[[], tuple[SampledUnit, str]]
@@ -108,21 +108,21 @@ class DrawnUnit:
     def estimate(
         self, settings: SimulationSpec, progress: bool = False, checkpoint: Path | None = None
     ) -> xr.Dataset:
-        """The unit's batches; the checkpoint keeps unfinished ones."""
+        """Batches of the unit; the checkpoint keeps unfinished ones."""
         unit, problem = self.make()
         return unit.estimate(settings, progress, checkpoint).assign_attrs({DRAWN: problem})
 
 
 @dataclass(frozen=True)
 class Simulation:
-    """Units of work, each kept in a file when it is done: a run that was stopped goes on.
+    """Units of work, and the folder that keeps the finished ones.
 
     Attributes:
-        units: by name.
-        settings: of the simulation.
-        folder: where the files lie.
-        source_digest: of the code and settings that make a unit, in the names of the files.
-        progress: whether to show progress on stderr.
+        units: units by name.
+        settings: settings of the simulation.
+        folder: folder of the files.
+        source_digest: digest of the code and settings that determine a unit, in the file names.
+        progress: show progress on stderr.
     """
 
     units: Mapping[str, Unit]
@@ -134,19 +134,19 @@ class Simulation:
     def part(self, index: int, count: int) -> list[str]:
         """Names of the units of the i-th of N parts, from 1.
 
-        Parts follow one another and are about equal in work: units that share a program lie side by
-        side, so that a part compiles few.
+        Parts are contiguous and about equal in work: units that share a program are adjacent, so
+        that a part compiles few programs.
         """
         work = np.array([unit.work for unit in self.units.values()])
         middle = (np.cumsum(work) - work / 2) / work.sum()
         return list(compress(self.units, (middle * count).astype(int) + 1 == index))
 
     def path(self, name: str) -> Path:
-        """The file that keeps a unit."""
+        """Path of the file that keeps a unit."""
         return self.folder / f"{self.units[name].identity}-{self.source_digest}.npz"
 
     def batches_of(self, name: str) -> xr.Dataset:
-        """The result of a unit, computed if it is not kept, with what a killed run had."""
+        """Result of a unit, computed if it is not saved; resumed after a killed run."""
         unit = self.units[name]
         with point_errors(name, unit.coordinates):
             return store.load_or_compute(
@@ -158,7 +158,7 @@ class Simulation:
 def experiment_simulation(
     experiment: Experiment, units: Mapping[str, Unit], output: Path, progress: bool = False
 ) -> Simulation:
-    """Units of an experiment, kept in ``.points`` beside the file that all are written to."""
+    """Units of an experiment, kept in ``.points`` next to the output file."""
     settings = experiment.simulation
     source_digest = digest(code("simulate", experiment.folder), settings.model_dump())
     return Simulation(units, settings, output.parent / ".points", source_digest, progress)

@@ -231,7 +231,7 @@ def test_settings_that_the_experiments_own_code_cannot_use(folder, capsys, recwa
     own = Path("experiments/small/study.py")
     study = "from sims.study.drawn import DrawnStudy\nclass Own(DrawnStudy):\n  def units(self):\n"
     own.write_text(f"{study}    return {{self.experiment.settings['widths']: None}}\n")
-    words = "study.py, line 4: got \"KeyError: 'widths'\"; allowed: settings, in experiment.yaml"
+    words = "study.py, line 4: got \"KeyError: 'widths'\"; allowed: settings in experiment.yaml"
     refused(capsys, recwarn, words, "step", "simulate", "small")
     own.write_text(f"{study}    return 3 + broken\n")
     with pytest.raises(NameError):  # no setting's fault: the traceback is wanted
@@ -257,7 +257,7 @@ LEDGERS = [
         "0.result.tolerance: got '0.5'; allowed: a valid number",
     ),
     ({"result": {"kind": "gap", "problems": 3, "within": [0.0]}}, "0.result.within.1: got "),
-    ("[3]", "whole as its step wrote it: run that step again"),
+    ("[3]", "as its step wrote it: run that step again"),
 ]
 
 
@@ -304,12 +304,12 @@ LINES = [
     ("schema decompos", "'decompos' is not one of 'experiment', 'problem', 'decompose'"),
     ("new my-question", "name: got 'my-question'; allowed: lower-case letters"),
     ("new class", "name: got 'class'; allowed: lower-case letters"),
-    ("new small", "name: got 'small'; allowed: one that is no folder of experiments/ yet"),
+    ("new small", "name: got 'small'; allowed: a name not yet used in experiments/"),
     ("decompose none.yaml", "none.yaml: file not found"),
-    ("decompose small", "small: is an experiment: run `sims run small`"),
-    ("decompose swept.yaml", "swept.yaml: is a sweep: run `sims sweep swept.yaml`"),
+    ("decompose small", "small: this is an experiment; run `sims run small`"),
+    ("decompose swept.yaml", "swept.yaml: this is a sweep; run `sims sweep swept.yaml`"),
     ("sweep experiments/small/experiment.yaml", "run `sims run experiments/small`"),
-    ("run spec.yaml", "spec.yaml: is a problem: run `sims decompose spec.yaml`"),
+    ("run spec.yaml", "spec.yaml: this is a problem; run `sims decompose spec.yaml`"),
     ("decompose .", ".: got 'Is a directory'; allowed: a text file"),
     ("decompose \0", "allowed: a text file in UTF-8"),
     ("decompose spec.yaml --rel-mcse x", "'--rel-mcse': Input should be a valid number"),
@@ -348,5 +348,5 @@ def test_the_environment_and_the_machine(folder, capsys, recwarn, monkeypatch):
     words = "memory: got 'Unable to allocate 8 EiB"
     refused(capsys, recwarn, words, "experiments")
     monkeypatch.setenv("SIMS_HOST_DEVICES", "two")
-    words = "SIMS_HOST_DEVICES: got 'two'; allowed: a whole number, 1 to 9999"
+    words = "SIMS_HOST_DEVICES: got 'two'; allowed: an integer from 1 to 9999"
     refused(capsys, recwarn, words, "decompose", "spec.yaml", "--dry")

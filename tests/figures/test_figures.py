@@ -70,13 +70,13 @@ def test_curve_over_words_sets_series_side_by_side(ax):
     frame = pd.DataFrame(
         {
             "stream": ["q", "p", "p"],
-            "road": ["one", "one", "other"],
+            "method": ["one", "one", "other"],
             "simulation": [3.0, 1.0, 2.0],
             "mcse": [0.1, 0.2, 0.3],
             "theory": [3.5, 1.5, 2.5],
         }
     )
-    figures.curve(ax, frame, None, "stream", "share", hue="road")
+    figures.curve(ax, frame, None, "stream", "share", hue="method")
     points = [bar[:3] for bar in bars(ax)]
     np.testing.assert_allclose(points, [(-0.2, 3.0, 0.2), (0.8, 1.0, 0.4), (1.2, 2.0, 0.6)])
     assert {(-0.36, 3.5, -0.04, 3.5), (1.04, 2.5, 1.36, 2.5)} <= spans(ax)

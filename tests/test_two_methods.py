@@ -1,6 +1,6 @@
 """Theory against simulation, as sequential tests: each fails a correct suite once in 1e5.
 
-The exact road must agree with simulation to the Monte Carlo error at any n. First-order theory
+Exact theory must agree with simulation to the Monte Carlo error at any n. First-order theory
 may be off by its remainder: a relative ``REMAINDER / n_eff`` of each term, with a constant fixed
 beforehand, and queries with n_eff in the hundreds.
 """
