@@ -2,13 +2,20 @@
 
 from typing import Any
 
-from sims.study.study import Fields, Study
+from sims.study.study import Fields, Study, from_module
 
 from .problems import describe_regime, regime
 
 
 class Allocation(Study[Fields]):
     """Errors of all splits of a budget, simulated and to first order."""
+
+    sampler = from_module("simulate")
+    theory = from_module("predict")
+    effects = from_module("statistic")
+    parameters = from_module("statistic")
+    numbers = from_module("statistic")
+    figure = from_module("figure")
 
     def problem(self, fields: Fields) -> Fields:
         return regime(fields)

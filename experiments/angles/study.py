@@ -2,7 +2,7 @@
 
 from typing import TYPE_CHECKING
 
-from sims.study.study import Fields, Study
+from sims.study.study import Fields, Study, from_module
 
 from .problems import Problem
 
@@ -12,6 +12,11 @@ if TYPE_CHECKING:
 
 class Angles(Study[Problem]):
     """Noise correlations by simulation and by the angle series."""
+
+    theory = from_module("predict")
+    effects = from_module("statistic")
+    parameters = from_module("statistic")
+    figure = from_module("figure")
 
     def problem(self, fields: Fields) -> Problem:
         return Problem(fields)

@@ -6,13 +6,20 @@ from typing import Any
 import xarray as xr
 
 from sims.study.results import Results
-from sims.study.study import Fields, Study
+from sims.study.study import Fields, Study, from_module
 
 from .problems import Problem, draw_problem
 
 
 class House(Study[Problem]):
     """Seven sets of heads on common keys, as given and turned at random."""
+
+    sampler = from_module("simulate")
+    effects = from_module("statistic")
+    parameters = from_module("statistic")
+    specifications = from_module("statistic")
+    figure = from_module("figure")
+    headline = from_module("figure")
 
     def problem(self, fields: Fields) -> Problem | None:
         return draw_problem(fields)

@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING
 
 import xarray as xr
 
-from sims.study.study import Fields, Study
+from sims.study.study import Fields, Study, from_module
 
 from .problems import Problem, tuned
 
@@ -14,6 +14,10 @@ if TYPE_CHECKING:
 
 class Temperature(Study[Problem]):
     """Kept, best and learned temperatures of one head's tasks, and terms of two sparse heads."""
+
+    effects = from_module("statistic")
+    parameters = from_module("statistic")
+    figure = from_module("figure")
 
     def problem(self, fields: Fields) -> Problem:
         analytic = fields["family"] == "analytic"

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 import xarray as xr
 
 from sims.study.referenced_files import checkpoint, digest_of
-from sims.study.study import Study
+from sims.study.study import Study, from_module
 
 if TYPE_CHECKING:
     from sims.study.units import SampledUnit
@@ -14,6 +14,11 @@ if TYPE_CHECKING:
 
 class TrainedModels(Study[str]):
     """Costs of merging and pruning heads, and their attention maps; a unit per model."""
+
+    effects = from_module("statistic")
+    parameters = from_module("statistic")
+    figure = from_module("figure")
+    numbers = from_module("figure")
 
     @property
     def models(self) -> Mapping[str, str]:
