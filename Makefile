@@ -73,12 +73,14 @@ report=$$(snakemake --lint 2>&1) || \
 endef
 
 # Prose is checked by proselint (.proselintrc.json), and for words and phrases of docs/avoid.txt.
-PROSE = README.md CONTRIBUTING.md $(filter-out docs/theory.md,$(wildcard docs/*.md)) \
-	$(wildcard docs/notebooks/*.md docs/api/*.md docs/learnt/*.j2 docs/paper/*.j2 experiments/*/caption.md)
+PROSE = README.md CONTRIBUTING.md SECURITY.md $(filter-out docs/theory.md,$(wildcard docs/*.md)) \
+	$(wildcard docs/notebooks/*.md docs/api/*.md docs/learnt/*.j2 docs/paper/*.j2 papers/*.yaml experiments/*/caption.md)
 
 docs: $(VENV)/.installed-docs ## check the prose and build the site in build/docs: notebooks executed, no warning let pass
 	python -m proselint check $(PROSE)
 	! grep --extended-regexp --line-number --file docs/avoid.txt $(PROSE)
+	! grep --extended-regexp --no-filename '^ *(- )?(question|title): ' experiments/*/experiment.yaml | \
+		grep --extended-regexp --file docs/avoid.txt
 	rm -rf build/docs
 	python -m sphinx --fail-on-warning --keep-going --quiet --jobs auto -d build/doctrees docs build/docs
 	pytest -q tests/test_site.py tests/test_paper.py
@@ -97,10 +99,10 @@ $(VENV)/.installed-docs: requirements/docs.txt | setup
 benchmark: setup ## compare the engine with NumPy, jax.vmap and the machine's limit; time what users wait for; show what moved
 	python -m benchmarks
 
-peers: setup ## compare the engine with PyTorch, KeOps, statsmodels; sparse weights with entmax; models with transformers
+peers: setup ## compare the engine with PyTorch, KeOps; sparse weights with entmax; models with transformers
 	test -x $(VENV)/peers/bin/pip || $(VENV)/bin/python -m venv $(VENV)/peers
 	echo $(CURDIR)/$(VENV)/lib/python*/site-packages >$$(echo $(VENV)/peers/lib/python*/site-packages)/sims.pth
-	$(VENV)/peers/bin/pip install --quiet --disable-pip-version-check torch statsmodels entmax transformers
+	$(VENV)/peers/bin/pip install --quiet --disable-pip-version-check torch entmax transformers
 	-$(VENV)/peers/bin/pip install --quiet --disable-pip-version-check pykeops
 	$(VENV)/peers/bin/python benchmarks/reference.py
 	$(VENV)/peers/bin/python -m benchmarks.families

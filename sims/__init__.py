@@ -1,16 +1,16 @@
 """Monte Carlo simulation and theory validation of multi-head attention as a kernel ensemble.
 
-A *problem* (:mod:`sims.problem`) goes down two independent roads, *theory* (:mod:`sims.theory`)
-and *simulation* (:mod:`sims.simulation`). Both end in the same labelled *terms*
-(:mod:`sims.base.terms`); *questions* compare them and return an answer (:mod:`sims.judgement`).
+Two independent methods solve a *problem* (:mod:`sims.problem`): *theory* (:mod:`sims.theory`) and
+*simulation* (:mod:`sims.simulation`). Both return the same labelled *terms*
+(:mod:`sims.base.terms`); *questions* turn them into answers (:mod:`sims.judgement`).
 
-The names below are imported when they are first used, so that ``import sims`` costs nothing::
+The names below are imported on first use, so that ``import sims`` costs nothing::
 
     from sims import DESIGNS, FRAMES, TARGETS, Heads, Task, ball_queries, estimate, predict
 
-From then on JAX computes for the whole process in 64 bits, with float32 products that are not
-rounded further (matmul precision ``highest``) and on one CPU device a core; see
-:func:`sims.base.runtime.configure`. Code of one's own keeps JAX's defaults by
+This configures JAX for the entire process: 64-bit numbers, float32 products without further
+rounding (matmul precision ``highest``), and one CPU device per core; see
+:func:`sims.base.runtime.configure`. To run other code with JAX's defaults, use
 ``with jax.enable_x64(False), jax.default_matmul_precision("default"):``.
 """
 
@@ -86,12 +86,12 @@ _HOMES = {
     "run": "study",
     "WeightRule": "weights",
 }
-"""Name to the room it lives in; all others live in ``problem``."""
+"""Name to its package; all others are in ``problem``."""
 
 
 def __getattr__(name: str) -> object:
     if name not in __all__:
-        # With name and object, Python says which name may have been meant.
+        # With name and object, Python suggests the name that may be meant.
         missing = f"module {__name__!r} has no attribute {name!r}"
         raise AttributeError(missing, name=name, obj=sys.modules[__name__])
     return getattr(import_module(f"sims.{_HOMES.get(name, 'problem')}"), name)

@@ -4,7 +4,7 @@ import sys
 from pathlib import Path
 
 if not sys.flags.safe_path and sys.path[0] != str(Path(__file__).parents[1]):
-    del sys.path[0]  # this folder, where a file could stand for a module
+    del sys.path[0]  # this folder, where a file could replace a module
 
 from sims.cli import main
 

@@ -1,17 +1,17 @@
 """Assertions about simulated numbers, for tests of a theory, with a stated rate of false alarms.
 
-Simulated is a dataset of :func:`sims.estimate`, an array of iid batches (B, …) or a pair (mean,
-Monte Carlo standard error). A test fails where a number is farther off than chance allows: its
-Student p-value, corrected for the skewness of the batches and times the number of entries, is below
-``false_alarm``. So a true statement fails once in 1 / false_alarm runs, whatever its precision; a
-test that is never to fail by noise needs no fixed seed and no hand-made tolerance. Rounding is no
-evidence: 64 units of it, of the largest number compared, are within every tolerance.
+Simulated numbers are a dataset of :func:`sims.estimate`, an array of iid batches (B, …) or a pair
+(mean, Monte Carlo standard error). A test fails if a number is farther from theory than chance
+allows: its Student p-value, corrected for the skewness of the batches and times the number of
+entries, is below ``false_alarm``. So a true statement fails once in 1 / false_alarm runs, at any
+precision; a test needs no fixed seed and no hand-made tolerance to be free of noise. Rounding does
+not count: 64 units in the last place of the largest number compared are within every tolerance.
 
-Batches that depend on one another make the standard error too small, and are refused: where
-independent ones have such correlations once in 10⁸ runs, or, of a statement that fails, in 20.
+Dependent batches make the standard error too small, and are refused: if independent ones would
+have such correlations once in 10⁸ runs, or, when an assertion fails, once in 20.
 
 In pytest (``pytest_plugins = ["sims.testing"]``) a test with the mark ``law(law, count, seed=0)``
-is run on ``count`` problems of that law, each the value of its argument ``problem``.
+runs on ``count`` problems of that law, passed as its argument ``problem``.
 """
 
 import os
@@ -37,11 +37,11 @@ DEPENDENT, DEPENDENT_IF_FAILED = 1e-8, 0.05
 """p-values of independence below which batches are refused."""
 MARK = "law(law, count, seed=0): run on so many problems of a law, the argument `problem`"
 ROUNDING = 64
-"""Units of rounding that two equal numbers may differ by."""
+"""Units of rounding by which two equal numbers may differ."""
 
 
 class DependentBatches(InputError, AssertionError):
-    """Batches whose standard error means nothing, since they depend on one another."""
+    """Raised for dependent batches, whose standard error has no meaning."""
 
 
 class Mark(Strict):
@@ -68,13 +68,13 @@ def assert_agree(
         simulated: see the module.
         predicted: a dataset of :func:`sims.predict`, or an array (…).
         within: relative tolerance, ≥ 0.
-        terms: of datasets, those to compare; those that one of them lacks are left out.
+        terms: terms of datasets to compare; terms that one of them lacks are ignored.
         false_alarm: probability that a true statement fails.
 
     Raises:
-        AssertionError: they do not; it names term, entry, gap in standard errors and the command
-            that runs the test again.
-        DependentBatches: batches are not independent; it is an AssertionError, too.
+        AssertionError: they do not agree; it names term, entry, gap in standard errors and the
+            command that repeats the test.
+        DependentBatches: batches are not independent; also an AssertionError.
     """
     cases = []
     for name, values, theory, bound in _pairs(simulated, predicted, terms):
@@ -91,7 +91,7 @@ def assert_bound(
     at_least: ArrayLike = -np.inf,
     false_alarm: float = FALSE_ALARM,
 ) -> None:
-    """Assert that a simulated number is within bounds; the rest is as in :func:`assert_agree`."""
+    """Assert that a simulated number is within bounds; else as :func:`assert_agree`."""
     measured = _measured(simulated)
     highest, lowest = real_numbers("at_most", at_most), real_numbers("at_least", at_least)
     above, below = measured[0] - highest, lowest - measured[0]
@@ -121,9 +121,9 @@ def assert_rate(
     Args:
         x: (K,), positive.
         simulated: (B, K) batches, positive in the mean.
-        exponent: the slope that is claimed.
+        exponent: the claimed slope.
         within: ≥ 0.
-        false_alarm: as of :func:`assert_agree`.
+        false_alarm: as in :func:`assert_agree`.
     """
     log, batches = np.log(real_numbers("x", x)), real_numbers("simulated", simulated)
     weights, mean = (log - log.mean()) / np.var(log) / len(log), batches.mean(0)
@@ -170,13 +170,13 @@ def _measured(simulated: Any, rounding: Any = None) -> tuple[Any, ...]:
 
 
 def _unit(values: Any) -> float:
-    """Rounding that equal numbers of this type may differ by, relative to their size."""
+    """Rounding by which equal numbers of this type may differ, relative to their size."""
     single = getattr(values, "dtype", None) == np.float32
     return ROUNDING * float(np.finfo(np.float32 if single else float).eps)
 
 
 def _settle(cases: Sequence[tuple[str, Any, Any, Any]], tolerance: str, false_alarm: float) -> None:
-    """Fail for the entry with the least p-value, if that is too small, or is missing."""
+    """Fail for the entry with the least p-value, if it is too small or missing."""
     entries = sum(np.size(off) for *_, off in cases)
     extremes = []
     for name, (mean, error, skewed, batches, rounding, independent), theory, off in cases:
@@ -208,7 +208,7 @@ def _settle(cases: Sequence[tuple[str, Any, Any, Any]], tolerance: str, false_al
 
 
 def _check_independence(p: float, least: float) -> None:
-    """Raise DependentBatches where the p-value of independence is too small."""
+    """Raise DependentBatches if the p-value of independence is too small."""
     if p < least:
         allowed = "independent ones, or (mean, standard error) where both are known"
         got = f"batches that depend on one another (p = {p:.1g})"
@@ -216,7 +216,7 @@ def _check_independence(p: float, least: float) -> None:
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Make the mark known."""
+    """Register the mark ``law``."""
     config.addinivalue_line("markers", MARK)
 
 
@@ -229,7 +229,7 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
 
 
 def _law_of(node: pytest.Item) -> tuple[Any, int, int]:
-    """Law, count and seed of a test's mark, or one line that says what is wrong with it."""
+    """Law, count and seed of a test's mark; InputError if the mark is wrong."""
     mark = node.get_closest_marker("law")
     try:
         marks = sum(other.name == "law" for other in node.own_markers)
@@ -249,7 +249,7 @@ def _law_of(node: pytest.Item) -> tuple[Any, int, int]:
 
 @pytest.fixture
 def problem(request: pytest.FixtureRequest) -> Any:
-    """The problem of a law that a test is run on: what ``law.draw(seed, index)`` returns.
+    """Problem on which a test runs: ``law.draw(seed, index)``.
 
     The law is an object with that method, or the fields of a :class:`sims.problem.law.Law`.
     """

@@ -119,7 +119,7 @@ def test_a_weight_rule_in_a_file(copy, capsys):
 
 
 def test_parts_of_a_file(copy, capsys):
-    """Target and kernel of my.py at one query, by both roads; 6 Monte Carlo errors as above."""
+    """Target and kernel of my.py at one query, by both methods; 6 Monte Carlo errors as above."""
     from sims.cli import main
 
     assert "`sims decompose own.yaml --allow-code`" in TEXT

@@ -127,7 +127,7 @@ def test_bounds_and_what_cannot_be_judged():
         assert_bound(NOISE[:1], at_most=1)
 
 
-def test_terms_of_both_roads():
+def test_terms_of_both_methods():
     batches = 1 + NOISE.T  # of one entry each
     simulated = xr.Dataset({"mse": ("batch", batches[0]), "variance": ("batch", batches[1])})
     predicted = xr.Dataset({"mse": 1.0, "variance": 1.1, "variance_error": 0.2, "bias": 0.0})

@@ -17,16 +17,17 @@ def theory(problem: Problem) -> xr.Dataset:
     without gates and with.
     """
     layer = problem.layer
-    gate_sets = np.ones_like(layer.gates), layer.gates
     noise = problem.drawn["noise"]
-    lost = [lost_share(layer.factors, gates, layer.output, noise) for gates in gate_sets]
-    known = {
-        "rate": rate(problem),
-        "lost": ("gates", lost),
-        "width": problem.width,
-        "selectivity": layer.selectivity,
-    }
-    return xr.Dataset({**known, **problem.drawn})
+    lost = [lost_share(layer.factors, gates, layer.output, noise) for gates in layer.gate_sets]
+    return xr.Dataset(
+        {
+            "rate": rate(problem),
+            "lost": ("gates", lost),
+            "width": problem.width,
+            "selectivity": layer.selectivity,
+            **problem.drawn,
+        }
+    )
 
 
 def rate(problem: Problem) -> float:

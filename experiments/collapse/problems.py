@@ -1,17 +1,15 @@
 """Problems of the law ``collapse``: a Transformer's layer, and stacks of such layers.
 
-Both roads take tokens, score biases and the layer whose heads are to be recovered from here.
+Both methods take tokens, score biases and the layer whose heads are to be recovered from here.
 """
 
-from collections.abc import Mapping
-from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from scipy.special import expit, softmax
 
-from sims.problem.law import Law
+from sims.study.problem import Drawn
 
 ALONE = "attention alone"
 NONE, MASK, BIAS = "none", "causal mask", "distance bias"
@@ -36,20 +34,18 @@ class Layer(NamedTuple):
     attention: np.ndarray
 
     @property
+    def gate_sets(self) -> tuple[np.ndarray, np.ndarray]:
+        """Gates that are 1, and those of the layer."""
+        return np.ones_like(self.gates), self.gates
+
+    @property
     def selectivity(self) -> float:
         """n_eff/n: the inverse of the mean Σw² of a row of attention, over n."""
         return float(1 / np.mean(np.sum(self.attention**2, axis=-1)) / len(self.gates))
 
 
-@dataclass(frozen=True, eq=False)
-class Problem:
-    """One problem of the law.
-
-    Attributes:
-        drawn: the law's fields.
-    """
-
-    drawn: Mapping[str, Any]
+class Problem(Drawn):
+    """One problem of the law."""
 
     @property
     def width(self) -> int:
@@ -58,9 +54,14 @@ class Problem:
         return max(2, round(drawn["channels"] * drawn["dimension"] / drawn["heads"]))
 
     @property
+    def alone(self) -> bool:
+        """True for attention without a residual stream."""
+        return bool(self.drawn["block"] == ALONE)
+
+    @property
     def scaled(self) -> bool:
         """True if branches of a residual stream are scaled by 1/√L."""
-        return bool(self.drawn["branches"] == "scaled" and self.drawn["block"] != ALONE)
+        return self.drawn["branches"] == "scaled" and not self.alone
 
     @property
     def values(self) -> int:
@@ -81,7 +82,7 @@ class Problem:
         d = self.drawn["dimension"]
         common = rng.normal(size=(*lead, 1, d))
         apart = rng.normal(size=(*lead, self.drawn["tokens"], d))
-        return np.asarray(cosine**0.5 * common + (1 - cosine) ** 0.5 * apart)
+        return cosine**0.5 * common + (1 - cosine) ** 0.5 * apart
 
     def matrices(self, rng: np.random.Generator, *lead: int) -> tuple[np.ndarray, ...]:
         """Query, key, value (H, …, d, d_k) and output (H, …, d_k, d) of a layer's heads.
@@ -90,8 +91,10 @@ class Problem:
         variance σ²/d; σ² is 1 without a residual stream, which there is nothing to compare with.
         """
         drawn = self.drawn
-        variance = 1.0 if drawn["block"] == ALONE else drawn["variance"]
-        d, heads, width = drawn["dimension"], drawn["heads"], self.width
+        variance = 1.0 if self.alone else drawn["variance"]
+        d = drawn["dimension"]
+        heads = drawn["heads"]
+        width = self.width
         query, key, value = rng.normal(size=(3, heads, *lead, d, width)) / d**0.5
         output = rng.normal(size=(heads, *lead, width, d)) * (variance / heads / width) ** 0.5
         if drawn["output"] == "plain sum":
@@ -101,11 +104,11 @@ class Problem:
     @cached_property
     def layer(self) -> Layer:
         """The layer whose heads are recovered, of the first :data:`DECODED` tokens."""
-        rng = np.random.default_rng(self.drawn["weights"])
+        rng = self.rng("weights")
         tokens = self.tokens(rng)[:DECODED]
         query, key, _, output = self.matrices(rng)
-        n, heads = len(tokens), len(output)
-        gates = expit(self.drawn["gate"] * rng.normal(size=(n, heads)))
+        n = len(tokens)
+        gates = expit(self.drawn["gate"] * rng.normal(size=(n, len(output))))
         scores = (tokens @ query) @ (tokens @ key).swapaxes(1, 2) / self.width**0.5
         bias = 0.0 if self.bias is None else self.bias[:n, :n]
         attention = softmax(scores + bias, axis=-1)
@@ -115,8 +118,3 @@ class Problem:
             size = np.sqrt(np.mean(np.sum(values**2, -1)) / n)
             factors = left * values[:, None] / size
         return Layer(factors, gates, output, attention)
-
-
-def draw(law: Mapping[str, Any], seed: int, number: int) -> Problem:
-    """Problem of that number; law and seed as in :class:`sims.problem.law.Law`."""
-    return Problem(Law(law).draw(seed, number))

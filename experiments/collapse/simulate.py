@@ -1,22 +1,29 @@
 """Stacks of layers, whose residual is followed, and heads, which are recovered from their mix."""
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from functools import lru_cache, partial
+from typing import NamedTuple
 
 import numpy as np
 from scipy import linalg
 
 from sims.attention.hidden import Stream, split, split_layer, split_rms_norm
-from sims.montecarlo import Draw
+from sims.montecarlo import Draw, HostBatches
 
-from .problems import ALONE, Problem
+from .problems import Problem
 
 Array = np.ndarray
+Block = Callable[[Stream], Stream]
 PATH = 12
 """Layers that are shown one by one; a stack has as many at least."""
 DRAWS = 96
 """Draws of heads in a batch."""
+
+
+def sampler(problem: Problem) -> HostBatches:
+    """Residuals of stacks, and what is lost of heads."""
+    dims = {"path": ("layer",), "ends": ("end",), "lost": ("gates",)}
+    return HostBatches(batch, constants=problem, dims=dims)
 
 
 def batch(draw: Draw, replicates: int, problem: Problem) -> Mapping[str, Array]:
@@ -39,9 +46,7 @@ def stack(rng: np.random.Generator, replicates: int, problem: Problem, depth: in
     Half as many as replicates are drawn. With a residual stream there are as many with branches of
     the opposite sign, which takes most of the spread out of the mean; alone they would be the same.
     """
-    fields = problem.drawn
-    alone = fields["block"] == ALONE
-    signs = np.ones(1) if alone else np.array([1.0, -1.0])
+    signs = np.ones(1) if problem.alone else np.array([1.0, -1.0])
     count = replicates // 2
     tokens = problem.tokens(rng, 1, count)
     stream = split(np.repeat(tokens, len(signs), axis=0))
@@ -49,28 +54,36 @@ def stack(rng: np.random.Generator, replicates: int, problem: Problem, depth: in
     logs = [mean_log(stream)]
     for _ in range(depth):
         for block in draw_blocks(rng, count, problem, branch):
-            after = block(norm(stream, fields["norm"]) if fields["placed"] == "before" else stream)
-            if not alone:
-                after = total(*map(np.stack, zip(stream[:3], after[:3], strict=True)))
-            stream = norm(after, fields["norm"]) if fields["placed"] == "after" else after
+            stream = pass_block(stream, block, problem)
         logs.append(mean_log(stream))
     return np.array(logs)
 
 
 def draw_blocks(
     rng: np.random.Generator, count: int, problem: Problem, branch: Array
-) -> Sequence[Callable[[Stream], Stream]]:
+) -> Sequence[Block]:
     """Attention of one layer, and in a residual stream its MLP, times the branch's factor."""
-    fields = problem.drawn
     query, key, value, output = problem.matrices(rng, 1, count)
     score = query @ key.swapaxes(-1, -2) / problem.width**0.5
     blocks = [partial(attention, score=score, value=branch * value @ output, bias=problem.bias)]
-    if fields["mlps"] and fields["block"] != ALONE:
-        d = fields["dimension"]
+    if problem.drawn["mlps"] and not problem.alone:
+        d = problem.drawn["dimension"]
+        variance = problem.drawn["variance"]
         inner = rng.normal(size=(1, count, d, 4 * d)) / d**0.5
-        outer = rng.normal(size=(1, count, 4 * d, d)) * (fields["variance"] / (4 * d)) ** 0.5
+        outer = rng.normal(size=(1, count, 4 * d, d)) * (variance / (4 * d)) ** 0.5
         blocks.append(partial(mlp, inner=inner, outer=branch * outer))
     return blocks
+
+
+def pass_block(stream: Stream, block: Block, problem: Problem) -> Stream:
+    """The stream after a block, with its norm, and with a skip unless attention is alone."""
+    norm = {"layer": layer_norm, "rms": split_rms_norm}[problem.drawn["norm"]]
+    placed = problem.drawn["placed"]
+    after = block(norm(stream) if placed == "before" else stream)
+    if not problem.alone:
+        pairs = zip(stream[:3], after[:3], strict=True)
+        after = total(*map(np.stack, pairs))
+    return norm(after) if placed == "after" else after
 
 
 def mean_log(stream: Stream) -> float:
@@ -86,12 +99,11 @@ def total(mean: Array, centred: Array, log_scale: Array) -> Stream:
     return combined._replace(mean=mean.sum(0), log_scale=top + combined.log_scale)
 
 
-def norm(stream: Stream, kind: str) -> Stream:
-    """RMSNorm, or LayerNorm, which centres the features before."""
-    if kind == "layer":
-        mean, centred = (x - x.mean(-1, keepdims=True) for x in stream[:2])
-        stream = stream._replace(mean=mean, centred=centred)
-    return split_rms_norm(stream)
+def layer_norm(stream: Stream) -> Stream:
+    """LayerNorm: RMSNorm of tokens whose features are centred."""
+    mean = stream.mean - stream.mean.mean(-1, keepdims=True)
+    centred = stream.centred - stream.centred.mean(-1, keepdims=True)
+    return split_rms_norm(stream._replace(mean=mean, centred=centred))
 
 
 def attention(stream: Stream, score: Array, value: Array, bias: Array | None) -> Stream:
@@ -107,13 +119,16 @@ def mlp(stream: Stream, inner: Array, outer: Array) -> Stream:
     is no small number the plain difference serves.
     """
     scale = np.exp(stream.log_scale)[..., None, None]
-    middle, moved = stream.mean[..., None, :] @ inner, stream.centred @ inner
-    level, step = np.tanh(middle), scale * moved
+    middle = stream.mean[..., None, :] @ inner
+    moved = stream.centred @ inner
+    level = np.tanh(middle)
+    step = scale * moved
     near = np.abs(step) < 1
     small = np.where(near & (step != 0), step, 1e-9)
     turn = np.tanh(small)
     close = moved * turn / small * (1 - level**2) / (1 + level * turn)
-    moved = np.where(near, close, (np.tanh(middle + step) - level) / np.maximum(scale, 1e-300))
+    far = (np.tanh(middle + step) - level) / np.maximum(scale, 1e-300)
+    moved = np.where(near, close, far)
     shift = moved.mean(-2, keepdims=True)
     mean = ((level + scale * shift) @ outer)[..., 0, :]
     return stream._replace(mean=mean, centred=(moved - shift) @ outer)
@@ -124,21 +139,23 @@ def lost_shares(rng: np.random.Generator, problem: Problem) -> Array:
 
     The same heads and noise are recovered twice.
     """
-    readers = decoders(problem)
     factors = problem.layer.factors
     heads, _, rank = factors.shape
-    values = rng.normal(size=(DRAWS, len(readers[0].mixing)))
-    noise = rng.normal(size=(DRAWS, readers[0].mixing.shape[1]))
+    pair = decoders(problem)
+    sources, channels = pair[0].mixing.shape
+    values = rng.normal(size=(DRAWS, sources))
+    noise = rng.normal(size=(DRAWS, channels))
 
     def square(drawn: Array) -> float:
         return float(np.sum((factors @ drawn.reshape(DRAWS, heads, rank, -1)) ** 2))
 
-    wrong = [values - (values @ r.mixing + r.noise_sd * noise) @ r.inverse for r in readers]
-    return np.array([square(rest) for rest in wrong]) / square(values)
+    errors = []
+    for mixing, inverse, noise_sd in pair:
+        errors.append(square(values - (values @ mixing + noise_sd * noise) @ inverse))
+    return np.array(errors) / square(values)
 
 
-@dataclass(frozen=True)
-class Decoder:
+class Decoder(NamedTuple):
     """What recovers heads from their mixed output.
 
     Attributes:
@@ -152,25 +169,19 @@ class Decoder:
     noise_sd: float
 
 
-def decoder(factors: Array, gates: Array, output: Array, noise: float) -> Decoder:
-    """The best one, by ridge regression: of normal heads no function of the output has less error.
-
-    Args:
-        factors, output: as of :class:`.problems.Layer`.
-        gates: (n, H).
-        noise: over the root mean square of the mixed output.
-    """
-    mixing = np.einsum("nh,hnr,hkd->hrknd", gates, factors, output, optimize=True)
-    mixing = mixing.reshape(-1, len(gates) * output.shape[2])
-    noise_sd = noise * float(np.sqrt(np.sum(mixing**2) / mixing.shape[1]))
-    square = mixing @ mixing.T + noise_sd**2 * np.eye(len(mixing))
-    return Decoder(mixing, linalg.solve(square, mixing, assume_a="pos").T, noise_sd)
-
-
 @lru_cache(maxsize=1)
 def decoders(problem: Problem) -> list[Decoder]:
-    """Decoders of a problem's layer, without gates and with."""
+    """The best decoders of a problem's layer, without gates and with, by ridge regression.
+
+    Of normal heads no function of the output has less error.
+    """
     layer = problem.layer
-    gate_sets = np.ones_like(layer.gates), layer.gates
-    noise = problem.drawn["noise"]
-    return [decoder(layer.factors, gates, layer.output, noise) for gates in gate_sets]
+    pair = []
+    for gates in layer.gate_sets:
+        mixing = np.einsum("nh,hnr,hkd->hrknd", gates, layer.factors, layer.output, optimize=True)
+        mixing = mixing.reshape(-1, len(gates) * layer.output.shape[2])
+        size = float(np.sqrt(np.sum(mixing**2) / mixing.shape[1]))
+        noise_sd = problem.drawn["noise"] * size
+        square = mixing @ mixing.T + noise_sd**2 * np.eye(len(mixing))
+        pair.append(Decoder(mixing, linalg.solve(square, mixing, assume_a="pos").T, noise_sd))
+    return pair

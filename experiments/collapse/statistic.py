@@ -9,16 +9,18 @@ from sims.base.estimates import ratio
 from sims.judgement import house
 from sims.judgement.effects import Effects
 from sims.judgement.effects_of_problems import gap, of_batches, outcome
-from sims.study.batches import stack_batches
+from sims.study.batches import drawn_values, stack_batches
 from sims.study.results import Results
 
 from .problems import ALONE, NONE
 
-SOON, SMALL = 6, -6.0
-"""Layers after which log₁₀ ρ is to be below that."""
-NEAR = np.log(0.03)
+SOON = 6
+"""Layers after which tokens are to be collapsed."""
+COLLAPSED = -6.0
+"""log₁₀ ρ below which they are."""
+NEAR_COLLAPSE = np.log(0.03)
 """log ρ below which tokens are near collapse."""
-ORDER = 3.0
+CUBE = 3.0
 """Ratio of neighbouring steps of log ρ, of attention alone without positions."""
 WITHOUT, GATED = 0, 1
 """Places of the shares that are lost."""
@@ -27,16 +29,18 @@ WITHOUT, GATED = 0, 1
 def effects(results: Results) -> Mapping[str, Effects]:
     """Effects by name; which problems each is put to, the questions' restrictions say."""
     law = results.predictions["law"]
-    path, ends, lost = (stack_batches(results, name) for name in ("path", "ends", "lost"))
+    path = stack_batches(results, "path")
+    ends = stack_batches(results, "ends")
+    lost = stack_batches(results, "lost")
     theory = law["lost"].values
     least = house.TOLERANCES["roads"]
     steps = np.diff(path[..., -3:])
     fell = ends[..., 1] - ends[..., 0]
-    near = ends[..., 0].mean(1) < NEAR
+    near = ends[..., 0].mean(1) < NEAR_COLLAPSE
     gating = ratio(lost[..., GATED], lost[..., WITHOUT], axis=1) - 1
     return {
-        "soon": of_batches(SMALL - path[..., SOON] / np.log(10)),
-        "order": gap(ratio(steps[..., 1], steps[..., 0], axis=1), np.full(len(path), ORDER)),
+        "soon": of_batches(COLLAPSED - path[..., SOON] / np.log(10)),
+        "order": gap(ratio(steps[..., 1], steps[..., 0], axis=1), np.full(len(path), CUBE)),
         "rate": gap(fell / law["depth"].values[:, None], law["rate"].values, near),
         "depth": of_batches(house.TOLERANCES["slope"] - exponents(ends)),
         "lost": of_batches(lost[..., WITHOUT] - least, predicted=theory[:, WITHOUT] - least),
@@ -47,7 +51,7 @@ def effects(results: Results) -> Mapping[str, Effects]:
 
 def exponents(ends: np.ndarray) -> np.ndarray:
     """p of ρ ~ L^−p between the depths L and 2L."""
-    return np.asarray((ends[..., 0] - ends[..., 1]) / np.log(2))
+    return (ends[..., 0] - ends[..., 1]) / np.log(2)
 
 
 def parameters(results: Results) -> pd.DataFrame:
@@ -55,9 +59,9 @@ def parameters(results: Results) -> pd.DataFrame:
 
     ``collapsing`` tells attention alone with positions (1) from that without (0); NaN of others.
     """
-    law = results.predictions["law"]
-    columns = {str(k): v.values for k, v in law.items() if v.dims == ("number",)}
-    table = pd.DataFrame(columns).drop(columns=["weights", "rate"])
+    table = drawn_values(results, "weights", "rate")
     positioned = (table["positions"] != NONE).astype(float)
-    collapsing = positioned.where(table["block"] == ALONE)
-    return table.assign(collapsing=collapsing, lost=law["lost"].values[:, WITHOUT])
+    return table.assign(
+        collapsing=positioned.where(table["block"] == ALONE),
+        lost=results.predictions["law"]["lost"].values[:, WITHOUT],
+    )

@@ -5,7 +5,7 @@ import xarray as xr
 
 from sims.base.terms import PAIRS
 from sims.problem import DESIGNS, Heads, Task, TrigonometricSeries
-from sims.theory import predict as terms_of
+from sims.theory import in_range, predict
 from sims.theory.neighbours import hidden
 
 from .problems import Problem
@@ -13,8 +13,8 @@ from .problems import Problem
 
 def theory(problem: Problem) -> xr.Dataset:
     """``mse`` (arm) of the heads, ``in_range`` where first order reaches, and what was drawn."""
-    mse, in_range = heads(problem)
-    return xr.Dataset({"mse": ("arm", mse), "in_range": in_range, **problem.drawn})
+    mse, known = heads(problem)
+    return xr.Dataset({"mse": ("arm", mse), "in_range": known, **problem.drawn})
 
 
 def heads(problem: Problem) -> tuple[np.ndarray, bool]:
@@ -27,6 +27,6 @@ def heads(problem: Problem) -> tuple[np.ndarray, bool]:
     frames = np.stack([np.sqrt(w)[:, None] * problem.views for w in shares]).swapaxes(1, 2)
     task = Task(DESIGNS["isotropic"](2), TrigonometricSeries(*problem.waves), fields["noise_sd"])
     pair = Heads(frames, fields["kernel"], problem.bandwidth)
-    terms = terms_of(task, pair, fields["keys"], problem.queries)
+    terms = predict(task, pair, fields["keys"], problem.queries)
     error = sum(np.diag(terms[f"integrated_{name}"]) for name in PAIRS)
-    return np.asarray(error), not terms.attrs.keys() & {"cautions", "faults"}
+    return np.asarray(error), in_range(terms)

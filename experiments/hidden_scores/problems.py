@@ -1,26 +1,17 @@
 """Problems of the law ``hidden_scores``: a stack of layers, and a head of a second layer.
 
-Both roads take the problems from here.
+Both methods take the problems from here.
 """
 
-from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import Any
-
 import numpy as np
+
+from sims.study.problem import Drawn
 
 QUERIES = 16
 
 
-@dataclass(frozen=True)
-class Problem:
-    """One problem of the law.
-
-    Attributes:
-        drawn: the law's fields.
-    """
-
-    drawn: Mapping[str, Any]
+class Problem(Drawn):
+    """One problem of the law."""
 
     @property
     def views(self) -> np.ndarray:
@@ -36,19 +27,16 @@ class Problem:
         """
         amplitude = np.array([self.drawn["relevance"], 1.0])
         frequency = self.drawn["frequency"] * np.array([[0.0, 1.0], [1.0, 0.0]])
-        return amplitude, frequency, self._rng("phases").uniform(0, 2 * np.pi, 2)
+        return amplitude, frequency, self.rng("phases").uniform(0, 2 * np.pi, 2)
 
     @property
     def queries(self) -> np.ndarray:
-        """Of the head, (Q, 2)."""
-        drawn = self._rng("queries").normal(size=(QUERIES, 2))
-        return np.asarray(self.drawn["reach"] * drawn)
+        """Queries of the head, (Q, 2)."""
+        drawn = self.rng("queries").normal(size=(QUERIES, 2))
+        return self.drawn["reach"] * drawn
 
     @property
     def bandwidth(self) -> float:
-        """Of the head's kernel."""
+        """Bandwidth of the head's kernel."""
         name = "bandwidth" if self.drawn["kernel"] == "gaussian" else "softmax_bandwidth"
         return float(self.drawn[name])
-
-    def _rng(self, field: str) -> np.random.Generator:
-        return np.random.default_rng(self.drawn[field])

@@ -10,17 +10,19 @@ import numpy as np
 from sims.attention import hidden
 from sims.attention.attention import softmax
 from sims.montecarlo import Draw, HostBatches
+from sims.problem import TrigonometricSeries
 
 from .problems import Problem
 
 ARMS = ("log_residual", "cosine", "keys", "mse", "head_keys")
-LEAST = -1e12
+"""What a batch has of both arms."""
+LEAST_RESIDUAL = -1e12
 """log ρ where tokens are equal."""
 SETS = 4
 """Sets of keys for every replicate of a stack."""
 
 
-def stack_sampler(problem: Problem) -> HostBatches:
+def sampler(problem: Problem) -> HostBatches:
     """Both arms of a stack and of a head, on the same draws."""
     return HostBatches(batch, constants=problem, dims=dict.fromkeys(ARMS, ("arm",)))
 
@@ -66,60 +68,64 @@ def stack(
     """log ρ after the last layer, (draw, arm), and the share of keys attended to, (layer, arm).
 
     That share is the inverse of Σw², the mean over rows and then over draws, over n. Arms share the
-    draws of tokens and weights.
+    draws of tokens and weights. With skip and norm half as many are drawn: every stack is followed
+    by the one with values W of the opposite sign, which takes much of the spread out of the mean.
+    Without, both would be the same.
 
     Args:
-        rng: for the draws.
-        draws: how many.
-        problem: of the law.
-        layers: of the stack.
-        normed: whether layers have the skip weight, and an RMS norm after them.
+        rng: Generator of the draws.
+        draws: Number of stacks.
+        problem: One problem of the law.
+        layers: Number of layers.
+        normed: Whether layers have the skip weight, and an RMS norm after them.
     """
     fields = problem.drawn
     memory = np.array([0.0, fields["memory"]])
-    tokens = rng.normal(size=(draws, 1, fields["n"], fields["d"]))
-    stream = hidden.split(np.repeat(tokens, 2, axis=1))
+    signs = np.array([1.0, -1.0] if normed else [1.0])[:, None, None, None]
+    count = draws // len(signs)
+    tokens = rng.normal(size=(count, 1, 1, fields["n"], fields["d"]))
+    stream = hidden.split(np.tile(tokens, (1, len(signs), 2, 1, 1)))
     skip = fields["skip"] if normed else 0.0
     keys = []
     for layer in range(layers):
         if layer == 0 or fields["weights"] == "independent":
-            form, value = draw_weights(rng, draws, problem)
+            form, value = (part[:, None] for part in draw_weights(rng, count, problem))
+            value = signs * value
         share = 1 - memory if layer else hidden.first_share(memory, fields["start"])
         stream = hidden.split_layer(stream, form, value, memory, skip, share)
         attention = softmax(stream.common[..., None, :] + stream.rows)
-        keys.append(effective_share(attention).mean(0))
-        stream = hidden.split_rms_norm(stream) if normed else stream
-    return np.maximum(stream.log_residual, LEAST), np.array(keys)
+        keys.append(effective_share(attention).mean((0, 1)))
+        if normed:
+            stream = hidden.split_rms_norm(stream)
+    log_residual = stream.log_residual.reshape(-1, len(memory))
+    return np.maximum(log_residual, LEAST_RESIDUAL), np.array(keys)
 
 
 def effective_share(attention: np.ndarray) -> np.ndarray:
     """n_eff/n of attention (…, rows, n): the inverse of the mean Σw² over rows, over n."""
-    return np.asarray(1 / (attention.shape[-1] * (attention**2).sum(-1).mean(-1)))
+    return 1 / (attention.shape[-1] * (attention**2).sum(-1).mean(-1))
 
 
 def heads(rng: np.random.Generator, sets: int, problem: Problem) -> tuple[np.ndarray, np.ndarray]:
     """Mean squared errors of the second layer's head, (arm,), and n_eff/n, over sets of keys.
 
-    Tokens do not move: both layers see the same keys N(0, I_2), each through a view of its own.
+    Tokens do not move: both layers see the same keys N(0, I_2), each through its view.
     """
     fields = problem.drawn
-    amplitude, frequency, phase = problem.waves
-
-    def target(points: np.ndarray) -> np.ndarray:
-        return np.asarray(np.cos(points @ frequency.T + phase) @ amplitude)
-
+    target = TrigonometricSeries(*problem.waves).evaluate
     keys = rng.normal(size=(sets, 1, fields["keys"], 2))
     labels = target(keys) + fields["noise_sd"] * rng.normal(size=keys.shape[:-1])
     scores = []
     for view in problem.views:
         query = (problem.queries @ view)[:, None]
         key = keys @ view
-        gaps = query * key if fields["kernel"] == "softmax" else -0.5 * (query - key) ** 2
-        scores.append(gaps / problem.bandwidth**2)
-    errors, shares = np.empty((2, 2))
-    for arm, memory in enumerate((0.0, fields["memory"])):
+        score = query * key if fields["kernel"] == "softmax" else -0.5 * (query - key) ** 2
+        scores.append(score / problem.bandwidth**2)
+    errors = []
+    shares = []
+    for memory in (0.0, fields["memory"]):
         weights = softmax(hidden.accumulate(np.stack(scores), memory, fields["start"])[-1])
-        error = (weights * labels).sum(-1) - target(problem.queries)
-        errors[arm] = np.mean(error**2)
-        shares[arm] = effective_share(weights).mean()
-    return errors, shares
+        gap = (weights * labels).sum(-1) - target(problem.queries)
+        errors.append(np.mean(gap**2))
+        shares.append(effective_share(weights).mean())
+    return np.array(errors), np.array(shares)

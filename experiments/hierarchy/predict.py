@@ -5,7 +5,7 @@ import xarray as xr
 
 from sims.base.terms import PAIRS
 from sims.problem import DESIGNS, Heads, Task, TrigonometricSeries
-from sims.theory import predict as terms_of
+from sims.theory import in_range, predict
 from sims.theory.neighbours import hierarchy
 
 from .problems import KEPT, Problem
@@ -20,22 +20,19 @@ def theory(problem: Problem) -> xr.Dataset:
     ``error`` (part, kept) is that of scores; ``definite`` the probability of a positive
     semidefinite form; ``mse`` (arm) that of mixtures, ``in_range`` where first order reaches.
     """
-    fields, size = problem.drawn, problem.singular_values
+    fields = problem.drawn
     moments = hierarchy.token_moments(problem.taps, fields["tokens"], problem.levels)
-    errors = [
-        hierarchy.level_errors(
-            problem.spectrum, problem.model(count), size, fields["head_width"], moments
-        )
-        for count in KEPT
-    ]
-    mse, in_range = mixtures(problem)
+    forms = problem.singular_values, fields["head_width"], moments
+    spectrum = problem.spectrum
+    errors = [hierarchy.level_errors(spectrum, problem.model(count), *forms) for count in KEPT]
+    mse, known = mixtures(problem)
     return xr.Dataset(
         {
             "error": (("part", "kept"), np.transpose(errors)),
             "levels": problem.levels,
             "definite": hierarchy.psd_probability(fields["width"], fields["head_width"]),
             "mse": ("arm", mse),
-            "in_range": in_range,
+            "in_range": known,
             **fields,
         }
     )
@@ -43,14 +40,15 @@ def theory(problem: Problem) -> xr.Dataset:
 
 def mixtures(problem: Problem) -> tuple[np.ndarray, bool]:
     """Errors of the arms to first order in 1/n, and whether it is in its range."""
-    fields, (bandwidths, mix) = problem.drawn, problem.arms
-    count, empty = len(bandwidths), WIDEST - fields["views"]
+    fields = problem.drawn
+    bandwidths, mix = problem.arms
+    count = len(bandwidths)
     frame = np.eye(WIDEST) * (np.arange(WIDEST) < fields["views"])
     filled = np.resize(bandwidths, 2 + MOST)
     heads = Heads(np.stack([frame] * len(filled)), "gaussian", filled)
     target = TrigonometricSeries([1.0], [[fields["frequency"], 0, 0]], [fields["phase"]])
     task = Task(DESIGNS["isotropic"](WIDEST), target, fields["noise_sd"])
-    terms = terms_of(task, heads, fields["n"], np.pad(problem.queries, ((0, 0), (0, empty))))
+    queries = np.pad(problem.queries, ((0, 0), (0, WIDEST - fields["views"])))
+    terms = predict(task, heads, fields["n"], queries)
     error = sum(terms[f"integrated_{name}"].values[:count, :count] for name in PAIRS)
-    known = not terms.attrs.keys() & {"cautions", "faults"}
-    return np.einsum("ai,ij,aj->a", mix, error, mix), known
+    return np.einsum("ai,ij,aj->a", mix, error, mix), in_range(terms)

@@ -1,28 +1,19 @@
 """Problems of the law ``hierarchy``: a target on scales, keys in a block, and scales to be mixed.
 
-Both roads take the problems from here.
+Both methods take the problems from here.
 """
 
-from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import Any
-
 import numpy as np
+
+from sims.study.problem import Drawn
 
 QUERIES = 16
 KEPT = tuple(range(1, 7))
 """Numbers of levels kept, at most; of a problem half of its target's levels."""
 
 
-@dataclass(frozen=True)
-class Problem:
-    """One problem of the law.
-
-    Attributes:
-        drawn: the law's fields.
-    """
-
-    drawn: Mapping[str, Any]
+class Problem(Drawn):
+    """One problem of the law."""
 
     @property
     def levels(self) -> int:
@@ -32,8 +23,8 @@ class Problem:
     @property
     def taps(self) -> np.ndarray:
         """Taps of every down-sampling, of norm 1: weights say what a level weighs."""
-        taps = self._rng("taps").normal(size=self.drawn["tap_count"])
-        return np.asarray(taps / np.linalg.norm(taps))
+        taps = self.rng("taps").normal(size=self.drawn["tap_count"])
+        return taps / np.linalg.norm(taps)
 
     @property
     def spectrum(self) -> np.ndarray:
@@ -42,31 +33,30 @@ class Problem:
         weights = {
             "geometric": self.drawn["ratio"] ** level,
             "power law": (1.0 + level) ** -self.drawn["power"],
-            "any order": self._rng("order").exponential(size=self.levels),
+            "any order": self.rng("order").exponential(size=self.levels),
         }[self.drawn["target"]]
-        return np.asarray(weights / weights.sum())
+        return weights / weights.sum()
 
     def model(self, count: int) -> np.ndarray:
         """Weights of the model that has the first levels alone: the target's, renormalised."""
         head = np.where(np.arange(self.levels) < count, self.spectrum, 0.0)
-        return np.asarray(head / head.sum())
+        return head / head.sum()
 
     @property
     def singular_values(self) -> np.ndarray:
-        """Of every form M_l, falling from 1; a head keeps the leading ``head_width`` of them."""
-        return np.asarray(self.drawn["decay"] ** np.arange(self.drawn["width"]))
+        """Singular values of every form M_l, falling from 1; a head keeps the leading ones."""
+        return self.drawn["decay"] ** np.arange(self.drawn["width"])
 
     @property
     def bandwidths(self) -> np.ndarray:
-        """Of the scales that are mixed."""
-        return np.asarray(
-            self.drawn["finest"] * self.drawn["step"] ** np.arange(self.drawn["scales"])
-        )
+        """Bandwidths of the scales that are mixed."""
+        steps = np.arange(self.drawn["scales"])
+        return self.drawn["finest"] * self.drawn["step"] ** steps
 
     @property
     def shares(self) -> np.ndarray:
         """Weights of these scales, uniform on the simplex."""
-        return self._rng("shares").dirichlet(np.ones(self.drawn["scales"]))
+        return self.rng("shares").dirichlet(np.ones(self.drawn["scales"]))
 
     @property
     def arms(self) -> tuple[np.ndarray, np.ndarray]:
@@ -75,17 +65,18 @@ class Problem:
         Scales mixed in scores are one estimator of squared bandwidth ``1/Σλ_l h_l⁻²``, in outputs
         an ensemble; the third arm is one bandwidth of the ensemble's mean square ``Σλ_l h_l²``.
         """
-        h, share = self.bandwidths, self.shares
-        alone = [(share @ h**-2.0) ** -0.5, (share @ h**2) ** 0.5]
+        h = self.bandwidths
+        share = self.shares
+        in_scores = (share @ h**-2.0) ** -0.5
+        single = (share @ h**2) ** 0.5
         mix = np.zeros((3, 2 + len(h)))
-        mix[0, 0], mix[2, 1], mix[1, 2:] = 1, 1, share
-        return np.array([*alone, *h]), mix
+        mix[0, 0] = 1
+        mix[1, 2:] = share
+        mix[2, 1] = 1
+        return np.array([in_scores, single, *h]), mix
 
     @property
     def queries(self) -> np.ndarray:
-        """Of the mixtures, (Q, d_k)."""
-        drawn = self._rng("queries").normal(size=(QUERIES, self.drawn["views"]))
-        return np.asarray(self.drawn["reach"] * drawn)
-
-    def _rng(self, field: str) -> np.random.Generator:
-        return np.random.default_rng(self.drawn[field])
+        """Queries of the mixtures, (Q, d_k)."""
+        drawn = self.rng("queries").normal(size=(QUERIES, self.drawn["views"]))
+        return self.drawn["reach"] * drawn

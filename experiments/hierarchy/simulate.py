@@ -7,7 +7,7 @@ from scipy.stats import ortho_group
 
 from sims.attention import hierarchy
 from sims.attention.attention import softmax
-from sims.montecarlo import Draw
+from sims.montecarlo import Draw, HostBatches
 
 from .problems import KEPT, Problem
 
@@ -25,29 +25,36 @@ def batch(draw: Draw, replicates: int, problem: Problem) -> Mapping[str, np.ndar
     }
 
 
+def sampler(problem: Problem) -> HostBatches:
+    """Errors of scores, of blocks and of mixtures."""
+    dims = {"error": ("part", "kept"), "remainder": ("order",), "mse": ("arm",)}
+    return HostBatches(batch, constants=problem, dims=dims)
+
+
 def errors(rng: np.random.Generator, problem: Problem) -> np.ndarray:
     """Squared errors of the scores of one draw of tokens and forms, (part, kept).
 
     Parts are the truncation of levels, the rank of the heads' forms, and both together.
     """
-    fields, levels = problem.drawn, problem.levels
-    x = rng.normal(size=(fields["tokens"], fields["width"]))
-    coarse = hierarchy.levels(x, problem.taps, levels)
-    turns = ortho_group.rvs(fields["width"], 2 * levels, rng).reshape(
-        2, levels, *[fields["width"]] * 2
-    )
-    forms = np.zeros((levels, 2, *turns.shape[2:]))  # what a head keeps, and the rest
-    ends = slice(fields["head_width"]), slice(fields["head_width"], None)
-    for place, some in enumerate(ends):
-        forms[:, place] = turns[0][..., some] * problem.singular_values[some] @ turns[1][:, some]
+    width = problem.drawn["width"]
+    levels = problem.levels
+    tokens = rng.normal(size=(problem.drawn["tokens"], width))
+    coarse = hierarchy.levels(tokens, problem.taps, levels)
+    left, right = ortho_group.rvs(width, 2 * levels, rng).reshape(2, levels, width, width)
+    rank = problem.drawn["head_width"]
+    forms = np.zeros((levels, 2, width, width))  # what a head keeps, and the rest
+    for place, columns in enumerate((slice(rank), slice(rank, None))):
+        size = problem.singular_values[columns]
+        forms[:, place] = left[..., columns] * size @ right[:, columns]
     product = products(coarse, forms)
-    squares, target = np.empty((3, len(KEPT))), problem.spectrum
+    target = problem.spectrum
+    squares = np.empty((3, len(KEPT)))
     for place, count in enumerate(KEPT):
         model = problem.model(count)
-        residual = target - model
-        for part, pair in enumerate(
-            ((residual, residual), (0 * residual, model), (residual, target))
-        ):
+        lost = target - model
+        # Weights of what a head keeps, and of the rest, in the error by each part.
+        pairs = (lost, lost), (0 * lost, model), (lost, target)
+        for part, pair in enumerate(pairs):
             share = np.stack(pair, axis=1)
             squares[part, place] = np.einsum("lx,lxmy,my", share, product, share)
     return squares
@@ -68,9 +75,10 @@ def products(coarse: list[np.ndarray], forms: np.ndarray) -> np.ndarray:
     for low in range(levels):
         sums = 2.0**low * coarse[low]
         for high in range(low, levels):
+            if high > low:
+                sums = sums[::2] + sums[1::2]
             gram[low, high] = sums.T @ coarse[high]
             gram[high, low] = gram[low, high].T
-            sums = sums[::2] + sums[1::2] if high + 1 < levels else sums
     turned = gram[:, :, None] @ forms @ gram.swapaxes(-1, -2)[:, :, None]
     return np.einsum("lxab,lmyab->lxmy", forms, turned)
 
@@ -94,7 +102,7 @@ def remainders(rng: np.random.Generator, count: int, problem: Problem) -> np.nda
     second, third, fourth = ((off**k).mean(1) for k in (2, 3, 4))
     rest = np.log(np.exp(off).mean(1))
     terms = [0 * mean, second / 2, third / 6, (fourth - 3 * second**2) / 24]
-    return np.asarray(np.abs(rest - np.cumsum(terms, axis=0)).mean(1))
+    return np.abs(rest - np.cumsum(terms, axis=0)).mean(1)
 
 
 def mixtures(rng: np.random.Generator, count: int, problem: Problem) -> np.ndarray:
@@ -102,19 +110,21 @@ def mixtures(rng: np.random.Generator, count: int, problem: Problem) -> np.ndarr
 
     Keys and labels ``cos(ωx_1 + φ)`` with noise are new in every draw.
     """
-    fields, queries = problem.drawn, problem.queries
+    fields = problem.drawn
+    queries = problem.queries
 
     def target(points: np.ndarray) -> np.ndarray:
-        return np.asarray(np.cos(fields["frequency"] * points[..., 0] + fields["phase"]))
+        return np.cos(fields["frequency"] * points[..., 0] + fields["phase"])
 
     keys = rng.normal(size=(count, 1, fields["n"], fields["views"]))
     labels = target(keys) + fields["noise_sd"] * rng.normal(size=keys.shape[:-1])
     gaps = -0.5 * ((queries[:, None] - keys) ** 2).sum(-1)
-    levels = [gaps / h**2 for h in problem.bandwidths]
-    weights = (
-        softmax(hierarchy.mixed(levels, problem.shares)),
-        hierarchy.mixed([softmax(scores) for scores in levels], problem.shares),
-        softmax(gaps / (problem.shares @ problem.bandwidths**2)),
+    shares = problem.shares
+    scores = [gaps / h**2 for h in problem.bandwidths]
+    arms = (
+        softmax(hierarchy.mixed(scores, shares)),
+        hierarchy.mixed(list(map(softmax, scores)), shares),
+        softmax(gaps / (shares @ problem.bandwidths**2)),
     )
     truth = target(queries)
-    return np.array([np.mean(((weight * labels).sum(-1) - truth) ** 2) for weight in weights])
+    return np.array([np.mean(((weights * labels).sum(-1) - truth) ** 2) for weights in arms])

@@ -9,7 +9,7 @@ from sims.base.estimates import jackknife, ratio
 from sims.judgement import house
 from sims.judgement.effects import Effects
 from sims.judgement.effects_of_problems import gap, of_batches, outcome
-from sims.study.batches import stack_batches
+from sims.study.batches import drawn_values, stack_batches
 from sims.study.results import Results
 
 LEVELS, RANK, BOTH = range(3)
@@ -34,7 +34,7 @@ def straightness(error: np.ndarray) -> np.ndarray:
     steep = off @ level / (level @ level)
     left = off - steep[..., None] * level
     share = np.sqrt((left**2).sum(-1) / (off**2).sum(-1))
-    return np.asarray(house.TOLERANCES["slope"] - np.where(steep < 0, share, 1.0))
+    return house.TOLERANCES["slope"] - np.where(steep < 0, share, 1.0)
 
 
 def decays(sampled: np.ndarray, predicted: np.ndarray, half: np.ndarray) -> Effects:
@@ -60,37 +60,42 @@ def rise(values: np.ndarray, later: int, earlier: int) -> np.ndarray:
 def effects(results: Results) -> Mapping[str, Effects]:
     """Effects by name, positive where the claim holds."""
     law = results.predictions["law"]
-    error, arms = law["error"].values, law["mse"].values
-    names = ("error", "remainder", "mse")
-    sampled, block, mse = (stack_batches(results, name) for name in names)
+    sampled = stack_batches(results, "error")
+    theory = law["error"].values
     half = law["levels"].values // 2
     rows = np.arange(len(sampled))
     last = half[: len(sampled)] - 1
     both = sampled[rows, :, BOTH, last]
-    predicted = error[rows, :, last]
+    parts = theory[rows, :, last]
     silent = np.full((len(sampled), 2), np.nan)
-    known = law["in_range"].values.astype(bool)
-    made = {
-        "decay": decays(sampled[:, :, LEVELS], error[:, LEVELS], half),
-        "parts": gap(both, predicted[:, LEVELS] + predicted[:, RANK]),
-        "roads": of_batches(both / predicted[:, BOTH, None] - 1, kind="estimate"),
+    block = stack_batches(results, "remainder")
+    corrected = rise(block, FOURTH, GAUSSIAN)
+    third = rise(block, THIRD, GAUSSIAN)
+    return {
+        "decay": decays(sampled[:, :, LEVELS], theory[:, LEVELS], half),
+        "parts": gap(both, parts[:, LEVELS] + parts[:, RANK]),
+        "roads": of_batches(both / parts[:, BOTH, None] - 1, kind="estimate"),
         "definite": of_batches(silent, kind="estimate", predicted=law["definite"].values),
+        "correction": outcome(-corrected, size=corrected.mean(1)),
+        "third cumulant": outcome(-third, size=third.mean(1)),
+        "one bandwidth": mixture_rise(results, OUTPUTS, SINGLE),
+        "ensemble": mixture_rise(results, SCORES, OUTPUTS),
     }
-    for name, order in (("correction", FOURTH), ("third cumulant", THIRD)):
-        change = rise(block, order, GAUSSIAN)
-        made[name] = outcome(-change, size=change.mean(1))
-    for name, better, worse in (
-        ("one bandwidth", SINGLE, OUTPUTS),
-        ("ensemble", OUTPUTS, SCORES),
-    ):
-        theory = arms[:, worse] / arms[:, better] - 1
-        made[name] = of_batches(rise(mse, worse, better), predicted=theory, valid=known)
-    return made
+
+
+def mixture_rise(results: Results, worse: int, better: int) -> Effects:
+    """Relative rise of the error from one arm of the mixtures to another, which is worse."""
+    law = results.predictions["law"]
+    mse = law["mse"].values
+    return of_batches(
+        rise(stack_batches(results, "mse"), worse, better),
+        predicted=mse[:, worse] / mse[:, better] - 1,
+        valid=law["in_range"].values,
+    )
 
 
 def parameters(results: Results) -> pd.DataFrame:
     """Drawn values, one row per problem; ``narrow`` is 1 if heads are narrower than tokens."""
-    law = results.predictions["law"].drop_vars(["taps", "order", "shares", "queries"])
-    columns = {k: v.values for k, v in law.data_vars.items() if v.dims == ("number",)}
-    narrow = (law["head_width"] < law["width"]).values.astype(float)
-    return pd.DataFrame(columns).drop(columns=["definite", "in_range"]).assign(narrow=narrow)
+    seeds = ("taps", "order", "shares", "queries")
+    table = drawn_values(results, *seeds, "definite", "in_range")
+    return table.assign(narrow=(table["head_width"] < table["width"]).astype(float))

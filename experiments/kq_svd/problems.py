@@ -9,21 +9,22 @@ import numpy as np
 from scipy.linalg import expm
 
 from sims.attention.low_rank import kq_svd, stacked
-from sims.base.terms import PAIRS
 from sims.problem import DESIGNS, TARGETS, Heads, Task, TrigonometricSeries
-from sims.theory import predict
+from sims.study.problem import Drawn
+from sims.theory import noise_for_share, predict
 
-WIDEST = 16
-MOST = 4
-"""Width and number of heads that the regression is filled up to: one compiled shape."""
-NOISE = (0.1, 10)
-"""Range of the label noise."""
+WIDEST_HEAD = 16
+"""Width that heads of the regression are filled up to: one compiled shape."""
+MOST_HEADS = 4
+"""Heads that they are repeated to."""
+NOISE_RANGE = (0.1, 10)
+"""Least and largest label noise."""
 POINTS = 16
 """Queries at which the heads are judged as an estimator."""
 
 
 @dataclass(frozen=True)
-class Problem:
+class Problem(Drawn):
     """A key head of width d and m query heads on it.
 
     A token z ~ N(0, I) of R^{2d} has the key ``k = z_1…d · of_keys + mean`` and values ``z ·
@@ -31,7 +32,6 @@ class Problem:
     estimator the heads average m(z) about x.
 
     Attributes:
-        drawn: the law's fields.
         of_keys: (d, d).
         of_queries: (m, d, d).
         of_values: (2d, d).
@@ -39,7 +39,6 @@ class Problem:
         points: query tokens of the regression, (POINTS, d).
     """
 
-    drawn: Mapping[str, Any]
     of_keys: np.ndarray
     of_queries: np.ndarray
     of_values: np.ndarray
@@ -52,11 +51,6 @@ class Problem:
         return round(self.drawn["width"] * self.drawn["rank_share"])
 
     @property
-    def tokens(self) -> int:
-        """Keys that a query attends to."""
-        return int(self.drawn["tokens"])
-
-    @property
     def calibration(self) -> int:
         """Tokens of the calibration sample."""
         return round(self.drawn["calibration"])
@@ -64,12 +58,12 @@ class Problem:
     @property
     def key_moment(self) -> np.ndarray:
         """E kkᵀ, (d, d)."""
-        return np.asarray(self.of_keys.T @ self.of_keys + np.outer(self.mean, self.mean))
+        return self.of_keys.T @ self.of_keys + np.outer(self.mean, self.mean)
 
     @property
     def query_moments(self) -> np.ndarray:
         """E qqᵀ by head, (m, d, d)."""
-        return np.asarray(self.of_queries.swapaxes(1, 2) @ self.of_queries)
+        return self.of_queries.swapaxes(1, 2) @ self.of_queries
 
     @property
     def temperature(self) -> float:
@@ -80,49 +74,46 @@ class Problem:
     @cached_property
     def target(self) -> TrigonometricSeries:
         """m on R^d."""
-        scale, seed = self.drawn["lengthscale"], self.drawn["target"]
-        return TARGETS["rbf"](self.drawn["width"], lengthscale=scale, features=32, seed=seed)
+        scale = self.drawn["lengthscale"]
+        seed = self.drawn["target"]
+        width = self.drawn["width"]
+        return TARGETS["rbf"](width, lengthscale=scale, features=32, seed=seed)
 
     @cached_property
     def noise_sd(self) -> float:
-        """Of the labels: variance has the drawn share s of the whole heads' error.
+        """Label noise that gives variance its drawn share of the error of heads not compressed.
 
-        With squared bias β, signal variance S and noise variance σ²v, all to first order: ``σ² =
-        (β s/(1 − s) − S)/v``, within :data:`NOISE`.
+        To first order, and within :data:`NOISE_RANGE`.
         """
         terms = predict(*self.regression(False, 1.0))
-        share = self.drawn["share"]
-        bias, signal, noise = (float(terms[f"integrated_{k}"].mean()) for k in PAIRS)
-        square = max(bias * share / (1 - share) - signal, 0.0) / noise
-        return float(np.clip(square**0.5, *NOISE))
+        square = max(noise_for_share(terms, self.drawn["share"]), 0.0)
+        return float(np.clip(square**0.5, *NOISE_RANGE))
 
     def regression(self, compressed: bool, noise_sd: float) -> tuple[Task, Heads, int, np.ndarray]:
-        """The heads as an ensemble, whole or compressed by KQ-SVD calibrated without end.
+        """The heads as an ensemble, plain or compressed by KQ-SVD calibrated without end.
 
-        Heads are repeated to :data:`MOST` and everything is filled up with zeros.
+        Heads are repeated to :data:`MOST_HEADS` and everything is filled up with zeros.
         """
         queries = self.of_queries
         keys = np.broadcast_to(self.of_keys, queries.shape)
         if compressed:
             rows = np.vstack([self.of_keys, self.mean])  # of the second moment of the keys
             maps = kq_svd(rows, stacked(queries), self.rank)
-            keys, queries = keys @ maps.key_map, queries @ maps.query_map
-        rest = WIDEST - keys.shape[1]
-        heads = Heads(
-            fill_up(queries),
-            "softmax",
-            self.temperature**0.5,
-            key_frames=fill_up(keys),
-        )
-        task = Task(DESIGNS["isotropic"](WIDEST), self.target.padded(rest), noise_sd)
-        return task, heads, self.tokens, np.pad(self.points, ((0, 0), (0, rest)))
+            keys = keys @ maps.key_map
+            queries = queries @ maps.query_map
+        rest = WIDEST_HEAD - keys.shape[1]
+        bandwidth = self.temperature**0.5
+        heads = Heads(fill_up(queries), "softmax", bandwidth, key_frames=fill_up(keys))
+        task = Task(DESIGNS["isotropic"](WIDEST_HEAD), self.target.padded(rest), noise_sd)
+        return task, heads, self.drawn["tokens"], np.pad(self.points, ((0, 0), (0, rest)))
 
 
 def fill_up(maps: np.ndarray) -> np.ndarray:
-    """Maps (m, d, r) repeated to :data:`MOST` heads and filled up with zeros."""
-    rows = WIDEST - maps.shape[1]
-    columns = WIDEST - maps.shape[2]
-    return np.tile(np.pad(maps, ((0, 0), (0, rows), (0, columns))), (MOST // len(maps), 1, 1))
+    """Maps (m, d, r) repeated to :data:`MOST_HEADS` heads and filled up with zeros."""
+    rows = WIDEST_HEAD - maps.shape[1]
+    columns = WIDEST_HEAD - maps.shape[2]
+    wide = np.pad(maps, ((0, 0), (0, rows), (0, columns)))
+    return np.tile(wide, (MOST_HEADS // len(maps), 1, 1))
 
 
 def make_problem(drawn: Mapping[str, Any]) -> Problem:

@@ -15,14 +15,14 @@ FRESH = 32
 """Queries of a replicate at which outputs are compared."""
 
 
-def cache_sampler(problem: Problem) -> HostBatches:
+def sampler(problem: Problem) -> HostBatches:
     """Errors of each method's cache, and of the heads as an estimator."""
     dims = {"score": ("method",), "output": ("method",), "mse": ("scores",)}
     coords = {"method": list(METHODS), "scores": ["exact", "KQ-SVD"]}
-    return HostBatches(compared, constants=problem, dims=dims, coords=coords)
+    return HostBatches(batch, constants=problem, dims=dims, coords=coords)
 
 
-def compared(draw: Draw, replicates: int, problem: Problem) -> Mapping[str, np.ndarray]:
+def batch(draw: Draw, replicates: int, problem: Problem) -> Mapping[str, np.ndarray]:
     """Means over replicates, each with a calibration sample and tokens of its own.
 
     ``score`` is the error of a method's scores in the mean over all new tokens, ``output`` that of
@@ -38,33 +38,51 @@ def compared(draw: Draw, replicates: int, problem: Problem) -> Mapping[str, np.n
 def replicate(rng: np.random.Generator, problem: Problem) -> dict[str, np.ndarray]:
     """One calibration sample and one set of tokens."""
     d = problem.drawn["width"]
-    rank = problem.rank
-    keys, queries = calibrated(rng, problem)
-    caches = [kq_svd(keys, queries, rank), k_svd(keys, rank), joint_svd(keys, queries, rank)]
-    # Without the row of their mean; softmax does not see that new keys are not centred.
-    caches.append(kq_svd(keys[:-1], queries, rank))
-    products = np.stack([cache.product for cache in caches])
+    products = calibrated_products(rng, problem)
     change = products - np.eye(d)
     moment = problem.query_moments.sum(0)
     score = ((problem.key_moment @ change) * (change @ moment)).sum((1, 2))
-    tokens = rng.standard_normal((problem.tokens, 2 * d))
-    cached = tokens[:, :d] @ problem.of_keys + problem.mean
-    # (method, head, query, key), the exact scores first
-    stored = (cached @ np.concatenate([np.eye(d)[None], products]))[:, None].swapaxes(2, 3)
-    asked = rng.standard_normal((FRESH, d)) @ problem.of_queries
-    scores = asked @ stored / problem.temperature
+    tokens = rng.standard_normal((problem.drawn["tokens"], 2 * d))
+    keys = tokens[:, :d] @ problem.of_keys + problem.mean
+    # (method, head, d, key), the exact scores first
+    stored = (keys @ np.concatenate([np.eye(d)[None], products]))[:, None].swapaxes(2, 3)
+    queries = rng.standard_normal((FRESH, d)) @ problem.of_queries
+    scores = queries @ stored / problem.temperature
     values = tokens @ problem.of_values
     outputs = softmax(scores) @ values
     moved = outputs[1:] - outputs[0]
-    size = np.linalg.norm(scores[1] - scores[0], 2, (1, 2))
-    ratio = np.linalg.norm(moved[0], 2, (1, 2)) / (size * np.linalg.norm(values, 2))
-    points = problem.points @ problem.of_queries
-    pooled = softmax(points @ stored[:2] / problem.temperature).mean(1)
-    off = pooled @ labels(problem, tokens[:, :d]) - labels(problem, problem.points)
-    noise = problem.noise_sd**2 * (pooled**2).sum(-1)
-    mse = (off**2 + noise).mean(-1)
-    output = (moved**2).sum((1, 2, 3))
-    return {"score": score, "output": output, "bound": ratio.max(), "mse": mse}
+    lost = np.linalg.norm(scores[1] - scores[0], 2, (1, 2))
+    ratio = np.linalg.norm(moved[0], 2, (1, 2)) / (lost * np.linalg.norm(values, 2))
+    return {
+        "score": score,
+        "output": (moved**2).sum((1, 2, 3)),
+        "bound": ratio.max(),
+        "mse": estimator_errors(problem, tokens[:, :d], stored[:2]),
+    }
+
+
+def calibrated_products(rng: np.random.Generator, problem: Problem) -> np.ndarray:
+    """``ABᵀ`` of every method's cache, calibrated on one sample, (method, d, d)."""
+    rank = problem.rank
+    keys, queries = calibrated(rng, problem)
+    caches = (
+        kq_svd(keys, queries, rank),
+        k_svd(keys, rank),
+        joint_svd(keys, queries, rank),
+        # Without the row of their mean; softmax does not see that new keys are not centred.
+        kq_svd(keys[:-1], queries, rank),
+    )
+    return np.stack([cache.product for cache in caches])
+
+
+def estimator_errors(problem: Problem, tokens: np.ndarray, stored: np.ndarray) -> np.ndarray:
+    """Errors of the averaged heads at the points of the problem, by the keys stored, (scores,)."""
+    queries = problem.points @ problem.of_queries
+    weights = softmax(queries @ stored / problem.temperature).mean(1)
+    target = problem.target.evaluate
+    gap = weights @ target(tokens) - target(problem.points)
+    noise = problem.noise_sd**2 * (weights**2).sum(-1)
+    return (gap**2 + noise).mean(-1)
 
 
 def calibrated(rng: np.random.Generator, problem: Problem) -> tuple[np.ndarray, np.ndarray]:
@@ -81,10 +99,3 @@ def calibrated(rng: np.random.Generator, problem: Problem) -> tuple[np.ndarray, 
     middle = n**0.5 * problem.mean + rng.standard_normal(d) @ problem.of_keys
     keys = np.vstack([factors[0] @ problem.of_keys, middle])
     return keys, stacked(factors[1:] @ problem.of_queries)
-
-
-def labels(problem: Problem, points: np.ndarray) -> np.ndarray:
-    """The target at points (N, d), in NumPy: compiling takes longer."""
-    series = problem.target
-    phases = points @ np.asarray(series.frequency).T + np.asarray(series.phase)
-    return np.asarray(np.cos(phases) @ np.asarray(series.amplitude))

@@ -8,7 +8,7 @@ import pandas as pd
 from sims.base.estimates import mcse, ratio
 from sims.judgement.effects import Effects
 from sims.judgement.effects_of_problems import gap, of_batches
-from sims.study.batches import stack_batches
+from sims.study.batches import drawn_values, stack_batches
 from sims.study.results import Results
 
 KQ, K, EIGEN, CENTRED = range(4)
@@ -20,7 +20,7 @@ def effects(results: Results) -> Mapping[str, Effects]:
     law = results.predictions["law"]
     score = stack_batches(results, "score")
     output = stack_batches(results, "output")
-    mse = stack_batches(results, "mse")
+    rise = -falls(stack_batches(results, "mse"), 1, (0,))[..., 0]
     theory = law["mse"].values
     bound = stack_batches(results, "bound")
     saved = 1 - law["least"].values / law["keys_only"].values
@@ -32,9 +32,9 @@ def effects(results: Results) -> Mapping[str, Effects]:
         "saved": Effects(np.empty(0), np.empty(0), "estimate", saved),
         "calibration": gap(score[..., KQ], law["least"].values * (1 + law["cost"].values)),
         "estimator": of_batches(
-            -falls(mse, 1, (0,))[..., 0],
+            rise,
             predicted=theory[:, 1] / theory[:, 0] - 1,
-            valid=law["in_range"].values.astype(bool),
+            valid=law["in_range"].values,
         ),
     }
 
@@ -44,8 +44,7 @@ def falls(error: np.ndarray, method: int, rivals: Sequence[int]) -> np.ndarray:
 
     Pseudo-values (problem, batch, rival): their mean is the fall of the means.
     """
-    own = error[..., [method]]
-    return 1 - ratio(own, error[..., list(rivals)], axis=1)
+    return 1 - ratio(error[..., [method]], error[..., list(rivals)], axis=1)
 
 
 def _order(draws: np.ndarray) -> Effects:
@@ -57,6 +56,4 @@ def _order(draws: np.ndarray) -> Effects:
 
 def parameters(results: Results) -> pd.DataFrame:
     """Drawn values, price of calibration and share of variance, one row per problem."""
-    law = results.predictions["law"].drop_vars(["axes", "target", "least", "keys_only"])
-    columns = {name: v.values for name, v in law.items() if v.dims == ("number",)}
-    return pd.DataFrame(columns)
+    return drawn_values(results, "axes", "target", "least", "keys_only")

@@ -2,6 +2,7 @@
 
 import numpy as np
 import xarray as xr
+from numpy.typing import ArrayLike
 
 from sims.theory.neighbours import subset_sums as sums
 
@@ -31,16 +32,15 @@ def theory(problem: Problem, rng: np.random.Generator, draws: int) -> xr.Dataset
         curves.append([sums.log_error(part[:, :k], entries, ENTRIES) for k in FAR])
     less = pool[: draws // PARTS]
     entries = np.resize(problem.target, len(less))
-    near = [float(sums.log_error(less[:, :k], entries, 1)) for k in ITEMS[-2:]]
+    near = [sums.log_error(less[:, :k], entries, 1) for k in ITEMS[-2:]]
     few = less[:, : ITEMS[FEW]]
     scores = np.resize(problem.target[0, 0], len(less))
-    scaled = [float(sums.log_error(c * few, scores, 1)) for c in problem.factors]
-    needed = [find_needed(np.asarray(curve)) for curve in curves]
+    scaled = [sums.log_error(c * few, scores, 1) for c in problem.factors]
     return xr.Dataset(
         {
             **problem.drawn,
             "log_largest": (("far", "entries"), np.mean(curves, axis=0)),
-            "needed": (("part", "accuracy_asked", "entries"), needed),
+            "needed": (("part", "accuracy_asked", "entries"), list(map(find_needed, curves))),
             "log_entry": ("per_entry", near),
             "log_scaled": ("scale", scaled),
         },
@@ -48,7 +48,7 @@ def theory(problem: Problem, rng: np.random.Generator, draws: int) -> xr.Dataset
     )
 
 
-def find_needed(log_largest: np.ndarray) -> np.ndarray:
+def find_needed(log_largest: ArrayLike) -> np.ndarray:
     """Items at which errors (far, entries) fall through each accuracy, (accuracy, entries)."""
     columns = np.transpose(log_largest)
     return np.transpose([np.interp(-np.log(ACCURACIES), -column, FAR) for column in columns])

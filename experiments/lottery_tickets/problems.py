@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from sims.problem.law import Law
+from sims.study.problem import Drawn
 
 ITEMS = np.array([6, 10, 14, 18])
 """Items an entry of sources that are searched: widths over d."""
@@ -15,15 +15,13 @@ FEW = 1
 
 
 @dataclass(frozen=True)
-class Problem:
+class Problem(Drawn):
     """A target of four heads, of which one is pruned, or some side by side, or in series.
 
     Attributes:
-        drawn: the law's fields.
         target: W_QK and W_VO of each head, (4, 2, d, d).
     """
 
-    drawn: Mapping[str, Any]
     target: np.ndarray
 
     @property
@@ -33,17 +31,17 @@ class Problem:
         Weights U[−s, s] have the factor ``s²/√n_K``: n_K^{1/4} has 1; s = √(6|w|√d), |w| the root
         mean square of W_QK's entries; and Xavier's, √(6/(d + n_K)).
         """
-        d, width = self.drawn["dimension"], self.drawn["dimension"] * ITEMS[FEW]
+        d = self.drawn["dimension"]
+        width = d * ITEMS[FEW]
         entry = np.mean(self.target[0, 0] ** 2) ** 0.5
         return np.array([1.0, 6 * entry * (d / width) ** 0.5, 6 / (d + width) / width**0.5])
 
 
-def draw(law: Mapping[str, Any], seed: int, number: int) -> Problem:
-    """Problem of that number; law and seed as in :class:`sims.problem.law.Law`.
+def make_problem(drawn: Mapping[str, Any]) -> Problem:
+    """The problem of a law's fields.
 
     A matrix is a product of two normal ones, scaled to the drawn norm; W_QK to that over √d.
     """
-    drawn = Law(law).draw(seed, number)
     d = drawn["dimension"]
     left, right = np.random.default_rng(drawn["target"]).standard_normal((2, 4, 2, d, d))
     target = left @ right

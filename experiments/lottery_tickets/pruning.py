@@ -46,25 +46,28 @@ def closest_sum(items: np.ndarray, target: np.ndarray) -> np.ndarray:
         raise InputError("items", count, f"at most {MOST_ITEMS}")
     rows = items.reshape(-1, count)
     goal = np.broadcast_to(target, items.shape[:-1]).ravel()
-    half = count // 2
-    at_once = max(1, CACHED >> (count - half + 1))
+    at_once = max(1, CACHED >> (count - count // 2 + 1))
     sums = np.empty(len(rows))
     for start in range(0, len(rows), at_once):
-        part, wanted = rows[start : start + at_once], goal[start : start + at_once, None]
-        right = subset_sums(part[:, half:])
-        candidates = np.concatenate([right, wanted - subset_sums(part[:, :half])], axis=1)
-        # The last bit of a number says whose it is.
-        bits = candidates.view(np.int64)
-        bits[:, : right.shape[1]] |= 1
-        bits[:, right.shape[1] :] &= ~1
-        candidates.sort(axis=1)
-        side = candidates.view(np.int64) & 1
-        gaps = np.diff(candidates, axis=1)
-        gaps[side[:, 1:] == side[:, :-1]] = np.inf
-        # Of a pair the sum is the target less what is left, plus the right half's sum.
-        place = gaps.argmin(1)[:, None]
-        sign = np.take_along_axis(np.diff(side, axis=1), place, axis=1)
-        sums[start : start + at_once] = (
-            wanted + sign * np.take_along_axis(gaps, place, axis=1)
-        ).ravel()
+        some = slice(start, start + at_once)
+        sums[some] = meet_halves(rows[some], goal[some, None])
     return sums.reshape(items.shape[:-1])
+
+
+def meet_halves(items: np.ndarray, target: np.ndarray) -> np.ndarray:
+    """:func:`closest_sum` of items (R, k) and targets (R, 1), all at once, (R,)."""
+    half = items.shape[1] // 2
+    right = subset_sums(items[:, half:])
+    candidates = np.concatenate([right, target - subset_sums(items[:, :half])], axis=1)
+    # The last bit of a number says whose it is.
+    bits = candidates.view(np.int64)
+    bits[:, : right.shape[1]] |= 1
+    bits[:, right.shape[1] :] &= ~1
+    candidates.sort(axis=1)
+    side = bits & 1
+    gaps = np.diff(candidates, axis=1)
+    gaps[side[:, 1:] == side[:, :-1]] = np.inf
+    # Of a pair the sum is the target less what is left, plus the right half's sum.
+    place = gaps.argmin(1)[:, None]
+    sign = np.take_along_axis(np.diff(side, axis=1), place, axis=1)
+    return (target + sign * np.take_along_axis(gaps, place, axis=1)).ravel()

@@ -6,9 +6,10 @@ Entries are missed as the solver finds; nothing is known here of laws of subset 
 from collections.abc import Mapping
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from sims.attention.attention import softmax
-from sims.montecarlo import Draw
+from sims.montecarlo import Draw, HostBatches
 
 from .problems import FEW, ITEMS, Problem
 from .pruning import closest_sum
@@ -19,13 +20,10 @@ EXACT = 16
 """Items that are searched of a wide source."""
 LENGTHS = 4, 64
 """Tokens at which the error of one query is compared."""
-CONSTANTS = ("8", "drawn")
-"""Constants C of the theorem's widths."""
+WIDTH_ERRORS = ("log_output", "mean_output", "log_entry", "log_ratio")
+"""Errors by the width of a source."""
 DIMS = {
-    "log_output": ("per_entry",),
-    "mean_output": ("per_entry",),
-    "log_entry": ("per_entry",),
-    "log_ratio": ("per_entry",),
+    **dict.fromkeys(WIDTH_ERRORS, ("per_entry",)),
     "log_scaled": ("scale",),
     "error_by_length": ("length",),
     "failed": ("constant",),
@@ -33,115 +31,133 @@ DIMS = {
 """What a batch has, by its dimensions."""
 COORDINATES = {
     "per_entry": ITEMS,
-    "constant": list(CONSTANTS),
+    "constant": ["8", "drawn"],
     "scale": ["fourth root", "by the entry", "Xavier"],
     "length": list(LENGTHS),
 }
 
 
-def pruned(draw: Draw, sources: int, problem: Problem) -> Mapping[str, np.ndarray]:
-    """A batch of sources, each of nested widths.
+def sampler(problem: Problem) -> HostBatches:
+    """Errors of pruned heads, alone, in series and side by side."""
+    return HostBatches(batch, constants=problem, dims=DIMS, coords=COORDINATES)
 
-    Errors are the largest over drawn inputs of norm √d: of the first head's output, mean log and
-    mean; ``log_ratio`` is the mean log of that of some ``x + head(x)`` in series, over the largest
-    error of their entries, ``log_entry`` the mean log of an entry's. The others are :func:`scaled`,
-    :func:`by_length` and :func:`failed`.
-    """
+
+def batch(draw: Draw, sources: int, problem: Problem) -> Mapping[str, ArrayLike]:
+    """Errors of some sources, each of nested widths, by :func:`ticket_errors`; and others."""
     rng = draw.rng()
     drawn = problem.drawn
     goal = problem.target[: drawn["blocks"]]
     pool = products(rng, (sources, *goal.shape), ITEMS[-1])
     x = tokens(rng, (sources, INPUTS, drawn["tokens"], goal.shape[-1]))
-    rows: dict[str, list[float]] = {name: [] for name in list(DIMS)[:4]}
-    for items in ITEMS:
-        tickets = closest_sum(pool[..., :items], goal)
-        output = largest_change(x, tickets[:, :1], goal[:1], False)
-        through = largest_change(x, tickets, goal, True)
-        error = np.abs(tickets - goal)
-        rows["log_output"].append(np.log(output).mean())
-        rows["mean_output"].append(output.mean())
-        rows["log_entry"].append(np.log(error[:, 0]).mean())
-        rows["log_ratio"].append(np.log(through / error.max((1, 2, 3, 4))).mean())
-        if items == ITEMS[FEW]:
-            few = tickets[:, 0]
-    scale_errors = scaled(pool[:, 0, 0, ..., : ITEMS[FEW]], problem)
-    lengths = by_length(rng, few, goal[0])
-    missed = [failed(rng, sources, problem, c) for c in (8.0, drawn["constant"])]
-    others = {"log_scaled": scale_errors, "error_by_length": lengths, "failed": missed}
-    return {name: np.array(value) for name, value in (rows | others).items()}
+    tickets = [closest_sum(pool[..., :items], goal)[:, None] for items in ITEMS]
+    errors = np.transpose([ticket_errors(x, ticket, goal) for ticket in tickets])
+    return {
+        **dict(zip(WIDTH_ERRORS, errors, strict=True)),
+        "log_scaled": errors_by_scale(pool[:, 0, 0, ..., : ITEMS[FEW]], problem),
+        "error_by_length": errors_by_length(rng, tickets[FEW][:, :, 0], goal[0]),
+        "failed": [failure_share(rng, sources, problem, c) for c in (8.0, drawn["constant"])],
+    }
 
 
-def largest_change(x: np.ndarray, ticket: np.ndarray, goal: np.ndarray, skip: bool) -> np.ndarray:
-    """Largest distance of a token's output between pruned and target heads, (S,)."""
-    change = passed(x, ticket, skip) - passed(x, goal, skip)
-    return np.asarray(np.linalg.norm(change, axis=-1).max((1, 2)))
+def ticket_errors(x: np.ndarray, tickets: np.ndarray, goal: np.ndarray) -> list[float]:
+    """:data:`WIDTH_ERRORS` of tickets (S, 1, B, 2, d, d), the largest over inputs of norm √d.
+
+    Of the first head's output mean log and mean; ``log_ratio`` is the mean log of the error of
+    blocks in series over the largest error of their entries, ``log_entry`` that of an entry's.
+    """
+    output = largest_norm(attend(x, tickets[:, :, 0]) - attend(x, goal[0]))
+    through = largest_norm(pass_blocks(x, tickets) - pass_blocks(x, goal))
+    error = np.abs(tickets - goal)
+    return [
+        np.log(output).mean(),
+        output.mean(),
+        np.log(error[:, :, 0]).mean(),
+        np.log(through / error.max((1, 2, 3, 4, 5))).mean(),
+    ]
+
+
+def largest_norm(change: np.ndarray) -> np.ndarray:
+    """Largest norm of a token's change over all inputs of a source, (S,)."""
+    return np.linalg.norm(change, axis=-1).max((1, 2))
 
 
 def products(rng: np.random.Generator, entries: tuple[int, ...], items: int) -> np.ndarray:
-    """Items (…, d, d', n') of all entries: v is an entry's own, u is shared down a column."""
+    """Items (…, d, d', n') of all entries: each has its v, u is shared down a column."""
     *lead, rows, columns = entries
     u = rng.uniform(-1, 1, (*lead, 1, columns, items))
-    return np.asarray(rng.uniform(-1, 1, (*lead, rows, columns, items)) * u)
+    return rng.uniform(-1, 1, (*lead, rows, columns, items)) * u
 
 
 def tokens(rng: np.random.Generator, shape: tuple[int, ...]) -> np.ndarray:
     """Tokens on the sphere of radius √d."""
     normal = rng.standard_normal(shape)
-    return np.asarray(normal * shape[-1] ** 0.5 / np.linalg.norm(normal, axis=-1, keepdims=True))
+    return normal * shape[-1] ** 0.5 / np.linalg.norm(normal, axis=-1, keepdims=True)
 
 
-def passed(x: np.ndarray, matrices: np.ndarray, skip: bool) -> np.ndarray:
-    """Tokens (S, I, T, d) through heads (…, B, 2, d, d) in series, each with a skip or without."""
-    for place in range(matrices.shape[-4]):
-        pair = matrices[..., place, :, :, :]
-        score, value = np.moveaxis(pair[:, None] if pair.ndim > 3 else pair, -3, 0)
-        head = softmax(x @ score @ x.swapaxes(-1, -2)) @ (x @ value)
-        x = x + head if skip else head
+def attend(x: np.ndarray, matrices: np.ndarray) -> np.ndarray:
+    """Output of a head at tokens (S, I, T, d), by its W_QK and W_VO (…, 2, d, d)."""
+    score = matrices[..., 0, :, :]
+    value = matrices[..., 1, :, :]
+    return softmax(x @ score @ x.swapaxes(-1, -2)) @ (x @ value)
+
+
+def pass_blocks(x: np.ndarray, blocks: np.ndarray) -> np.ndarray:
+    """Tokens after some ``x + head(x)`` in series, by their matrices (…, B, 2, d, d)."""
+    for place in range(blocks.shape[-4]):
+        x = x + attend(x, blocks[..., place, :, :, :])
     return x
 
 
-def scaled(pool: np.ndarray, problem: Problem) -> np.ndarray:
+def errors_by_scale(pool: np.ndarray, problem: Problem) -> np.ndarray:
     """Mean log error of W_QK's entries with weights of each scale, of items (S, d, d, n')."""
     goal = problem.target[0, 0]
     errors = [np.abs(closest_sum(pool * c, goal) - goal) for c in problem.factors]
     return np.log(errors).mean((1, 2, 3))
 
 
-def by_length(rng: np.random.Generator, tickets: np.ndarray, goal: np.ndarray) -> np.ndarray:
-    """Mean error of one query's output by the number of tokens, of pruned heads (S, 2, d, d)."""
+def errors_by_length(
+    rng: np.random.Generator, tickets: np.ndarray, goal: np.ndarray
+) -> list[float]:
+    """Mean error of one query's output by the number of tokens, of heads (S, 1, 2, d, d)."""
     every = tokens(rng, (len(tickets), 1, max(LENGTHS), goal.shape[-1]))
     errors = []
     for length in LENGTHS:
         x = every[:, :, :length]
-        gap = passed(x, tickets[:, None], False) - passed(x, goal[None], False)
-        errors.append(np.linalg.norm(gap[:, 0, 0], axis=-1).mean())
-    return np.array(errors)
+        change = attend(x, tickets) - attend(x, goal)
+        errors.append(np.linalg.norm(change[:, 0, 0], axis=-1).mean())
+    return errors
 
 
-def failed(rng: np.random.Generator, sources: int, problem: Problem, constant: float) -> float:
+def failure_share(
+    rng: np.random.Generator, sources: int, problem: Problem, constant: float
+) -> float:
     """Share of sources of the theorem's widths that miss the accuracy ε with H heads side by side.
 
     The printed widths are ``d C log(8Hα³d^{3/2}/ε)`` for W_QK and ``d C log(2Hαd^{3/2}/ε)`` for
-    W_VO, α = √d. Of many items :data:`EXACT` are searched, and others are taken before where they
-    come closer, large ones first, so that the best ticket could only be better.
+    W_VO, α = √d.
     """
     goal = problem.target[: problem.drawn["heads"]]
     accuracy = problem.drawn["accuracy"]
-    heads, d = len(goal), goal.shape[-1]
+    heads, _, d, _ = goal.shape
     tickets = np.empty((sources, *goal.shape))
     for part, size in enumerate((8 * heads * d**3, 2 * heads * d**2)):
         items = int(np.ceil(constant * np.log(size / accuracy)))
         pool = products(rng, (sources, heads, d, d), items)
-        rest = pool[..., EXACT:]
-        ranked = np.take_along_axis(rest, np.argsort(-np.abs(rest), axis=-1), -1)
-        residual = np.tile(goal[:, part], (sources, 1, 1, 1))
-        for item in np.moveaxis(ranked, -1, 0):
-            residual -= np.where(np.abs(residual - item) < np.abs(residual), item, 0.0)
-        tickets[:, :, part] = goal[:, part] - residual + closest_sum(pool[..., :EXACT], residual)
+        tickets[:, :, part] = prune_wide(pool, goal[:, part])
     x = tokens(rng, (sources, INPUTS, problem.drawn["tokens"], d))
-    change = [
-        passed(x, tickets[:, h : h + 1], False) - passed(x, goal[h : h + 1], False)
-        for h in range(heads)
-    ]
-    error = np.linalg.norm(np.sum(change, axis=0), axis=-1).max((1, 2))
-    return float((error > accuracy).mean())
+    change = [attend(x, tickets[:, None, h]) - attend(x, goal[h]) for h in range(heads)]
+    return float((largest_norm(np.sum(change, axis=0)) > accuracy).mean())
+
+
+def prune_wide(pool: np.ndarray, goal: np.ndarray) -> np.ndarray:
+    """Sums of many items (S, H, d, d, n') for each entry, close to the goal.
+
+    :data:`EXACT` items are searched, and others are taken before where they come closer, large ones
+    first, so that the best ticket could only be better.
+    """
+    rest = pool[..., EXACT:]
+    ranked = np.take_along_axis(rest, np.argsort(-np.abs(rest), axis=-1), -1)
+    residual = np.tile(goal, (len(pool), 1, 1, 1))
+    for item in np.moveaxis(ranked, -1, 0):
+        residual -= np.where(np.abs(residual - item) < np.abs(residual), item, 0.0)
+    return goal - residual + closest_sum(pool[..., :EXACT], residual)

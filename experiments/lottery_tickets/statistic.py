@@ -1,14 +1,15 @@
-"""Rates, needed items, widths, scales and lengths of lottery tickets: one number a problem."""
+"""Rates, needed items, widths, scales and lengths of lottery tickets: one number per problem."""
 
 from collections.abc import Mapping
 
 import numpy as np
+import pandas as pd
 
 from sims.base.estimates import mcse
 from sims.judgement import house
 from sims.judgement.effects import Effects
 from sims.judgement.effects_of_problems import of_batches, slope
-from sims.study.batches import stack_batches
+from sims.study.batches import drawn_values, stack_batches
 from sims.study.results import Results
 
 from .problems import ITEMS
@@ -21,16 +22,33 @@ ONE = 0
 """Place of the fewest entries."""
 
 
-def printed_decay(results: Results) -> np.ndarray:
-    """Rates of the mean error in n_K, (problem, batch), over all widths.
-
-    Linear in the batches, so that their mean is the rate of the mean error.
-    """
-    error = stack_batches(results, "mean_output")
-    middle = error.mean(1, keepdims=True)
-    width = results.predictions["law"]["dimension"].values[:, None] * ITEMS
-    by = (width - width.mean(1, keepdims=True))[:, None]
-    return np.asarray(-(by * (np.log(middle) + error / middle - 1)).sum(-1) / (by**2).sum(-1))
+def effects(results: Results) -> Mapping[str, Effects]:
+    """Falls, items and scales of errors, a number per problem."""
+    law = results.predictions["law"]
+    tolerance = house.TOLERANCES["slope"]
+    far = falls_by_law(law["far"].values, law["log_largest"].values[..., ONE])
+    fall = falls_by_law(ITEMS[FIRST:], stack_batches(results, "log_output")[..., FIRST:])
+    ratio = np.exp(stack_batches(results, "log_ratio")[..., FIRST:])
+    needed = growth(results)
+    room = law["accuracy"].values[:, None, None] - stack_batches(results, "failed")
+    root, matched, usual = np.moveaxis(stack_batches(results, "log_scaled"), -1, 0)
+    law_root, law_matched, law_usual = law["log_scaled"].values.T
+    lengths = stack_batches(results, "error_by_length")
+    entry = stack_batches(results, "log_entry")[..., -2:].mean(-1)
+    excess = entry - law["log_entry"].values.mean(1)[:, None]
+    return {
+        "rate": of_batches(fall - 1 + tolerance, predicted=far - 1 + tolerance),
+        "entries": at_most_one(needed["entries"]),
+        "accuracies": at_most_one(needed["accuracies"]),
+        "blocks": slope(2.0 ** ITEMS[FIRST:], ratio, 0.0),
+        "fit": of_batches(printed_decay(results) / PRINTED, kind="estimate"),
+        "width": of_batches(room[..., 0]),
+        "constant": of_batches(room[..., 1]),
+        "larger": of_batches(usual - root, predicted=law_usual - law_root),
+        "entry's scale": of_batches(root - matched, predicted=law_root - law_matched),
+        "length": of_batches(log_ratio(lengths[..., 1], lengths[..., 0]), kind="estimate"),
+        "law": of_batches(excess, kind="estimate"),
+    }
 
 
 def falls_by_law(items: np.ndarray, log_error: np.ndarray) -> np.ndarray:
@@ -46,52 +64,44 @@ def growth(results: Results) -> dict[str, np.ndarray]:
     law = results.predictions["law"]
     needed = law["needed"].values
     middle = needed[..., needed.shape[2] // 2, :]
-    by_accuracy = needed[..., ONE]
     return {
         "entries": fit_slope(np.log2(law["entries"].values), middle),
-        "accuracies": fit_slope(-np.log2(law["accuracy_asked"].values), by_accuracy),
+        "accuracies": fit_slope(-np.log2(law["accuracy_asked"].values), needed[..., ONE]),
     }
+
+
+def at_most_one(added: np.ndarray) -> Effects:
+    """Room up to one added item, with the tolerance, by theory's parts (problem, part) alone."""
+    room = 1 + house.TOLERANCES["slope"] - added.mean(1)
+    sure = abs(room) > house.CALLED * mcse(added.T)
+    return Effects(np.empty(0), np.empty(0), predicted=room, valid=sure)
 
 
 def fit_slope(x: np.ndarray, y: np.ndarray) -> np.ndarray:
     """Least-squares slope of y (…, K) on x (K,)."""
     by = x - x.mean()
-    return np.asarray((y * by).sum(-1) / (by**2).sum())
+    return (y * by).sum(-1) / (by**2).sum()
 
 
-def effects(results: Results) -> Mapping[str, Effects]:
-    """Falls, items and scales of errors, a number a problem."""
-    law = results.predictions["law"]
-    tolerance = house.TOLERANCES["slope"]
-    far = falls_by_law(law["far"].values, law["log_largest"].values[..., ONE])
-    fall = falls_by_law(ITEMS[FIRST:], stack_batches(results, "log_output")[..., FIRST:])
-    made = {"rate": of_batches(fall - 1 + tolerance, predicted=far - 1 + tolerance)}
-    nothing = np.empty(0)
-    for name, parts in growth(results).items():
-        room = 1 + tolerance - parts.mean(1)
-        sure = abs(room) > house.CALLED * mcse(parts.T)
-        made[name] = Effects(nothing, nothing, "share", room, sure)
-    ratio = np.exp(stack_batches(results, "log_ratio")[..., FIRST:])
-    scaled = stack_batches(results, "log_scaled")
-    root, matched, usual = law["log_scaled"].values.T
-    room = law["accuracy"].values[:, None, None] - stack_batches(results, "failed")
-    lengths = stack_batches(results, "error_by_length")
-    near = law["log_entry"].values.mean(1)[:, None]
-    entry = stack_batches(results, "log_entry")[..., -2:].mean(-1)
-    return made | {
-        "blocks": slope(2.0 ** ITEMS[FIRST:], ratio, 0.0),
-        "fit": of_batches(printed_decay(results) / PRINTED, kind="estimate"),
-        "width": of_batches(room[..., 0]),
-        "constant": of_batches(room[..., 1]),
-        "larger": of_batches(scaled[..., 2] - scaled[..., 0], predicted=usual - root),
-        "entry's scale": of_batches(scaled[..., 0] - scaled[..., 1], predicted=root - matched),
-        "length": of_batches(_log_ratio(lengths[..., 1], lengths[..., 0]), kind="estimate"),
-        "law": of_batches(entry - near, kind="estimate"),
-    }
+def printed_decay(results: Results) -> np.ndarray:
+    """Rates of the mean error in n_K, (problem, batch), over all widths.
+
+    Linear in the batches, so that their mean is the rate of the mean error.
+    """
+    error = stack_batches(results, "mean_output")
+    middle = error.mean(1, keepdims=True)
+    width = results.predictions["law"]["dimension"].values[:, None] * ITEMS
+    by = (width - width.mean(1, keepdims=True))[:, None]
+    return -(by * (np.log(middle) + error / middle - 1)).sum(-1) / (by**2).sum(-1)
 
 
-def _log_ratio(top: np.ndarray, bottom: np.ndarray) -> np.ndarray:
+def log_ratio(top: np.ndarray, bottom: np.ndarray) -> np.ndarray:
     """log of a ratio of means, (problem, batch), to first order in the batches."""
     over = top.mean(1, keepdims=True)
     under = bottom.mean(1, keepdims=True)
-    return np.asarray(np.log(over / under) + top / over - bottom / under)
+    return np.log(over / under) + top / over - bottom / under
+
+
+def parameters(results: Results) -> pd.DataFrame:
+    """Drawn values but for the target's seed, one row per problem."""
+    return drawn_values(results, "target")

@@ -8,6 +8,7 @@ from functools import partial
 
 import jax
 import numpy as np
+import pandas as pd
 
 from sims.problem import SequenceDesign
 
@@ -26,25 +27,18 @@ def errors_of(
     replicates: int,
     all_keys: Iterable[float],
     merged: Iterable[float],
-) -> dict[str, np.ndarray]:
+) -> pd.DataFrame:
     """Terms of heads over all keys, then over slots, at these bandwidths, as :func:`terms_of`."""
     random = jax.random.split(key, replicates)
     keys = np.asarray(draw_sequences(problem.design, random, problem.drawn["keys"]))
-    values = evaluate_target(problem, keys)
     chunks = (replicates, -1, problem.drawn["stride"])
     gates = draw_gates(problem, keys).reshape(chunks)
     slots = (gates[..., None] * keys.reshape(*chunks, keys.shape[-1])).sum(2)
+    values = problem.target.evaluate(keys)
     means = (gates * values.reshape(chunks)).sum(-1)
-    terms = terms_of(problem, keys, values, np.ones(values.shape), all_keys)
+    of_keys = terms_of(problem, keys, values, np.ones(values.shape), all_keys)
     of_slots = terms_of(problem, slots, means, (gates**2).sum(-1), merged)
-    return {name: np.concatenate([terms[name], of_slots[name]]) for name in terms}
-
-
-def evaluate_target(problem: Problem, points: np.ndarray) -> np.ndarray:
-    """The target at points (…, d), in NumPy."""
-    series = problem.target
-    phases = points @ np.asarray(series.frequency).T + np.asarray(series.phase)
-    return np.asarray(np.cos(phases) @ np.asarray(series.amplitude))
+    return pd.concat([of_keys, of_slots], ignore_index=True)
 
 
 def draw_gates(problem: Problem, keys: np.ndarray) -> np.ndarray:
@@ -59,9 +53,9 @@ def draw_gates(problem: Problem, keys: np.ndarray) -> np.ndarray:
         return np.tile(problem.gates, (replicates, count // stride))
     raw = 1 / (1 + np.exp(-problem.drawn["spread"] * keys @ problem.raw_gates))
     if problem.drawn["gates"] == "printed":
-        return np.asarray(raw / (stride / 2))
+        return raw / (stride / 2)
     sums = raw.reshape(replicates, -1, stride).sum(-1)
-    return np.asarray(raw / sums.repeat(stride, axis=1))
+    return raw / sums.repeat(stride, axis=1)
 
 
 def terms_of(
@@ -70,8 +64,8 @@ def terms_of(
     values: np.ndarray,
     squares: np.ndarray,
     bandwidths: Iterable[float],
-) -> dict[str, np.ndarray]:
-    """Terms of the heads' average and of a head at every bandwidth, (K,).
+) -> pd.DataFrame:
+    """Terms of the heads' average and of a head, a row per bandwidth.
 
     ``mse`` and ``variance`` are of the average; label noise is integrated out, so that an error is
     ``(Σ w_j m_j − m(x))² + σ² Σ w_j² g_j²``. ``n_eff`` is a head's ``1/Σ w_j² g_j²``.
@@ -88,15 +82,19 @@ def terms_of(
     if problem.drawn["kernel"] == "gaussian":
         scores -= (projected**2).sum(-1)[:, :, None] / 2
     scores -= scores.max(-1, keepdims=True)
-    truth = evaluate_target(problem, problem.queries)
-    terms: dict[str, list[float]] = {"mse": [], "variance": [], "n_eff": []}
+    truth = problem.target.evaluate(problem.queries)
+    rows = []
     for bandwidth in bandwidths:
         weights = np.exp(scores / bandwidth**2)
         weights /= weights.sum(-1, keepdims=True)
         average = weights.mean(1)
         centre = (average @ values[..., None])[..., 0]
         noise = problem.drawn["noise_sd"] ** 2 * (average**2 @ squares[..., None])[..., 0]
-        terms["mse"].append(((centre - truth) ** 2 + noise).mean())
-        terms["variance"].append((centre.var(0, ddof=1) + noise.mean(0)).mean())
-        terms["n_eff"].append((1 / (weights**2 @ squares[:, None, :, None])).mean())
-    return {name: np.array(column) for name, column in terms.items()}
+        rows.append(
+            {
+                "mse": ((centre - truth) ** 2 + noise).mean(),
+                "variance": (centre.var(0, ddof=1) + noise.mean(0)).mean(),
+                "n_eff": (1 / (weights**2 @ squares[:, None, :, None])).mean(),
+            }
+        )
+    return pd.DataFrame(rows)

@@ -1,15 +1,36 @@
 """First-order theory of merged heads, where gates are fixed."""
 
 import numpy as np
+import xarray as xr
 
 from sims.problem import Heads, Task
-from sims.theory import FEW_KEYS
-from sims.theory import predict as terms_of
+from sims.study.study import Fields
+from sims.theory import FEW_KEYS, predict
 from sims.weights import FACTORIES
 
 from .problems import Problem
 
 SCORES = {"softmax": "dot", "gaussian": "distance"}
+
+
+def theory(problem: Problem) -> xr.Dataset:
+    """Error and variance of merged heads, and what was drawn.
+
+    ``alike`` is the correlation of neighbouring keys, ``in_range`` whether theory is, ``redraws``
+    how many draws had no inner best temperature.
+    """
+    fields = problem.drawn
+    assert isinstance(fields, Fields)
+    rho = problem.design.autocorrelation(fields["keys"])
+    return xr.Dataset(
+        {
+            **merged(problem, rho),
+            "alike": rho[1],
+            "selectivity": problem.selectivity,
+            "redraws": fields.attempt,
+            **fields,
+        }
+    )
 
 
 def merged(problem: Problem, rho: np.ndarray) -> dict[str, float | bool]:
@@ -19,13 +40,14 @@ def merged(problem: Problem, rho: np.ndarray) -> dict[str, float | bool]:
     where so many slots are not, even of equal weights.
     """
     fields = problem.drawn
-    memory = max(1.0, float(2 * rho.sum() - 1) / fields["stride"])
-    if problem.gates is None or fields["keys"] / fields["stride"] / memory < FEW_KEYS:
+    stride = fields["stride"]
+    memory = max(1.0, float(2 * rho.sum() - 1) / stride)
+    if problem.gates is None or fields["keys"] / stride / memory < FEW_KEYS:
         return {"mse": np.nan, "variance": np.nan, "in_range": False}
-    rule = FACTORIES["merged"](fields["stride"], problem.gates, SCORES[fields["kernel"]])
+    rule = FACTORIES["merged"](stride, problem.gates, SCORES[fields["kernel"]])
     heads = Heads(problem.frames, rule, problem.bandwidth)
     task = Task(problem.design, problem.target, fields["noise_sd"])
-    terms = terms_of(task, heads, fields["keys"], problem.queries)
+    terms = predict(task, heads, fields["keys"], problem.queries)
     least = min(float(terms[name].min()) for name in ("n_eff", "n_third"))
     return {
         "mse": float(terms["mse"]),

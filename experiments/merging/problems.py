@@ -3,14 +3,13 @@
 Both methods take the problems from here.
 """
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
 
 import numpy as np
 
 from sims.problem import FRAMES, TARGETS, SequenceDesign, TrigonometricSeries
+from sims.study.problem import Drawn
 
 DIMENSION = 4
 HEADS = 2
@@ -18,16 +17,14 @@ FEATURES = 8
 
 
 @dataclass(frozen=True)
-class Problem:
+class Problem(Drawn):
     """One problem of the law.
 
     Attributes:
-        drawn: the law's fields.
         tuned: best bandwidths of heads over all keys and over slots; the temperature is a square.
         selectivity: effective keys of the former at theirs, a share of all keys.
     """
 
-    drawn: Mapping[str, Any]
     tuned: tuple[float, float] = (np.nan, np.nan)
     selectivity: float = np.nan
 
@@ -40,12 +37,13 @@ class Problem:
     @cached_property
     def target(self) -> TrigonometricSeries:
         """A random field."""
-        words = {"seed": self.drawn["target"], "lengthscale": self.drawn["lengthscale"]}
-        return TARGETS["rbf"](DIMENSION, features=FEATURES, **words)
+        scale = self.drawn["lengthscale"]
+        seed = self.drawn["target"]
+        return TARGETS["rbf"](DIMENSION, features=FEATURES, seed=seed, lengthscale=scale)
 
     @cached_property
     def frames(self) -> np.ndarray:
-        """Of the two heads, (H, d, d_k)."""
+        """Frames of the two heads, (H, d, d_k)."""
         drawn = self.drawn
         return np.asarray(FRAMES["haar"](DIMENSION, HEADS, drawn["width"], drawn["frames"]))
 
@@ -58,18 +56,17 @@ class Problem:
     @cached_property
     def queries(self) -> np.ndarray:
         """Points of the design, shrunk, (Q, d)."""
-        rng = np.random.default_rng(self.drawn["queries"])
-        normal = rng.normal(size=(self.drawn["query_count"], DIMENSION))
-        return np.asarray(self.drawn["reach"] * normal)
+        normal = self.rng("queries").normal(size=(self.drawn["query_count"], DIMENSION))
+        return self.drawn["reach"] * normal
 
     @cached_property
     def raw_gates(self) -> np.ndarray:
         """Normal numbers that gates are made of: a place's, (s,), or a direction of keys, (d,)."""
-        rng = np.random.default_rng(self.drawn["weights"])
+        rng = self.rng("weights")
         if self.drawn["gates"] in ("mean", "fixed"):
-            return np.asarray(rng.normal(size=self.drawn["stride"]))
+            return rng.normal(size=self.drawn["stride"])
         direction = rng.normal(size=DIMENSION)
-        return np.asarray(direction / np.linalg.norm(direction))
+        return direction / np.linalg.norm(direction)
 
     @property
     def gates(self) -> np.ndarray | None:
@@ -78,5 +75,5 @@ class Problem:
             return np.full(self.drawn["stride"], 1 / self.drawn["stride"])
         if self.drawn["gates"] == "fixed":
             raw = np.exp(self.drawn["spread"] * self.raw_gates)
-            return np.asarray(raw / raw.sum())
+            return raw / raw.sum()
         return None

@@ -2,20 +2,25 @@
 
 from collections.abc import Mapping
 
-import numpy as np
+import pandas as pd
 
-from sims.montecarlo import Draw
+from sims.montecarlo import Draw, HostBatches
 
 from .heads import errors_of
 from .problems import Problem
 
 HEADS = ("all keys", "merged", "merged, same temperature", "merged, drawn temperature")
-TERMS = ("mse", "variance")
 
 
-def errors(draw: Draw, replicates: int, problem: Problem) -> Mapping[str, np.ndarray]:
+def sampler(problem: Problem) -> HostBatches:
+    """Errors and variances of heads over all keys, and of merged heads at each temperature."""
+    dims = {"mse": ("heads",), "variance": ("heads",)}
+    return HostBatches(errors, constants=problem, dims=dims, coords={"heads": list(HEADS)})
+
+
+def errors(draw: Draw, replicates: int, problem: Problem) -> Mapping[str, pd.Series]:
     """Mean squared error and variance of the heads' average, (HEADS,)."""
     all_keys, merged = problem.tuned
     slots = [merged, all_keys, problem.bandwidth]
     terms = errors_of(problem, draw.key, replicates, [all_keys], slots)
-    return {name: terms[name] for name in TERMS}
+    return {"mse": terms["mse"], "variance": terms["variance"]}

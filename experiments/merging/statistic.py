@@ -6,54 +6,52 @@ from dataclasses import replace
 import numpy as np
 import pandas as pd
 
-from sims.base.estimates import Batches, jackknife, mcse
+from sims.base.estimates import jackknife
 from sims.judgement import house
 from sims.judgement.effects import Effects
-from sims.judgement.effects_of_problems import gap, of_batches
-from sims.study.batches import stack_batches
+from sims.judgement.effects_of_problems import gap, of_batches, outcome
+from sims.study.batches import drawn_values, stack_batches
 from sims.study.results import Results
 
 SHOWN = ("stride", "alike", "selectivity", "kernel", "gates", "keys", "width", "lengthscale")
 CONDITIONS = ("noise_sd", "correlated", "in_range", "redraws")
-TUNED = 1
-SAME = 2
-DRAWN = 3
+TUNED, SAME, DRAWN = 1, 2, 3
 """Places of merged heads at their best temperature, at that of all keys, and at the drawn one."""
 
 
-def compare(results: Results, statistic: Callable[[Batches], np.ndarray]) -> np.ndarray:
-    """Batches (N, B) of a statistic of the errors, ``mse`` (…, heads)."""
+def compare(results: Results, statistic: Callable[[np.ndarray], np.ndarray]) -> np.ndarray:
+    """Batches (N, B) of a statistic of the errors (…, heads)."""
     mse = np.moveaxis(stack_batches(results, "mse"), 1, 0)
-    return jackknife({"mse": mse}, statistic).T
+    return jackknife({"mse": mse}, lambda means: statistic(means["mse"])).T
 
 
 def rises(results: Results, heads: int = TUNED) -> np.ndarray:
     """By what share merged heads err more than heads over all keys, batches (N, B)."""
-    return compare(results, lambda terms: terms["mse"][..., heads] / terms["mse"][..., 0] - 1)
+    return compare(results, lambda mse: mse[..., heads] / mse[..., 0] - 1)
 
 
 def effects(results: Results) -> Mapping[str, Effects]:
     """Errors within the tolerance, the order of errors, and gaps to theory of merged heads."""
-    law = results.predictions["law"]
+    room = house.TOLERANCES["roads"]
     tuned = rises(results)
     size = tuned.mean(1)
-    falls = compare(results, lambda terms: 1 - terms["mse"][..., 0] / terms["mse"][..., TUNED])
-    order = {"draws": list(falls[..., None]), "size": size}
-    gaps = {}
-    for name in ("mse", "variance"):
-        values = stack_batches(results, name)[..., DRAWN]
-        gaps[name] = gap(values, law[name].values, law["in_range"].values.astype(bool))
-    room = house.TOLERANCES["roads"]
+    falls = compare(results, lambda mse: 1 - mse[..., 0] / mse[..., TUNED])
     return {
         "competitive": of_batches(room - tuned, size=size),
         "competitive at the same temperature": of_batches(room - rises(results, SAME)),
-        "dearer": Effects(falls.mean(1)[:, None], mcse(falls.T)[:, None], "outcome", **order),
-        "gap of the error": gaps["mse"],
-        "gap of the variance": replace(gaps["variance"], kind="estimate"),
+        "dearer": replace(outcome(falls), size=size),
+        "gap of the error": gap_of(results, "mse"),
+        "gap of the variance": replace(gap_of(results, "variance"), kind="estimate"),
     }
+
+
+def gap_of(results: Results, name: str) -> Effects:
+    """Gap of theory in a term of merged heads at the drawn temperature."""
+    law = results.predictions["law"]
+    values = stack_batches(results, name)[..., DRAWN]
+    return gap(values, law[name].values, law["in_range"].values)
 
 
 def parameters(results: Results) -> pd.DataFrame:
     """Drawn values, one row per problem."""
-    law = results.predictions["law"]
-    return pd.DataFrame({name: law[name].values for name in (*SHOWN, *CONDITIONS)})
+    return drawn_values(results)[[*SHOWN, *CONDITIONS]]

@@ -1,4 +1,4 @@
-"""The temperatures that a user would tune, by a pilot simulation of draws of its own."""
+"""The temperatures that a user would tune, by a pilot simulation with separate draws."""
 
 from dataclasses import replace
 
@@ -14,7 +14,7 @@ from .problems import Problem
 SEQUENCES = 48
 """Sequences of the pilot."""
 GRID = 2.0 ** (np.arange(15) / 2 - 4)
-"""Bandwidths that are tried, over the drawn one: temperatures from 1/256 to 64 times its own."""
+"""Bandwidths that are tried, over the drawn one: temperatures from 1/256 to 64 times as high."""
 
 
 def draw_problem(fields: Fields) -> Problem | None:
@@ -26,9 +26,9 @@ def draw_problem(fields: Fields) -> Problem | None:
     bandwidths = problem.bandwidth * GRID
     draw = Draw.from_seed(fields["pilot"], (), SEQUENCES).draw(PILOT)
     terms = errors_of(problem, draw.key, SEQUENCES, bandwidths, bandwidths)
-    places = terms["mse"].reshape(2, -1).argmin(1)
+    places = terms["mse"].to_numpy().reshape(2, -1).argmin(1)
     if places.min() == 0 or places.max() == len(GRID) - 1:
         return None
     all_keys, merged = map(float, bandwidths[places])
-    selectivity = float(terms["n_eff"][places[0]] / fields["keys"])
+    selectivity = float(terms["n_eff"].iloc[places[0]] / fields["keys"])
     return replace(problem, tuned=(all_keys, merged), selectivity=selectivity)

@@ -107,7 +107,7 @@ def best(
     fine = np.linspace(log_b[0], log_b[-1], FINER * (len(log_b) - 1) + 1)
 
     def smooth(values: np.ndarray) -> np.ndarray:
-        return np.asarray(np.exp(CubicSpline(log_b, np.log(values), axis=-1)(fine)))
+        return np.exp(CubicSpline(log_b, np.log(values), axis=-1)(fine))
 
     error = sum(map(smooth, parts_of_error(terms, n, heads, overlap)))
     n_eff = n / smooth(overlap * terms.overlap)

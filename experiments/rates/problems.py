@@ -1,43 +1,35 @@
-"""Problems of the law ``rates``: a lacunary target, heads with nuisance coordinates of their own.
+"""Problems of the law ``rates``: a lacunary target, and heads that each see nuisance coordinates.
 
-Both roads take the problems from here; the best bandwidths are those of first-order theory.
+Both methods take the problems from here; the best bandwidths are those of first-order theory.
 """
 
-from collections.abc import Mapping
-from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
 
 import jax
 import numpy as np
 
 from sims.problem import DESIGNS, TARGETS, Heads, Task, TrigonometricSeries
+from sims.study.problem import Drawn
 
 from .closed_forms import Moments, best, moments
 from .pools import POOLS
 
-LARGEST, WIDEST, RELEVANT = 8, 4, 2
+MOST_HEADS, WIDEST_HEAD, RELEVANT = 8, 4, 2
 """Heads, width and relevant coordinates that every problem is filled up to: one compiled shape."""
-DIMENSION = RELEVANT + LARGEST * (WIDEST - RELEVANT)
+EMPTY = MOST_HEADS * (WIDEST_HEAD - RELEVANT)
+"""Coordinates for nuisances."""
 KEYS = 4.0 ** np.arange(4, 28)
 """Numbers of keys of theory, from 256 to 10^16; the simulated ones are the first of them."""
 SATURATION = 2.0
 """The smoothness from which on a kernel of second order gains nothing."""
 
 
-@dataclass(frozen=True)
-class Problem:
-    """One problem of the law.
-
-    Attributes:
-        drawn: the law's fields.
-    """
-
-    drawn: Mapping[str, Any]
+class Problem(Drawn):
+    """One problem of the law."""
 
     @property
     def width(self) -> int:
-        """d_k: the relevant coordinates, which all heads share, and nuisances of a head's own."""
+        """d_k: the relevant coordinates, which all heads share, and the nuisances of one head."""
         return int(self.drawn["relevant"] + self.drawn["nuisance"])
 
     @property
@@ -49,23 +41,19 @@ class Problem:
     @cached_property
     def target(self) -> TrigonometricSeries:
         """Lacunary in the relevant coordinates, constant in the others of :data:`RELEVANT`."""
-        count = self.drawn["relevant"]
+        drawn = self.drawn
+        count = drawn["relevant"]
         series = TARGETS["holder"](
-            count,
-            seed=self.drawn["target"],
-            beta=self.drawn["smoothness"],
-            levels=self.drawn["levels"],
+            count, seed=drawn["target"], beta=drawn["smoothness"], levels=drawn["levels"]
         )
         return series.padded(RELEVANT - count)
 
     @cached_property
     def queries(self) -> np.ndarray:
         """Normal in the relevant coordinates, 0 elsewhere, (Q, :data:`RELEVANT`)."""
-        shape = self.drawn["query_count"], self.drawn["relevant"]
-        drawn = self.drawn["reach"] * np.random.default_rng(self.drawn["queries"]).normal(
-            size=shape
-        )
-        return np.pad(drawn, ((0, 0), (0, RELEVANT - shape[1])))
+        count = self.drawn["relevant"]
+        normal = self.rng("queries").normal(size=(self.drawn["query_count"], count))
+        return np.pad(self.drawn["reach"] * normal, ((0, 0), (0, RELEVANT - count)))
 
     @cached_property
     def bandwidths(self) -> np.ndarray:
@@ -76,13 +64,9 @@ class Problem:
     @cached_property
     def moments(self) -> Moments:
         """Of one head without its nuisance coordinates, on that grid."""
-        computed = moments(
-            self.target,
-            self.queries,
-            self.bandwidths,
-            float(self.drawn["relevant"]),
-            self.drawn["noise_sd"],
-        )
+        width = float(self.drawn["relevant"])
+        noise_sd = self.drawn["noise_sd"]
+        computed = moments(self.target, self.queries, self.bandwidths, width, noise_sd)
         return jax.tree.map(np.asarray, computed)
 
     def best(self, pool: str, n: np.ndarray) -> dict[str, np.ndarray]:
@@ -92,16 +76,15 @@ class Problem:
 
     def simulated(self, pool: str, n: int) -> tuple[Task, Heads, int, np.ndarray]:
         """Task, heads at their best bandwidth, n and queries, with every head repeated up to 8."""
-        relevant, extra = self.drawn["relevant"], self.drawn["nuisance"]
         count = 1 if pool == POOLS[0] else self.drawn["heads"]
-        frames = np.zeros((LARGEST, DIMENSION, WIDEST))
+        frames = np.zeros((MOST_HEADS, RELEVANT + EMPTY, WIDEST_HEAD))
         for head, frame in enumerate(frames):
-            first = RELEVANT + (WIDEST - RELEVANT) * (head % count)
-            seen = [*range(relevant), *range(first, first + extra)]
+            first = RELEVANT + (WIDEST_HEAD - RELEVANT) * (head % count)
+            nuisances = range(first, first + self.drawn["nuisance"])
+            seen = [*range(self.drawn["relevant"]), *nuisances]
             frame[seen, np.arange(len(seen))] = 1.0
-        pad = DIMENSION - RELEVANT
-        task = Task(
-            DESIGNS["isotropic"](DIMENSION), self.target.padded(pad), self.drawn["noise_sd"]
-        )
-        heads = Heads(frames, "gaussian", float(self.best(pool, np.array([n]))["bandwidth"][0]))
-        return task, heads, n, np.pad(self.queries, ((0, 0), (0, pad)))
+        design = DESIGNS["isotropic"](RELEVANT + EMPTY)
+        task = Task(design, self.target.padded(EMPTY), self.drawn["noise_sd"])
+        bandwidth = float(self.best(pool, np.array([n]))["bandwidth"][0])
+        queries = np.pad(self.queries, ((0, 0), (0, EMPTY)))
+        return task, Heads(frames, "gaussian", bandwidth), n, queries

@@ -1,13 +1,15 @@
-"""Slopes of the error in the number of keys, of one head and of averaged ones: one a problem."""
+"""Slopes of the error in the number of keys, of one head and of averages: one per problem."""
 
 from collections.abc import Mapping
 
 import numpy as np
+import pandas as pd
 
 from sims.base.estimates import mcse
 from sims.judgement.effects import Effects
 from sims.judgement.effects_of_problems import gap, slope
 from sims.judgement.exponents import Exponents, exponents
+from sims.study.batches import drawn_values
 from sims.study.results import Results
 
 from .pools import POOLS
@@ -18,7 +20,7 @@ FAR = 5e7
 
 def sizes(results: Results) -> np.ndarray:
     """The simulated numbers of keys, (K,): the first ones of theory."""
-    return np.asarray(results.predictions["law"]["n"].values[: len(results.estimates)])
+    return results.predictions["law"]["n"].values[: len(results.estimates)]
 
 
 def simulated(results: Results) -> np.ndarray:
@@ -34,20 +36,31 @@ def effects(results: Results) -> Mapping[str, Effects]:
     """
     law = results.predictions["law"]
     sampled = simulated(results)
-    stated, error, valid = (law[name].values for name in ("exponent", "error", "in_range"))
+    stated = law["exponent"].values
+    error = law["error"].values
+    valid = law["in_range"].values
     far = law["n"].values > FAR
     n = law["n"].values[far]
-    made = {}
+    rival = np.log(np.log(n))
+    not_simulated = np.empty((0, 2, len(n)))
+    last = len(results.estimates) - 1
+    effects_by_name = {
+        # Three points tell no power of n from one of log n.
+        f"common, {POOLS[0]}": slope(sizes(results), sampled[:, :, 0], stated),
+        "roads": gap(sampled[:, :, 1, -1], error[:, 1, last], valid[:, 1, last]),
+    }
     for place, pool in enumerate(POOLS):
         # Of ever more heads each attends to few keys.
         known = valid[:, place, far].min(1) if place < 2 else None
-        nothing, rival = np.empty((0, 2, len(n))), np.log(np.log(n))
-        made[f"far, {pool}"] = slope(n, nothing, stated, rival, error[:, place, far], known)
-    # Three points tell no power of n from one of log n.
-    made[f"common, {POOLS[0]}"] = slope(sizes(results), sampled[:, :, 0], stated)
-    last = len(results.estimates) - 1
-    made["roads"] = gap(sampled[:, :, 1, -1], error[:, 1, last], valid[:, 1, last])
-    return made
+        effects_by_name[f"far, {pool}"] = slope(
+            n, not_simulated, stated, rival, error[:, place, far], known
+        )
+    return effects_by_name
+
+
+def parameters(results: Results) -> pd.DataFrame:
+    """Drawn values and the width of heads, one row per problem."""
+    return drawn_values(results, "exponent")
 
 
 def relative(results: Results) -> dict[str, Exponents]:
@@ -55,9 +68,11 @@ def relative(results: Results) -> dict[str, Exponents]:
 
     Both of the problems with nuisance coordinates, by least squares and hierarchically.
     """
-    sampled, law = simulated(results), results.predictions["law"]
-    stated, nuisance = (law[k].values[: len(sampled)] for k in ("exponent", "nuisance"))
-    batches = np.moveaxis(sampled[nuisance > 0], 1, 0)
-    x = sizes(results) ** stated[nuisance > 0, None]
-    mean, error = batches.mean(0), mcse(batches)
+    sampled = simulated(results)
+    law = results.predictions["law"].isel(number=slice(len(sampled)))
+    asked = law["nuisance"].values > 0
+    batches = np.moveaxis(sampled[asked], 1, 0)
+    x = sizes(results) ** law["exponent"].values[asked, None]
+    mean = batches.mean(0)
+    error = mcse(batches)
     return {pool: exponents(x, mean[:, k], error[:, k]) for k, pool in enumerate(POOLS[:2])}

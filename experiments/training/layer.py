@@ -32,11 +32,11 @@ class Task(NamedTuple):
         free: whether W_V and W_O are trained, or heads are averaged.
     """
 
-    additive: Float[Array, ""]
-    noise_sd: Float[Array, ""]
+    additive: Array
+    noise_sd: Array
     drawn: Array
-    rate: Float[Array, ""]
-    private_share: Float[Array, ""]
+    rate: Array
+    private_share: Array
     free: Array
 
 
@@ -51,16 +51,16 @@ class Layer(NamedTuple):
         log_temperature: log s_h, (H,).
     """
 
-    query: Float[Array, "H d d_k"]
-    key: Float[Array, "H d d_k"]
-    value: Float[Array, "H p p"]
-    output: Float[Array, "H p p"]
-    log_temperature: Float[Array, " H"]
+    query: Array
+    key: Array
+    value: Array
+    output: Array
+    log_temperature: Array
 
 
 def start(
     key: Array,
-    private_share: Float[Array, ""],
+    private_share: Array,
     heads: int,
     width: int,
     dimension: int,
@@ -204,9 +204,9 @@ class Moments(NamedTuple):
         selectivity: ``E 1/(n Σ_i w_hi²)``, the effective share of the keys, (H,).
     """
 
-    errors: Float[Array, "H H"]
-    covariance: Float[Array, "H H"]
-    selectivity: Float[Array, " H"]
+    errors: Array
+    covariance: Array
+    selectivity: Array
 
 
 def moments(

@@ -16,9 +16,9 @@ from .problems import draw_problem
 
 LAYERS = ("start", "joint", "separate", "identical")
 """Before training; trained on the layer's error; from the same start and on the same tasks on the
-mean of the heads' own errors; and on the layer's error from a start with equal heads."""
+mean of the heads' errors; and on the layer's error from a start with equal heads."""
 PRIVATE_SHARES = {"random": 1.0, "aligned": 0.03}
-"""Start to the share of a head's maps that is its own: 0.03 are 10 degrees."""
+"""Start to the share of a head's maps that others do not have: 0.03 are 10 degrees."""
 MEASURED = ("mse", "alone", "variance", "covariance", "subspaces", "outputs", "selectivity")
 
 
@@ -28,9 +28,15 @@ def draw_task(
     """The problem of a batch, among those of the size at that place of the sizes."""
     assert isinstance(draw.seed, int)
     fields = draw_problem(law, sizes, draw.seed, len(sizes) * draw.batch + place)
-    known = {"private_share": PRIVATE_SHARES[fields["start"]], "free": fields["maps"] == "trained"}
-    problem = fields | known | {"drawn": fields["labels"] == "drawn"}
-    return Task._make(np.float32(problem[name]) for name in Task._fields)
+    values = (
+        fields["additive"],
+        fields["noise_sd"],
+        fields["labels"] == "drawn",
+        fields["rate"],
+        PRIVATE_SHARES[fields["start"]],
+        fields["maps"] == "trained",
+    )
+    return Task._make(map(np.float32, values))
 
 
 def train_and_measure(
@@ -49,39 +55,40 @@ def train_and_measure(
     """What is measured of three layers trained from one seed, and of their start.
 
     Returns:
-        For each of :data:`LAYERS` the error ``mse``, the heads' own mean error ``alone``, the
+        For each of :data:`LAYERS` the error ``mse``, the heads' mean error ``alone``, the
         ``variance`` and of it the ``covariance`` of different heads, the mean indices of the
         ``subspaces`` of W_K and of the correlations of the heads' ``outputs``, and the
         ``selectivity``, the mean n_eff/n of the heads.
     """
     for_start, for_training, for_tasks = jax.random.split(with_quick_bits(key), 3)
-    shares = jnp.stack([task.private_share, task.private_share, jnp.zeros_like(task.private_share)])
-    starts = jax.vmap(lambda share: start(for_start, share, heads, width, dimension, outputs))(
-        shares
-    )
-    ends = jax.vmap(lambda s, apart: train(s, task, apart, for_training, n=n, **dict(training)))(
-        starts, jnp.array([0, 1, 0], jnp.float32)
-    )
 
-    def index(matrix: Array) -> Array:
-        return 1 - (matrix.sum() - heads) / (heads * (heads - 1))
+    def draw_start(private_share: Array) -> Layer:
+        return start(for_start, private_share, heads, width, dimension, outputs)
 
-    def measured(layer: Layer) -> dict[str, Array]:
+    def train_from(first: Layer, apart: Array) -> Layer:
+        return train(first, task, apart, for_training, n=n, **dict(training))
+
+    def diversity_index(alike: Array) -> Array:
+        return 1 - (alike.sum() - heads) / (heads * (heads - 1))
+
+    def measure(layer: Layer) -> dict[str, Array]:
         errors, covariance, selectivity = moments(layer, task, for_tasks, n=n, **dict(held_out))
-        diagonal = jnp.trace(covariance) / heads**2
         spread = jnp.sqrt(jnp.diagonal(covariance))
         frames, _ = jnp.linalg.qr(layer.key.astype(jnp.float64))
         cosines = jnp.einsum("hdi,gdj->hgij", frames, frames)
-        values = (
-            errors.mean(),
-            jnp.trace(errors) / heads,
-            covariance.mean(),
-            covariance.mean() - diagonal,
-            index(jnp.sum(cosines**2, (2, 3)) / width),
-            index(covariance / (spread[:, None] * spread)),
-            selectivity.mean(),
-        )
-        return dict(zip(MEASURED, values, strict=True))
+        return {
+            "mse": errors.mean(),
+            "alone": jnp.trace(errors) / heads,
+            "variance": covariance.mean(),
+            "covariance": covariance.mean() - jnp.trace(covariance) / heads**2,
+            "subspaces": diversity_index(jnp.sum(cosines**2, (2, 3)) / width),
+            "outputs": diversity_index(covariance / (spread[:, None] * spread)),
+            "selectivity": selectivity.mean(),
+        }
 
-    every = jax.tree.map(lambda s, e: jnp.concatenate([s[:1], e]), starts, ends)
-    return jax.vmap(measured)(every)
+    drawn_share = task.private_share
+    shares = jnp.stack([drawn_share, drawn_share, jnp.zeros_like(drawn_share)])
+    starts = jax.vmap(draw_start)(shares)
+    ends = jax.vmap(train_from)(starts, jnp.array([0, 1, 0], jnp.float32))
+    every = jax.tree.map(lambda first, last: jnp.concatenate([first[:1], last]), starts, ends)
+    return jax.vmap(measure)(every)

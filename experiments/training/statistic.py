@@ -1,16 +1,19 @@
 """Effects of training together, one number per problem: what moves apart, what is gained, how."""
 
 from collections.abc import Mapping
+from dataclasses import replace
 from itertools import product
 
 import numpy as np
 import pandas as pd
+import xarray as xr
 
-from sims.base.estimates import jackknife, mcse
+from sims.base.estimates import jackknife
 from sims.judgement.effects import Effects
-from sims.judgement.effects_of_problems import of_batches
+from sims.judgement.effects_of_problems import of_batches, outcome
 from sims.judgement.summaries import quartiles_in_words
 from sims.judgement.wording import markdown_table
+from sims.study.batches import drawn_values
 from sims.study.results import Results
 
 CONTROLS = ("identical", "separate", "start")
@@ -28,20 +31,17 @@ Measured = Mapping[str, Mapping[str, np.ndarray]]
 def measured(results: Results) -> Measured:
     """Terms of each layer: layer to name to values (N, seeds).
 
-    Besides what was measured the squared ``bias``, and ``own``, what the heads' own variances put
-    into the layer's: ``mse = bias + own + covariance``.
+    Besides what was measured the squared ``bias``, and ``own``, what the heads' variances put into
+    the layer's: ``mse = bias + own + covariance``.
     """
     sizes = list(results.estimates.values())
+    terms = xr.concat(sizes, "batch", data_vars="all", coords="minimal", compat="override")
+    terms["bias"] = terms["mse"] - terms["variance"]
+    terms["own"] = terms["variance"] - terms["covariance"]
     layers = {}
-    for layer in sizes[0]["layer"].values:
-        terms = {}
-        for name, variable in sizes[0].data_vars.items():
-            if "replicate" in variable.dims:
-                values = [data[name].sel(layer=layer).values for data in sizes]
-                terms[str(name)] = np.concatenate(values)
-        terms["bias"] = terms["mse"] - terms["variance"]
-        terms["own"] = terms["variance"] - terms["covariance"]
-        layers[str(layer)] = terms
+    for layer in terms["layer"].values:
+        chosen = terms.sel(layer=layer)
+        layers[str(layer)] = {str(name): chosen[name].values for name in chosen}
     return layers
 
 
@@ -61,18 +61,16 @@ def effects(results: Results) -> dict[str, Effects]:
     layers = measured(results)
     joint = layers["joint"]
     separate = layers["separate"]
+    apart = joint["subspaces"] - separate["subspaces"]
     overlap = 1 - joint["subspaces"].mean(1)
+    rise = overlap / (1 - separate["subspaces"].mean(1)) - 1
     made = {
-        "subspaces": of_batches(
-            joint["subspaces"] - separate["subspaces"],
-            size=overlap / (1 - separate["subspaces"].mean(1)) - 1,
-        ),
+        "subspaces": of_batches(apart, size=rise),
         "outputs": of_batches(joint["outputs"] - separate["outputs"]),
     }
     for control in CONTROLS:
         fall = {name: falls(layers, control, name) for name in (*CHANGES, "variance", "alone")}
-        changes = {name: -values.mean(1) for name, values in fall.items()}
-        components = {CHANGES[name]: changes[name] for name in TERMS}
+        components = {CHANGES[name]: -fall[name].mean(1) for name in TERMS}
         asked = {
             "covariance against bias": fall["covariance"] - fall["bias"],
             "gain": fall["mse"],
@@ -80,21 +78,16 @@ def effects(results: Results) -> dict[str, Effects]:
             "alone": -fall["alone"],
         }
         for name, draws in asked.items():
-            made[f"{name}, {control}"] = Effects(
-                value=draws.mean(1)[:, None],
-                error=mcse(draws.T)[:, None],
-                kind="outcome",
-                draws=list(draws[..., None]),
-                size=changes["mse"],
-                components=components,
+            made[f"{name}, {control}"] = replace(
+                outcome(draws), size=-fall["mse"].mean(1), components=components
             )
     return made
 
 
 def parameters(results: Results) -> pd.DataFrame:
     """Drawn values, one row per problem, and the n_eff/n of the heads trained together."""
-    law = results.predictions["law"].to_dataframe().drop(columns="noise_sd")
-    return law.assign(selectivity=measured(results)["joint"]["selectivity"].mean(1))
+    selectivity = measured(results)["joint"]["selectivity"].mean(1)
+    return drawn_values(results, "noise_sd").assign(selectivity=selectivity)
 
 
 def changes_table(results: Results) -> str:

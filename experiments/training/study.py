@@ -14,10 +14,6 @@ from sims.study.study import Study
 from .problems import draw_problem
 
 if TYPE_CHECKING:
-    from matplotlib.figure import Figure
-
-    from sims.judgement.answers import Answer
-    from sims.judgement.effects import Effects
     from sims.study.units import SampledUnit
 
 
@@ -32,8 +28,7 @@ class Training(Study[dict[str, Any]]):
     @property
     def sizes(self) -> list[tuple[int, int]]:
         """Heads H and width d_k of each size."""
-        sizes: list[tuple[int, int]] = self.experiment.spec.law["sizes"]
-        return sizes
+        return self.experiment.spec.law["sizes"]
 
     def problems_of_size(self, place: int) -> list[dict[str, Any]]:
         """Problems of one size, in the order of their batches."""
@@ -78,27 +73,12 @@ class Training(Study[dict[str, Any]]):
         rows = []
         for place in range(len(self.sizes)):
             rows += self.problems_of_size(place)
-        table = pd.DataFrame(rows)
-        return {"law": xr.Dataset({str(name): ("number", table[name]) for name in table})}
+        table = pd.DataFrame(rows).rename_axis("number")
+        return {"law": table.to_xarray().drop_vars("number")}
 
     def problem_digests(self) -> dict[str, str]:
         places = range(len(self.sizes))
         return {str(place): rounded_digest(self.problems_of_size(place)) for place in places}
-
-    def effects(self, results: Results) -> Mapping[str, "Effects"]:
-        from .statistic import effects
-
-        return effects(results)
-
-    def parameters(self, results: Results) -> pd.DataFrame:
-        from .statistic import parameters
-
-        return parameters(results)
-
-    def figure(self, results: Results, answers: "list[Answer]") -> "Figure":
-        from .figure import figure
-
-        return figure(results, answers)
 
     def numbers(self, results: Results) -> Mapping[str, Any]:
         from .statistic import changes_table

@@ -3,7 +3,7 @@
 import numpy as np
 import xarray as xr
 
-from sims.theory import predict
+from sims.theory import in_range, predict
 
 from .problems import Problem
 
@@ -13,14 +13,22 @@ def theory(problem: Problem) -> xr.Dataset:
 
     ``predicted``: where theory says something in its range.
     """
-    error, known = ants(problem), True
     if problem.drawn["kind"] == "heads":
         terms = [predict(*case) for case in problem.heads]
         error = [float(dataset["mse"]) for dataset in terms]
-        known = not any(dataset.attrs.keys() & {"cautions", "faults"} for dataset in terms)
-    constants = {"mechanism": problem.mechanism, "noise_sd": problem.noise_sd}
-    constants["predicted"] = known and np.isfinite(error[0])
-    return xr.Dataset({"error": ("pool", error), **problem.drawn, **constants})
+        known = all(map(in_range, terms))
+    else:
+        error = ants(problem)
+        known = True
+    return xr.Dataset(
+        {
+            "error": ("pool", error),
+            **problem.drawn,
+            "mechanism": problem.mechanism,
+            "noise_sd": problem.noise_sd,
+            "predicted": known and np.isfinite(error[0]),
+        }
+    )
 
 
 def ants(problem: Problem) -> list[float]:

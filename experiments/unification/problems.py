@@ -1,35 +1,34 @@
 """Problems of the law ``unification``: two pools of agents, the second more diverse by a mechanism.
 
 Heads: a wider common angle; trees: bootstrap samples, or fewer features tried at a split; ants:
-more initial pheromone, so that the first ones explore. Both roads take the problems from here.
+more initial pheromone, so that the first ones explore. Both methods take the problems from here.
 """
 
-from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
 import numpy as np
 
-from sims.base.terms import PAIRS
 from sims.problem import DESIGNS, FRAMES, TARGETS, Heads, Task, TrigonometricSeries
-from sims.theory import predict
+from sims.study.problem import Drawn
+from sims.theory import noise_for_share, predict
 
-MOST, WIDEST = 16, 2
-"""Heads that a set is filled up to by repeating them, and their width: one compiled shape."""
-DIMENSION = MOST * WIDEST
+MOST_HEADS = 16
+"""Heads that a set is filled up to by repeating them: one compiled shape."""
+WIDEST_HEAD = 2
+"""Width that heads are filled up to."""
+DIMENSION = MOST_HEADS * WIDEST_HEAD
 
 
 @dataclass(frozen=True)
-class Problem:
+class Problem(Drawn):
     """One problem of the law.
 
     Attributes:
-        drawn: the law's fields.
         noise_sd: of the labels of heads and trees.
     """
 
-    drawn: Mapping[str, Any]
     noise_sd: float
 
     @property
@@ -58,32 +57,31 @@ class Problem:
     @cached_property
     def queries(self) -> np.ndarray:
         """Queries of heads and trees, (Q, d)."""
-        rng = np.random.default_rng(self.drawn["queries"])
+        rng = self.rng("queries")
         if self.drawn["kind"] == "heads":
-            return np.asarray(self.drawn["reach"] * rng.normal(size=(16, self.dimension)))
-        return np.asarray(rng.normal(size=(64, self.dimension)))
+            return self.drawn["reach"] * rng.normal(size=(16, self.dimension))
+        return rng.normal(size=(64, self.dimension))
 
     @property
     def bandwidth(self) -> float:
         """Bandwidth of the heads; for softmax heads a temperature, its square, is drawn."""
-        drawn = self.drawn
-        power = 0.5 if drawn["kernel"] == "softmax" else 1.0
-        size = drawn["width"] ** 0.5 if drawn["kernel"] == "gaussian" else 1.0
-        return float(size * drawn["bandwidth"] ** power)
+        drawn = self.drawn["bandwidth"]
+        if self.drawn["kernel"] == "softmax":
+            return float(drawn**0.5)
+        return float(self.drawn["width"] ** 0.5 * drawn)
 
     @property
     def heads(self) -> list[tuple[Task, Heads, int, np.ndarray]]:
         """The problems of the two sets of heads, at one angle each."""
         drawn = self.drawn
         task = Task(DESIGNS["isotropic"](DIMENSION), self.target, self.noise_sd)
-        empty = WIDEST - drawn["width"]
+        agents = drawn["agents"]
+        width = drawn["width"]
         sets = []
         for angle in (drawn["near"], drawn["apart"]):
-            few = FRAMES["equiangular"](
-                DIMENSION, drawn["agents"], drawn["width"], drawn["frames"], angle=angle
-            )
-            wide = np.pad(np.asarray(few), ((0, 0), (0, 0), (0, empty)))
-            frames = np.tile(wide, (MOST // drawn["agents"], 1, 1))
+            few = FRAMES["equiangular"](DIMENSION, agents, width, drawn["frames"], angle=angle)
+            wide = np.pad(np.asarray(few), ((0, 0), (0, 0), (0, WIDEST_HEAD - width)))
+            frames = np.tile(wide, (MOST_HEADS // agents, 1, 1))
             heads = Heads(frames, drawn["kernel"], self.bandwidth)
             sets.append((task, heads, drawn["keys"], self.queries))
         return sets
@@ -105,14 +103,11 @@ class Problem:
 
 
 def solve_noise(problem: Problem) -> Problem | None:
-    """Heads with the label noise that has the drawn share of the error; None where there is none.
+    """Heads with label noise that gives variance the drawn share of the error; None without.
 
-    That share s is the variance's by noise in the error of the diverse pool, to first order: with
-    squared bias β, signal variance S and noise variance σ²v, ``σ² = (β s/(1 − s) − S)/v``.
+    The error is that of the diverse pool to first order.
     """
-    share = problem.drawn["share"]
     terms = predict(*replace(problem, noise_sd=1.0).heads[1])
     with np.errstate(invalid="ignore"):  # where a cold softmax head has no first-order terms
-        bias, signal, noise = (float(terms[f"integrated_{k}"].mean()) for k in PAIRS)
-    square = (bias * share / (1 - share) - signal) / noise
+        square = noise_for_share(terms, problem.drawn["share"])
     return replace(problem, noise_sd=square**0.5) if 1e-6 < square < 1e6 else None

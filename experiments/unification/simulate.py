@@ -55,8 +55,8 @@ def forests(draw: Draw, replicates: int, problem: Problem) -> Mapping[str, np.nd
         seeds = rng.integers(2**31, size=fields["agents"])
         for pool, options in zip(pools, problem.forests, strict=True):
             for agent, seed in enumerate(seeds):
-                grown = grow_tree(x, y, int(seed), **options)
-                pool[agent] = grown.tree_.predict(queries)[:, 0]
+                tree = grow_tree(x, y, int(seed), **options)
+                pool[agent] = tree.tree_.predict(queries)[:, 0]
     return moments(estimates, truth)
 
 
@@ -73,7 +73,7 @@ def grow_tree(
 
 
 def values(problem: Problem, points: np.ndarray) -> np.ndarray:
-    """The target at points (N, d), in NumPy: compiling takes longer for a few."""
+    """The target at points (N, d), without compiling: that takes longer for a few."""
     series = problem.target
     return np.asarray(np.cos(points @ series.frequency.T + series.phase) @ series.amplitude)
 
@@ -91,7 +91,7 @@ def draw_readings(
     """Readings (R, M) of ants that come one after another.
 
     Each picks a patch with probability linear in its pheromone, reads its deviation, of variance 1,
-    with noise of its own, and deposits 1; before, a share of all pheromone evaporates.
+    with independent noise, and deposits 1; before, a share of all pheromone evaporates.
     """
     fields = problem.drawn
     patch = rng.normal(size=(replicates, fields["patches"]))

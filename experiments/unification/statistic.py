@@ -9,12 +9,11 @@ from sims.base.estimates import ratio
 from sims.judgement import house
 from sims.judgement.effects import Effects
 from sims.judgement.effects_of_problems import gap, of_batches, outcome
-from sims.study.batches import stack_batches
+from sims.study.batches import drawn_values, stack_batches
 from sims.study.results import Results
 
 PLAIN, DIVERSE = 0, 1
 """Places of a problem's pools."""
-NAMES = ("mse", "mean_head_mse", "ensemble_variance", "variance")
 SHOWN = ("kind", "mechanism", "agents", "lengthscale", "decay", "predicted")
 
 
@@ -25,17 +24,18 @@ def pool_terms(results: Results) -> dict[str, np.ndarray]:
     which it falls with ever more like agents: ``(M e_M − e_1)/(M − 1)``; ``variance`` of an agent
     and ``covariance`` of two, in the same way.
     """
-    batches = {name: stack_batches(results, name) for name in NAMES}
     agents = results.predictions["law"]["agents"].values[:, None, None]
+    error = stack_batches(results, "mse")
+    variance = stack_batches(results, "variance")
 
     def of_two(pooled: np.ndarray, single: np.ndarray) -> np.ndarray:
-        return np.asarray((agents * pooled - single) / (agents - 1))
+        return (agents * pooled - single) / (agents - 1)
 
     return {
-        "error": batches["mse"],
-        "many": of_two(batches["mse"], batches["mean_head_mse"]),
-        "variance": batches["variance"],
-        "covariance": of_two(batches["ensemble_variance"], batches["variance"]),
+        "error": error,
+        "many": of_two(error, stack_batches(results, "mean_head_mse")),
+        "variance": variance,
+        "covariance": of_two(stack_batches(results, "ensemble_variance"), variance),
     }
 
 
@@ -58,7 +58,7 @@ def effects(results: Results) -> Mapping[str, Effects]:
         "fall": fall(terms["error"]),
         "fall of many": fall(terms["many"]),
         "decorrelation": of_batches(decorrelation),
-        "roads": gap(terms["error"][..., DIVERSE], theory, law["predicted"].values.astype(bool)),
+        "roads": gap(terms["error"][..., DIVERSE], theory, law["predicted"].values),
     }
 
 
@@ -79,8 +79,7 @@ def selectivity(results: Results) -> np.ndarray:
 
 def parameters(results: Results) -> pd.DataFrame:
     """Drawn values of all kinds, n_eff/n, and the plain pool's correlation, a row per problem."""
-    law, terms = results.predictions["law"], pool_terms(results)
-    columns = {name: law[name].values for name in SHOWN}
+    terms = pool_terms(results)
     correlation = terms["covariance"].mean(1) / terms["variance"].mean(1)
-    columns |= {"selectivity": selectivity(results), "correlation": correlation[:, PLAIN]}
-    return pd.DataFrame(columns)
+    table = drawn_values(results)[[*SHOWN]]
+    return table.assign(selectivity=selectivity(results), correlation=correlation[:, PLAIN])

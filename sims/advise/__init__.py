@@ -1,6 +1,6 @@
-"""Advice on heads of attention: from data, from theory alone, and for a longer context.
+"""Advice on attention heads: from data, from theory, and for a longer context.
 
-Every function returns what ``sims advise`` prints: dataclasses of numbers, arrays and xarray
+Every function returns the numbers that ``sims advise`` prints, as dataclasses, arrays and xarray
 datasets.
 """
 

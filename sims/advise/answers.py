@@ -1,4 +1,4 @@
-"""The published answers that a piece of advice rests on."""
+"""Published answers that support a piece of advice."""
 
 from dataclasses import dataclass
 
@@ -13,18 +13,18 @@ QUESTIONS = {
         ("temperature", "kept-temperature"),
     ),
 }
-"""Experiment and id of the questions, by kind of advice."""
+"""Kind of advice to the experiment and id of its questions."""
 
 
 @dataclass(frozen=True)
 class Rests:
-    """A question of the page of answers.
+    """A published question and its answer.
 
     Attributes:
-        experiment: that asks it.
-        id: of the question.
-        question: in one line; the id of one that is not published.
-        answer: as published, or "not published".
+        experiment: its experiment.
+        id: id of the question.
+        question: text of the question; its id if it is not published.
+        answer: the published answer, or "not published".
     """
 
     experiment: str
@@ -34,7 +34,7 @@ class Rests:
 
 
 def rests_on(kind: str) -> list[Rests]:
-    """The questions that advice of a kind (``data``, ``n``, ``context``) rests on."""
+    """Questions that support a kind of advice (``data``, ``n``, ``context``)."""
     published = {answer.id: answer for answer in read_run(place("results/published"))}
     return [_rests(name, id, published) for name, id in QUESTIONS[kind]]
 

@@ -1,4 +1,4 @@
-"""Errors of scikit-learn's regressors on the left-out rows, to compare with heads."""
+"""Errors of scikit-learn's regressors on held-out rows, for comparison with heads."""
 
 import warnings
 from typing import Any
@@ -8,11 +8,11 @@ import numpy as np
 from sims.advise.reading import Data
 
 FOLDS = 10
-"""Folds, at most."""
+"""Maximum number of folds."""
 GAUSSIAN_PROCESS = 300
-"""Rows of a fold that the Gaussian process is fitted to, at most."""
+"""Maximum number of rows of a fold for the Gaussian process."""
 LENGTHS = 30
-"""Columns up to which each has a length in the Gaussian process."""
+"""Maximum number of columns with separate lengths in the Gaussian process."""
 
 
 def baselines(
@@ -20,9 +20,10 @@ def baselines(
 ) -> dict[str, np.ndarray]:
     """Losses on the reporting rows, (Q,), by name.
 
-    Nearest neighbours have their number chosen by the rows that choose, ridge its penalty by the
-    rows it is fitted to. A Gaussian process (squared exponential with a length per column, or one
-    for all if these are many; white noise) has those of most likelihood. Folds are of whole groups.
+    The selection rows choose the number of nearest neighbours; ridge's penalty comes from its
+    training rows. The Gaussian process (squared exponential with a length per column, or a single
+    one if columns are many; white noise) maximises the likelihood. Folds consist of complete
+    groups.
     """
     from sklearn.dummy import DummyRegressor
     from sklearn.gaussian_process import GaussianProcessRegressor

@@ -1,6 +1,6 @@
-"""Advice on context: what a temperature that is kept costs as the number of keys grows.
+"""Advice on context: the cost of keeping a temperature as the number of keys grows.
 
-By theory, of distance scores (for dot products: keys of one norm, which see one dimension less).
+Theory uses distance scores (for dot products: keys of equal norm, in one dimension less).
 The *leading order* holds in any dimension d of what a head sees: docs/theory/context_length.md,
 "Exponents". The *first order* of :mod:`sims.theory.neighbours.context` is at these numbers of
 keys, in one and two dimensions, over targets of three smoothnesses.
@@ -22,28 +22,28 @@ LOG = "softmax, log n"
 """Softmax whose scores are multiplied by log n over the logarithm of the tuned context."""
 NAMES = ("softmax", LOG, *ENTMAX)
 MOST = 2.0**40
-"""Largest context."""
+"""Largest context length."""
 TASKS = 24
-"""Targets of each smoothness, with a query each."""
+"""Number of targets of each smoothness, with one query each."""
 WAVES = 9
-"""Waves of a target."""
+"""Number of waves of a target."""
 RADII = {1: np.geomspace(5e-4, 7, 110), 2: np.geomspace(5e-3, 7, 80)}
 TEMPERATURES = np.geomspace(1e-4, 1e3, 280)
 SMOOTHNESS = (1.0, 1.5, 2.0)
 DIMENSIONS = (1, 2, 4, 8, 16, 64)
 HALF = 0.5
-"""Share of targets from which theory counts as in its range."""
+"""Minimum share of targets in theory's range for which costs are shown."""
 SUFFIXES = {"": 1, "k": 1024, "m": 1024**2}
 
 
 @dataclass(frozen=True)
 class ContextAdvice:
-    """Costs of a kept temperature, and the rule with the least.
+    """Costs of a kept temperature, and the rule with the lowest.
 
     Attributes:
-        short: keys that the temperature was tuned at.
-        long: keys that it is used at.
-        rule: that is asked about.
+        short: number of keys at which the temperature was tuned.
+        long: number of keys at which it is used.
+        rule: the requested rule.
         first_order: ``cost`` (width, smoothness, rule): the error at the long context over that of
             the same rule re-tuned there, median over targets; ``against``, over the
             least re-tuned error of all rules; ``in_range``, the share of targets in theory's range.
@@ -61,7 +61,7 @@ class ContextAdvice:
     repair: str
 
     def sentences(self) -> list[str]:
-        """The advice in sentences."""
+        """Sentences of the advice."""
         log = np.log(self.short) / np.log(self.long)
 
         def span(values: xr.DataArray) -> str:
@@ -70,9 +70,9 @@ class ContextAdvice:
         first = self.first_order
         lines = [
             f"{self.rule} tuned at {self.short:,} keys and kept at {self.long:,} errs "
-            f"{span(first['cost'].sel(rule=self.rule))} times as much as re-tuned (d = 1, 2).",
+            f"{span(first['cost'].sel(rule=self.rule))} times as much as when re-tuned (d = 1, 2).",
             f"Re-tuning softmax multiplies its temperature by {span(self.leading['factor'])} "
-            f"(the more dimensions the keys fill, the less); log n scaling by {log:.3g}.",
+            f"(less if the keys fill more dimensions); log n scaling by {log:.3g}.",
         ]
         cost = self.leading["cost"].mean("smoothness")
         helped = cost["dimension"].values[(cost.sel(rule=LOG) < cost.sel(rule="softmax")).values]
@@ -81,23 +81,23 @@ class ContextAdvice:
         if not self.repair:
             return [
                 *lines,
-                "First-order theory is out of its range here: ask for a longer context.",
+                "First-order theory is out of its range here; try a longer context.",
             ]
         if self.repair == self.rule:
-            return [*lines, "No other rule errs less when it is kept."]
+            return [*lines, "No other rule errs less when its temperature is kept."]
         gain = first["against"].sel(rule=self.rule) / first["against"].sel(rule=self.repair)
         lines.append(
-            f"Least kept error in most cells: {self.repair}; that of {self.rule} is "
+            f"Least kept error in most cells: {self.repair}; the error of {self.rule} is "
             f"{span(gain)} times as large."
         )
         return lines
 
 
 def read_context(text: str) -> tuple[int, int]:
-    """The two numbers of keys of ``4k:128k``; k is 1024 and m is 1024².
+    """Two numbers of keys from a text such as ``4k:128k``; k is 1024 and m is 1024².
 
     Raises:
-        InputError: it is not two numbers, the second larger, from 16 to 2⁴⁰.
+        InputError: the text is not two increasing numbers from 16 to 2⁴⁰.
     """
     match = re.fullmatch(r"(\d{1,13})([km]?):(\d{1,13})([km]?)", text.strip().lower())
     if match:
@@ -110,16 +110,16 @@ def read_context(text: str) -> tuple[int, int]:
 def advise_context(
     short: int, long: int, rule: str = "softmax", noise: float = 1.0
 ) -> ContextAdvice:
-    """Cost of a temperature tuned at one number of keys when there are more.
+    """Cost of keeping a temperature that was tuned at fewer keys.
 
     Args:
-        short: keys that it was tuned at.
-        long: keys that it is used at.
+        short: number of keys at which it was tuned.
+        long: number of keys at which it is used.
         rule: softmax, ``softmax, log n``, sparsemax, 1.5-entmax or 4/3-entmax.
         noise: σ of the labels, for targets of variance near 1.
 
     Raises:
-        InputError: the rule is none of these, or the numbers are out of range.
+        InputError: the rule is unknown, or the numbers are out of range.
     """
     if rule not in NAMES:
         raise InputError("--rule", rule, one_of(NAMES, rule))
@@ -151,13 +151,13 @@ def advise_context(
 
 
 def leading_order(dimension: int, smoothness: float, ratio: float, log: float) -> list[float]:
-    """Kept error over the re-tuned one of every rule of :data:`NAMES`, to leading order.
+    """Ratio of kept to re-tuned error for every rule of :data:`NAMES`, to leading order.
 
-    The error is ``A h^{2β} + B/(n h^d)``. Tuned, its two parts stand as d to 2β. A kept softmax
-    keeps h; log n scaling multiplies h² by ``log``; α-entmax has ``h ∝ n^{−1/(2ν+d)}``.
+    The error is ``A h^{2β} + B/(n h^d)``. After tuning, its two parts have the ratio d : 2β. A kept
+    softmax keeps h; log n scaling multiplies h² by ``log``; α-entmax has ``h ∝ n^{−1/(2ν+d)}``.
 
     Args:
-        dimension: d of what the head sees.
+        dimension: d of the coordinates that the head sees.
         smoothness: β, at most 2.
         ratio: the long context over the short one.
         log: log n of the short context over that of the long one.
@@ -170,7 +170,7 @@ def leading_order(dimension: int, smoothness: float, ratio: float, log: float) -
 
 
 def _first_order(width: int, short: int, long: int, noise: float) -> xr.Dataset:
-    """Costs in that dimension, (smoothness, rule)."""
+    """Costs in a given dimension, (smoothness, rule)."""
     tabulated = tables(_problems(width), RADII[width])
     contexts = np.array([short, long])
     costs = []

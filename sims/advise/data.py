@@ -1,6 +1,6 @@
 """Advice from data: heads, head dimension, rule and temperature of least leave-one-out error.
 
-Standard errors count how far draws of the frames differ, and groups of rows.
+Standard errors include the spread over draws of the frames, and groups of rows.
 """
 
 from dataclasses import dataclass, field
@@ -21,19 +21,19 @@ class DataAdvice:
     """Advice on heads from data.
 
     Attributes:
-        best: the setting of least error on the rows that choose.
+        best: the setting of least error on the selection rows.
         default: H = 8 (or what fits), d_k = d/H, softmax at s = √d_k.
-        frugal: the one-standard-error choice: of all settings within a standard error of the best
-            that with the least H·d_k, then the fewest heads.
+        frugal: the one-standard-error choice: the setting with the least H·d_k, then the fewest
+            heads, among all within one standard error of the best.
         rows: the table, by error.
         diversity: errors of orthogonal, independent and aligned heads at the best split into
             several; differences are from orthogonal ones. Empty for d = 1.
-        parts: name to decomposition, of the best and the default.
+        parts: name to decomposition, for the best and the default setting.
         curve: learning curve of the best.
         searched: number of settings.
-        size: rows, features and outputs that were used.
-        frames: the first draw of the best setting's, (H, d, d_k), for standardised features.
-        notes: what was done to the rows, in words.
+        size: numbers of rows, features and outputs used.
+        frames: first draw of the best setting's frames, (H, d, d_k), for standardised features.
+        notes: notes on changes of the rows.
     """
 
     best: Setting
@@ -49,7 +49,7 @@ class DataAdvice:
     notes: list[str]
 
     def sentences(self) -> list[str]:
-        """The advice in sentences."""
+        """Sentences of the advice."""
         rows = {row.name: row for row in (*self.rows, *self.diversity)}
         lines = [f"Best of {self.searched} settings: {self.best}."]
         noise = " Within noise: keep it unless the best is cheaper." * (not rows["default"].clear)
@@ -69,7 +69,7 @@ class DataAdvice:
 
 
 def choose_frugal(tried: dict[Setting, np.ndarray], best: Setting, groups: np.ndarray) -> Setting:
-    """The setting of least H·d_k among all within one standard error of the best."""
+    """Setting of least H·d_k among all within one standard error of the best."""
     most = tried[best].mean() + standard_error(tried[best], groups)
 
     def cost(setting: Setting) -> tuple[float, ...]:
@@ -79,29 +79,29 @@ def choose_frugal(tried: dict[Setting, np.ndarray], best: Setting, groups: np.nd
 
 
 def advise_data(data: Data, seed: int = 0, progress: bool = False) -> DataAdvice:
-    """The heads of least leave-one-out error for data, with what they gain over others.
+    """Heads of least leave-one-out error for data, compared with other methods.
 
     Args:
-        data: of :func:`~sims.advise.reading.read_data` or :func:`~sims.advise.reading.prepared`;
-            of more than :data:`~sims.advise.reading.MOST_ROWS` rows so many are drawn at random.
-        seed: of that draw, of the frames and of the rows that choose.
-        progress: whether to show it on stderr.
+        data: from :func:`~sims.advise.reading.read_data` or :func:`~sims.advise.reading.prepared`;
+            if it has more than :data:`~sims.advise.reading.MOST_ROWS` rows, that many are sampled.
+        seed: random seed for that sample, the frames and the selection rows.
+        progress: show progress on stderr.
 
     Raises:
-        InputError: after the draw too few rows are left to choose or to report.
+        InputError: the sample leaves too few rows for selection or reporting.
     """
     data = reduce_columns(draw_rows(data, seed))
     search = Search(data, seed)
     notes = [*data.notes]
     if search.step > 1:
-        notes.append("Many features: powers of 4 are tried as head dimensions, by half the draws.")
+        notes.append("Many features: head dimensions are powers of 4, with half the draws.")
     if min(len(search.choosers), len(search.reporters)) < 5:
-        raise InputError("data, groups", "nearly all rows in one", "groups of like size")
+        raise InputError("data, groups", "nearly all rows in one group", "groups of similar size")
     tried = search.try_all(progress)
     best = find_least(tried, tried)
     grid = search.grid(best.width)[best.rule]
     if len(grid) > 1 and best.temperature in (grid[0], grid[-1]):
-        notes.append("The best temperature is at the end of those that were tried.")
+        notes.append("The best temperature is at an end of the grid.")
     heads, width = default_split(search.dimension)
     default = Setting("softmax", heads, width, float(width**0.5))
     frugal = choose_frugal(tried, best, data.groups[search.choosers])
@@ -134,11 +134,11 @@ def advise_data(data: Data, seed: int = 0, progress: bool = False) -> DataAdvice
 
 
 def compare_diversity(search: Search, tried: dict[Setting, np.ndarray]) -> list[Row]:
-    """Orthogonal, independent and aligned heads of the best split into several that fit d.
+    """Errors of orthogonal, independent and aligned heads at the best split with several heads.
 
-    Differences are from orthogonal heads. Aligned heads are one head: their error is the mean over
-    the orthogonal heads, each used alone, at the temperature that is best for one head. Where d = 1
-    there are none.
+    Differences are from orthogonal heads. Aligned heads equal one head: their error is the mean
+    over the orthogonal heads, each used alone, at the best temperature for one head. The result is
+    empty for d = 1.
     """
     several = [s for s in tried if s.heads > 1 and s.heads * s.width <= search.dimension]
     if not several:

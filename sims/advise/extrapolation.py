@@ -1,4 +1,4 @@
-"""Learning curves on growing subsets of the rows, and where they lead."""
+"""Learning curves on growing subsets of the rows, and their extrapolation."""
 
 from dataclasses import dataclass
 
@@ -8,15 +8,15 @@ from scipy.optimize import nnls
 from sims.advise.search import Search, Setting
 
 SHARES = 2.0 ** -np.arange(4.0, -0.5, -0.5)
-"""Subsets, as shares of the rows."""
+"""Sizes of the subsets, as shares of the rows."""
 FEWEST_ROWS = 20
-"""Rows of a subset, at least, or half of all."""
+"""Minimum number of rows of a subset, or half of all."""
 MOST_CHOOSERS = 150
-"""Rows that choose the temperature of a subset, at most."""
+"""Maximum number of rows that choose the temperature of a subset."""
 RESAMPLES = 200
-"""Bootstrap samples of the rows that report."""
+"""Number of bootstrap samples of the reporting rows."""
 REPEATS = 3
-"""Subsets of each size below the whole."""
+"""Number of subsets of each size below the full table."""
 SMALLEST = 1e-6
 """Residuals are relative to the error, or to this if it is larger."""
 EXPONENTS = np.linspace(0.05, 1, 20)
@@ -32,7 +32,7 @@ class Curve:
         errors: mean errors there, the temperature re-tuned at each; the last is the table's.
         beyond: 10 times the largest size.
         extrapolated: ``e + a n^{−b}`` there.
-        interval: of it, 95 %, over rows; it supposes that the power law goes on.
+        interval: 95 % interval of it over rows, assuming that the power law continues.
         exponent: b.
     """
 
@@ -44,23 +44,23 @@ class Curve:
     exponent: float
 
     def sentences(self) -> list[str]:
-        """The curve in a sentence."""
+        """Sentence on the curve."""
         low, high = self.interval
         now = self.errors[-1]
         line = f"At 10 times the data ({self.beyond:,} rows) the error would be "
-        line += f"{self.extrapolated:.3g} (95 % interval {low:.3g} to {high:.3g}) against {now:.3g}"
+        line += f"{self.extrapolated:.3g} (95 % interval {low:.3g} to {high:.3g}), now {now:.3g}"
         return [line + (": more data may not help." if high >= now else ".")]
 
 
 def learning_curve(
     search: Search, best: Setting, draws: list[np.ndarray], whole: np.ndarray
 ) -> Curve:
-    """Errors of the best heads on subsets, every size with the best temperature of its rule.
+    """Errors of the best heads on subsets, with the best temperature of the rule at every size.
 
     Args:
         search: data and rows.
         best: rule and head dimension.
-        draws: of the frames, (H, d, d_k) each.
+        draws: draws of the frames, (H, d, d_k) each.
         whole: losses of the best setting with all rows, (draw, Q).
     """
     groups = search.data.groups

@@ -1,7 +1,7 @@
-"""Predictions of heads for rows that are left out, by every weight rule. NumPy alone.
+"""Predictions of heads for held-out rows, by every weight rule, in NumPy.
 
-A head projects standardised rows with an orthonormal frame; its keys are all rows but those of the
-query's own group. Rules: ``gaussian``, the kernel of bandwidth √s; ``softmax`` of dot products over
+A head projects standardised rows with an orthonormal frame; its keys are all rows outside the
+query's group. Rules: ``gaussian``, the kernel of bandwidth √s; ``softmax`` of dot products over
 s, and ``softmax, log n``, its temperature √d_k/log n; ``sparsemax`` and ``1.5-entmax`` of scores
 ``−D²/2s``.
 """
@@ -11,19 +11,19 @@ from collections.abc import Mapping
 import numpy as np
 
 POWERS = {"sparsemax": 1, "1.5-entmax": 2}
-"""ν of the rules that are α-entmax, α = 1 + 1/ν."""
+"""Power ν of the α-entmax rules, α = 1 + 1/ν."""
 SPREADS = np.geomspace(0.005, 2, 9)
 """Temperatures of the Gaussian kernel over d_k."""
 FACTORS = 2.0 ** np.arange(2, -5, -1)
 """Temperatures of softmax over √d_k; 1 is the Transformer's."""
 ATTENDED = 8
-"""Temperatures of entmax: at a typical query they attend to 4 keys to half of all."""
+"""Numbers of entmax temperatures: at a typical query they attend to 4 keys to half of all."""
 
 
 def diverse_frames(dimension: int, count: int, width: int, seed: int) -> np.ndarray:
-    """Orthonormal frames (H, d, d_k), as many of them orthogonal to one another as d allows.
+    """Orthonormal frames (H, d, d_k), mutually orthogonal as far as d allows.
 
-    Blocks of columns of a Haar-random orthogonal matrix, and of further ones when it is used up.
+    They are column blocks of Haar-random orthogonal matrices.
     """
     rng = np.random.default_rng([seed, width])
     blocks = list[np.ndarray]()
@@ -46,11 +46,11 @@ def head_predictions(
     """Predictions of one head by every rule and temperature, (S, Q, o).
 
     Args:
-        queries: projected, (Q, d_k).
-        keys: projected, (n, d_k).
-        outputs: of the keys, (n, o).
-        barred: whether a query may not see a key, (Q, n); every query sees one at least.
-        temperatures: rule to (S,).
+        queries: projected queries, (Q, d_k).
+        keys: projected keys, (n, d_k).
+        outputs: outputs of the keys, (n, o).
+        barred: whether a query may not see a key, (Q, n); every query sees at least one.
+        temperatures: rule to its temperatures (S,).
     """
     dot = queries @ keys.T
     squared = -2 * dot + np.sum(keys**2, axis=1)
@@ -77,7 +77,7 @@ def head_predictions(
 
 
 class Sorted:
-    """Squared distances of every query in order, with their sums: thresholds in closed form.
+    """Sorted squared distances of every query with their sums, for thresholds in closed form.
 
     α-entmax weighs by ``(λ − D²)₊^ν`` with ``Σ_i (λ − D_i²)₊^ν = c = (2sν)^ν``. At ``λ = D_(k)²``
     that sum grows with k, so that the support is the last k at which it is below c.
@@ -97,7 +97,7 @@ class Sorted:
             total[~np.isfinite(self.ordered)] = np.inf
 
     def squared_radius(self, temperature: float, nu: int) -> np.ndarray:
-        """λ of every query, (Q,)."""
+        """Squared radius λ of every query, (Q,)."""
         c = (2 * temperature * nu) ** nu
         support = np.maximum((self.totals[nu] < c).sum(axis=1), 1)
         last = support[:, None] - 1
@@ -109,7 +109,7 @@ class Sorted:
         return np.asarray(mean + np.sqrt(np.maximum(mean**2 - excess, 0)))
 
     def temperatures(self, nu: int) -> np.ndarray:
-        """Those at which the median query attends to 4 keys to half of them."""
+        """Temperatures at which the median query attends to 4 keys to half of them."""
         most = int(np.isfinite(self.ordered).sum(axis=1).min())
         places = np.unique(np.geomspace(min(4, most), max(most // 2, 1), ATTENDED).astype(int)) - 1
         totals = np.median(self.totals[nu][:, places], axis=0)
@@ -120,7 +120,7 @@ class Sorted:
 def temperature_grid(
     queries: np.ndarray, keys: np.ndarray, barred: np.ndarray
 ) -> dict[str, np.ndarray]:
-    """The temperatures of every rule that are tried for heads of that width."""
+    """Temperatures of every rule to try for heads of a given width."""
     n, width = keys.shape
     squared = -2 * queries @ keys.T + np.sum(keys**2, axis=1)
     squared[barred] = np.inf

@@ -1,4 +1,4 @@
-"""The decomposition of an ensemble's error, estimated from data."""
+"""Decomposition of an ensemble's error, estimated from data."""
 
 from dataclasses import dataclass
 
@@ -12,11 +12,11 @@ from sims.advise.table import Row
 RESAMPLES = 30
 """Bootstrap samples of the keys."""
 QUERIES = 100
-"""Rows that are predicted from each sample."""
+"""Number of rows predicted from each sample."""
 NEAR = 0.001
-"""Squared distance over the mean one, up to which rows are near."""
+"""Largest squared distance of near rows, relative to the mean."""
 NEAR_ROWS = 30
-"""Groups of near rows that tell the noise, at least."""
+"""Minimum number of groups of near rows to estimate the noise."""
 WIDE = 2.0
 """Standard errors from an estimate to the ends of its interval."""
 
@@ -26,12 +26,12 @@ class Parts:
     """Estimated parts of the error, in units of the outputs' variance.
 
     Attributes:
-        noise: of the labels, 95 % interval; from 0 where only its most is known.
-        bias: squared, interval: what the other parts leave of the error, 0 at least.
-        variance: mean over heads, each by itself.
-        covariance: mean over pairs of heads; NaN for one head.
-        kept: share of a head's variance that averaging keeps; NaN if there is none.
-        error: leave-one-out, that of the table of methods.
+        noise: 95 % interval of the label noise; its lower end is 0 if only an upper bound is known.
+        bias: interval of the squared bias: the error minus the other parts, at least 0.
+        variance: mean variance of single heads.
+        covariance: mean covariance of pairs of heads; NaN for one head.
+        kept: share of a head's variance that averaging keeps; NaN without variance.
+        error: leave-one-out error in the table of methods.
     """
 
     noise: tuple[float, float]
@@ -43,13 +43,13 @@ class Parts:
 
 
 def noise_interval(data: Data, rows: list[Row]) -> tuple[float, float]:
-    """The variance of label noise, 95 % interval; from 0 where few rows are near one another.
+    """95 % interval of the variance of label noise; its lower end is 0 if few rows are near.
 
     Half the squared difference of outputs at near rows, of several groups, averages to the noise
-    plus what the target changes between them. Of near pairs the nearest are taken, as many as rows,
-    and all with equal features. The standard error is that of pairs which share groups (the dyadic
-    cluster-robust variance; Aronow, Samii & Assenova 2015).
-    Without near rows no estimate is unbiased, but noise is at most the error of any method.
+    plus what the target changes between them. It uses the nearest pairs, as many as rows,
+    and all pairs with equal features. The standard error allows for pairs that share groups (the
+    dyadic cluster-robust variance; Aronow, Samii & Assenova 2015).
+    Without near rows no estimate is unbiased, but the noise is at most the error of any method.
     """
     x = data.features
     groups = data.groups
@@ -69,7 +69,7 @@ def noise_interval(data: Data, rows: list[Row]) -> tuple[float, float]:
 
 
 def log_interval(value: float, error: float) -> tuple[float, float]:
-    """The 95 % interval of a mean of squares with that standard error, even in its logarithm."""
+    """95 % interval of a mean of squares with this standard error, symmetric in its logarithm."""
     factor = float(np.exp(WIDE * error / value)) if value > 0 else 1.0
     return value / factor, value * factor
 
@@ -80,10 +80,10 @@ def estimate_parts(
     """Noise, bias, variance and covariance of heads, variances over bootstrap samples of the keys.
 
     Args:
-        search: data, and the rows that report.
+        search: data, and the reporting rows.
         row: setting and error.
         frames: (H, d, d_k).
-        noise: of :func:`noise_interval`.
+        noise: interval from :func:`noise_interval`.
     """
     rows = search.reporters[:QUERIES]
     count = len(search.data.groups)

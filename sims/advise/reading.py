@@ -1,4 +1,4 @@
-"""Tables of a user: features, outputs and groups, checked row by row. No JAX."""
+"""A user's tables: features, outputs and groups, checked row by row. No JAX."""
 
 import csv
 import math
@@ -13,24 +13,24 @@ from sims.base.errors import InputError, one_of
 from sims.base.files import regular_archive
 
 FEWEST = 20
-"""Rows, at least."""
+"""Minimum number of rows."""
 FEWEST_GROUPS = 5
-"""Groups, at least, where there are some."""
+"""Minimum number of groups, if there are any."""
 MOST_ROWS = 2000
-"""Rows of which more are drawn at random."""
+"""Maximum number of rows; larger tables are sampled."""
 MOST_COLUMNS = 1000
-"""Features that are used, at most."""
+"""Maximum number of features."""
 LARGEST_FILE = 2**32
-"""Bytes of a file, at most."""
+"""Maximum size of a file in bytes."""
 HUGE = 1e100
-"""Most that a number may be: squares stay finite."""
+"""Largest number, so that squares stay finite."""
 INDEX = re.compile(
     r"|Unnamed: .*|.*[a-z](Id|ID)"
     r"|(?i:(.*[ _.-])?id|index|idx|level_0|obs|rn|#|row[ _.-]?(s|id|index|no|nr|num(ber)?|names?)?)"
 )
-"""Names, none included, of columns that number the rows, if they hold 20 whole numbers or more."""
+"""Names (or no name) of columns that number the rows, if they contain at least 20 integers."""
 DIGITS = 10
-"""Decimals, in standard deviations, to which rows are compared."""
+"""Decimals, in standard deviations, at which rows are compared."""
 
 
 @dataclass(frozen=True)
@@ -38,10 +38,10 @@ class Data:
     """A regression problem of rows.
 
     Attributes:
-        features: (n, d), each of mean 0 and variance 1 unless they were given otherwise.
+        features: (n, d), each of mean 0 and variance 1 unless given otherwise.
         outputs: (n, o).
-        groups: (n,), whole numbers; rows of one group are left out together.
-        notes: what was done to the rows, in words.
+        groups: (n,), integers; rows of one group are held out together.
+        notes: notes on changes of the rows.
     """
 
     features: np.ndarray
@@ -51,13 +51,13 @@ class Data:
 
 
 def read_data(path: str | Path, target: str | None = None, groups: str | None = None) -> Data:
-    """The rows of a file, standardised.
+    """Standardised rows of a file.
 
     Args:
         path: .csv with a header and numbers, or .npz with ``X`` (n, d), ``y`` (n,) or (n, o) and
-            perhaps ``groups`` (n,).
-        target: of a .csv, the column that is predicted.
-        groups: of a .csv, the column that names groups.
+            optionally ``groups`` (n,).
+        target: column of a .csv to predict.
+        groups: column of a .csv that names groups.
 
     Raises:
         InputError: the file cannot be read, or its rows cannot be used.
@@ -65,7 +65,7 @@ def read_data(path: str | Path, target: str | None = None, groups: str | None = 
     path = Path(path)
     kinds = {".csv": _csv, ".npz": _npz}
     if path.suffix not in kinds:
-        raise InputError("--data", str(path), "a file .csv or .npz")
+        raise InputError("--data", str(path), "a .csv or .npz file")
     regular_archive(f"--data {path}", path)
     try:
         if not 0 < path.stat().st_size <= LARGEST_FILE:
@@ -76,12 +76,12 @@ def read_data(path: str | Path, target: str | None = None, groups: str | None = 
         raise InputError(f"--data {path}", "file not found") from None
     except OSError as error:
         got = error.strerror or str(error)
-        raise InputError(f"--data {path}", got, "a file that can be read") from None
+        raise InputError(f"--data {path}", got, "a readable file") from None
 
 
 def _csv(path: Path, target: str | None, groups: str | None) -> Data:
     where = f"--data {path}"
-    allowed = "a header and rows of numbers, commas between columns, points in decimals"
+    allowed = "a header and rows of numbers, comma-separated, with decimal points"
     try:
         names = _header(path)
         _check_columns(where, names, target, groups)
@@ -108,31 +108,31 @@ def _header(path: Path) -> list[str]:
 
 
 def _check_columns(where: str, names: list[str], target: str | None, groups: str | None) -> None:
-    """Raise InputError where a column is named twice, or one that is asked for is not there."""
+    """Raise InputError if a column name is repeated, or a requested column is missing."""
     repeated = pd.Index(names).duplicated()
     if repeated.any():
-        raise InputError(where, f"the column {names[repeated.argmax()]} twice", "each name once")
+        raise InputError(where, f"duplicate column {names[repeated.argmax()]}", "unique names")
     if target is None:
-        raise InputError("--target", f"not given: a column, {one_of(names, target)}")
+        raise InputError("--target", f"required; choose a column: {one_of(names, target)}")
     for option, name in (("--target", target), ("--groups", groups)):
         if name is not None and name not in names:
             raise InputError(option, name, f"a column: {one_of(names, name)}")
     if groups == target:
-        raise InputError("--groups", groups, "another column than --target")
+        raise InputError("--groups", groups, "a column other than --target")
 
 
 def _numbers(where: str, column: pd.Series) -> pd.Series:
-    """The column as numbers, NaN in its gaps.
+    """Column as numbers, with NaN for missing values.
 
     Raises:
-        InputError: it has words or truth values.
+        InputError: it contains words or truth values.
     """
     numbers = pd.to_numeric(column, errors="coerce")
     text = numbers.isna() & column.notna() | (column.dtype.kind == "b")
     if text.any():
         row = int(text.to_numpy().argmax())
         got = f"{column.iloc[row]!s} in row {row + 1}"
-        raise InputError(where, got, "numbers; code categories first")
+        raise InputError(where, got, "numbers (encode categories first)")
     return numbers
 
 
@@ -141,7 +141,7 @@ def _npz(path: Path, target: str | None, groups: str | None) -> Data:
     allowed = "arrays of numbers X (n, d), y (n,) or (n, o), groups (n,)"
     for option, name in (("--target", target), ("--groups", groups)):
         if name is not None:
-            raise InputError(option, name, "no such option: an .npz says X, y and groups")
+            raise InputError(option, name, "no option: an .npz file holds X, y and groups")
     try:
         with path.open("rb") as raw, np.load(raw, allow_pickle=False) as file:
             names = ", ".join(file.files)
@@ -163,25 +163,25 @@ def prepared(
 ) -> Data:
     """Standardised rows: every feature and output with mean 0 and variance 1.
 
-    Columns that are constant or number the rows (:data:`INDEX`) are left out unless no feature is
-    left, and rows that repeat others; see :func:`find_copies`.
+    Columns that are constant or number the rows (:data:`INDEX`) are left out unless no feature
+    would remain, and so are rows that repeat others; see :func:`find_copies`.
 
     Args:
         features: (n, d).
         outputs: (n,) or (n, o).
         groups: (n,), of any type.
-        names: of features and outputs.
+        names: names of features and outputs.
 
     Raises:
         InputError: shapes disagree, a number is missing or infinite, an output is constant, no
-            feature varies, or there are too few different rows or groups.
+            feature varies, or there are too few distinct rows or groups.
     """
     x = _table("X", features)
     y = _table("y", outputs)
     labels = np.arange(len(x)) if groups is None else np.asarray(groups)
     if len(x) != len(y) or labels.shape != (len(x),):
         got = f"{len(x)} rows of X, {len(y)} of y, groups {labels.shape}"
-        raise InputError("data", got, "as many of each")
+        raise InputError("data", got, "equal numbers")
     if len(x) < FEWEST:
         raise InputError("data", f"{len(x)} rows", f"{FEWEST} rows or more")
     names = names or [f"X[:, {k}]" for k in range(x.shape[1])]
@@ -194,7 +194,7 @@ def prepared(
     again, note = find_copies(scaled(x[:, kept]), scaled(y))
     x = x[~again][:, kept]
     if len(x) < FEWEST:
-        raise InputError("data", f"{len(x)} different rows", f"{FEWEST} rows or more")
+        raise InputError("data", f"{len(x)} distinct rows", f"{FEWEST} rows or more")
     return Data(scaled(x), scaled(y[~again]), _number_groups(labels[~again]), (*notes, *note))
 
 
@@ -202,7 +202,7 @@ def _table(name: str, values: np.ndarray) -> np.ndarray:
     """Values as numbers (n, d).
 
     Raises:
-        InputError: they are none.
+        InputError: they are not numbers of this shape.
     """
     array = np.asarray(values)
     array = array[:, None] if array.ndim == 1 and name == "y" else array
@@ -213,25 +213,25 @@ def _table(name: str, values: np.ndarray) -> np.ndarray:
 
 
 def _check_values(table: np.ndarray, names: list[str]) -> None:
-    """Raise InputError where a number is missing or infinite, or its square would be."""
+    """Raise InputError if a number is missing or infinite, or its square would be infinite."""
     bad = ~(np.abs(table) <= HUGE)
     if bad.any():
         row, column = np.argwhere(bad)[0]
         got = f"{table[row, column]} in row {row + 1}"
-        raise InputError(f"data, column {names[column]}", got, "finite numbers; fill gaps first")
+        raise InputError(f"data, column {names[column]}", got, "finite numbers (fill gaps first)")
 
 
 def choose_columns(x: np.ndarray, names: list[str]) -> tuple[np.ndarray, list[str]]:
-    """Which columns vary and do not number the rows, (d,), and notes on those that do.
+    """Mask (d,) of columns that vary and do not number the rows, and notes on the others.
 
-    The last column that varies is kept, whatever it is.
+    The last varying column is always kept.
 
     Raises:
-        InputError: none varies.
+        InputError: no column varies.
     """
     kept = np.ptp(x, axis=0) > 0
     if not kept.any():
-        raise InputError("data, X", "constant columns alone", "a feature that varies")
+        raise InputError("data, X", "only constant columns", "a varying feature")
     notes = []
     if gone := int((~kept).sum()):
         notes.append(f"Left out {gone} constant column{'s' * (gone > 1)}.")
@@ -242,28 +242,28 @@ def choose_columns(x: np.ndarray, names: list[str]) -> tuple[np.ndarray, list[st
             continue
         if INDEX.fullmatch(name):
             kept[column] = False
-            notes.append(f"Left out the column {name or 'without a name'}: it numbers the rows.")
+            notes.append(f"Left out the column {name or 'without a name'}, which numbers the rows.")
         elif np.ptp(values) < len(values) >= len(x) / 2:
-            notes.append(f"The column {name} counts the rows: it misleads unless it is a quantity.")
+            notes.append(f"The column {name} counts the rows; drop it unless it is measured.")
     return kept, notes
 
 
 def _number_groups(labels: np.ndarray) -> np.ndarray:
-    """Groups as whole numbers from 0.
+    """Groups as integers from 0.
 
     Raises:
-        InputError: a row has none, or there are too few.
+        InputError: a row has no group, or there are too few groups.
     """
     codes = pd.factorize(labels)[0]
     if codes.min() < 0:
-        raise InputError("data, groups", "a gap", "a group for every row")
+        raise InputError("data, groups", "a missing group", "a group for every row")
     if (count := codes.max() + 1) < FEWEST_GROUPS:
         raise InputError("data, groups", f"{count} groups", f"{FEWEST_GROUPS} groups or more")
     return codes
 
 
 def find_copies(x: np.ndarray, y: np.ndarray) -> tuple[np.ndarray, list[str]]:
-    """Which rows are copies of earlier ones, (n,), and a note if rows are equal in all columns.
+    """Mask (n,) of copies of earlier rows, and a note if rows are equal in all columns.
 
     Equal rows are copies if equal outputs always come with equal features (20 outputs or more). If
     features take many values (one takes 20, or all combinations are more than the rows), they are
@@ -298,7 +298,7 @@ def scaled(columns: np.ndarray) -> np.ndarray:
 
 
 def draw_rows(data: Data, seed: int) -> Data:
-    """At most :data:`MOST_ROWS` rows, drawn at random."""
+    """Random sample of at most :data:`MOST_ROWS` rows."""
     count = len(data.features)
     if count <= MOST_ROWS:
         return data

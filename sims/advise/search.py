@@ -1,9 +1,9 @@
-"""A search over heads: leave-one-out errors of every rule, head dimension, count and temperature.
+"""Search over heads: leave-one-out errors of every rule, head dimension, count and temperature.
 
 Errors are means over outputs of squared errors, in units of each output's variance: predicting the
-mean has error 1. Half of the rows (of the groups) chooses; the other half, which did not choose,
-reports. Every row is predicted from all rows but its own group's. Frames are random: errors are
-means over draws of them.
+mean has error 1. Half of the rows (or groups) selects the setting; the other half reports its
+error. Every row is predicted from all rows outside its group. Frames are random: errors are means
+over their draws.
 """
 
 from collections.abc import Iterable
@@ -18,15 +18,15 @@ from sims.advise.heads import diverse_frames, head_predictions, temperature_grid
 from sims.advise.reading import Data
 
 CHOOSERS, REPORTERS = 300, 600
-"""Rows that choose and report, at most."""
+"""Maximum numbers of rows for selection and reporting."""
 DRAWS = 4
-"""Draws of the frames, over which errors are averaged."""
+"""Number of draws of the frames, over which errors are averaged."""
 COUNTS = (1, 2, 4, 8, 16)
-"""Numbers of heads that are tried."""
+"""Numbers of heads to try."""
 BUDGET = 2
-"""Largest H·d_k over d that is tried; head dimensions are powers of 2, d, d/2 and the default's."""
+"""Largest H·d_k to try, over d; head dimensions are powers of 2, d, d/2 and the default's."""
 FEW_COLUMNS = 64
-"""Features of more than which powers of 4 are tried instead, with half of the draws."""
+"""Number of features above which powers of 4 are tried instead, with half of the draws."""
 DEFAULT_HEADS = 8
 ROUNDING = 1e-20
 """Squares below which predictions are equal."""
@@ -37,7 +37,7 @@ class Setting:
     """Heads of attention.
 
     Attributes:
-        rule: of the weights, see :mod:`sims.advise.heads`.
+        rule: weight rule, see :mod:`sims.advise.heads`.
         heads: H.
         width: d_k.
         temperature: s; the gaussian kernel's bandwidth is √s.
@@ -54,11 +54,11 @@ class Setting:
 
 
 class Search:
-    """Errors of all settings on the rows that choose.
+    """Search over settings by their errors on the selection rows.
 
     Args:
-        data: standardised.
-        seed: of frames, and of the rows that choose.
+        data: standardised data.
+        seed: random seed for frames and selection rows.
     """
 
     def __init__(self, data: Data, seed: int = 0) -> None:
@@ -73,7 +73,7 @@ class Search:
         self.reporters = rng.permutation(np.flatnonzero(~chooses))[:REPORTERS]
 
     def splits(self) -> dict[int, list[int]]:
-        """Head dimensions, and numbers of heads of each; heads of d_k = d are all the same."""
+        """Head dimension to numbers of heads; heads of d_k = d are all equal."""
         d = self.dimension
         heads, default_width = default_split(d)
         powers = 2 ** np.arange(0, int(np.log2(d)) + 1, self.step)
@@ -91,13 +91,13 @@ class Search:
         temperatures: dict[str, np.ndarray],
         keys: np.ndarray | None = None,
     ) -> dict[str, np.ndarray]:
-        """Predictions of every head for those rows, (S, H, Q, o) by rule.
+        """Predictions of every head for given rows, (S, H, Q, o) by rule.
 
         Args:
             rows: numbers of the rows, (Q,).
             frames: (H, d, d_k).
             temperatures: rule to (S,).
-            keys: numbers of the rows that are keys; None takes all.
+            keys: numbers of the rows that are keys; None uses all.
         """
         data = self.data
         keys = np.arange(len(data.features)) if keys is None else keys
@@ -117,7 +117,7 @@ class Search:
         return np.where(losses < ROUNDING, 0.0, losses)
 
     def grid(self, width: int) -> dict[str, np.ndarray]:
-        """Temperatures of heads of that width, from the first head."""
+        """Temperatures of heads of a given width, from the first head."""
         frame = diverse_frames(self.dimension, 1, width, self.seed)[0]
         points = self.data.features @ frame
         groups = self.data.groups
@@ -125,7 +125,7 @@ class Search:
         return temperature_grid(points[rows], points, groups[rows][:, None] == groups)
 
     def try_all(self, progress: bool = False) -> dict[Setting, np.ndarray]:
-        """Losses of all settings on the rows that choose, means over the draws."""
+        """Losses of all settings on the selection rows, averaged over draws."""
         losses_of = dict[Setting, np.ndarray]()
         splits = [*self.splits().items()]
         console = Console(stderr=True, quiet=not progress)
@@ -143,13 +143,13 @@ class Search:
         return losses_of
 
     def draws(self, heads: int, width: int) -> list[np.ndarray]:
-        """Draws of diverse frames (H, d, d_k); those of d_k = d give all the same weights."""
+        """Draws of diverse frames (H, d, d_k); all draws with d_k = d give equal weights."""
         count = 1 if width == self.dimension else DRAWS // self.step
         seeds = self.seed + 1000 * np.arange(count)
         return [diverse_frames(self.dimension, heads, width, int(seed)) for seed in seeds]
 
     def report(self, setting: Setting, draws: list[np.ndarray], alone: bool = False) -> np.ndarray:
-        """Losses on the rows that report, (draw, Q), of the ensemble, or mean of heads alone."""
+        """Losses on the reporting rows, (draw, Q), of the ensemble or mean over single heads."""
         temperatures = {setting.rule: np.array([setting.temperature])}
         losses = []
         for frames in draws:
@@ -161,7 +161,7 @@ class Search:
         return np.stack(losses)
 
     def subset(self, rng: np.random.Generator, size: int, replace: bool) -> np.ndarray:
-        """Rows drawn at random, of two groups at least."""
+        """Random rows from at least two groups."""
         while True:
             rows = rng.choice(len(self.data.groups), size, replace)
             if np.ptp(self.data.groups[rows]) > 0:
@@ -169,11 +169,11 @@ class Search:
 
 
 def default_split(dimension: int) -> tuple[int, int]:
-    """H = 8 or the largest power of two that fits, and d_k = d/H."""
+    """Default split: H = 8 or the largest power of two that fits, and d_k = d/H."""
     heads = min(DEFAULT_HEADS, 2 ** int(np.log2(dimension)))
     return heads, dimension // heads
 
 
 def find_least(tried: dict[Setting, np.ndarray], settings: Iterable[Setting]) -> Setting:
-    """That of the settings with the least mean loss; if they are equal, of the widest heads."""
+    """Setting with the least mean loss; ties go to the widest heads."""
     return min(settings, key=lambda setting: (tried[setting].mean(), -setting.width))

@@ -1,8 +1,8 @@
-"""Advice from theory alone: how to split a budget D = H·d_k, to first order in 1/n.
+"""Advice from theory: the split of a budget D = H·d_k, to first order in 1/n.
 
-Heads see the target's first d_k coordinates through noise of their own, as in the experiment
-``allocation``; the target is a Gaussian process of unit variance and smoothness β (Matérn). How
-fast the relevance of coordinates decays nobody knows beforehand: there is an answer for each decay.
+Heads see the target's first d_k coordinates through independent noise, as in the experiment
+``allocation``; the target is a Gaussian process of unit variance and smoothness β (Matérn). The
+decay of the coordinates' relevance is unknown, so there is an answer for each of several decays.
 """
 
 from dataclasses import dataclass
@@ -16,7 +16,7 @@ from sims.base.errors import InputError, one_of
 from sims.theory import FEW_KEYS, ViewTerms, view_terms
 
 LATENT = 64
-"""Coordinates of the target, and the widest head."""
+"""Number of coordinates of the target, and the largest head dimension."""
 MOST = 4096
 """Largest budget."""
 DECAYS = {
@@ -27,14 +27,14 @@ DECAYS = {
 """Relevance λ of coordinate j, of sum 1 up to a factor: the target's covariance is
 ``exp(−½ Σ_j λ_j (z_j − z'_j)²)`` or the Matérn mixture of these."""
 BANDWIDTHS = {"gaussian": (0.01, 4.0), "softmax": (0.93, 4.0)}
-"""Between which the bandwidth is sought."""
+"""Range of the bandwidth."""
 POINTS = 120
 REACH = 0.5
 """Scale of the queries, as a share of the largest at which averages over them are finite."""
 VIEW_NOISE = 0.3
 """Standard deviation of a head's separate noise in every coordinate, of variance 1."""
 CLOSE = 0.05
-"""Splits whose error is at most that share above the least are as good."""
+"""Splits whose error exceeds the least by at most this share count as equally good."""
 
 
 @dataclass(frozen=True)
@@ -47,8 +47,8 @@ class Split:
         bandwidth: b of least error; softmax has the temperature b².
         error: mean squared, of a target of variance 1.
         n_eff: effective keys of a head.
-        in_range: whether b is of least error; otherwise a smaller one, at which theory is out of
-            its range (n_eff, of softmax n_third, below :data:`sims.theory.FEW_KEYS`), may be.
+        in_range: whether b has the least error; otherwise a smaller b, outside theory's range
+            (n_eff, for softmax n_third, below :data:`sims.theory.FEW_KEYS`), may have it.
     """
 
     heads: int
@@ -61,13 +61,13 @@ class Split:
 
 @dataclass(frozen=True)
 class SplitAdvice:
-    """The best split under one decay of relevance.
+    """Best split under one decay of relevance.
 
     Attributes:
-        decay: in words.
+        decay: name of the decay.
         best: the split of least error.
-        close: those within 5 % of it, itself included, by d_k.
-        splits: all that theory covers at some bandwidth, by d_k.
+        close: splits within 5 % of it, including itself, by d_k.
+        splits: all splits that theory covers at some bandwidth, by d_k.
     """
 
     decay: str
@@ -83,7 +83,7 @@ def advise_split(
     smoothness: float | None = None,
     rule: str = "gaussian",
 ) -> list[SplitAdvice]:
-    """The best split under every decay of relevance, bandwidth tuned.
+    """Best splits under every decay of relevance, with tuned bandwidths.
 
     Args:
         n: number of keys.
@@ -112,7 +112,7 @@ def advise_split(
 
 
 def query_scale(rule: str) -> float:
-    """κ of the queries: half of the largest at which averages over them are finite."""
+    """Scale κ of the queries: half of the largest at which averages over them are finite."""
     if rule == "gaussian":
         return float(REACH * 0.5**0.5)
     return float(REACH * BANDWIDTHS[rule][0] ** 2 / (2 * (1 + VIEW_NOISE**2) ** 0.5))
@@ -121,10 +121,10 @@ def query_scale(rule: str) -> float:
 def _advise_under(
     decay: str, n: int, budget: int, noise: float, options: dict[str, Any]
 ) -> SplitAdvice:
-    """The best split under one decay of relevance."""
+    """Best split under one decay of relevance."""
 
     def keys(width: int, b: Any) -> tuple[ViewTerms, np.ndarray, np.ndarray]:
-        """Terms, effective keys and what bounds theory's range."""
+        """Terms, effective keys and the limit of theory's range."""
         terms = view_terms(width, b, **options)
         n_eff = n / terms.noise_variance
         # n_third, which governs the remainder of softmax, is near n_eff²/n.

@@ -1,4 +1,4 @@
-"""The table of methods: errors, paired differences, and standard errors over groups of rows."""
+"""Table of methods: errors, paired differences, and standard errors over groups of rows."""
 
 from dataclasses import dataclass
 
@@ -7,7 +7,7 @@ import numpy as np
 from sims.advise.search import Setting
 
 CLEAR = 2.0
-"""Standard errors from which a difference counts."""
+"""Number of standard errors beyond which a difference counts."""
 
 
 @dataclass(frozen=True)
@@ -15,12 +15,12 @@ class Row:
     """A line of the table.
 
     Attributes:
-        name: of the method.
+        name: name of the method.
         error: mean over the reporting rows.
-        standard_error: of it, over groups of rows and over draws of frames.
-        difference: error less that of the best setting.
+        standard_error: its standard error over groups of rows and draws of frames.
+        difference: error minus that of the best setting.
         difference_error: its standard error, of paired rows.
-        setting: of heads; None for a baseline.
+        setting: setting of heads; None for a baseline.
     """
 
     name: str
@@ -37,13 +37,13 @@ class Row:
 
     @property
     def difference_text(self) -> str:
-        """The difference in words."""
+        """Difference in words."""
         word = "less" if self.difference < 0 else "more"
         return f"{abs(self.difference):.2g} ± {self.difference_error:.2g} {word}"
 
 
 def standard_error(losses: np.ndarray, groups: np.ndarray) -> float:
-    """The standard error of a mean whose rows depend on one another within groups."""
+    """Standard error of a mean whose rows are dependent within groups."""
     codes = np.unique(groups, return_inverse=True)[1]
     sums = np.bincount(codes, losses - losses.mean())
     count = len(sums)

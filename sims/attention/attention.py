@@ -1,7 +1,7 @@
 """Parts of every attention layer: softmax, a causal mask and LayerNorm.
 
-Arrays are NumPy's: small layers would take most of their time to compile. Further dimensions may
-lead, for many layers at once.
+Arrays are NumPy's, because small layers would spend most of their time compiling. Additional
+leading dimensions stand for many layers.
 """
 
 from typing import Any, NamedTuple
@@ -13,13 +13,13 @@ Array = np.ndarray
 
 
 class HeadMatrices(NamedTuple):
-    """The matrices of H heads.
+    """Matrices of H heads.
 
     Attributes:
         query: W_Q, (…, H, d, d_k).
         key: W_K, (…, H, d, d_k).
         value: W_V, (…, H, d, d_v).
-        output: W_O by heads, (…, H, d_v, d): the rows of the one output matrix that belong to each.
+        output: W_O by heads, (…, H, d_v, d): the rows of the output matrix for each head.
     """
 
     query: Array
@@ -43,9 +43,9 @@ def softmax(scores: Array, mask: Array | None = None) -> Array:
     """``e^S`` over its sum along the last dimension.
 
     Args:
-        scores: S, (…, n); −∞ for a weight of 0. JAX's arrays will do, and objects with
+        scores: S, (…, n); −∞ for a weight of 0. JAX arrays are accepted, and objects with
             differences, sums, quotients and ``exp``.
-        mask: True where a row may attend; every row has to have such a column.
+        mask: True where a row may attend; every row needs such a column.
     """
     xp: Any = scores.__array_namespace__()
     shown = scores if mask is None else xp.where(mask, scores, -np.inf)

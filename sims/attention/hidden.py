@@ -1,16 +1,16 @@
 """Hidden scores: attention whose scores are a running mean over layers (modern Hopfield network).
 
-With memory α′ the hidden scores of layer l are ``h_l = α′h_{l−1} + (1 − α′)S_l``. Two starts are
-told apart by the first share, the weight of S_0 in h_0: ``zero`` (nothing before the first layer,
+With memory α′ the hidden scores of layer l are ``h_l = α′h_{l−1} + (1 − α′)S_l``. Two starts
+differ by the first share, the weight of S_0 in h_0: ``zero`` (nothing before the first layer,
 so ``h_0 = (1 − α′)S_0``) and ``copy`` (``h_0 = S_0``). A layer is ``X ↦ αX + (1 − α)softmax(h)XW``
 with skip weight α. Plain attention is α′ = 0.
 
 Arrays are NumPy's, with any leading axes.
 
-Close to rank collapse tokens agree to more digits than a number has: attention alone takes what
-tells tokens apart to its third power, layer after layer. :class:`Stream` therefore carries their
-mean apart from what they differ by, with the scale of the latter in a logarithm, and of the scores
-only what softmax sees: the part that all rows have in common, and the part that depends on the row.
+Close to rank collapse, tokens agree to more digits than a number has: each layer of pure attention
+cubes their residual. :class:`Stream` therefore keeps their mean separate from the residual, whose
+scale is stored as a logarithm. Of the scores it keeps what affects softmax: the part common to all
+rows, and the part that depends on the row.
 Nothing is expanded: every difference is taken by ``expm1`` or cancels by hand.
 """
 
@@ -24,12 +24,12 @@ Start = Literal["zero", "copy"]
 
 
 def first_share(memory: Any, start: Start) -> Any:
-    """The weight of the first layer's scores in its hidden scores: 1 − α′, or 1 for a copy."""
+    """Weight of the first layer's scores in its hidden scores: 1 − α′, or 1 for a copy."""
     return 1 - memory if start == "zero" else 1.0
 
 
 def accumulate(scores: Array, memory: float, start: Start) -> Array:
-    """Hidden scores of every layer, by the recursion, of scores (layers, …)."""
+    """Hidden scores of every layer, by recursion over scores (layers, …)."""
     hidden = [first_share(memory, start) * scores[0]]
     for fresh in scores[1:]:
         hidden.append(memory * hidden[-1] + (1 - memory) * fresh)
@@ -45,14 +45,14 @@ def layer(
     skip: Any,
     share: Any,
 ) -> tuple[Array, Array]:
-    """The next tokens and hidden scores of a layer; the new scores weigh its attention.
+    """Next tokens and hidden scores of a layer, whose attention uses the new scores.
 
     Args:
         tokens: X (…, n, d).
         hidden: h_{l−1} (…, n, n); zeros before the first layer.
-        bilinear: M (…, d, d), of the scores XMXᵀ.
+        bilinear: M (…, d, d) of the scores XMXᵀ.
         value: W (…, d, d).
-        memory: α′, a number or one a stack (…); like skip and share.
+        memory: α′, a number or one per stack, (…), like skip and share.
         skip: α.
         share: the weight of the new scores: 1 − α′, and :func:`first_share` in the first layer.
     """
@@ -64,7 +64,7 @@ def layer(
 
 
 class Stream(NamedTuple):
-    """Tokens and hidden scores, split so that collapse can be followed below any number.
+    """Tokens and hidden scores, split so that collapse can be followed to arbitrarily small sizes.
 
     Tokens are ``1 mᵀ + R``, R = e^{log_scale}·``centred``; of the hidden scores softmax sees
     ``a_j + b_ij``, b = e^{log_apart}·``apart``.
@@ -73,8 +73,8 @@ class Stream(NamedTuple):
         mean: m (…, d), the mean token.
         centred: (…, n, d), of Frobenius norm 1 unless it is 0; its columns sum to 0.
         log_scale: (…).
-        common: a (…, n), hidden scores that all rows have in common.
-        apart: (…, n, n), what depends on the row; constants of a row are dropped.
+        common: a (…, n), hidden scores common to all rows.
+        apart: (…, n, n), the part that depends on the row, up to constants of a row.
         log_apart: (…), −∞ before the first layer.
     """
 
@@ -87,12 +87,12 @@ class Stream(NamedTuple):
 
     @property
     def residual(self) -> Array:
-        """R, as far as numbers go."""
+        """R in floating point."""
         return np.e ** self.log_scale[..., None, None] * self.centred
 
     @property
     def rows(self) -> Array:
-        """b, as far as numbers go."""
+        """b in floating point."""
         return np.e ** self.log_apart[..., None, None] * self.apart
 
     @property
@@ -119,7 +119,7 @@ def split(tokens: Array) -> Stream:
 
 
 def _normalise(residual: Array, log_scale: Array) -> tuple[Array, Array]:
-    """A residual of norm 1 and the logarithm of its scale, 0 where tokens are equal."""
+    """Residual scaled to norm 1 (0 where tokens are equal), and the logarithm of its scale."""
     part = residual - np.mean(residual, axis=-2, keepdims=True)
     size = np.sqrt(np.sum(part**2, axis=(-2, -1)))
     positive = size > 0
@@ -140,8 +140,8 @@ def split_layer(
     """:func:`layer` on the split representation.
 
     With ``p = softmax(a)`` a row of attention is ``p_j(1 + (e_ij − z_i)/(1 + z_i))``,
-    ``e_ij = expm1(b_ij)``, ``z_i = Σ_j p_j e_ij``: the difference from p is not one of numbers that
-    are nearly equal. Where b is not small it is a plain difference, since e^b may overflow.
+    ``e_ij = expm1(b_ij)``, ``z_i = Σ_j p_j e_ij``: the difference from p does not subtract nearly
+    equal numbers. Where b is not small it is a plain difference, since e^b may overflow.
 
     Args:
         stream: tokens and hidden scores.
@@ -151,7 +151,7 @@ def split_layer(
         skip: α, the factor of the tokens.
         share: the weight of the new scores.
         branch: factor of attention; None is 1 − α.
-        bias: of the scores, (n, n); −∞ masks. With one, p depends on the row.
+        bias: bias of the scores, (n, n); −∞ masks. With one, p depends on the row.
     """
     mean, centred, log_scale, common, apart, log_apart = stream
     memory, skip, share = map(np.asarray, (memory, skip, share))
@@ -195,7 +195,7 @@ def _expm1_ratio(x: Array) -> Array:
 
 
 def split_rms_norm(stream: Stream) -> Stream:
-    """The split representation with each token divided by its root mean square.
+    """Split representation with each token divided by its root mean square.
 
     With ``s_i² = s²(1 + t u_i)``, s that of m, a token's factor is ``(1 + g_i)/s`` with
     ``g_i = expm1(−½ log1p(t u_i))``, and g/t tends to −u/2.

@@ -1,8 +1,8 @@
 """Hierarchical scores: sums of scores between coarser and coarser copies of the tokens.
 
-Level l holds ``X^(l)_t = Σ_k c_k X^(l−1)_{2t−k}``, every second place of a causal convolution with
-taps c and zeros before the first token; row i of ``Z_l`` is its token ⌊i/2^l⌋. Scores are
-``S = Σ_l λ_l Z_l M_l Z_lᵀ``, convex λ. This is our reconstruction of arXiv 2604.08829.
+Level l holds ``X^(l)_t = Σ_k c_k X^(l−1)_{2t−k}``, every second position of a causal convolution
+with taps c and zeros before the first token; row i of ``Z_l`` is its token ⌊i/2^l⌋. Scores are ``S
+= Σ_l λ_l Z_l M_l Z_lᵀ``, convex λ. This is our reconstruction of arXiv 2604.08829.
 
 Arrays are NumPy's or JAX's, with any leading axes before the tokens.
 """
@@ -16,7 +16,7 @@ from sims.attention.attention import Array, causal_mask, softmax
 
 
 def strided_taps(tokens: Array, taps: Any) -> Array:
-    """The next coarser copy: ``Σ_k c_k x_{2t−k}``, ⌈n/2⌉ tokens. Nothing later than 2t enters."""
+    """Next coarser copy of the tokens: ``Σ_k c_k x_{2t−k}``, ⌈n/2⌉ tokens, causal up to 2t."""
     n = tokens.shape[-2]
     before = len(taps) - 1
     xp: Any = tokens.__array_namespace__()
@@ -25,7 +25,7 @@ def strided_taps(tokens: Array, taps: Any) -> Array:
 
 
 def levels(tokens: Array, taps: Any, count: int) -> list[Any]:
-    """X^(0), …, X^(count − 1), each of half as many tokens as the one before, rounded up."""
+    """Levels X^(0), …, X^(count − 1), each with half as many tokens as the last, rounded up."""
     out = [tokens]
     for _ in range(count - 1):
         out.append(strided_taps(out[-1], taps))
@@ -33,12 +33,12 @@ def levels(tokens: Array, taps: Any, count: int) -> list[Any]:
 
 
 def repeated(coarse: Array, level: int, n: int) -> Array:
-    """Z_l: every token of a level 2^l times, cut at n."""
+    """Matrix Z_l: every token of a level repeated 2^l times, cut at n."""
     return coarse[..., np.arange(n) // 2**level, :]
 
 
 def level_scores(coarse: Sequence[Any], pairs: Sequence[tuple[Any, Any]], n: int) -> list[Array]:
-    """Scores of every level, computed between its own few tokens and then repeated.
+    """Scores of every level, computed between its tokens and then repeated.
 
     Args:
         coarse: the levels' tokens.
@@ -54,7 +54,7 @@ def level_scores(coarse: Sequence[Any], pairs: Sequence[tuple[Any, Any]], n: int
 
 
 def mixed(parts: Sequence[Any], weights: Any) -> Any:
-    """``Σ_l λ_l S_l``."""
+    """Mixed scores ``Σ_l λ_l S_l``."""
     return sum(weight * part for weight, part in zip(weights, parts, strict=True))
 
 

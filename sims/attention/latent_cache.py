@@ -7,7 +7,7 @@ place. A chunk's slot is ``ĉ_j = Σ_i w_i c_i``, grown token by token, with the
 ``ĉW_V^h`` from it.
 
 The parallel pass is the same for all tokens at once: query m sees the slot of token n if n = m, or
-n < m and n ends a chunk (:func:`stride_mask`), each as it stood after token n (:func:`grown`).
+n < m and n ends a chunk (:func:`stride_mask`), each in its state after token n (:func:`grown`).
 
 NumPy, float64: shapes change with every length and stride, and nothing would be compiled twice.
 Tokens count from 1 in formulas and from 0 in arrays, as do sinusoids' places and rotary positions.
@@ -20,17 +20,17 @@ import numpy as np
 from sims.attention.attention import Array, layer_norm, softmax
 
 BASE = 1e4
-"""Of the wavelengths of sinusoids and rotations."""
+"""Base of the wavelengths of sinusoids and rotations."""
 STEADY = 1e-5
-"""Added to a variance before it divides."""
+"""Number added to a variance before division."""
 
 GateRule = Literal["printed", "ones", "normalised"]
-"""``printed``: gates as they come; ``ones``: all 1; ``normalised``: over the sum of their chunk's
+"""``printed``: gates unchanged; ``ones``: all 1; ``normalised``: over the sum of their chunk's
 so far, so that a slot is a mean of its latents at every step."""
 
 
 class Gate(NamedTuple):
-    """Parameters of gates: two affine maps to k numbers, of a latent and of a place.
+    """Parameters of gates: two affine maps to k numbers, of a latent and of a position.
 
     Attributes:
         latent: A (r, k).
@@ -46,18 +46,18 @@ class Gate(NamedTuple):
 
 
 class LatentLayer(NamedTuple):
-    """A layer's matrices and how it merges; H heads, inputs of dimension d, latents of r.
+    """Matrices and merging rule of a layer with H heads, inputs of dimension d, latents of r.
 
     Attributes:
         down: W_r (d, r).
-        gate: what makes gates.
+        gate: parameters of the gates.
         query: W_Q (H, d, d_n).
         rotary_query: (H, d, d_R), to be rotated.
         rotary_key: (d, d_R), shared by the heads, to be rotated.
         up_key: W_K (H, r, d_n), from a slot to a head's key.
         up_value: W_V (H, r, d_v), from a slot to a head's value.
         stride: s ≥ 1.
-        rule: what is done with gates.
+        rule: treatment of the gates.
     """
 
     down: Array
@@ -78,7 +78,7 @@ class Cache(NamedTuple):
         slots: ĉ_1, …, ĉ_J, (J, r).
         rotary: the rotated key of every slot's latest token, (J, d_R).
         mass: the sum of the gates in the last slot.
-        length: tokens seen.
+        length: number of tokens so far.
     """
 
     slots: Array
@@ -88,7 +88,7 @@ class Cache(NamedTuple):
 
     @property
     def elements(self) -> int:
-        """Numbers that grow with the sequence."""
+        """Number of stored elements, which grows with the sequence."""
         return self.slots.size + self.rotary.size
 
 
@@ -126,13 +126,13 @@ def gates_of(layer: LatentLayer, latents: Array, first: int = 0) -> Array:
 
 
 def grown(latents: Array, gates: Array, stride: int, mean: bool) -> Array:
-    """The slot of every token's chunk as it stands after that token, (T, r).
+    """Slot of every token's chunk after that token, (T, r).
 
     Args:
         latents: c (T, r).
         gates: w (T,).
         stride: s.
-        mean: whether gates are divided by the sum of those so far.
+        mean: whether gates are divided by their sum so far.
     """
     length = len(latents)
     mixed = np.concatenate([latents * gates[:, None], gates[:, None]], axis=1)
@@ -162,10 +162,10 @@ def attend(
     Args:
         absorbed: queries in the space of latents, (H, Q, r).
         rotary: rotated queries, (H, Q, d_R).
-        slots: keys and values at once, (J, r).
+        slots: keys and values, (J, r).
         rotary_keys: rotated keys, (J, d_R).
         scale: √(d_n + d_R).
-        mask: (Q, J), True where a slot is seen; None sees all. Every row sees one.
+        mask: (Q, J), True where a slot is seen; None is all. Every row needs one.
 
     Arrays may hold objects with products, sums, quotients and ``exp``, such as numbers that count.
     """
@@ -189,7 +189,7 @@ class Pass(NamedTuple):
 
 
 def parallel(layer: LatentLayer, x: Array) -> Pass:
-    """Outputs of all tokens (T, d) at once, with T × T scores."""
+    """Outputs of all tokens (T, d) in parallel, with T × T scores."""
     positions = np.arange(len(x))
     scale = _scale(layer)
     latents = latents_of(layer, x)
@@ -208,13 +208,13 @@ def step(
     x: Array,
     rule: Literal["printed", "corrected"] = "corrected",
 ) -> tuple[Array, Cache]:
-    """Decode a token: its slot is opened or grown, then all slots are attended to.
+    """Output (H, d_v) of one decoded token, and the cache after it.
 
-    Returns the token's output (H, d_v) and the cache after it.
+    The token opens or extends a slot, then attends to all slots.
 
     Args:
         layer: the layer.
-        cache: after the tokens before.
+        cache: cache after the previous tokens.
         x: the token, (d,).
         rule: token i opens a slot where ``(i − 1) mod s = 0``, printed as ``i mod s = 1``, which
             never holds at s = 1. The first token opens one in any case.
@@ -248,7 +248,7 @@ def decode(
     x: Array,
     rule: Literal["printed", "corrected"] = "corrected",
 ) -> tuple[Array, Cache]:
-    """Outputs (T, H, d_v) of tokens (T, d) one after another, and the cache after the last."""
+    """Outputs (T, H, d_v) of tokens (T, d) decoded in turn, and the final cache."""
     none = np.zeros((0, layer.down.shape[1])), np.zeros((0, layer.rotary_key.shape[1]))
     cache = Cache(*none, 0.0, 0)
     outputs = []

@@ -1,12 +1,13 @@
 """Low-rank caches: keys (d) stored as r numbers, by factors calibrated on a sample of tokens.
 
 A score ``kᵀq`` becomes ``(Aᵀ(k − c))ᵀ(Bᵀq)`` with key map A and query map B, both (d, r), and a
-centre c that softmax does not see, since it shifts all scores of a query alike. Caches are stacks
-of rows, keys (…, T, d) and queries (…, T', d); the methods differ in what A and B are optimal for:
+centre c that does not affect softmax, since it shifts all scores of a query equally. Caches are
+stacks of rows, keys (…, T, d) and queries (…, T', d); the methods differ in the criterion for A and
+B:
 
 ================= ========================================================================
 :func:`kq_svd`    the score matrix KQᵀ: no rank-r factors have a smaller Frobenius error
-:func:`k_svd`     the keys alone: A = B = top right singular vectors of K
+:func:`k_svd`     the keys only: A = B = top right singular vectors of K
 :func:`joint_svd` keys and queries stacked ("Eigen"): A = B = top right ones of [K; Q]
 ================= ========================================================================
 
@@ -39,7 +40,7 @@ class LowRank:
     centre: np.ndarray
 
     def stored(self, keys: np.ndarray) -> np.ndarray:
-        """The cached numbers (…, T, r) of keys (…, T, d)."""
+        """Cached numbers (…, T, r) of keys (…, T, d)."""
         return np.asarray((keys - self.centre[..., None, :]) @ self.key_map)
 
     def scores(self, keys: np.ndarray, queries: np.ndarray) -> np.ndarray:
@@ -48,25 +49,25 @@ class LowRank:
 
     @property
     def product(self) -> np.ndarray:
-        """ABᵀ, (…, d, d): of KQ-SVD an oblique projector."""
+        """Product ABᵀ, (…, d, d), for KQ-SVD an oblique projector."""
         return np.asarray(self.key_map @ self.query_map.swapaxes(-1, -2))
 
 
 def kq_svd(
     keys: np.ndarray, queries: np.ndarray, rank: int, centre: np.ndarray | None = None
 ) -> LowRank:
-    """KQ-SVD: ``A = K⁺Û``, ``B = KᵀÛ`` with Û the top r left singular vectors of KQᵀ.
+    """Cache by KQ-SVD: ``A = K⁺Û``, ``B = KᵀÛ`` with Û the top r left singular vectors of KQᵀ.
 
     Keys and queries enter through the triangular factors of their QR decompositions, so that the
     singular vectors are those of a d × d matrix. Where r exceeds the rank of KQᵀ the surplus
     columns of Û meet zeros.
 
     Args:
-        keys: of the calibration sample, (…, T, d).
-        queries: (…, T', d); those of several heads that share the keys are stacked
+        keys: keys of the calibration sample, (…, T, d).
+        queries: (…, T', d); queries of several heads that share the keys are stacked
             (:func:`stacked`).
         rank: r, 1 to d.
-        centre: c, (…, d), taken off the keys; None takes nothing off.
+        centre: c, (…, d), subtracted from the keys; None is 0.
     """
     d = keys.shape[-1]
     if rank > d:
@@ -82,13 +83,13 @@ def kq_svd(
 
 
 def k_svd(keys: np.ndarray, rank: int) -> LowRank:
-    """K-SVD: both maps are the top r right singular vectors of the keys."""
+    """Cache by K-SVD: both maps are the top r right singular vectors of the keys."""
     frame = np.linalg.svd(_triangle(keys))[2].swapaxes(-1, -2)[..., :rank]
     return LowRank(frame, frame, np.zeros((*keys.shape[:-2], keys.shape[-1])))
 
 
 def joint_svd(keys: np.ndarray, queries: np.ndarray, rank: int) -> LowRank:
-    """Eigen: both maps are the top r right singular vectors of keys and queries stacked."""
+    """Cache by Eigen: both maps are top r right singular vectors of stacked keys and queries."""
     return k_svd(np.concatenate([keys, queries], axis=-2), rank)
 
 

@@ -1,6 +1,6 @@
-"""Checks of arguments, and the keys of seeds; traced arrays pass: they have no value to look at.
+"""Checks of arguments, and random keys of seeds. Traced arrays pass, since they have no values.
 
-The checks compute in NumPy: in JAX each would compile a kernel of its own at every start.
+The checks use NumPy: in JAX each would compile a program at every start.
 """
 
 import zlib
@@ -18,27 +18,27 @@ from sims.base.arrays import is_masked, real_numbers
 from sims.base.errors import InputError
 
 HUGE = 1e100
-"""Most that a number given by a user may be, and 1/HUGE the least positive one: squares and their
-sums stay finite, and quotients do."""
+"""Largest number that a user may give, and 1/HUGE the smallest positive one: squares, their sums
+and quotients stay finite."""
 
 
 def as_floats(field: str, value: ArrayLike, *shapes: tuple[int, ...]) -> jax.Array:
-    """:func:`as_numbers`, refused where one is a NaN, an infinity or near it."""
+    """Float64 array of finite numbers, as :func:`as_numbers`."""
     array = as_numbers(field, value, *shapes)
     check_finite(field, array)
     return array
 
 
 def as_numbers(field: str, value: ArrayLike, *shapes: tuple[int, ...]) -> jax.Array:
-    """A float64 array.
+    """Float64 array of a user's numbers.
 
     Args:
         field: name of the argument, for errors.
         value: numbers, or lists of them.
-        shapes: that are allowed, () first; none given allows any.
+        shapes: allowed shapes, () first; none allows any.
 
     Raises:
-        InputError: as of :func:`sims.base.arrays.real_numbers`; or it has another shape.
+        InputError: as :func:`sims.base.arrays.real_numbers`, or the shape is not allowed.
     """
     real = [jnp.floating] if is_concrete(value) else [jnp.floating, jnp.integer]
     if isinstance(value, jax.Array) and any(jnp.issubdtype(value.dtype, kind) for kind in real):
@@ -52,7 +52,7 @@ def as_numbers(field: str, value: ArrayLike, *shapes: tuple[int, ...]) -> jax.Ar
 
 
 def on_device(array: np.ndarray) -> jax.Array:
-    """The same as a JAX array; ``jnp.asarray`` compiles a program for every new shape."""
+    """JAX array of the same values; ``jnp.asarray`` would compile a program for every new shape."""
     with jax.ensure_compile_time_eval():
         return jax.device_put(array)
 
@@ -81,7 +81,7 @@ def check_non_negative(field: str, value: ArrayLike) -> None:
 def check_within(
     field: str, value: ArrayLike, minimum: float, maximum: float = HUGE, words: str = ""
 ) -> None:
-    """Raise InputError when a concrete value has an entry outside of a range."""
+    """Raise InputError when a concrete value has an entry outside a range."""
     if is_concrete(value):
         allowed = f"{words}{minimum:g} to {maximum:g}"
         array = np.asarray(value)
@@ -104,7 +104,7 @@ def check_covariance(field: str, matrix: Array) -> None:
         raise InputError(field, matrix.shape, "a square matrix (d, d)")
     if is_concrete(matrix):
         values = np.asarray(matrix)
-        # Jitter of eigenvalues of a singular Σ stays far below this; a real defect does not.
+        # Rounding of eigenvalues of a singular Σ stays far below this; a real defect does not.
         scale = max(np.abs(values).max(), np.finfo(float).tiny)
         asymmetry = np.abs(values - values.T).max()
         if asymmetry > 1e-10 * scale:
@@ -116,10 +116,10 @@ def check_covariance(field: str, matrix: Array) -> None:
 
 
 def seeded_key(field: str, seed: int) -> np.ndarray:
-    """The random key (:mod:`sims.base.threefry`) of a seed in the field of that name.
+    """Random key (:mod:`sims.base.threefry`) of a seed in a named field.
 
     The field enters the key: the same seed in two fields gives independent draws. Otherwise the
-    default seeds would make frames, target, queries and Σ's eigenbasis out of the same normals.
+    default seeds would give frames, target, queries and Σ's eigenbasis the same normals.
     """
     if isinstance(seed, bool) or not isinstance(seed, int | np.integer) or not 0 <= seed < 2**63:
         raise InputError(field, seed, "an integer from 0 to 2**63 - 1")
@@ -134,19 +134,19 @@ def device_key(field: str, seed: int) -> Array:
 def evaluate_calls(
     field: str, function: Callable[..., Any], form: str, *calls: tuple[Any, ...]
 ) -> list[np.ndarray]:
-    """The values of a user's function at a few points, compiled as the engine will, at once.
+    """Values of a user's function at a few points, compiled together as in the engine.
 
     Args:
-        field: what the function stands for.
-        function: of the points, in ``jax.numpy``.
-        form: what is allowed.
-        calls: each the shape that its values should have, and then the function's arguments.
+        field: name of the function's field, for errors.
+        function: function of points, in ``jax.numpy``.
+        form: allowed form, for errors.
+        calls: for each call the expected shape of the values, then the arguments.
 
     Raises:
         InputError: the function fails or returns another shape.
     """
     try:
-        # Also where a problem is made inside a traced function.
+        # This also works inside a traced function.
         with jax.ensure_compile_time_eval():
             points = [tuple(map(np.asarray, arguments)) for _, *arguments in calls]
             program = jax.jit(lambda points: [function(*arguments) for arguments in points])
@@ -164,12 +164,12 @@ def evaluate_calls(
 
 
 def error_summary(error: Exception) -> str:
-    """An exception's kind and the first line of its text, for an error of one line.
+    """Kind of an exception and the first line of its text, for a one-line error.
 
-    JAX's exceptions of tracing say the same in short: the function cannot be traced.
+    JAX's tracing exceptions are shortened to one statement.
     """
     kind = type(error).__name__
     lines = str(error).strip().splitlines()
     if isinstance(error, jax.errors.JAXTypeError):
-        return f"{kind}: not to be traced by JAX"
+        return f"{kind}: JAX cannot trace it"
     return f"{kind}: {lines[0][:120]}" if lines else kind

@@ -1,4 +1,4 @@
-"""The YAML files that users write: every one is read here, so that a text means the same in all."""
+"""YAML files of users, all read here, so that a text has one meaning in all files."""
 
 import re
 from pathlib import Path
@@ -10,13 +10,13 @@ from sims.base.errors import InputError
 from sims.base.files import regular_file
 
 LARGEST_FILE = 2**26
-"""Bytes of a file, at most."""
+"""Maximum size of a file in bytes."""
 MOST_VALUES, MOST_LEVELS, MOST_DIGITS = 10**6, 32, 40
 """Largest size of a text; an alias counts as ten times the text that it repeats."""
 
 
 class _Loader(getattr(yaml, "CSafeLoader", yaml.SafeLoader)):  # type: ignore[misc]
-    """Plain words as YAML 1.2's core schema has them; a key stands once in a mapping.
+    """YAML loader with the core schema of YAML 1.2 and unique keys.
 
     ``1e-3`` is a number; ``no``, ``1:30``, ``017`` and ``2020-01-01`` are text.
     """
@@ -24,7 +24,7 @@ class _Loader(getattr(yaml, "CSafeLoader", yaml.SafeLoader)):  # type: ignore[mi
     yaml_implicit_resolvers: ClassVar[dict[str, Any]] = {}
 
     def flatten_mapping(self, node: yaml.MappingNode) -> None:
-        """Merge (``<<``): what is merged gives way to the mapping's own keys."""
+        """Apply a merge (``<<``), in which the mapping's keys have priority."""
         seen = set()
         for key, _ in node.value:
             if str(key.value) in seen:
@@ -45,10 +45,10 @@ for _tag, _pattern in {
 
 
 def read_yaml(path: str | Path) -> dict[str, Any]:
-    """The mapping that a YAML file holds.
+    """Mapping in a YAML file.
 
     Raises:
-        InputError: the file cannot be read, or :func:`mapping` refuses what it holds.
+        InputError: the file cannot be read, or :func:`mapping` refuses its content.
     """
     allowed = "a text file in UTF-8"
     try:
@@ -59,11 +59,11 @@ def read_yaml(path: str | Path) -> dict[str, Any]:
 
 
 def mapping(text: str, name: str) -> dict[str, Any]:
-    """The mapping that a text in YAML holds.
+    """Mapping in a YAML text.
 
     Raises:
-        InputError: it is no YAML, holds a key twice, a tag, an alias of what it stands in, or more
-            than can be read, or is no mapping; the line has the ``name``.
+        InputError: the text is not YAML or not a mapping, has a repeated key, a tag or a recursive
+            alias, or exceeds the limits; the line has the ``name``.
     """
     try:
         _check_extent(text)
@@ -80,7 +80,7 @@ def mapping(text: str, name: str) -> dict[str, Any]:
 
 
 def _check_extent(text: str) -> None:
-    """Look at a text before anything is made of it, which may have no end where aliases nest.
+    """Check the size of a text before it is built, which may not end if aliases nest.
 
     Raises:
         yaml.YAMLError: it is no YAML, or holds what :func:`mapping` refuses.

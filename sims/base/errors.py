@@ -1,18 +1,18 @@
-"""The one error that users of the suite cause and can mend."""
+"""Errors that users of the suite cause and can fix."""
 
 from collections.abc import Iterable
 from difflib import get_close_matches
 
 READABLE = 40
-"""Names that an error lists; of more it lists a quarter of this."""
+"""Maximum number of names that an error lists; if there are more, it lists a quarter of this."""
 
 
 class InputError(ValueError):
-    """Input that cannot be used: one line naming the field, the value and what is allowed.
+    """Raised for unusable input: one line with the field, the value and what is allowed.
 
-    Where nothing is ``allowed`` the value is a sentence: ``nosuch.yaml: file not found``. The
-    command line prints it as it is, without a traceback, and exits with code 2. Whatever the three
-    hold (line breaks, control characters), the message is one line that can be printed.
+    If ``allowed`` is empty, the value is a sentence: ``nosuch.yaml: file not found``. The command
+    line prints the message without a traceback and exits with code 2. The message is always one
+    printable line, even if the values contain line breaks or control characters.
     """
 
     def __init__(self, field: str, value: object, allowed: str = "") -> None:
@@ -28,19 +28,19 @@ class InputError(ValueError):
 
 
 class Uncovered(InputError):
-    """A problem that the requested theory does not cover; simulation may."""
+    """Raised for a problem that the requested theory does not cover; simulation may."""
 
 
 def one_line(text: str) -> str:
-    """The text on one line: white space as single blanks, what cannot be printed as escapes."""
+    """Text on one line: white space becomes single blanks, unprintable characters escapes."""
     line = " ".join(text.split())
     return "".join(c if c.isprintable() else ascii(c)[1:-1] for c in line)
 
 
 def one_of(names: Iterable[object], value: object) -> str:
-    """The names allowed, for an :class:`InputError`, and which of them may have been meant.
+    """Allowed names for an :class:`InputError`, with a suggestion.
 
-    Of more than can be read in a line, those nearest to the value.
+    If there are too many for a line, only the nearest to the value.
     """
     allowed = [str(name) for name in names]
     plain = {name.casefold(): name for name in reversed(allowed)}

@@ -1,7 +1,7 @@
 """Means of iid batches and functions of them, each with its Monte Carlo standard error (MCSE).
 
 Batches come first: an array (B, …) holds B iid estimates of the same expectation. A function of
-several expectations, such as a ratio, is estimated by *pseudo-values*: one a batch, whose mean is
+several expectations, such as a ratio, is estimated by *pseudo-values*: one per batch, whose mean is
 the estimate and whose spread gives its MCSE as if they were iid. No JAX.
 """
 
@@ -11,7 +11,7 @@ import numpy as np
 from scipy.special import ndtr
 
 Batches = Mapping[str, np.ndarray]
-"""Name of an expectation to its batch estimates (B, …), or to their means (…)."""
+"""Name of an expectation to its batch estimates (B, …) or their means (…)."""
 
 
 def mcse(values: np.ndarray) -> np.ndarray:
@@ -28,9 +28,9 @@ def mcse(values: np.ndarray) -> np.ndarray:
 
 
 def not_finite(values: np.ndarray) -> int:
-    """Number of NaN or infinite values in batches (B, …), without entries that do not exist.
+    """Number of NaN or infinite values in batches (B, …), ignoring missing entries.
 
-    An entry does not exist if it is NaN in every batch, beside others that are not.
+    An entry is missing if it is NaN in every batch while others are not.
     """
     if np.isfinite(values.sum()):  # of a sum that is, all are
         return 0
@@ -47,7 +47,7 @@ def mean_and_error(values: np.ndarray) -> tuple[float, float]:
 def skewness(values: np.ndarray) -> np.ndarray:
     """Skewness ``g₁/√B`` of the mean of iid batches (B, …), g₁ = m₃/m₂^{3/2} that of the batches.
 
-    0 where they do not vary.
+    It is 0 where the batches do not vary.
     """
     gaps = values - values.mean(axis=0)
     spread = (gaps**2).mean(axis=0) ** 1.5 * np.sqrt(len(values))
@@ -57,7 +57,7 @@ def skewness(values: np.ndarray) -> np.ndarray:
 def dependence_p(values: np.ndarray) -> np.ndarray:
     """p-value of independence of batches (B, …) against positive correlation of neighbours.
 
-    Of ranks, so that it holds for batches of any law; NaN where they do not vary.
+    It uses ranks, so that it is valid for any distribution; NaN where batches do not vary.
     """
     from scipy.stats import rankdata  # slow to load
 
@@ -84,8 +84,8 @@ def jackknife(batches: Batches, statistic: Callable[[Batches], np.ndarray]) -> n
 
     Args:
         batches: estimates (B, …) of each expectation, all of the same B ≥ 2.
-        statistic: from the means (…) to T; it is called once with them and once with a leading axis
-            of the B means that leave one batch out, so it must act on the last axes alone.
+        statistic: function from the means (…) to T. It is called with the means, and with a leading
+            axis of B leave-one-out means, so it must act on the last axes only.
 
     Source: Efron & Stein (1981), doi:10.1214/aos/1176345462.
     """

@@ -1,11 +1,11 @@
-"""Files written whole or not at all, and believed only after a look.
+"""Files that are complete or absent, and checked when they are read.
 
 Every file of a run is sealed: it names its identity (``simulation.nc of rates at smoke``), with a
-SHA-256 over that and over its contents. The seal is a last line, a comment where the format has
-them; netCDF and PNG end before it, so that other programs open the file as it is. JSON has no
-comments: there every row, or the one object, has a key ``seal``.
+SHA-256 over that and over its contents. The seal is the last line, a comment if the format has
+comments; netCDF and PNG end before it, so that other programs can open the file. JSON has no
+comments: there every row, or the only object, has a key ``seal``.
 
-A seal is no signature: it finds damage and mistakes, and nobody who means to deceive.
+A seal is not a signature: it detects damage and mistakes, but not fraud.
 """
 
 import atexit
@@ -27,29 +27,29 @@ from typing import Any
 from sims.base.errors import InputError
 
 LARGEST_UNPACKED = 2**30
-"""Bytes that the contents of a small file may take."""
+"""Maximum unpacked bytes of a small file."""
 _COMMENTS = {".pdf": b"%%%s"} | dict.fromkeys((".html", ".md", ".svg"), b"<!-- %s -->")
 
 
 def write(content: bytes | str, path: str | Path, identity: str) -> None:
-    """Write a sealed file, whole or not at all; its folder is made if it is missing.
+    """Write a sealed file, completely or not at all; its folder is created if it is missing.
 
     Args:
         content: bytes, or text to be written as UTF-8.
-        path: the file, of the format that its suffix says; only a regular file is replaced.
+        path: path of the file, whose suffix gives the format; only a regular file is replaced.
         identity: name of its content, in the seal.
 
     Raises:
-        InputError: it cannot be written, for want of room or rights, say; nothing is left behind.
+        InputError: the file cannot be written, for lack of space or rights, say; nothing remains.
     """
     data = content.encode() if isinstance(content, str) else content
     replace(data + _seal(Path(path), data, identity), path)
 
 
 def replace(data: bytes, path: str | Path) -> None:
-    """Put a file of these bytes in the place of a regular one or of none, as :func:`write` does.
+    """Write bytes to a new file, or replace a regular one, as :func:`write` does.
 
-    Readers see the old file or the new one, never a part, even if the machine stops.
+    Readers see the old file or the new one, never a mixture, even if the machine stops.
     """
     path = Path(path)
     temporary = None
@@ -69,25 +69,25 @@ def replace(data: bytes, path: str | Path) -> None:
             os.fsync(folder)
         except OSError as error:
             if error.errno == errno.EIO:
-                raise  # else the file system knows fsync of files alone
+                raise  # otherwise the file system supports fsync of files only
         finally:
             os.close(folder)
     except BaseException as error:
         if temporary is not None:
             Path(temporary).unlink(missing_ok=True)
         if isinstance(error, OSError):
-            allowed = "a file that can be written, in a folder with room"
+            allowed = "a file that can be written, on a disk with space"
             raise InputError(str(path), error.strerror, allowed) from None
         raise
 
 
 def check_target(path: Path) -> None:
-    """Raise InputError where something other than a regular file would be read or replaced."""
+    """Raise InputError if anything other than a regular file would be read or replaced."""
     try:
         path.lstat()
     except FileNotFoundError:
         return
-    except (OSError, ValueError):  # too long, beside a file, with NUL in it
+    except (OSError, ValueError):  # too long, below a file, with NUL in it
         pass
     regular_file(str(path), path, "a regular file, or none yet")
 
@@ -95,14 +95,13 @@ def check_target(path: Path) -> None:
 def regular_file(
     field: str,
     path: str | Path,
-    allowed: str = "a regular file that can be read",
+    allowed: str = "a readable regular file",
     largest: float = math.inf,
 ) -> Path:
-    """The path of a regular file, looked at before it is opened: a pipe or a device may never end.
+    """Path of a regular file, checked before it is opened: a pipe or a device may never end.
 
     Raises:
-        InputError: there is none that can be read, or it has more than the ``largest`` number of
-            bytes.
+        InputError: the file is missing or unreadable, or has more than ``largest`` bytes.
     """
     try:
         status = Path(path).stat()
@@ -112,7 +111,7 @@ def regular_file(
         raise InputError(field, getattr(error, "strerror", str(error)), allowed) from None
     if not stat.S_ISREG(status.st_mode):
         folder = os.strerror(errno.EISDIR)
-        kind = folder if stat.S_ISDIR(status.st_mode) else "no regular file"
+        kind = folder if stat.S_ISDIR(status.st_mode) else "not a regular file"
         raise InputError(field, kind, allowed)
     if status.st_size > largest:
         raise InputError(field, f"{status.st_size:,} bytes", f"at most {largest:,}")
@@ -120,11 +119,11 @@ def regular_file(
 
 
 def check_unpacked(field: str, unpacked: int, packed: int) -> None:
-    """Raise InputError where what is packed would take far more room than the file that holds it.
+    """Raise InputError if an archive would unpack to much more than its size.
 
     Args:
         field: the file, for the error line.
-        unpacked: bytes that its contents take, by its headers.
+        unpacked: unpacked bytes, by its headers.
         packed: bytes of the file.
     """
     limit = max(LARGEST_UNPACKED, 10 * packed)
@@ -134,7 +133,7 @@ def check_unpacked(field: str, unpacked: int, packed: int) -> None:
 
 
 def regular_archive(field: str, path: str | Path) -> Path:
-    """The path of a regular file, which may be a ZIP archive whose parts are not too large.
+    """Path of a regular file, which may be a ZIP archive of limited size.
 
     Raises:
         InputError: as :func:`regular_file` and :func:`check_unpacked`.
@@ -148,14 +147,14 @@ def regular_archive(field: str, path: str | Path) -> Path:
 
 
 def read(path: str | Path, identity: str | None = None) -> bytes:
-    """The contents of a sealed file.
+    """Contents of a sealed file.
 
     Args:
         path: the file.
-        identity: name that its seal must have; None takes any.
+        identity: name that its seal must have; None accepts any.
 
     Raises:
-        InputError: it is not there, is damaged, or has another identity.
+        InputError: the file is missing, damaged, or has another identity.
     """
     content = _bytes(Path(path), identity)
     data, _, last = content.removesuffix(b"\n").rpartition(b"\n")
@@ -165,7 +164,7 @@ def read(path: str | Path, identity: str | None = None) -> bytes:
 
 
 def digest(*paths: Path) -> str:
-    """The SHA-256 of files one after the other, as ``cat FILE FILE | sha256sum`` prints it."""
+    """SHA-256 of concatenated files, as ``cat FILE FILE | sha256sum`` prints it."""
     return hashlib.sha256(b"".join(path.read_bytes() for path in paths)).hexdigest()
 
 
@@ -184,7 +183,7 @@ def write_json(
 
 
 def read_json(path: str | Path, identity: str | None = None) -> Any:
-    """The rows or object that :func:`write_json` wrote, without seals.
+    """Rows or object written by :func:`write_json`, without seals.
 
     Raises:
         InputError: as :func:`read`.
@@ -203,29 +202,29 @@ def read_json(path: str | Path, identity: str | None = None) -> Any:
 
 
 def private_folder(folder: Path) -> Path:
-    """A folder for code that is run later, made if it is missing: this user's alone.
+    """Private folder for code that is run later, created if it is missing.
 
     Returns:
-        The folder; or, with a line on stderr, a fresh one that goes when this process ends, where
-        others own it or may write into it, or where it cannot be made.
+        The folder; or, with a line on stderr, a temporary one if others own the folder or may write
+        to it, or if it cannot be created.
     """
     with contextlib.suppress(OSError):
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     if is_private(folder) and folder.is_dir():
         return folder
-    print(f"{folder}: not this user's alone; a fresh folder is used", file=sys.stderr)
+    print(f"{folder}: not private to this user; using a temporary folder instead", file=sys.stderr)
     fresh = tempfile.mkdtemp(prefix="sims-")
     atexit.register(_remove, fresh, os.getpid())
     return Path(fresh)
 
 
 def _remove(folder: str, process: int) -> None:
-    if os.getpid() == process:  # a fork ends before the process that uses it
+    if os.getpid() == process:  # a fork may end before the process that uses the folder
         shutil.rmtree(folder, ignore_errors=True)
 
 
 def is_private(path: Path) -> bool:
-    """True for a file or folder, no link, that this user owns and nobody else may write."""
+    """True for a file or folder (not a link) that this user owns and nobody else may write."""
     try:
         status = path.lstat()
     except OSError:
@@ -235,12 +234,13 @@ def is_private(path: Path) -> bool:
 
 
 def _bytes(path: Path, identity: str | None) -> bytes:
-    check_target(path)  # a pipe would be waited for
+    check_target(path)  # opening a pipe would block
     try:
         return path.read_bytes()
     except FileNotFoundError:
-        step = identity or "the step that writes it"
-        raise InputError(str(path), f"file not found: it is {step}, run that step first") from None
+        name = identity or "it"
+        message = f"file not found; first run the step that writes {name}"
+        raise InputError(str(path), message) from None
     except OSError as error:
         raise _damaged(path, identity, str(error.strerror)) from None
 
@@ -254,7 +254,7 @@ def _verify(path: str | Path, identity: str | None, label: str, content: Any, in
 
 
 def _damaged(path: str | Path, identity: str | None, value: str) -> InputError:
-    allowed = f"{identity or 'a sealed file'}, whole as its step wrote it: run that step again"
+    allowed = f"{identity or 'a sealed file'}, as its step wrote it: run that step again"
     return InputError(str(path), value, allowed)
 
 

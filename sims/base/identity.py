@@ -1,10 +1,10 @@
-"""Digests of what a result depends on: arrays by their values, functions by their code.
+"""Digests of the inputs of a result: arrays by their values, functions by their code.
 
-Two functions of the same name are different functions. A function is known by its byte code, its
-constants, defaults and closure, and by everything of the user's own that its code names, followed
-through functions, objects and modules; functions of this package and of installed ones are known
-by their name and by what is bound to them, since a run's provenance holds their versions. What
-cannot be known so (an object of a compiled extension, say) is refused in one line.
+Functions with the same name can differ. A user's function is identified by its byte code,
+constants, defaults and closure, and by all of the user's code that it names, through functions,
+objects and modules. Functions of this package and of installed ones are identified by name and
+bound values, since a run's provenance has their versions. Anything else (an object of a compiled
+extension, say) is refused in one line.
 """
 
 import dataclasses
@@ -29,29 +29,29 @@ _INSTALLED = (
     str(Path(__file__).parent.parent.resolve()),
     *(str(Path(sysconfig.get_path(k)).resolve()) for k in ("stdlib", "purelib", "platlib")),
 )
-"""Where code is known by name: this package's, the interpreter's and installed ones'."""
+"""Folders whose code is identified by name: this package, the interpreter, installed packages."""
 _EXPERIMENTS = f"{CARRIED.resolve() / 'experiments'}{os.sep}"
-"""Not so experiments: other processes cannot import them by name, though a wheel carries them."""
+"""Experiments are identified by code: other processes cannot import them by name."""
 
 
 def digest(*values: object) -> str:
-    """Sixteen hexadecimal digits that differ wherever the values do.
+    """Sixteen hexadecimal digits that identify the values.
 
     Args:
         values: numbers, text, arrays (NumPy's or JAX's), containers, dataclasses and pytree
             modules, functions, ``functools.partial`` and objects of classes written in Python.
 
     Raises:
-        InputError: a value has no identity that can be known.
+        InputError: a value cannot be identified.
     """
     return _combine(_parts(values, frozenset(), _encode_exact))
 
 
 def rounded_digest(*values: object) -> str:
-    """The same of numbers to six digits, so that machines that round differently agree.
+    """Digest with numbers to six digits, so that machines that round differently agree.
 
-    Of an array of floating-point numbers they are two weighted sums of the sizes of its entries.
-    Of a class it is the name: values count, and not the code of what holds them.
+    An array of floating-point numbers enters by two weighted sums of the sizes of its entries, a
+    class by its name: values count, but not code.
     """
     return _combine(_parts(values, frozenset(), _encode_rounded))
 
@@ -80,9 +80,9 @@ def _encode_rounded(value: Any) -> bytes:
 
 
 def known_by_name(file: str | None) -> bool:
-    """True for a file of the interpreter, this package or an installed one, but no experiment.
+    """True for a file of the interpreter, this package or an installed one, except experiments.
 
-    None is built in.
+    None stands for built-in code.
     """
     return file is None or (file.startswith(_INSTALLED) and not file.startswith(_EXPERIMENTS))
 
@@ -94,7 +94,7 @@ def _installed(value: object) -> bool:
 
 
 def _parts(value: Any, seen: frozenset[int], encode: Callable[[Any], bytes]) -> Iterator[bytes]:
-    """Parts of a value; ``encode`` makes those of numbers, text and arrays."""
+    """Parts of a value; ``encode`` encodes numbers, text and arrays."""
     is_array = hasattr(value, "__array__") and hasattr(value, "dtype")
     if isinstance(value, _PLAIN) or (is_array and not isinstance(value, type)):
         yield encode(value)

@@ -1,34 +1,34 @@
-"""Places of experiments, papers and the text of the theory: this folder, or the package.
+"""Locations of experiments, papers and the theory text: the working directory, or the package.
 
 A checkout keeps them at its top level; a wheel carries them inside the package, in ``share``
-(``setup.py`` puts them there). Nothing else looks for them.
+(``setup.py`` puts them there). No other module searches for them.
 """
 
 from pathlib import Path
 
 _PACKAGE = Path(__file__).parent.parent
 CARRIED = _PACKAGE / "share" if (_PACKAGE / "share").is_dir() else _PACKAGE.parent
-"""The folder of what came with the package: its own ``share``, or the top level of a checkout."""
+"""Folder of the package's data: ``share`` in a wheel, or the top level of a checkout."""
 LOCAL_FOLDERS = ("experiments", "papers")
-"""A working directory with one of these folders stands for itself.
+"""Folders that make a working directory replace the package's data.
 
-Of a directory without papers questions are asked of those that came with the package.
+Without ``papers``, the package's papers are used.
 """
 
 
 def experiments() -> list[str]:
-    """Names of the experiments that are here; no file is read."""
+    """Names of the available experiments; no file is read."""
     return sorted(path.parent.name for path in place("experiments").glob("*/experiment.yaml"))
 
 
 def place(name: str | Path) -> Path:
-    """The file or folder of that name, of this folder or else of what came with the package.
+    """Path of a file or folder in the working directory, or else in the package.
 
     Args:
-        name: as a checkout has it from its top level: ``experiments``, ``docs/theory.md``.
+        name: path from the top level of a checkout, such as ``docs/theory.md``.
 
     Returns:
-        The path, relative where it is of the working directory. Nothing may be there.
+        The path, relative if it is in the working directory. It may not exist.
     """
     folders = [folder for folder in LOCAL_FOLDERS if Path(folder).is_dir()]
     local = "papers" in folders if name == "papers" else bool(folders)

@@ -21,10 +21,9 @@ Out = TypeVar("Out")
 
 
 def host_devices() -> int:
-    """Number of cores to use: ``SIMS_HOST_DEVICES``, or all that this process may run on.
+    """Number of cores to use: ``SIMS_HOST_DEVICES``, or all that this process may use.
 
-    A Slurm job may run on what it was allotted (``SLURM_CPUS_PER_TASK``), even where nothing keeps
-    it from the rest of its node.
+    A Slurm job uses its allotted cores (``SLURM_CPUS_PER_TASK``), even if it could use others.
     """
     text = os.environ.get("SIMS_HOST_DEVICES")
     if text is None:
@@ -33,7 +32,7 @@ def host_devices() -> int:
         allotted = os.environ.get("SLURM_CPUS_PER_TASK", "")
         return min(cores, int(allotted)) if re.fullmatch("[1-9][0-9]*", allotted) else cores
     if not re.fullmatch("[1-9][0-9]{0,3}", text):
-        raise InputError("SIMS_HOST_DEVICES", text, "a whole number, 1 to 9999")
+        raise InputError("SIMS_HOST_DEVICES", text, "an integer from 1 to 9999")
     return int(text)
 
 
@@ -41,11 +40,11 @@ def host_devices() -> int:
 def memory(root: Path = Path("/")) -> int:
     """Bytes of memory that this process may use: the machine's, or its control groups' if less.
 
-    A process may be in a group within others, as the step of a Slurm job is, each with a limit.
-    They are read once.
+    Control groups can be nested, each with a limit, as for a step of a Slurm job. They are read
+    once.
 
     Args:
-        root: where ``proc`` and ``sys`` are.
+        root: folder of ``proc`` and ``sys``.
     """
     limits = [os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")]
     groups = root / "sys/fs/cgroup"
@@ -59,14 +58,14 @@ def memory(root: Path = Path("/")) -> int:
 
 
 def forget_compiled(root: Path = Path("/")) -> None:
-    """Drop what JAX has compiled, once it takes half of the memory mappings of a process.
+    """Drop JAX's compiled programs once they take half of the memory mappings of a process.
 
-    It looks once a second, since a look takes as long as a small problem. Every compiled program
-    takes some mappings, and keeps them. Linux allows a process ``vm.max_map_count``, 65,530 by
-    default; beyond, compiling fails for want of memory, or the process dies.
+    The check runs once per second, since it takes as long as a small problem. Every compiled
+    program keeps some mappings. Linux allows ``vm.max_map_count`` (65,530 by default) per process;
+    beyond this, compilation runs out of memory, or the process dies.
 
     Args:
-        root: where ``proc`` is.
+        root: folder of ``proc``.
     """
     _clear_if_full(root, int(time.monotonic()))
 
@@ -86,12 +85,12 @@ def configure() -> None:
     - ``highest`` matmul precision keeps accelerators from silently rounding products to TF32.
     - One host device per core: a single jit call leaves CPU cores idle, sharding over host
       devices does not. ``SIMS_HOST_DEVICES`` overrides the number.
-    - As many threads of XLA's as devices, unless ``NPROC`` says how many: with more of them, small
-      operations are handed from one to another, and processes side by side take twice the time.
+    - As many XLA threads as devices, unless ``NPROC`` sets their number: with more, small
+      operations move between threads, and concurrent processes take twice as long.
     - Without preallocation several jobs can share one GPU.
 
     Raises:
-        InputError: ``JAX_PLATFORMS`` or ``JAX_PLATFORM_NAME`` asks for devices that are not there.
+        InputError: ``JAX_PLATFORMS`` or ``JAX_PLATFORM_NAME`` requests missing devices.
     """
     os.environ.setdefault("XLA_PYTHON_CLIENT_PREALLOCATE", "false")
     os.environ.setdefault("NPROC", str(host_devices()))
@@ -112,10 +111,10 @@ def configure() -> None:
 
 
 def lost_digits(platform: str) -> list[str]:
-    """Reasons why arithmetic is coarser than configured, as phrases; empty as configured.
+    """Phrases that explain why arithmetic is coarser than configured; empty if it is not.
 
     Args:
-        platform: of the device, such as ``cpu``.
+        platform: platform of the device, such as ``cpu``.
     """
     wide = getattr(jax.config, "jax_enable_x64", None)
     products = getattr(jax.config, "jax_default_matmul_precision", None)
@@ -128,9 +127,10 @@ def lost_digits(platform: str) -> list[str]:
 
 
 def in_threads(function: Callable[[Item], Out], items: Iterable[Item]) -> list[Out]:
-    """``function`` of each item, in order, in a thread a core: XLA and NumPy release Python's lock.
+    """Results of ``function`` for all items, in order, with one thread per core.
 
-    An exception stops what has not begun, and is raised.
+    XLA and NumPy release Python's lock. An exception cancels items that have not begun, and is
+    raised.
     """
     from joblib import Parallel, delayed
 

@@ -1,7 +1,7 @@
-"""Datasets kept on disk while a study goes on: finished points, and the batches of unfinished ones.
+"""Datasets kept on disk during a study: finished points, and batches of unfinished ones.
 
-NumPy archives rather than netCDF: they are read and written a hundred times faster, and nobody
-but the next run reads them. No JAX.
+They are NumPy archives, which are a hundred times faster than netCDF, because only the next run
+reads them. No JAX.
 """
 
 import io
@@ -17,11 +17,11 @@ from sims.base import files
 from sims.base.errors import InputError
 
 SECONDS = 60.0
-"""Between two writes of a run's batches: what a kill may cost."""
+"""Seconds between two saves of a run's batches: the most that a kill can cost."""
 
 
 def save(data: xr.Dataset, path: Path) -> None:
-    """Write a dataset, whole or not at all."""
+    """Write a dataset, completely or not at all."""
     layout = json.dumps(data.to_dict(data=False), default=lambda v: np.asarray(v).tolist())
     # Text as objects would be pickled, and nothing pickled is loaded.
     arrays = {
@@ -34,12 +34,12 @@ def save(data: xr.Dataset, path: Path) -> None:
 
 
 def load(path: Path) -> xr.Dataset | None:
-    """A dataset written by :func:`save` under that name, or None if there is none to believe.
+    """Dataset written by :func:`save` under a given name, or None if there is no valid one.
 
-    One that is damaged, or is another's, is named on stderr: it is to be computed again.
+    A damaged or foreign file is named on stderr, and must be recomputed.
 
     Raises:
-        InputError: something else than a file has its name, so that it could not be kept.
+        InputError: the path is not a regular file, so that the dataset could not be saved.
     """
     files.check_target(path)
     if not path.exists():
@@ -47,7 +47,7 @@ def load(path: Path) -> xr.Dataset | None:
     try:
         archive = files.read(path, f"checkpoint {path.stem}")
     except InputError as error:
-        print(f"{path}: got {error.value!r}; it is computed again", file=sys.stderr)
+        print(f"{path}: got {error.value!r}; recomputing it", file=sys.stderr)
         return None
     with np.load(io.BytesIO(archive), allow_pickle=False) as file:
         layout = json.loads(str(file["__layout__"]))
@@ -57,11 +57,13 @@ def load(path: Path) -> xr.Dataset | None:
 
 
 def load_or_compute(path: Path, compute: Callable[[Path], xr.Dataset]) -> xr.Dataset:
-    """The dataset of that name, computed and kept if there is none to believe.
+    """Dataset with a given name, computed and saved if there is no valid one.
 
     Args:
-        path: ``WHAT-MADE.npz``; files of the same WHAT, made of other code or settings, then go.
-        compute: makes it; the file that it is given keeps what is unfinished, and then goes, too.
+        path: ``WHAT-MADE.npz``; files of the same WHAT with other code or settings are then
+            removed.
+        compute: function that computes it; its argument is a file for unfinished work, which is
+            removed afterwards.
     """
     data = load(path)
     if data is None:

@@ -1,7 +1,7 @@
 """The terms: the labelled result of both theory and simulation.
 
-Theory and simulation both return an :class:`xarray.Dataset` with these variables (a simulation's
-have a leading ``batch`` dimension, and a ``<name>_mcse`` beside each without it):
+Theory and simulation both return an :class:`xarray.Dataset` with these variables (for simulation
+with a leading ``batch`` dimension, and a variable ``<name>_mcse`` without it for each):
 
 ==============================  ======================  ==========================================
 variable                        dimensions              meaning
@@ -23,8 +23,8 @@ variable                        dimensions              meaning
 ``mean_head_mse``                                       mean over heads of β_h² + S_hh
 ==============================  ======================  ==========================================
 
-All are for the ensemble f̄ = Σ_h α_h f̂_h, Σ α_h = 1 (uniform unless weights are given), and in the
-squared unit of Y, but for ``bias`` (unit of Y). With one head the cross terms are NaN: there is
+All are for the ensemble f̄ = Σ_h α_h f̂_h, Σ α_h = 1 (uniform unless weights are given), in the
+squared unit of Y, except ``bias`` (unit of Y). With one head the cross terms are NaN: there is
 no pair. Source: theory notes in ``docs/theory.md``, section "The decomposition".
 """
 
@@ -62,22 +62,22 @@ def assemble(
     weights: ArrayLike | None = None,
     attrs: Mapping[str, object] | None = None,
 ) -> xr.Dataset:
-    """:func:`label_terms` as the dataset described at the top of this module."""
+    """Dataset of terms as described at the top of this module, from :func:`label_terms`."""
     return xr.Dataset(label_terms(*arrays, weights=weights), attrs=attrs)
 
 
 def lead(count: int) -> tuple[str, ...]:
-    """Names of the dimensions of a bias with so many: the last two are query and head."""
+    """Names of the dimensions of a bias with ``count`` dimensions, the last two query and head."""
     return (BATCH, PROBLEM, QUERY, HEAD) if count == 4 else (BATCH, QUERY, HEAD)[-count:]
 
 
 def label_terms(
     bias: ArrayLike, *pair_terms: ArrayLike, weights: ArrayLike | None = None
 ) -> dict[str, xr.Variable]:
-    """Label the arrays of a method and derive everything that follows from them.
+    """Labelled arrays of a method, and all terms that follow from them.
 
     Args:
-        bias: (Q, H), (B, Q, H) for an estimate, or (B, P, Q, H) for those of P problems.
+        bias: (Q, H), (B, Q, H) for an estimate, or (B, P, Q, H) for estimates of P problems.
         pair_terms: bias products, signal and noise covariances (:data:`PAIRS`), (…, Q, H, H) each.
         weights: α, shape (H,), sum 1; None is uniform.
 
@@ -101,7 +101,7 @@ def label_terms(
 def scalars(
     variables: Mapping[Any, xr.Variable], weights: ArrayLike | None = None
 ) -> dict[str, xr.Variable]:
-    """The scalar terms, from the integrated pair terms; see :func:`assemble`."""
+    """Scalar terms, from the integrated pair terms; see :func:`assemble`."""
     # Plain arrays: labelled ones would take longer than small problems take to solve.
     integrated = {
         name: variables[f"integrated_{name}"].transpose(..., HEAD, HEAD2) for name in PAIRS
@@ -139,11 +139,11 @@ def scalars(
 
 
 def phrases(data: xr.Dataset, name: str) -> list[str]:
-    """The lines of an attribute that is text, such as ``cautions``; none where there is none."""
+    """Lines of a text attribute such as ``cautions``; empty if it is absent."""
     lines: list[str] = data.attrs.get(name, "").splitlines()
     return lines
 
 
 def mcse(values: xr.DataArray) -> xr.DataArray:
-    """Monte Carlo standard error of the mean over the batch dimension, labelled as the mean is."""
+    """Monte Carlo standard error of the mean over the batch dimension, labelled like the mean."""
     return values.reduce(lambda v, axis: estimates.mcse(np.moveaxis(v, axis, 0)), BATCH)

@@ -2,9 +2,9 @@
 
 JAX compiles a program for every operation and shape, and a problem is set up before anything
 else: its few thousand numbers would cost seconds of compiling at every start. Keys, bits and
-uniforms equal JAX's bit for bit (Threefry, partitionable); normals and what is made of them, to
+uniforms equal JAX's bit for bit (Threefry, partitionable); normals and their functions, up to
 rounding. A key is a pair of 32-bit words, shape (…, 2); functions of one key take no leading axes
-but where they say so.
+unless stated.
 
 Source: Salmon et al. (2011), doi:10.1145/2063384.2063405.
 """
@@ -21,7 +21,7 @@ _inverse = NormalDist().inv_cdf
 
 
 def root(seed: int) -> np.ndarray:
-    """The key of an integer seed, 0 ≤ seed < 2⁶³."""
+    """Key of an integer seed, 0 ≤ seed < 2⁶³."""
     return np.array([seed >> 32, seed & 0xFFFFFFFF], np.uint32)
 
 
@@ -39,7 +39,7 @@ def split(key: np.ndarray, count: int = 2) -> np.ndarray:
 def uniform(key: np.ndarray, shape: tuple[int, ...] = (), last: int | None = None) -> np.ndarray:
     """Uniform on [0, 1), float64, shape (…, *shape): 52 random bits each.
 
-    With ``last`` only the first so many along the last axis are computed.
+    With ``last``, only that many entries along the last axis are computed.
     """
     numbers = np.arange(math.prod(shape)).reshape(1, *shape)[..., :last][0]
     high, low = _hash(key[..., None, :], *_counters(numbers.ravel()))

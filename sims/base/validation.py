@@ -1,4 +1,4 @@
-"""Validation of what users write: strict models, and errors of one line."""
+"""Validation of users' input: strict models, and one-line errors."""
 
 import json
 import re
@@ -13,14 +13,14 @@ Model = TypeVar("Model", bound=BaseModel)
 
 
 class Strict(BaseModel):
-    """A model that refuses unknown keys and what is not finite, and leaves types as they are."""
+    """A model that refuses unknown keys and infinite numbers, and does not convert types."""
 
     model_config = ConfigDict(extra="forbid", strict=True, frozen=True, allow_inf_nan=False)
 
     @model_validator(mode="before")
     @classmethod
     def _no_unknown_key(cls, data: object) -> object:
-        """The data, refused if a key is unknown; the line names the keys there are."""
+        """The data, after a check for unknown keys; the error names the known ones."""
         if isinstance(data, Mapping) and cls.model_config["extra"] == "forbid":
             for key in data:
                 if key not in cls.model_fields:
@@ -35,15 +35,15 @@ def parse(
     of_json: bool = False,
     context: dict[str, Any] | None = None,
 ) -> Model:
-    """Validate data against a model.
+    """Data validated against a model.
 
     Args:
-        model: what the data should be.
-        data: as read from a file.
+        model: model of the data.
+        data: content of a file.
         location: the file, for the error line.
-        of_json: whether the file was JSON, whose lists may stand for tuples, and mappings for
+        of_json: whether the file was JSON, in which lists can represent tuples, and mappings
             dataclasses.
-        context: for what validates by more than the data.
+        context: context for validators that need more than the data.
 
     Raises:
         InputError: one line with the field's path, its value and what is allowed.
@@ -59,7 +59,7 @@ def parse(
 
 
 def _line(data: object, error: Mapping[str, Any], location: str) -> InputError:
-    """The error of one line for an error of pydantic's."""
+    """One-line error for an error of pydantic."""
     value = error["input"]
     context = error.get("ctx", {})
     words = error["msg"]
@@ -92,7 +92,7 @@ def _line(data: object, error: Mapping[str, Any], location: str) -> InputError:
 
 
 def _path(data: Any, location: tuple[Any, ...], missing: bool) -> list[str]:
-    """The path of an error, without the names of union members that pydantic puts in."""
+    """Path of an error, without the names of union members that pydantic inserts."""
     path = []
     for part in location[: -1 if missing else None]:
         inside = isinstance(data, dict) and part in data

@@ -1,4 +1,4 @@
-"""The ``sims`` command. Heavy imports stand inside the commands, so that ``--help`` is instant."""
+"""The ``sims`` command. Heavy imports are inside the commands, so that ``--help`` is instant."""
 
 import gc
 import io
@@ -20,11 +20,11 @@ from sims.base.files import private_folder
 from sims.cli.commands import app
 
 TEMPORARY_FAILURE = 75
-"""Exit code of a command that was stopped: EX_TEMPFAIL; the same command resumes."""
+"""Exit code of a stopped command (EX_TEMPFAIL); the same command resumes it."""
 
 
 class _Notes(io.TextIOWrapper):
-    """Standard error that drops text without a reader, so that no work ends because of it."""
+    """Standard error that drops text if nothing reads it, so that no work ends because of it."""
 
     def write(self, text: str) -> int:
         with suppress(OSError):
@@ -37,26 +37,26 @@ class _Notes(io.TextIOWrapper):
 
 
 class Stopped(BaseException):
-    """The process received a signal to end; raised at once, so that the running work is saved."""
+    """Raised when the process receives a signal to end, so that running work is saved."""
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command line; returns the exit code.
 
-    It is 2, with one line on stderr, for bad input, 130 after Ctrl-C, and 75 after a ``SIGTERM``:
-    the same command goes on from what was saved.
+    Exit codes: 2 for bad input, with one line on stderr; 130 after Ctrl-C; 75 after a ``SIGTERM``.
+    After the last two, the same command resumes from what was saved.
     """
     words = list(sys.argv[1:] if arguments is None else arguments)
-    if arguments is None:  # a process of its own; no file of this folder stands for a module
+    if arguments is None:  # a separate process; no file of this folder may shadow a module
         os.environ["PYTHONSAFEPATH"] = "1"
         _open_streams()
     _set_caches()
-    # Matrices here are small: a second thread costs what it gains, and moves the last digit.
+    # Matrices here are small: a second thread gains nothing, and changes the last digit.
     os.environ.setdefault("OMP_NUM_THREADS", "1")
-    # Importing and tracing make hardly any garbage; looking for it takes a tenth of a start.
+    # Imports and tracing leave hardly any garbage; collecting it takes a tenth of a start.
     gc.set_threshold(1_000_000, 20, 100)
     previous_handler = None
-    with suppress(ValueError):  # signals are the main thread's
+    with suppress(ValueError):  # only the main thread handles signals
         previous_handler = signal.signal(signal.SIGTERM, _stop)
     code = 2
     try:
@@ -70,30 +70,30 @@ def main(arguments: Sequence[str] | None = None) -> int:
             # Python would try again to print what is left, and fail again, when it ends.
             os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
         location = error.filename or "standard output"
-        message = f"{location}: got {error.strerror!r}; allowed: what can be read or written"
+        message = f"{location}: got {error.strerror!r}; allowed: a readable or writable file"
     except Stopped:
         code = TEMPORARY_FAILURE
-        message = "stopped; the same command goes on"
+        message = "stopped; repeat the command to resume"
     finally:
         if previous_handler is not None:
             signal.signal(signal.SIGTERM, previous_handler)
     if message:
         print(one_line(f"{' '.join(['sims', *words[:1]])}: {message}"), file=sys.stderr)
     if arguments is None:
-        gc.freeze()  # the process ends: a last look for garbage would take a quarter of a second
+        gc.freeze()  # the process ends: a last collection would take a quarter of a second
     return code
 
 
 def _explain(error: TyperException | ValueError | MemoryError) -> str:
-    """Print an error that the user can fix, in one line; raise any other error again."""
+    """One line on an error that the user can fix; any other error is raised again."""
     if isinstance(error, TyperException):
         return str(error.format_message()).replace("Value error, ", "")
     if isinstance(error, InputError):
         return str(error)
     if isinstance(error, MemoryError):
-        return f"memory: got {str(error)!r}; allowed: a problem that fits"
+        return f"memory: got {str(error)!r}; allowed: a problem that fits in memory"
     if re.search("JAX flag|for environment", str(error)):
-        return f"environment: got {str(error)!r}; allowed: a value that JAX takes"
+        return f"environment: got {str(error)!r}; allowed: a value that JAX accepts"
     raise error
 
 
@@ -103,9 +103,9 @@ def _stop(number: int, frame: FrameType | None) -> NoReturn:
 
 
 def _open_streams() -> None:
-    """Put the null device in place of standard streams that are closed.
+    """Replace closed standard streams by the null device.
 
-    Otherwise the next file that is opened would take a stream's number, and what libraries print.
+    Otherwise the next file opened would take a stream's number, and receive what libraries print.
     """
     for name in ("stdin", "stdout", "stderr"):
         if getattr(sys, name) is None:
@@ -118,11 +118,11 @@ def _open_streams() -> None:
 
 
 def _set_caches() -> None:
-    """Let the steps of a run, and later runs, share what XLA compiled (JAX's own settings win).
+    """Let the steps of a run, and later runs, share XLA's compiled programs (JAX's settings win).
 
-    The folder is of one host: compiled code fits the processor it was made for. It is this user's
-    alone: JAX runs what it finds there. Where no cache can be kept, that of this run serves all
-    programs that it starts.
+    The folder belongs to one host, because compiled code fits one processor, and to this user
+    only, because JAX runs what it finds there. Where no cache can be kept, a temporary one serves
+    all programs of this run.
     """
     try:
         cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")

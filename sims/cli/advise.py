@@ -39,11 +39,11 @@ def advise(options: dict[str, Any], json: bool) -> None:
     """Print the advice that the options request.
 
     Args:
-        options: option to value, without those that are not given.
-        json: whether as JSON.
+        options: option to value, for the options given.
+        json: print JSON.
 
     Raises:
-        InputError: no kind of advice is asked for, or two, or an option belongs to another.
+        InputError: none or two kinds of advice are requested, or an option belongs to another kind.
     """
     kind = _check_options(options)
     advice: Any
@@ -64,10 +64,10 @@ def advise(options: dict[str, Any], json: bool) -> None:
 
 
 def _check_options(options: dict[str, Any]) -> str:
-    """The requested kind of advice.
+    """Kind of advice that the options request.
 
     Raises:
-        InputError: none is, or two are, or an option belongs to another kind, or is missing.
+        InputError: none or two kinds are requested; an option is missing or belongs to another.
     """
     kinds = [kind for kind in OPTIONS if kind in options]
     if len(kinds) != 1:
@@ -116,10 +116,10 @@ def _table(name: str, frame: pd.DataFrame) -> None:
 
 def _data(advice: DataAdvice) -> None:
     rows, columns, outputs = advice.size
-    print(f"{rows:,} rows, {columns} features, {outputs} outputs. Errors: mean squared, of outputs")
-    print("with variance 1, of rows left out; ± standard error. Frames are random, not learned.")
+    print(f"{rows:,} rows, {columns} features, {outputs} outputs. Mean squared errors of")
+    print("held-out outputs with variance 1; ± standard error. Frames are random, not learned.")
     lines = pd.DataFrame([vars(row) for row in (*advice.rows, *advice.diversity)])
-    lines.columns = pd.Index(["method", "error", "±", "less the best", "±", "heads"])
+    lines.columns = pd.Index(["method", "error", "±", "minus best", "±", "heads"])
     _table("method", lines.fillna({"heads": "–"}).set_index("method"))
     _table("estimated part", pd.DataFrame({k: vars(part) for k, part in advice.parts.items()}))
     curve = zip(advice.curve.sizes, advice.curve.errors, strict=True)
@@ -135,27 +135,27 @@ def _split(splits: list[SplitAdvice]) -> None:
     _table("decay of relevance", lines.rename(columns={"heads": "H*", "width": "d_k*"}))
     if not lines["in_range"].all():
         print(
-            f"Not in_range: the best bandwidth is where theory ends ({FEW_KEYS} effective keys); "
+            f"in_range False: theory ({FEW_KEYS} effective keys or more) limits the bandwidth; "
             "the split may change with a smaller one."
         )
-    print("First order in 1/n: heads share a view of 64 coordinates through noise of their own.")
+    print("First order in 1/n: heads share a view of 64 coordinates, with independent noise.")
 
 
 def _context(advice: ContextAdvice) -> None:
     first = advice.first_order
-    print(f"Kept from {advice.short:,} to {advice.long:,} keys: error over that of re-tuning.")
+    print(f"Kept from {advice.short:,} to {advice.long:,} keys: error relative to re-tuning.")
     cost = first["cost"].where(first["in_range"] >= HALF)
     cells = {}
     for width in cost["width"].values:
         for beta in cost["smoothness"].values:
             cells[f"d = {width}, β = {beta}"] = cost.sel(width=width, smoothness=beta).values
     _table("rule", pd.DataFrame(cells, cost["rule"].values))
-    print("To leading order, β = 2, by the dimensions d that the keys of a head fill:")
+    print("To leading order, β = 2, by the dimension d that the keys of a head fill:")
     leading = advice.leading["cost"].sel(smoothness=2.0)
     widths = [f"d = {d}" for d in leading["dimension"].values]
     _table("rule", pd.DataFrame(leading.values.T, leading["rule"].values, widths))
-    print("–: few targets are in the range of first-order theory.")
-    print("Scores are of distances, or dot products with keys of one norm.")
+    print("–: too few targets are in the range of first-order theory.")
+    print("Scores are distances, or dot products with keys of equal norm.")
     print(*advice.sentences(), sep="\n")
 
 

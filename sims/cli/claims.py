@@ -1,4 +1,4 @@
-"""``sims experiments`` and ``sims claims``: what is here, and the answers so far."""
+"""``sims experiments`` and ``sims claims``: lists of experiments, claims and their answers."""
 
 import json as formats
 from pathlib import Path
@@ -65,7 +65,7 @@ def _answers_to(claim: Claim, paper: Paper, answers: list[Answer]) -> list[Answe
 
 
 def _facts(paper: Paper, answers: list[Answer]) -> list[dict[str, Any]]:
-    """A paper's claims as JSON has them."""
+    """Claims of a paper, for JSON."""
     rows = []
     for claim in (*paper.claims, *paper.ours):
         facts = []
@@ -77,7 +77,7 @@ def _facts(paper: Paper, answers: list[Answer]) -> list[dict[str, Any]]:
 
 
 def _cells(paper: Paper, answers: list[Answer]) -> list[tuple[str, str, str, str]]:
-    """The rows of a paper's table; a claim's name stands in its first row alone."""
+    """Rows of a paper's table; a claim's name is in its first row only."""
     cells = []
     for claim in (*paper.claims, *paper.ours):
         name = claim.id

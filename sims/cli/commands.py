@@ -1,5 +1,7 @@
 """The commands of ``sims`` and their options. Each command imports its code when called."""
 
+from collections.abc import Callable
+from inspect import cleandoc
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -9,18 +11,19 @@ from typer.core import TyperCommand, TyperOption
 from sims import __version__
 from sims.base import places
 from sims.base.errors import InputError
+from sims.cli.examples import EXAMPLES
 
 app = Typer(rich_markup_mode=None, pretty_exceptions_enable=False)
 
 
 class Command(TyperCommand):
-    """A command that refuses several values of an option that takes one."""
+    """A command that refuses two values of an option that takes one."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        """The remaining words, as Typer reads them.
+        """Remaining arguments, as Typer reads them.
 
         Raises:
-            InputError: an option of one value is given twice: all but the last would be ignored.
+            InputError: an option that takes one value occurs twice; Typer would use the last one.
         """
         _, _, given = self.make_parser(ctx).parse_args(list(args))
         for option in given:
@@ -35,20 +38,20 @@ Name = Annotated[
 ]
 Fidelity = Annotated[
     Literal["smoke", "standard", "paper"],
-    Option(help="Size of the run: a minute or two, minutes on 4 cores, or a cluster"),
+    Option(help="Size of the run: smoke (1 to 2 minutes), standard (minutes), paper (a cluster)"),
 ]
-Dry = Annotated[bool, Option("--dry", help="Print the plan, its time and its memory, and stop")]
+Dry = Annotated[bool, Option("--dry", help="Print the plan and stop")]
 Json = Annotated[bool, Option("--json", help="Print JSON, for programs")]
 Precision = Annotated[
     float | None,
     Option(
-        help="Relative MCSE to reach, such as 0.01; terms below simulation.negligible (0.001) of "
-        "the MSE need not reach it, and simulation.max_batches ends it"
+        help="Target relative MCSE, such as 0.01; terms below simulation.negligible (0.001) of "
+        "the MSE are exempt; simulation.max_batches limits the run"
     ),
 ]
 AllowCode = Annotated[
     bool,
-    Option("--allow-code", help="Run Python files that the file names: code of people you trust"),
+    Option("--allow-code", help="Run Python code that the file or folder names, if you trust it"),
 ]
 Seed = Annotated[int | None, Option(help="Random seed of the simulation (overrides the file)")]
 
@@ -57,10 +60,10 @@ HELP = """Test claims about multi-head attention as an ensemble of Nadaraya-Wats
 
 \b
   sims decompose problem.yaml     one problem by theory and by simulation
-  sims run rates                  how often a claim is true, over random problems
-  sims inspect model.safetensors  the heads of a trained model
+  sims run rates                  how often a claim holds, over random problems
+  sims inspect model.safetensors  report on the heads of a trained model
 """
-"""Help of the whole command; after \\b lines stay as they are."""
+"""Help of ``sims``; click keeps the line breaks of a paragraph that begins with \\b."""
 
 
 def _print_version(requested: bool) -> None:
@@ -76,13 +79,13 @@ def sims(
         bool, Option("--version", callback=_print_version, help="Print the version and stop")
     ] = False,
 ) -> None:
-    """Print the help where no command is given."""
+    """Print the help if no command is given."""
     if context.invoked_subcommand is None:
         print(context.get_help())
 
 
 def _given(**options: Any) -> dict[str, Any]:
-    """The options that have a value."""
+    """Options that have a value."""
     return {name: value for name, value in options.items() if value is not None}
 
 
@@ -90,7 +93,7 @@ def _given(**options: Any) -> dict[str, Any]:
 def decompose(
     spec: Annotated[
         str,
-        Argument(help="File of the problem (`sims schema decompose`), or house#17, one of a law"),
+        Argument(help="Problem file (see `sims schema decompose`), or EXPERIMENT#INDEX"),
     ],
     rel_mcse: Precision = None,
     seed: Seed = None,
@@ -101,10 +104,10 @@ def decompose(
     """Decompose the error of one problem by both methods.
 
     Prints every term of the bias-variance-covariance decomposition by theory and by simulation,
-    with the Monte Carlo standard error (MCSE), the gap between the two and how far theory can be
-    trusted. Theory is first order in 1/n (Gaussian and softmax kernels, Gaussian designs) unless
-    the file says `theory: {order: exact}` (any n, kernel and design) or `auto`. `sims sweep` of the
-    same file writes the terms as netCDF.
+    with the Monte Carlo standard error (MCSE), the gap between the two and the range of theory.
+    Theory is first order in 1/n (Gaussian and softmax kernels, Gaussian designs) unless the file
+    says `theory: {order: exact}` (any n, kernel and design) or `auto`. `sims sweep` writes the
+    terms of the same file as netCDF.
     """
     from sims.cli import decompose
 
@@ -114,54 +117,49 @@ def decompose(
 
 @app.command()
 def sweep(
-    spec: Annotated[str, Argument(help="File of the problem and the sweep (`sims schema sweep`)")],
+    spec: Annotated[str, Argument(help="Problem or sweep file (see `sims schema sweep`)")],
     set: Annotated[
         list[str] | None,
         Option(
-            help="Axis of the grid, repeatable: heads.bandwidth=0.3:1:5 (low:high:points), "
-            "n=256:4096:5:log, heads.kernel=gaussian,softmax"
+            help="Axis of the grid (repeatable): heads.bandwidth=0.3:1:5 (low:high:points), "
+            "n=256:4096:5:log or heads.kernel=gaussian,softmax"
         ),
     ] = None,
     rel_mcse: Precision = None,
     seed: Seed = None,
     output: Annotated[
         Path | None,
-        Option(help="Output FILE.nc, with a figure of the same name (default: results/sweeps)"),
+        Option(help="Output FILE.nc; the figure has the same name (default: in results/sweeps)"),
     ] = None,
-    shard: Annotated[
-        str | None, Option(help="Part i/N to compute, into OUTPUT.shards/i-of-N.nc")
-    ] = None,
-    gather: Annotated[
-        int | None, Option(min=1, max=10_000, help="Number of parts to write the file from")
-    ] = None,
+    shard: Annotated[str | None, Option(help="Compute part i of N only, given as i/N")] = None,
     shards: Annotated[
         int | None,
-        Option(min=2, max=10_000, help="Number of parts to compute at once, by snakemake"),
+        Option(min=2, max=10_000, help="Compute this number of parts in parallel, by Snakemake"),
     ] = None,
     options: Annotated[
         list[str] | None,
-        Argument(help="Options of snakemake after --, with --shards: --workflow-profile slurm"),
+        Argument(help="Options of Snakemake after --, with --shards"),
     ] = None,
     allow_code: AllowCode = False,
     dry: Dry = False,
 ) -> None:
     """Decompose a problem at many values of its fields.
 
-    Writes one netCDF file, labelled by the fields, and a figure. Finished points are kept: the same
-    command continues where it was interrupted.
+    Writes one netCDF file, labelled by the fields, and a figure. Finished points are kept, so the
+    same command resumes an interrupted run.
     """
     from sims.cli import sweep
 
     simulation = _given(rel_mcse=rel_mcse, seed=seed)
-    parts = sweep.Parts(shard, gather, shards, options or [])
-    sweep.sweep(spec, set or [], simulation, output, parts, allow_code, dry)
+    snakemake = options or []
+    sweep.sweep(spec, set or [], simulation, output, shard, shards, snakemake, allow_code, dry)
 
 
 @app.command()
 def experiments(json: Json = False) -> None:
     """List the experiments.
 
-    Those of this folder, or if it has none those that came with sims.
+    Lists those in ./experiments, or those installed with sims if there are none.
     """
     from sims.cli.claims import list_experiments
 
@@ -173,15 +171,16 @@ def run(
     experiment: Name,
     fidelity: Fidelity = "standard",
     seed_offset: Annotated[
-        int, Option(min=0, max=10**12, help="Number added to the experiment's seeds: other draws")
+        int,
+        Option(min=0, max=10**12, help="Number added to the experiment's seeds, for fresh draws"),
     ] = 0,
     allow_code: AllowCode = False,
     dry: Dry = False,
 ) -> None:
     """Run one experiment: simulation, theory, answers and figure.
 
-    The same as `sims.study.run` in Python. Finished units are kept. A folder outside experiments/
-    runs its code only with --allow-code.
+    Equals `sims.study.run` in Python. Finished units are kept, so the same command resumes an
+    interrupted run. Code in a folder outside experiments/ runs only with --allow-code.
     """
     from sims.cli import steps
 
@@ -198,8 +197,8 @@ def claims(
 ) -> None:
     """List the papers' claims with their latest answers.
 
-    Claims come from papers/*.yaml (of this folder, if it has papers), answers from answers.json in
-    results/FIDELITY if there is such a file, otherwise in results/published.
+    Claims come from ./papers, or from the installed papers; answers come from
+    results/FIDELITY/answers.json, or from results/published if there is no such file.
     """
     from sims.cli.claims import list_claims
 
@@ -208,14 +207,14 @@ def claims(
 
 @app.command()
 def new(
-    name: Annotated[str, Argument(help="Name of its folder (a valid Python module name)")],
+    name: Annotated[str, Argument(help="Name of its folder: a valid Python module name")],
     statistic: Annotated[
-        bool, Option("--statistic", help="Include a statistic of your own, and its test")
+        bool, Option("--statistic", help="Include your own statistic and its test")
     ] = False,
 ) -> None:
     """Create a new experiment.
 
-    Writes experiments/NAME/: an example that runs as it is.
+    Writes experiments/NAME/, an example that runs unchanged.
     """
     from sims.cli.new import begin_experiment
 
@@ -226,10 +225,10 @@ def new(
 def schema(
     file: Annotated[
         Literal["experiment", "problem", "decompose", "sweep", "paper", "variables"],
-        Argument(help="Kind of file"),
+        Argument(help="Kind of file to describe"),
     ] = "experiment",
 ) -> None:
-    """Print the JSON schema of a file that users write."""
+    """Print the JSON schema of an input file."""
     from sims.cli.schema import print_schema
 
     print_schema(file)
@@ -241,7 +240,7 @@ def inspect(
         list[str],
         Argument(
             metavar="MODEL...",
-            help="Safetensors file, its .index.json, or a folder; several are checkpoints",
+            help="Safetensors file, its .index.json, or a folder; several models are checkpoints",
         ),
     ],
     config: Annotated[
@@ -250,33 +249,35 @@ def inspect(
     activations: Annotated[
         list[str] | None,
         Option(
-            help="Inputs as npz: attention module, or number of a layer, to (sequence, token, d) "
-            "or a covariance (d, d); give it twice with --compare"
+            help="Inputs as npz: layer number or attention module to an array (sequence, token, d) "
+            "or a covariance (d, d); a second file belongs to --compare"
         ),
     ] = None,
-    heads: Annotated[int | None, Option(help="Number of heads, if no config gives it")] = None,
+    heads: Annotated[
+        int | None, Option(help="Number of heads, if the config does not give it")
+    ] = None,
     attention: Annotated[
-        str | None, Option(help="Mask, causal or full, if no config gives it")
+        str | None, Option(help="Mask, causal or full, if the config does not give it")
     ] = None,
     tolerance: Annotated[
-        float, Option(help="Output error up to which heads count as redundant")
+        float, Option(help="Largest output error of a redundant head, as a share of variance")
     ] = 0.01,
     compare: Annotated[
-        str | None, Option(help="Second model, or a file that --output wrote")
+        str | None, Option(help="Second model, or a report written by --output")
     ] = None,
     output: Annotated[Path | None, Option(help="Output FILE.nc, with a figure")] = None,
     fail_above: Annotated[
         list[str] | None,
-        Option(help="Limit NAME=NUMBER, repeatable: exit code 1 if a layer's number is above it"),
+        Option(help="Limit NAME=NUMBER (repeatable): exit code 1 if any layer exceeds it"),
     ] = None,
     json: Json = False,
 ) -> None:
     """Report on the attention heads of a trained model.
 
-    Weights give overlaps of key subspaces compared with random ones, diversity indices and ranks.
-    Inputs of the attention layers (--activations) give effective keys, noise correlation, what
-    merging or pruning heads costs in output error, and how far keys can be compressed, with
-    standard errors over sequences. Nothing is unpickled.
+    From weights: overlaps of key subspaces compared with random ones, diversity indices and ranks.
+    From inputs of the attention layers (--activations): effective keys, noise correlation, the
+    output error of merging or pruning heads, and the rank of compressed keys, with standard errors
+    over sequences. Nothing is unpickled.
     """
     from sims.cli.inspect import Request, run
 
@@ -291,34 +292,37 @@ def inspect(
 @app.command()
 def advise(
     data: Annotated[
-        Path | None, Option(help="Table of rows: .csv with a header, or .npz with X, y, groups")
+        Path | None,
+        Option(help="Data: a .csv file with a header, or an .npz file with X, y and groups"),
     ] = None,
     target: Annotated[str | None, Option(help="Column of the .csv to predict")] = None,
     groups: Annotated[
-        str | None, Option(help="Column of the .csv whose equal rows are left out together")
+        str | None, Option(help="Column of the .csv that names groups, each left out as a unit")
     ] = None,
     seed: Annotated[int | None, Option(min=0, help="Random seed of frames and splits")] = None,
-    n: Annotated[int | None, Option(help="Number of keys: advice from theory alone")] = None,
+    n: Annotated[int | None, Option(help="Number of keys, for advice from theory")] = None,
     budget: Annotated[int | None, Option(help="Budget D = H·d_k (with --n)")] = None,
     noise: Annotated[
-        float | None, Option(help="Label noise σ, for a target of variance 1 (--n, --context)")
+        float | None, Option(help="Label noise σ for a target of variance 1 (with --n, --context)")
     ] = None,
     smoothness: Annotated[
         float | None, Option(help="Matérn smoothness β (with --n; default: squared exponential)")
     ] = None,
     context: Annotated[
-        str | None, Option(help="Contexts 4k:128k: tuned at 4,096 keys, used at 131,072")
+        str | None,
+        Option(help="Numbers of keys SHORT:LONG: 4k:128k is tuned at 4,096 and used at 131,072"),
     ] = None,
     rule: Annotated[
-        str | None, Option(help="Weight rule: gaussian, softmax (--n); softmax, … (--context)")
+        str | None,
+        Option(help="Weight rule: gaussian or softmax with --n; also sparse rules with --context"),
     ] = None,
     json: Json = False,
 ) -> None:
     """Advise on heads, head dimension, weight rule and temperature.
 
-    With --data from leave-one-out errors, compared with other methods; with --n, --budget and
-    --noise from theory; with --context from the cost of a kept temperature. Each piece of advice
-    names the published answers that it rests on.
+    --data compares leave-one-out errors with other methods; --n, --budget and --noise apply theory;
+    --context gives the cost of keeping a temperature. Each piece of advice names the published
+    answers that support it.
     """
     from sims.cli.advise import advise
 
@@ -345,11 +349,20 @@ def step(
     output: Path | None = None,
     part: str | None = None,
 ) -> None:
-    """Do one step of the pipeline, as the Snakefile calls it."""
+    """Run one step of the pipeline, as the Snakefile calls it."""
     from sims.cli import steps
 
     steps.step(name, experiment, fidelity, output, part)
 
 
+def _help_with_examples(command: Callable[..., Any]) -> str:
+    """Help of a command: summary, examples, details."""
+    summary, _, details = cleandoc(command.__doc__ or "").partition("\n\n")
+    examples = EXAMPLES.get(command.__name__, "").strip().replace("\n", "\n  ")
+    return f"{summary}\n\n\b\n  {examples}\n\n{details}"
+
+
 for registered in app.registered_commands:
     registered.cls = Command
+    if registered.callback is not None:
+        registered.help = _help_with_examples(registered.callback)

@@ -22,14 +22,14 @@ from sims.cli.options import check_kind
 from sims.problem import EmpiricalDesign
 from sims.simulation import estimate
 from sims.study.planning import check_covered, cost, plan_lines
-from sims.study.provenance import machine, versions
+from sims.study.provenance import origin
 from sims.study.python_parts import unread
 from sims.study.schema import SimulationSpec, TheorySpec
 from sims.study.specification import Problem, ProblemSpec
 from sims.study.sweepfile import DecomposeSpec, parse_file, read_problem, unread_code
 from sims.theory import FEW_KEYS, predict
 
-ORDERS = {"first": "first order in 1/n", "exact": "exact at this n", "none": "not asked for"}
+ORDERS = {"first": "first order in 1/n", "exact": "exact at this n", "none": "not requested"}
 """Name of the theory in a table, by ``theory.order``."""
 COLUMNS = {
     "theory": ("theory", "{:.4g}"),
@@ -60,7 +60,7 @@ def decompose(
     allow_code: bool,
     dry: bool,
 ) -> None:
-    """Run both methods on the problem of a file, with these settings of simulation; print them."""
+    """Run theory and simulation on the problem of a file, and print their terms."""
     check_kind(file, "a problem")
     if dry and (lines := unread_code(file)):
         print(*lines, sep="\n")
@@ -81,21 +81,21 @@ def decompose(
         print(f"theory       {spec.theory.order}; {reason or 'not estimated'}")
         return
     if reason is not None:
-        print(f"theory of order {spec.theory.order}: {reason}; simulation alone", file=sys.stderr)
+        print(f"theory of order {spec.theory.order}: {reason}; simulation only", file=sys.stderr)
     prediction, result = _run_both(problem, spec, covered=reason is None)
     outcome = compare(prediction, result, spec.simulation)
     outcome["theory"]["uncovered"] = reason
     outcome["read"] = read
     outcome["settings"] = spec.model_dump(mode="json")
     if as_json:
-        outcome["provenance"] = {"versions": versions(), **machine()}
+        outcome["provenance"] = origin()
         print(RootModel[dict[str, Any]](outcome).model_dump_json(indent=1))
     else:
         _print(outcome)
 
 
 def _why_uncovered(problem: Problem, theory: TheorySpec) -> str | None:
-    """Why theory says nothing about the problem; None where it does."""
+    """Reason why theory does not cover the problem; None if it does."""
     try:
         check_covered(problem, theory)
     except Uncovered as error:
@@ -106,11 +106,11 @@ def _why_uncovered(problem: Problem, theory: TheorySpec) -> str | None:
 def _run_both(
     problem: Problem, spec: DecomposeSpec, covered: bool
 ) -> tuple[xr.Dataset, xr.Dataset]:
-    """Terms by theory, NaN where it is not asked for or says nothing, and by simulation."""
+    """Terms by theory (NaN if not requested or not covered) and by simulation."""
     order = spec.theory.order
     simulate = partial(estimate, *problem, spec.simulation.seed, **spec.simulation.estimator)
     sampling = spec.simulation.sampling
-    # Exact theory compiles for seconds: the first batches, which are kept, compile beside it.
+    # Exact theory compiles for seconds: the first batches, which are kept, compile meanwhile.
     first = sampling | {"rel_mcse": None, "max_batches": None, "batches": 2}
     slow = covered and order in ("exact", "auto")
     with ThreadPoolExecutor(1) as executor, warnings.catch_warnings():
@@ -157,7 +157,7 @@ def compare(
     Args:
         prediction: the theory's dataset.
         estimate: the simulation's dataset.
-        settings: of the simulation.
+        settings: settings of the simulation.
 
     Returns:
         ``terms`` (``theory_error``: bound on exact theory's error), the validity numbers ``n_eff``
@@ -198,7 +198,7 @@ def compare(
 
 
 def _summarize_keys(prediction: xr.Dataset, name: str) -> dict[str, Any] | None:
-    """Mean and least number of keys of that name, and means by head; None where there is none."""
+    """Mean, least and per-head mean of a number of keys; None if it is absent."""
     if name not in prediction:
         return None
     keys = prediction[name]
@@ -207,7 +207,7 @@ def _summarize_keys(prediction: xr.Dataset, name: str) -> dict[str, Any] | None:
 
 
 def _print(outcome: dict[str, Any]) -> None:
-    """Print the table, and below it what was run, how far to trust it, and what to do."""
+    """Print the table of terms, the size of the run, its range of validity and advice."""
     run = outcome["simulation"]
     exact = outcome["theory"]["order"] == "exact"
     columns = {key: column for key, column in COLUMNS.items() if exact or key != "theory_error"}
@@ -219,21 +219,21 @@ def _print(outcome: dict[str, Any]) -> None:
     theory_note = outcome["theory"]["uncovered"] or ORDERS[outcome["theory"]["order"]]
     print(
         f"{run['replicates']:,} replicates in {run['batches']} batches, {run['precision']}; "
-        f"stopped at its {run['stopped']}. Theory: {theory_note}."
+        f"stopped on reaching the {run['stopped']}. Theory: {theory_note}."
     )
     _print_precision(run, outcome["settings"]["simulation"])
     _print_trust(outcome)
     for caution in run["cautions"]:
         print(f"Note: {caution}.")
     for fault in run["faults"]:
-        print(f"No evidence: {fault}.")
+        print(f"Fault: {fault}.")
 
 
 def _print_precision(run: dict[str, Any], settings: dict[str, Any]) -> None:
     """Print which terms missed the requested precision, and why."""
     reasons = {
         "missed": f"was not reached; raise simulation.max_batches ({run['batches_asked']})",
-        "negligible": f"is not asked below simulation.negligible = {settings['negligible']:g}",
+        "negligible": f"does not apply below simulation.negligible = {settings['negligible']:g}",
     }
     for kind, reason in reasons.items():
         if run[kind]:
@@ -242,7 +242,7 @@ def _print_precision(run: dict[str, Any], settings: dict[str, Any]) -> None:
 
 
 def _print_trust(outcome: dict[str, Any]) -> None:
-    """Print how far theory can be trusted, and what to do where it cannot."""
+    """Print the range of theory, and advice where the problem is outside it."""
     theory = outcome["theory"]
     keys = outcome["n_eff"]
     least_keys = keys["least"]
@@ -259,11 +259,11 @@ def _print_trust(outcome: dict[str, Any]) -> None:
         if not (theory["reached"] or bound <= theory["rtol"]):
             print(
                 f"theory.rtol = {theory['rtol']:g} was not reached in {theory['entries_missed']} "
-                f"of {theory['entries']} entries (query, head, head): judge gaps by the bound, or "
-                "make heads.bandwidth wider; a larger theory.rtol only ends sooner."
+                f"of {theory['entries']} entries (query, head, head); judge gaps by the bound, or "
+                "increase heads.bandwidth (a larger theory.rtol only stops earlier)."
             )
     elif least_keys < FEW_KEYS and outcome["settings"]["theory"]["order"] == "first":
-        print("`theory: {order: auto}` in the file takes exact theory if it is affordable.")
+        print("`theory: {order: auto}` in the file uses exact theory if the cost allows.")
 
 
 def _show(value: float, form: str) -> str:

@@ -80,17 +80,17 @@ COMPARED = (
 
 @dataclass(frozen=True)
 class Request:
-    """The requested report.
+    """Options of a report.
 
     Attributes:
         models: paths, of one model or of several checkpoints.
-        config: path of config.json; None where it lies next to the model.
-        activations: paths of inputs, of the model and of the one to compare with.
-        compare: path of a model to compare with, or of a report that was written.
-        output: file to write.
+        config: path of config.json; None if it is next to the model.
+        activations: paths of the inputs of the model and of the compared model.
+        compare: path of the compared model, or of a written report.
+        output: path of the output.
         rules: ``heads``, ``attention`` and ``tolerance``.
-        fail_above: ``NAME=NUMBER`` each.
-        json: whether to print JSON.
+        fail_above: limits ``NAME=NUMBER``.
+        json: print JSON.
     """
 
     models: Sequence[str]
@@ -103,10 +103,10 @@ class Request:
     json: bool
 
     def check(self) -> None:
-        """Look at options before any model is read.
+        """Check the options before any model is read.
 
         Raises:
-            InputError: one cannot be used, or not with the others.
+            InputError: an option is invalid, alone or with the others.
         """
         if self.output is not None and writable(self.output).suffix != ".nc":
             raise InputError("--output", str(self.output), "a file whose name ends in .nc")
@@ -120,10 +120,10 @@ class Request:
 
 
 def run(request: Request) -> bool:
-    """Print the report of a model, or write those of several checkpoints into one file.
+    """Print the report of a model, or write the reports of several checkpoints to one file.
 
     Returns:
-        Whether no number is above its limit.
+        True if no number exceeds its limit.
     """
     limits = dict(_limit(text) for text in request.fail_above)
     request.check()
@@ -152,13 +152,13 @@ def run(request: Request) -> bool:
 
 
 def _print_reports(reports: dict[str, xr.Dataset], rival: xr.Dataset | None) -> None:
-    """Print the notes and the tables of a report; of several, a sentence each."""
+    """Print the notes and tables of one report, or a sentence for each of several."""
     for report in (*reports.values(), rival):
         if report is not None:
             for note in report.attrs.get("notes", "").splitlines():
                 print(f"{report.attrs['model']}: {note}")
     if len(reports) > 1:
-        print_table(("model", "says"), [(k, v.attrs["sentence"]) for k, v in reports.items()])
+        print_table(("model", "summary"), [(k, v.attrs["sentence"]) for k, v in reports.items()])
         return
     (data,) = reports.values()
     _print(data)
@@ -178,7 +178,7 @@ def _limit(text: str) -> tuple[str, float]:
 def _rival_report(
     path: str, activations: str | None, data: xr.Dataset, rules: dict[str, Any]
 ) -> xr.Dataset:
-    """The report to compare with: of a file that ``--output`` wrote, or of another model."""
+    """Report to compare with: a file written by ``--output``, or a second model's report."""
     written = path.endswith(".nc")
     rival = read(path, FILE) if written else inspect(path, None, activations, **rules)
     numbers = data.layer.values.tolist()
@@ -221,7 +221,7 @@ def _cell(known: dict[str, np.ndarray], name: str, layer: int) -> str:
 
 
 def _with_error(value: float, error: float, sign: str = "") -> str:
-    """A number with its standard error in units of its last digit: 0.123(4)."""
+    """Number with its standard error in units of the last digit, such as 0.123(4)."""
     if not error > 1e-9 * abs(value):
         return f"{value:{sign}.3g}"
     digits = max(0, -math.floor(math.log10(error)))
@@ -229,7 +229,7 @@ def _with_error(value: float, error: float, sign: str = "") -> str:
 
 
 def _compare(data: xr.Dataset, rival: xr.Dataset) -> None:
-    """Print by how much the other model's numbers differ from this one's."""
+    """Print the differences of the second model's numbers from the first's."""
     values = scalars(data)
     rival_values = scalars(rival)
     shown = [name for name in COMPARED if name in values and name in rival_values]
@@ -241,6 +241,6 @@ def _compare(data: xr.Dataset, rival: xr.Dataset) -> None:
         error = np.hypot(values.get(key, none), rival_values.get(key, none))
         for row, value, uncertainty in zip(rows, change, error, strict=True):
             row.append(_with_error(value, uncertainty, "+"))
-    print(f"{rival.attrs['model']} less {data.attrs['model']}:")
+    print(f"{rival.attrs['model']} minus {data.attrs['model']}:")
     titles = WEIGHTS | MEASURED
     print_table(("layer", *(titles[name] for name in shown)), rows, numbers=True)

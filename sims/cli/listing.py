@@ -12,7 +12,7 @@ from rich.table import Table
 def print_table(
     columns: Sequence[str], rows: Sequence[Sequence[str]], numbers: bool = False
 ) -> None:
-    """Print a table for people; of numbers, none is cut short."""
+    """Print a table; numbers are never truncated."""
     table = Table(*columns, box=SIMPLE_HEAD, pad_edge=False)
     for row in rows:
         table.add_row(*map(escape, row))
@@ -21,6 +21,6 @@ def print_table(
         column.overflow = "fold"
     for column in table.columns[1:] if numbers else ():
         column.justify = "right"
-    # A pipe has no width of its own, and 80 characters are few for a table.
+    # A pipe has no width, and 80 characters are too few for a table.
     width = None if sys.stdout.isatty() and not numbers else 120
     Console(highlight=False, width=width).print(table)

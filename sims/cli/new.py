@@ -8,20 +8,20 @@ from pathlib import Path
 from sims.base.errors import InputError
 
 SCAFFOLDS = {False: "gap", True: "statistic"}
-"""Folder of the template: with the effects that theory gives, or with a statistic."""
+"""Folder of the template, without or with a statistic."""
 
 
 def begin_experiment(name: str, statistic: bool) -> None:
-    """Write the files of an experiment that runs as it is, and print their paths.
+    """Write the files of an experiment that runs unchanged, and print their paths.
 
     Raises:
-        InputError: the name is no module's, or taken.
+        InputError: the name is not a module name, or is taken.
     """
     if not re.fullmatch(r"[a-z]\w*", name, re.ASCII) or keyword.iskeyword(name):
-        raise InputError("name", name, "lower-case letters, digits and _, a letter first")
+        raise InputError("name", name, "lower-case letters, digits and _, starting with a letter")
     folder = Path("experiments", name)
     if folder.exists():
-        raise InputError("name", name, "one that is no folder of experiments/ yet")
+        raise InputError("name", name, "a name not yet used in experiments/")
     folder.mkdir(parents=True)
     title = name.replace("_", " ").capitalize()
     (folder / "__init__.py").write_text(f'"""{title}."""\n', encoding="utf-8")

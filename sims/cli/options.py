@@ -1,4 +1,4 @@
-"""Output files that the command line names, looked at before the work whose result they take."""
+"""Checks of files that the command line names, before any work."""
 
 import os
 import re
@@ -19,28 +19,28 @@ COMMANDS = {
 }
 """Kinds of files, and the command that takes each."""
 SUFFIXES = {".safetensors": "a model", ".csv": "a table", ".npz": "a table"}
-"""End of a file's name to what it is."""
+"""Suffix of a file name to the kind of file."""
 
 
 def writable(path: str | Path) -> Path:
-    """The path, if a file can be written there.
+    """Path of a file that can be written.
 
     Raises:
-        InputError: it is no regular file, or the first folder above it that exists takes none.
+        InputError: not a regular file, or its nearest existing folder is not writable.
     """
     path = Path(path)
     check_target(path)
     above = next(folder for folder in path.absolute().parents if folder.exists())
     if not above.is_dir() or not os.access(above, os.W_OK | os.X_OK):
-        raise InputError("output", str(path), f"a file in a folder; {above} cannot take one")
+        raise InputError("output", str(path), f"a writable path; {above} is not writable")
     return path
 
 
 def part_of(option: str, text: str) -> tuple[int, int]:
-    """The part i of N that ``2/7`` names.
+    """Part i and number of parts N, from a text such as ``2/7``.
 
     Raises:
-        InputError: it names none.
+        InputError: the text is not i/N.
     """
     match = re.fullmatch(r"([0-9]{1,5})/([0-9]{1,5})", text)
     if match and 1 <= int(match[1]) <= int(match[2]):
@@ -49,23 +49,23 @@ def part_of(option: str, text: str) -> tuple[int, int]:
 
 
 def check_kind(name: str, *kinds: str) -> None:
-    """Refuse what another command takes, and say which.
+    """Refuse a file of another command, and name that command.
 
     Args:
-        name: of a file or an experiment.
-        kinds: of :data:`COMMANDS` that this command takes.
+        name: name of a file or an experiment.
+        kinds: keys of :data:`COMMANDS` that this command accepts.
 
     Raises:
-        InputError: it is of another kind, or a file that is no YAML.
+        InputError: the file is of another kind, or is not YAML.
     """
     kind = _kind_of(name)
     if kind and kind not in kinds:
         command = COMMANDS[kind].format(name=name, folder=Path(name).parent)
-        raise InputError(name, f"is {kind}: run `{command}`")
+        raise InputError(name, f"this is {kind}; run `{command}`")
 
 
 def _kind_of(name: str) -> str | None:
-    """A kind of :data:`COMMANDS`; None where nothing says it."""
+    """Kind of a file, a key of :data:`COMMANDS`; None if unknown."""
     path = Path(name)
     if name in experiments():
         return "an experiment"

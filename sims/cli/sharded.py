@@ -1,4 +1,4 @@
-"""``sims sweep --shards N``: the parts of a sweep and their gathering, as a run of Snakemake."""
+"""``sims sweep --shards N``: the parts of a sweep and its end, as a run of Snakemake."""
 
 import json
 import os
@@ -19,19 +19,19 @@ from sims.base.runtime import host_devices
 def run_sharded(
     sweep: Sequence[str], output: Path, shards: int, source_digest: str, options: Sequence[str]
 ) -> None:
-    """Compute the parts of a sweep and gather them, here or where Snakemake's options say.
+    """Compute the parts of a sweep and write its file, here or where Snakemake's options send them.
 
     Args:
-        sweep: its file, and the options of ``sims sweep`` that its parts share.
-        output: ends in ``.nc``.
-        shards: how many parts.
-        source_digest: digest of what the numbers depend on; parts of another are computed anew.
-        options: of Snakemake, such as ``--workflow-profile slurm``; if empty, the parts run on
-            this machine's cores.
+        sweep: file of the sweep, and the options of ``sims sweep`` that its parts share.
+        output: output path, ending in ``.nc``.
+        shards: number of parts.
+        source_digest: digest of all that determines the numbers; parts with another are recomputed.
+        options: Snakemake's options, such as ``--workflow-profile slurm``; if empty, the parts run
+            on this machine's cores.
 
     Raises:
         InputError: Snakemake cannot name a path, or a part failed.
-        typer.Exit: it was refused, with a line.
+        typer.Exit: a part refused its input and printed why.
     """
     if not re.fullmatch(r"[\w ./+-]+", str(output)):
         raise InputError("--output", str(output), "letters, digits, spaces and ./+-_")
@@ -45,7 +45,7 @@ def run_sharded(
         f"--workflow-profile none --cores {host_devices()} --resources gpu=1 --keep-going "
         "--quiet host rules progress"
     ).split()
-    # A file of other numbers may be there, which Snakemake would take for this one: gather.
+    # A file of other numbers may be there, which Snakemake would take for this one: force it.
     command = [sys.executable, "-P", "-m", "snakemake", "--snakefile", str(CARRIED / "sweep.smk")]
     command += ["--forcerun", "gather", "--rerun-incomplete", *(options or local_options)]
     run = subprocess.Popen(
@@ -60,10 +60,10 @@ def run_sharded(
         run.wait()
         raise
     if code:
-        if code == 2:  # it has said why
+        if code == 2:  # the part has printed why
             raise Exit(2)
         allowed = (
-            "a run of which nothing fails; the same command goes on, with `-- --cores 1` "
-            "snakemake says more"
+            "a run without failures: repeat the command to resume; with `-- --cores 1` "
+            "snakemake prints more"
         )
         raise InputError("--shards", f"exit code {code} of snakemake", allowed)

@@ -26,7 +26,7 @@ PUBLISHED = ("answers.json", "answers.md", "report.html")
 
 
 def run(name: str, fidelity: str, seed_offset: int, allow_code: bool, dry: bool) -> None:
-    """Run one experiment, print where its files are, and a table of its answers."""
+    """Run one experiment, and print the paths of its files and a table of its answers."""
     check_kind(name, "an experiment")
     allowed = None if dry else allow_code
     experiment = load_experiment(name, fidelity, seed_offset, allowed)
@@ -65,22 +65,22 @@ def _plan(experiment: Experiment, folder: Path) -> None:
     files = ", ".join(sorted(path.name for path in experiment.folder.glob("*.py")))
     print(f"{experiment.name} at {experiment.fidelity}: nothing is run or written")
     print(f"law          {experiment.spec.law.get('text', '')}")
-    print(f"replicates   {times} a unit, unless study.py says otherwise")
-    print(f"own code     {files}: not looked at")
-    print(f"output       {folder}{', which exists: finished units are kept' * folder.exists()}")
+    print(f"replicates   {times} per unit, unless study.py overrides this")
+    print(f"code         {files}: not read")
+    print(f"output       {folder}{', which exists; finished units are kept' * folder.exists()}")
 
 
 def step(
     name: str, experiment: str | None, fidelity: str, output: Path | None, part: str | None
 ) -> None:
-    """Do one step of an experiment or of a full run.
+    """Run one step of an experiment or of a full run.
 
     Args:
-        name: of the step.
-        experiment: of the steps that are an experiment's.
+        name: name of the step.
+        experiment: name of the experiment; None for a step of a full run.
         fidelity: smoke, standard or paper.
-        output: its file; earlier steps wrote theirs in the same folder.
-        part: of a simulation, ``i/N``: compute the i-th of N parts, and keep its batches.
+        output: file to write, in the folder of the earlier steps' files.
+        part: ``i/N``: simulate the i-th of N parts, and keep its batches.
     """
     steps = RUN_STEPS if experiment is None else STEPS
     if name not in steps:
@@ -96,7 +96,7 @@ def step(
 
 
 def _simulate(experiment: Experiment, output: Path, part: str = "1/1") -> None:
-    """Simulate all points, or a part of them, which leaves a mark when it is done."""
+    """Simulate all points, or one part, which leaves a marker file when finished."""
     index = part_of("--part", part)
     runner.simulate(experiment, output, sys.stderr.isatty(), _count_processes(), index)
     if index != (1, 1):
@@ -125,11 +125,11 @@ def _report(fidelity: str, output: Path) -> None:
 
 
 def _publish(fidelity: str, report: Path) -> None:
-    """Copy a finished run's answers and figures, with the report; its texts go into README.md."""
+    """Copy a finished run's answers, figures and report, and fill its texts into README.md."""
     from sims.report.learnt import readme_texts
 
     source, target = report.parent, Path("results", "published")
-    figures = [name for name in experiments() if (source / name / "figure.png").exists()]
+    figures = [drawn for name in experiments() if (drawn := _figure_of(source / name))]
     files = [path for name in PUBLISHED if (path := source / name).is_file()]
     if len(files) < len(PUBLISHED) or not figures:
         raise InputError(str(source), "no finished run", "make reproduce, first")
@@ -137,16 +137,18 @@ def _publish(fidelity: str, report: Path) -> None:
     texts = readme_texts(answers)
     shutil.rmtree(target, ignore_errors=True)
     (target / CLAIMS).mkdir(parents=True)
-    for name in figures:
-        shutil.copy(source / name / "figure.png", target / f"{name}.png")
-        shutil.copy(source / name / "caption.md", target / f"{name}.md")
-    for panel in source.glob(f"*/{CLAIMS}/*.png"):
-        _copy_small(panel, target / CLAIMS / panel.name)
-    for path in [*files, *source.glob("*/headline.png")]:
+    for figure in figures:
+        name = figure.parent.name
+        shutil.copy(figure, target / f"{name}{figure.suffix}")
+        shutil.copy(figure.with_name("caption.md"), target / f"{name}.md")
+    for panel in source.glob(f"*/{CLAIMS}/*.svg"):
+        shutil.copy(panel, target / CLAIMS)
+    # README.md is shown on white, the site on any ground.
+    for path in [*files, *source.glob("*/headline.png"), *source.glob("*/headline.svg")]:
         shutil.copy(path, target)
     for name, text in texts.items():
         _fill(name, text)
-    # The numbers of a counterexample stand in its own file; here, its fields are named.
+    # The numbers of a counterexample are in its file; the published answer names its fields.
     brief = [
         replace(answer, problem=answer.problem and dict.fromkeys(answer.problem))
         for answer in answers
@@ -156,16 +158,14 @@ def _publish(fidelity: str, report: Path) -> None:
         shutil.copytree(source / "counterexamples", target / "counterexamples")
 
 
-def _copy_small(picture: Path, target: Path) -> None:
-    """Copy a picture in 64 colours, which take a fifth of the room."""
-    from PIL import Image
-
-    image = Image.open(picture).convert("RGB")
-    image.quantize(64, dither=Image.Dither.NONE).save(target, "PNG", optimize=True)
+def _figure_of(folder: Path) -> Path | None:
+    """The figure of an experiment: its SVG, or the PNG of a smoke run; None without one."""
+    paths = (folder / f"figure.{kind}" for kind in ("svg", "png"))
+    return next((path for path in paths if path.is_file()), None)
 
 
 def _again(fidelity: str, marker: Path) -> None:
-    """Print, and put into README.md, how many answers by other draws agree with the published."""
+    """Print how many answers from fresh draws agree with the published ones; fill in README.md."""
     found = agreement(ledger.read_run(Path("results", "published")), ledger.read_run(marker.parent))
     text = f"With fresh draws {found.in_words()}\n"
     _fill("again", text)
@@ -182,7 +182,7 @@ def _compare(fidelity: str, marker: Path) -> None:
 
 
 def _fill(name: str, text: str) -> None:
-    """Put a text into README.md, where it has a place for it."""
+    """Fill a text into README.md, if it has a place for it."""
     from sims.report.answers import filled
 
     if (readme := Path("README.md")).is_file():
@@ -196,7 +196,7 @@ STEPS: dict[str, tuple[str, Callable[[Any, Path], object]]] = {
     "search": ("search.json", _search),
     "plot": ("figure.png", runner.plot),
 }
-"""For a step of an experiment: the file that it writes, and the function that does."""
+"""Step of an experiment to the file that it writes and its function."""
 RUN_STEPS: dict[str, tuple[str, Callable[[Any, Path], object]]] = {
     "ledger": ("answers.json", _ledger),
     "report": ("report.html", _report),
@@ -204,4 +204,4 @@ RUN_STEPS: dict[str, tuple[str, Callable[[Any, Path], object]]] = {
     "again": ("answers.json", _again),
     "compare": ("answers.json", _compare),
 }
-"""For a step of a full run: its file (read by the last three), and its function."""
+"""Step of a full run to its file (read by the last three) and its function."""

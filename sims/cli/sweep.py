@@ -1,7 +1,6 @@
 """``sims sweep``: one problem at many values of its fields."""
 
 import sys
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -17,40 +16,7 @@ from sims.study.sweeping import Run
 from sims.theory import FEW_KEYS
 
 MAX_ROWS = 40
-"""Points that are printed; more are in the file alone."""
-
-
-@dataclass(frozen=True)
-class Parts:
-    """The parts of a sweep that a command computes or gathers.
-
-    Attributes:
-        shard: ``i/N``, the part to compute.
-        gather: number of parts to write the file from.
-        shards: number of parts to compute by snakemake.
-        snakemake: its options.
-    """
-
-    shard: str | None
-    gather: int | None
-    shards: int | None
-    snakemake: list[str]
-
-    def check(self) -> tuple[int, int]:
-        """The part to compute, and how many there are.
-
-        Raises:
-            InputError: options do not go together.
-        """
-        given = [option for option in (self.shard, self.gather, self.shards) if option is not None]
-        if len(given) > 1:
-            raise InputError("--shard, --gather, --shards", "several", "one of them")
-        if self.snakemake and self.shards is None:
-            allowed = "one file; snakemake's under --shards"
-            raise InputError("arguments", " ".join(self.snakemake), allowed)
-        if self.shard is not None:
-            return part_of("--shard", self.shard)
-        return 1, self.gather or self.shards or 1
+"""Maximum number of points printed; the file has all."""
 
 
 def sweep(
@@ -58,30 +24,42 @@ def sweep(
     sets: list[str],
     simulation: dict[str, Any],
     output_path: Path | None,
-    parts: Parts,
+    shard: str | None,
+    shards: int | None,
+    snakemake: list[str],
     allow_code: bool,
     dry: bool,
 ) -> None:
-    """Run a sweep, or one shard of it, or gather shards, and write its file and its figure.
+    """Run one part of a sweep, or the sweep; the sweep writes its file and its figure.
 
     Args:
-        spec: the file; with it ``sets`` and ``simulation`` say what is swept.
-        sets: axes.
-        simulation: settings in place of the file's.
-        output_path: the output.
-        parts: which parts to compute or gather.
-        allow_code: whether Python files that the problem names may be run.
-        dry: only say what would be done.
+        spec: file of the problem or sweep.
+        sets: axes that are added, or replace the file's.
+        simulation: settings that override the file's.
+        output_path: path of the output; None is results/sweeps/NAME.nc.
+        shard: ``i/N``, the part to compute.
+        shards: number of parts to compute by snakemake.
+        snakemake: Snakemake's options.
+        allow_code: allow the Python files that the problem names.
+        dry: print the plan only.
+
+    Raises:
+        InputError: options do not go together.
     """
     check_kind(spec, "a sweep", "a problem")
-    part, count = parts.check()
+    if shard is not None and shards is not None:
+        raise InputError("--shard, --shards", "both", "one of them")
+    if snakemake and shards is None:
+        allowed = "one file; snakemake's options only with --shards"
+        raise InputError("arguments", " ".join(snakemake), allowed)
+    part = None if shard is None else part_of("--shard", shard)
     output = writable(output_path or f"results/sweeps/{Path(spec).stem}.nc")
     if output.suffix != ".nc":
         raise InputError("--output", str(output), "a file whose name ends in .nc")
     if dry and (lines := unread_code(spec)):
         print(*lines, sep="\n")
         return
-    run = Run(read_sweep(spec, sets, simulation, allow_code, dry), output, count)
+    run = Run(read_sweep(spec, sets, simulation, allow_code, dry), output)
     plan = run.plan()
     interactive = sys.stderr.isatty()
     if dry:
@@ -89,20 +67,19 @@ def sweep(
         header = f"{spec}: nothing is run or written"
         print(header, *code_lines, *plan, f"output       {output}", sep="\n")
         return
-    if interactive or (parts.shard is None and not run.is_covered):
+    if interactive or (part is None and not run.is_covered):
         print(*plan, sep="\n", file=sys.stderr)
-    if parts.shard is not None:
+    if part is not None:
         run.compute(part, interactive)
-    elif parts.shards is None:
-        columns = None if parts.gather else run.compute(progress=interactive)
-        _write(run.gather(columns), run)
+    elif shards is None:
+        _write(run.finish(interactive), run)
     elif run.is_done():
         print(f"{run.identity}: complete", output, sep="\n")
     else:
         from sims.cli.sharded import run_sharded
 
         options = _arguments(sets, simulation, allow_code)
-        run_sharded([spec, *options], output, count, run.source_digest, parts.snakemake)
+        run_sharded([spec, *options], output, shards, run.source_digest, snakemake)
 
 
 def _arguments(sets: list[str], simulation: dict[str, Any], allow_code: bool) -> list[str]:
@@ -114,7 +91,7 @@ def _arguments(sets: list[str], simulation: dict[str, Any], allow_code: bool) ->
 
 
 def _write(data: xr.Dataset, run: Run) -> None:
-    """Draw the overview of a sweep that is finished, and print its table."""
+    """Draw the overview of a finished sweep, and print its table."""
     from sims.figures import overview, save
 
     figure = run.output.with_suffix(".png")
@@ -131,16 +108,16 @@ def _print(data: xr.Dataset) -> None:
     shown = shown.map(lambda x: f"{x:.4g}" if isinstance(x, float) else str(x))
     shown["gap"] = gap.map("{:+.1%}".format)
     shown["faults"] = frame["faults"]
-    columns = (*fields, "MSE", "± MCSE", "theory", "gap", "no evidence")
+    columns = (*fields, "MSE", "± MCSE", "theory", "gap", "faults")
     print_table(columns, shown.replace(["nan", "+nan%"], "–").to_numpy().tolist())
     if "n_third" in frame:
-        # Under order auto n_third is missing where theory is exact, and so is the least of the two.
+        # Under order auto n_third is missing where theory is exact, and so is the minimum.
         keys = frame[["n_eff_least", "n_third"]].min(axis=1, skipna=False)
         rough = int((keys < FEW_KEYS).sum())
         if rough:
             print(
                 f"First-order theory is rough at {rough} of {len(frame)} points, where n_eff or "
-                f"n_third is below about {FEW_KEYS}: `theory: {{order: auto}}` takes exact theory."
+                f"n_third is below about {FEW_KEYS}; `theory: {{order: auto}}` uses exact theory."
             )
     if len(frame) > MAX_ROWS:
         print(f"… and {len(frame) - MAX_ROWS:,} more points in the file")

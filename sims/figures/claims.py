@@ -1,37 +1,38 @@
-"""The panel of a claim: its effect in every problem, in order. No JAX."""
+"""Panel of a claim: its effect in every problem, sorted. No JAX."""
 
 import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from sims.figures.layout import COLUMN, panels
+from sims.figures.layout import panels
+from sims.figures.marks import dotted
 from sims.figures.theme import GREY, PALETTE, style
 from sims.judgement.effects import Effects
 
-WORDS = {"selectivity": "$n_{eff}/n$", "n_eff": "$n_{eff}$"}
-"""Parameters that colour the problems, the first of them that an experiment has, in words."""
+WORDS = {"selectivity": r"$n_\mathrm{eff}/n$", "n_eff": r"$n_\mathrm{eff}$"}
+"""Parameters that can colour the problems, with their names; the first available is used."""
 SHOWN = (0.01, 0.99)
-"""Quantiles of the effects between which the axis shows them."""
+"""Quantiles of the effects at the ends of the axis."""
 
 
 def sorted_effects(
     effects: Effects, selected: np.ndarray, parameters: pd.DataFrame, label: str
 ) -> Figure:
-    """The effects of the selected problems from the least to the greatest, with ± 2 errors.
+    """Figure of the effects of the selected problems, sorted, with ± 2 standard errors.
 
     Args:
-        effects: of all problems; sizes are drawn where they are reported.
-        selected: which of them are meant, (M,).
-        parameters: a row a problem, of which n_eff/n colours the points where it is known.
-        label: of the vertical axis.
+        effects: effects of all problems; sizes are drawn where they are reported.
+        selected: mask of the problems, (M,).
+        parameters: one row per problem; n_eff/n colours the points if available.
+        label: label of the vertical axis.
     """
     value, error = _values(effects)
     rows = np.flatnonzero(selected[: len(value)] & np.isfinite(value))
     rows = rows[np.argsort(value[rows], kind="stable")]
     name = next((name for name in WORDS if name in parameters), None)
     colour = None if name is None else np.log10(parameters[name].to_numpy(float)[rows])
-    drawing, axes = panels(width=COLUMN, height=2.3)
+    drawing, axes = panels(height=2.0)
     with style():
         _draw(axes[0, 0], value[rows], 2 * np.nan_to_num(error[rows]), colour)
         axes[0, 0].set(xlabel=f"problems in order, N = {len(rows)}", ylabel=label)
@@ -44,19 +45,17 @@ def sorted_effects(
 def _draw(ax: Axes, height: np.ndarray, far: np.ndarray, colour: np.ndarray | None) -> None:
     """Points in order, their errors, and a line at zero."""
     place = np.arange(1, len(height) + 1)
-    ax.vlines(place, height - far, height + far, color=GREY, lw=0.5, alpha=0.6)
-    ax.axhline(0, color=GREY, lw=0.8, ls=":")
-    if colour is None:
-        ax.scatter(place, height, s=4, color=PALETTE[0], lw=0)
-    else:
-        ax.scatter(place, height, s=5, c=colour, cmap="viridis", lw=0)
+    ax.vlines(place, height - far, height + far, color=GREY, lw=0.4, rasterized=True)
+    dotted(ax)
+    ink = {"color": PALETTE[0]} if colour is None else {"c": colour, "cmap": "viridis"}
+    ax.scatter(place, height, s=4, lw=0, rasterized=True, zorder=3, **ink)
     low, high = np.quantile(height, SHOWN) if len(height) else (-1.0, 1.0)
     margin = 0.08 * (high - low) or 1.0
     ax.set_ylim(min(low, 0.0) - margin, max(high, 0.0) + margin)
 
 
 def _values(effects: Effects) -> tuple[np.ndarray, np.ndarray]:
-    """The drawn number of every problem, and its Monte Carlo standard error."""
+    """Plotted number of every problem, and its Monte Carlo standard error."""
     if effects.size is not None:
         error = np.zeros_like(effects.size) if effects.size_error is None else effects.size_error
         return 100 * effects.size, 100 * error

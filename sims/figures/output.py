@@ -1,4 +1,4 @@
-"""Files of a figure in one folder: PDF, PNG and SVG, the same bytes for the same data."""
+"""Files of a figure in one folder: PDF, PNG and clear SVG, the same bytes for the same data."""
 
 from __future__ import annotations
 
@@ -29,8 +29,8 @@ def save(
             :func:`~sims.figures.theme.style`.
         path: the path of any of them; its suffix is replaced.
         identity: experiment and fidelity, with which the files are sealed.
-        digest: of the files that it shows (:func:`sims.base.files.digest`), for the metadata.
-        formats: of pdf, png and svg; each takes half a second.
+        digest: digest of its source files (:func:`sims.base.files.digest`), for the metadata.
+        formats: any of pdf, png and svg; each takes half a second.
     """
     # fontTools remarks on the dates in matplotlib's fonts, which nobody here can mend.
     logging.getLogger("fontTools").setLevel(logging.ERROR)
@@ -46,5 +46,7 @@ def save(
     for kind in formats:
         buffer = io.BytesIO()
         with style():
-            figure.savefig(buffer, format=kind, metadata=metadata[kind])
+            # Pages in a dark room show the SVG on their ground.
+            clear = kind == "svg"
+            figure.savefig(buffer, format=kind, metadata=metadata[kind], transparent=clear)
         write(buffer.getvalue(), Path(path).with_suffix(f".{kind}"), f"figure.{kind} of {identity}")

@@ -1,4 +1,4 @@
-"""The shared plots, on tidy frames: a row is one point or problem."""
+"""Shared plots of tidy frames, in which a row is one point or problem."""
 
 from __future__ import annotations
 
@@ -18,17 +18,17 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 Labels = str | Mapping[str, object] | None
-"""Where series are named: "key" (a legend), options of a legend, or nowhere."""
+"""Place of the series' names: "key" (a legend), options of a legend, or none."""
 
 
 def scatter(parameters: pd.DataFrame, value: np.ndarray, error: np.ndarray, title: str) -> Figure:
-    """A figure of effects with bars of ± 2 MCSE, a panel for each parameter of their problems.
+    """Figure of effects with bars of ± 2 MCSE, with one panel per parameter of their problems.
 
     Args:
-        parameters: (N, K), a column a panel.
+        parameters: (N, K), one column per panel.
         value: (N,), the effects.
         error: (N,), their Monte Carlo standard errors.
-        title: of the figure.
+        title: title of the figure.
     """
     count = parameters.shape[1]
     columns = min(count, 2)
@@ -45,11 +45,11 @@ def scatter(parameters: pd.DataFrame, value: np.ndarray, error: np.ndarray, titl
 
 
 class _Places:
-    """Where points stand along an axis; series of a word stand side by side.
+    """Positions of points along an axis; series of a word are side by side.
 
     Attributes:
         x: column of the axis.
-        words: that stand along it, if it holds words.
+        words: the words along it, if it contains words.
         hues: levels of the series.
         step: between the series of a word.
     """
@@ -61,7 +61,7 @@ class _Places:
         self.step = 0.8 / len(hues)
 
     def of(self, level: Hashable, rows: pd.DataFrame) -> np.ndarray:
-        """Places of the rows of a series."""
+        """Positions of the rows of a series."""
         if not self.words:
             return rows[self.x].to_numpy()
         aside = self.step * (self.hues.index(level) - (len(self.hues) - 1) / 2)
@@ -79,19 +79,19 @@ def curve(
     labels: Labels = "key",
     log: str = "",
 ) -> None:
-    """Theory as lines, simulation as points with bars of ± 2 MCSE.
+    """Draw theory as lines, and simulation as points with bars of ± 2 MCSE.
 
-    If x holds words, the series of a word stand side by side and theory is a dash at each place.
+    If x contains words, the series of a word are side by side and theory is a dash at each place.
 
     Args:
         ax: the axes.
         points: simulated values: columns x, y or ``simulation``, and ``<y>_mcse`` or ``mcse``.
-        lines: predicted values at any places: columns x and ``<y>_theory`` (as a run's table has
-            them), y or ``theory``; None: those of ``points``.
+        lines: predicted values at any places: columns x and ``<y>_theory`` (as in a run's
+            table), y or ``theory``; None uses ``points``.
         x: column of the horizontal axis.
-        y: what the values are: their column, if there is one of that name, and the axis' label.
+        y: name of the values: their column, if it exists, and the label of the axis.
         hue: column whose levels differ in colour and marker.
-        labels: where the series are named.
+        labels: place of the series' names.
         log: the logarithmic axes, "", "x", "y" or "xy".
     """
     lines = points if lines is None else lines

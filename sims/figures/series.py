@@ -1,8 +1,8 @@
 """Colours and markers of the groups of a tidy frame.
 
 ``hue`` names the column whose levels differ in both. The order of levels is that of a categorical
-column (so that a level keeps its colour in every panel), else numbers ascend and words keep the
-order in which they come.
+column (so that a level keeps its colour in every panel), otherwise numbers ascend and words keep
+their order.
 """
 
 from __future__ import annotations
@@ -40,15 +40,15 @@ def levels(column: str | None, frames: Sequence[pd.DataFrame]) -> list[Hashable]
 def series(
     frame: pd.DataFrame, hue: str | None, frames: Sequence[pd.DataFrame]
 ) -> Iterator[tuple[Hashable, pd.DataFrame, dict[str, str]]]:
-    """The groups of a frame that have rows: level of ``hue``, rows, colour and marker.
+    """Groups of a frame with rows: level of ``hue``, rows, colour and marker.
 
     Args:
-        frame: tidy, a row an observation.
-        hue: as above.
-        frames: all frames drawn on the same axes, this one too, whose levels count.
+        frame: tidy frame, one row per observation.
+        hue: column of the levels.
+        frames: all frames on the same axes, including this one, whose levels count.
 
     Raises:
-        InputError: more levels than there are looks to tell them apart.
+        InputError: there are more levels than distinct colours.
     """
     hues = levels(hue, frames)
     if len(hues) > len(PALETTE):

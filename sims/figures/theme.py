@@ -1,4 +1,4 @@
-"""The style of all figures: colours, markers, and the axes they are used on.
+"""Style of all figures: colours, markers and axes.
 
 Colours keep a contrast of at least 3:1 with white and with a margin's band (``tests/figures``
 computes it), and differ in lightness too: they stay distinct in grey and with every common kind
@@ -28,37 +28,49 @@ PALETTE = (
     "#8a4b14",
     "#111111",
 )
-"""Colours, to be taken in this order: the first five are the easiest to tell apart."""
+"""Colours, to be used in this order: the first five are the easiest to distinguish."""
 MARKERS = ("o", "s", "^", "D", "v", "P", "X", "*")
-"""Markers, to be taken in this order."""
+"""Markers, to be used in this order."""
 GREY = "0.4"
 """Colour of references and remarks."""
 BAND = "0.94"
 """Fill of a margin's band; its edges are drawn in :data:`GREY`, since the fill alone is faint."""
-SMALL = 7.0
-"""Size of remarks, in points: nothing that is to be read is smaller at the size of print."""
+SMALL = 6.0
+"""Size of text in points: nothing is smaller at the size of print."""
+SELECTIVITY = r"effective share of keys, $n_\mathrm{eff}/n$"
+"""Label of the axis along which most figures show their problems."""
+TITLE = 6.5
+"""Size of a panel's title, in points."""
+SIZES = ("axes.labelsize", "xtick.labelsize", "ytick.labelsize", "legend.fontsize")
 
 
 @contextmanager
 def style() -> Iterator[None]:
-    """The style, for the ``with`` block that makes a figure's axes."""
+    """Style, for the ``with`` block that creates a figure's axes."""
     from cycler import cycler
     from matplotlib import style as styles
 
     look = {
         "font.family": "DejaVu Sans",
-        "font.size": 7.7,
-        "axes.titlesize": "medium",
-        **dict.fromkeys(("xtick.labelsize", "ytick.labelsize", "legend.fontsize"), SMALL),
+        "mathtext.fontset": "dejavusans",  # formulas in the letters of the words around them
+        "font.size": SMALL,
+        "axes.titlesize": TITLE,
+        **dict.fromkeys(SIZES, SMALL),
         "axes.prop_cycle": cycler(color=PALETTE),
-        "axes.linewidth": 1.0,
+        "axes.linewidth": 0.7,
+        "axes.labelpad": 2,
+        "legend.handlelength": 1.2,
+        "legend.handletextpad": 0.5,
+        "legend.labelspacing": 0.3,
+        "legend.columnspacing": 1.0,
         "axes.spines.top": False,
         "axes.spines.right": False,
-        "lines.linewidth": 1.2,
-        "lines.markersize": 4.8,
+        "lines.linewidth": 1.1,
+        "lines.markersize": 3,
         "patch.edgecolor": "white",
         "patch.force_edgecolor": True,
-        **dict.fromkeys(("xtick.major.size", "ytick.major.size"), 4.8),
+        **dict.fromkeys(("xtick.major.size", "ytick.major.size"), 2.5),
+        **dict.fromkeys(("xtick.minor.size", "ytick.minor.size"), 1.5),
         "pdf.fonttype": 42,  # letters stay text, which can be searched and edited
         "svg.hashsalt": "sims",  # names of clip paths would be random otherwise
         "savefig.dpi": 300,
@@ -84,14 +96,14 @@ def log_axes(ax: Axes, x: bool = False, y: bool = False, plain: bool = False) ->
 
 
 def ticks(axis: Axis, values: Iterable[float], percent: bool = False) -> None:
-    """Ticks at these values alone, written plainly: 1,000 rather than 10³, 0.05 as 5 in percent."""
+    """Set ticks at these values only, written plainly: 1,000, not 10³; 0.05 as 5 in percent."""
     places = [float(value) for value in values]
     axis.set_ticks(places, labels=[number(place, percent) for place in places])
     axis.set_ticks([], minor=True)
 
 
 def number(value: float, percent: bool = False) -> str:
-    """A number as figures write it: few digits, a real minus sign, 1,000 with its comma."""
+    """Number in the style of figures: few digits, a true minus sign, 1,000 with its comma."""
     value = round(100 * value, 12) if percent else value
     text = f"{value:,.4g}" if abs(value) < 1e4 else f"{value:,.0f}"
     return text.replace("-", "−")

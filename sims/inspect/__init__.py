@@ -1,14 +1,14 @@
-"""The heads of a real model, from its file and, where given, inputs of its attention layers.
+"""Heads of a trained model, from its file and, optionally, inputs of its attention layers.
 
 ============================= ==================================================================
 :func:`inspect`               a report: one dataset along ``layer``, and a sentence
-:func:`sentence`              what the report comes to
+:func:`sentence`              summary of the report
 :func:`scalars`               its numbers by layer
 :func:`stack`                 reports of several checkpoints along ``step``
 :func:`layers`                the heads themselves, layer by layer, of an open :class:`Model`
 ============================= ==================================================================
 
-Models are read by safetensors without torch; nothing is unpickled.
+safetensors reads models without torch; nothing is unpickled.
 """
 
 from sims.inspect.layouts import Layer, layers

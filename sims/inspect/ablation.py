@@ -1,4 +1,4 @@
-"""Which heads of a layer the others can stand in for, and what that costs the layer's output.
+"""Heads of a layer that the others can replace, and the cost to the layer's output.
 
 Head outputs o (H·d_v) have mean m and covariance Σ on calibration tokens. With precision
 ``Λ = (Σ + λI)⁻¹``, the best linear prediction of removed heads R from kept ones leaves the residual
@@ -14,7 +14,7 @@ from scipy.linalg import cho_solve, cholesky
 
 
 class Calibration:
-    """Second moments of head outputs on calibration tokens, and what they say of removals.
+    """Second moments of head outputs on calibration tokens, and the cost of removals.
 
     Attributes:
         output: W_O by heads, (H, d_v, d).
@@ -43,14 +43,14 @@ class Calibration:
         return self.written(self.covariance)
 
     def written(self, moment: np.ndarray) -> np.ndarray:
-        """The moment of contributions, (H, H), from that of outputs (H·d_v, H·d_v)."""
+        """Second moment of contributions, (H, H), from the moment of outputs (H·d_v, H·d_v)."""
         shape = 2 * self.output.shape[:2]
         products = self._products.reshape(shape)
         return np.asarray(np.einsum("hagb,hagb->hg", products, moment.reshape(shape)))
 
     @property
     def alike(self) -> tuple[int, int]:
-        """The two heads whose contributions correlate most; the second is the cheaper to merge."""
+        """The two heads whose contributions correlate most; the second is cheaper to merge."""
         covariance = self.contributions
         scale = np.sqrt(np.maximum(np.diag(covariance), 0.0))
         scale = np.where(scale > 0, scale, np.inf)
@@ -62,14 +62,14 @@ class Calibration:
         return (second, first) if cost_of_first < cost_of_second else (first, second)
 
     def precision(self, heads: Sequence[int] | np.ndarray) -> np.ndarray:
-        """Λ of some heads alone, the others' outputs left out."""
+        """Precision Λ of some heads, ignoring the others' outputs."""
         columns = self.columns(heads)
         part = self.covariance[np.ix_(columns, columns)]
         part[np.diag_indices(len(columns))] += self.ridge
         return np.linalg.inv(part)
 
     def removal_order(self, most: float) -> list[int]:
-        """Heads in the order in which they are removed, each the one that costs least at its turn.
+        """Heads in order of removal, each the cheapest at its step.
 
         It ends before the calibration error exceeds a share ``most`` of the output's variance, or
         before the last head.
@@ -89,7 +89,7 @@ class Calibration:
     def _cost(
         self, precision: np.ndarray, removed: list[int], heads: list[int] | None = None
     ) -> float:
-        """The calibration error of removing some of the heads that a precision is of."""
+        """Calibration error of removing some of the heads of a precision."""
         columns = self.columns(removed)
         of_all = columns if heads is None else self.columns([heads[h] for h in removed])
         residual = np.linalg.inv(precision[np.ix_(columns, columns)])
@@ -101,10 +101,10 @@ class Calibration:
 
 
 class Removal:
-    """Removals of the first 1, 2, … heads of a list, which the rest of the list predicts."""
+    """Removals of the first 1, 2, … heads of a list, predicted from the remaining heads."""
 
     def __init__(self, calibration: Calibration, heads: Sequence[int], most: int) -> None:
-        """Prepare removals of up to ``most`` heads; one that is alone becomes its mean."""
+        """Prepare removals of up to ``most`` heads; a single head is replaced by its mean."""
         self._columns = calibration.columns(heads)
         self._width = calibration.output.shape[1]
         removed = most * self._width
@@ -119,7 +119,7 @@ class Removal:
 
         Args:
             outputs: o − m, (T, H·d_v).
-            counts: how many heads are removed.
+            counts: numbers of removed heads.
         """
         predicted = (outputs[:, self._columns] @ self._precision).T
         changes = []

@@ -1,7 +1,7 @@
 """Model families: config keys, norms and positions that concern attention, one record each.
 
-The reader keeps account: a key whose name is about attention is used, is listed here as one that
-weights of attention do not depend on, or is refused. It is never ignored.
+A key whose name concerns attention is used, is listed here as irrelevant for attention weights, or
+is refused; it is never ignored.
 """
 
 import re
@@ -15,15 +15,15 @@ from sims.base.errors import InputError
 
 
 class Norm(BaseModel, frozen=True):
-    """How a family normalises queries and keys before scores.
+    """Normalisation of queries and keys before scores in a family.
 
     Attributes:
-        names: of the modules.
+        names: names of the modules.
         centred: whether the mean is removed first (LayerNorm).
         joint: whether all heads are normalised together.
-        epsilon: the key of a config that holds ε, which is added to the mean square.
-        default: ε where the config does not say it.
-        switch: the key of a config that turns it on; None where it always is.
+        epsilon: config key of ε, which is added to the mean square.
+        default: ε if the config does not give it.
+        switch: config key that turns the norm on; None if it is always on.
     """
 
     names: tuple[str, str] = ("q_norm", "k_norm")
@@ -35,21 +35,21 @@ class Norm(BaseModel, frozen=True):
 
 
 class Family(BaseModel, frozen=True):
-    """How the models of one ``model_type`` attend.
+    """Attention of the models of one ``model_type``.
 
     Attributes:
-        causal: whether a token sees earlier tokens alone.
-        rotated: share of a head's coordinates that turn; None without rotary positions.
-        base: of the rotary wavelengths, where the config does not say it.
+        causal: whether a token sees only earlier tokens.
+        rotated: share of a head's coordinates that rotate; None without rotary positions.
+        base: base of the rotary wavelengths, if the config does not give it.
         linear: whether scores fall linearly with distance (ALiBi).
         gain: modules that may hold the normalisation before attention.
         centred: whether that normalisation removes the mean.
-        offset: what is added to stored gains.
-        norm: of queries and keys.
-        scale: the key of a config whose power −½ multiplies scores, in place of 1/√d_k.
-        scaled: the key of a config that turns the factor 1/√d_k off by ``false``.
-        keys: further keys of the config that are understood.
-        partial: whether it has positions that are not computed here.
+        offset: number added to stored gains.
+        norm: norm of queries and keys.
+        scale: config key whose power −½ multiplies scores, in place of 1/√d_k.
+        scaled: config key that turns off the factor 1/√d_k by ``false``.
+        keys: further supported keys of the config.
+        partial: whether it has positions that are not supported.
     """
 
     causal: bool = True
@@ -67,7 +67,7 @@ class Family(BaseModel, frozen=True):
 
     @property
     def known_keys(self) -> set[str]:
-        """Keys of a config that are about attention and understood."""
+        """Supported config keys that concern attention."""
         known = {*USED.split(), *UNRELATED.split(), *self.keys}
         known |= {self.scale or "", self.scaled or "", (self.norm or Norm()).switch or ""}
         if self.causal:
@@ -77,7 +77,7 @@ class Family(BaseModel, frozen=True):
         return known
 
     def has_norm(self, config: Mapping[str, Any]) -> bool:
-        """True if a model with that config normalises its queries and keys."""
+        """True if a model with this config normalises its queries and keys."""
         return self.norm is not None and bool(
             self.norm.switch is None or config.get(self.norm.switch)
         )
@@ -123,7 +123,7 @@ FAMILIES = {
     for names, record in mapping(RECORDS, "families").items()
     for name in names.split()
 }
-"""By ``model_type``."""
+"""Families by ``model_type``."""
 
 ABOUT_ATTENTION = re.compile(
     r"att|head|rope|rotary|softcap|window|scal|norm|(?:^|_)eps|alibi|bias|clip|sink|position|qk|kv"
@@ -131,10 +131,10 @@ ABOUT_ATTENTION = re.compile(
     r"|softmax|differential|gate"
 )
 SWITCHES = re.compile(r"(?<!m)rope|rotary|causal|scale(?!\w*inverse)")
-"""Keys of what ``false`` turns off."""
+"""Keys of features that ``false`` turns off."""
 ROTARY = "rope_theta rope_parameters rope_scaling rotary_emb_base rotary_pct partial_rotary_factor"
 WINDOWS = "sliding_window use_sliding_window layer_types max_window_layers"
-"""A window counts in every layer."""
+"""Keys of windows that apply in every layer."""
 USED = (
     "num_attention_heads n_head num_heads n_heads num_key_value_heads head_dim pruned_heads"
     " is_causal is_decoder encoder_attention_heads decoder_attention_heads"
@@ -157,18 +157,18 @@ UNRELATED = (
     " mamba_inner_layernorms sinusoidal_pos_embds offset_alibi normalize_before normalize_embedding"
     " static_position_embeddings extra_pos_embeddings"
 )
-"""Keys that the tensors repeat, or that have no part in the weights of attention."""
+"""Keys that the tensors repeat, or that do not affect attention weights."""
 
 
 def check_keys(config: Mapping[str, Any], family: Family) -> None:
-    """Go through the keys of a config.
+    """Check the keys of a config.
 
     Raises:
-        InputError: one is about attention, and is not understood.
+        InputError: a key concerns attention and is not supported.
     """
     for key in config.keys() - family.known_keys:
         if ABOUT_ATTENTION.search(key) and not _is_off(key, config[key]):
-            allowed = "none: weights under it are not computed here"
+            allowed = "none: attention weights with this setting are not supported"
             raise InputError(f"config.{key}", config[key], allowed)
     neutral = {"is_causal": (None, family.causal), "is_decoder": (None, False, family.causal)}
     for key, values in neutral.items():
@@ -185,10 +185,10 @@ def _is_off(key: str, value: object) -> bool:
 
 
 def read_number(config: Mapping[str, Any], key: str, default: float | None = None) -> float:
-    """A positive number of a config, or the default.
+    """Positive number of a config, or the default.
 
     Raises:
-        InputError: it is none, or is missing and has no default.
+        InputError: the value is not positive, or is missing without a default.
     """
     value = config.get(key)
     if value is None and default is not None:

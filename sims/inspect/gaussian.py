@@ -5,7 +5,7 @@ keys, the label noise of two softmax heads at a query x has the correlation::
 
     ρ_hg(x) = exp(−½ ‖Σ^{1/2}(M_h − M_g)ᵀx‖²),    E log ρ_hg = −½ tr((M_h − M_g)Σ(M_h − M_g)ᵀ E xxᵀ)
 
-Biases of queries count, those of keys drop out of softmax. Rotary positions are those of Δ = 0.
+Biases of queries count; biases of keys cancel in softmax. Rotary positions use Δ = 0.
 """
 
 import numpy as np
@@ -24,14 +24,14 @@ from sims.inspect.patterns import Rule
 from sims.inspect.profiles import k_profile, kq_profile
 
 ROUNDING = 1e-12
-"""Least share of tr Σ that is added to its diagonal, so that a singular Σ has a root."""
+"""Share of tr Σ that is added to the diagonal, so that a singular Σ has a root."""
 
 
 def covariance_root(name: str, covariance: np.ndarray, d: int) -> np.ndarray:
-    """The factor R of ``Σ = RᵀR``, (d, d).
+    """Factor R of ``Σ = RᵀR``, (d, d).
 
     Raises:
-        InputError: Σ is no covariance matrix (d, d) of floating-point numbers.
+        InputError: Σ is not a covariance matrix (d, d) of floating-point numbers.
     """
     allowed = f"a positive semidefinite matrix ({d}, {d}) of floating-point numbers"
     if covariance.dtype.kind != "f" or covariance.shape != (d, d):
@@ -50,13 +50,13 @@ def covariance_root(name: str, covariance: np.ndarray, d: int) -> np.ndarray:
 def on_gaussian_tokens(layer: Layer, mean: np.ndarray, root: np.ndarray, rule: Rule) -> Arrays:
     """Angles, score forms, noise correlations and cache errors on Gaussian tokens, by name.
 
-    Heads that normalise keys and queries have the angles alone: their scores are not bilinear.
+    Heads that normalise keys and queries have angles only, because their scores are not bilinear.
 
     Args:
         layer: the heads.
         mean: μ of the tokens, (d).
         root: R of their covariance RᵀR, (d, d).
-        rule: what scores are multiplied by.
+        rule: attention rule, which gives the factor of scores.
     """
     group = layer.key_head
     width = layer.matrices.key.shape[-1]

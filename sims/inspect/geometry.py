@@ -1,8 +1,8 @@
 """Diversity of a layer's heads from their weights alone.
 
 Key heads are compared by their subspaces, query heads by the bilinear forms of their scores
-``M_h = W_Q,h W_K,hᵀ/√d_k`` and of their values ``W_V,h W_O,h``. Neither form is ever built: all
-follows from products of d × d_k matrices.
+``M_h = W_Q,h W_K,hᵀ/√d_k`` and of their values ``W_V,h W_O,h``. The forms are never built:
+products of d × d_k matrices suffice.
 """
 
 from collections.abc import Mapping
@@ -38,10 +38,11 @@ def overlaps(frames: np.ndarray) -> np.ndarray:
 
 
 def projection_kernel(cosines: np.ndarray, ranks: np.ndarray) -> np.ndarray:
-    """``‖U_hᵀU_g‖_F²/√(r_h r_g)``, (H, H): 1 for equal subspaces, 0 for orthogonal, NaN of none.
+    """``‖U_hᵀU_g‖_F²/√(r_h r_g)``, (H, H): 1 for equal subspaces, 0 for orthogonal ones.
 
-    With equal ranks it is the geometric Gram matrix of :mod:`sims.problem.diversity`. Name and
-    normalisation are those of TransformerLens (arXiv 2601.10266).
+    It is NaN without a subspace. With equal ranks it is the geometric Gram matrix of
+    :mod:`sims.problem.diversity`. Name and normalisation are those of TransformerLens (arXiv
+    2601.10266).
     """
     scale = np.sqrt(ranks[:, None] * ranks)
     return np.asarray((cosines**2).sum(-1) / np.where(scale > 0, scale, np.nan))
@@ -65,7 +66,7 @@ def frames_of(matrices: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 def subspaces(matrices: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Cosines of principal angles, projection kernel, ranks of the column spaces of (H, d, d_k).
 
-    The first two are NaN beside a matrix that is 0.
+    The first two are NaN for pairs with a zero matrix.
     """
     frames, ranks = frames_of(matrices)
     cosines = overlaps(frames)
@@ -91,7 +92,7 @@ def form_spectrum(
 
 
 def effective_rank(values: np.ndarray) -> np.ndarray:
-    """``exp(−Σ p log p)`` with ``p = σ/Σσ``, 1 to d_k (Roy & Vetterli 2007); 0 of no form."""
+    """``exp(−Σ p log p)`` with ``p = σ/Σσ``, 1 to d_k (Roy & Vetterli 2007); 0 without a form."""
     total = values.sum(-1, keepdims=True)
     p = values / np.where(total > 0, total, 1.0)
     entropy = -(p * np.log(np.where(p > 0, p, 1.0))).sum(-1)
@@ -99,13 +100,13 @@ def effective_rank(values: np.ndarray) -> np.ndarray:
 
 
 def median_rank(ranks: np.ndarray) -> np.ndarray:
-    """Median over heads of effective ranks (…, H), without heads whose rank is 0; NaN of none."""
+    """Median over heads of effective ranks (…, H), ignoring heads of rank 0; NaN without heads."""
     kept = (ranks > 0).reshape(-1, ranks.shape[-1]).all(0)
     return np.asarray(np.median(ranks[..., kept], -1) if kept.any() else ranks.sum(-1) * np.nan)
 
 
 def energy_rank(values: np.ndarray, share: float = ENERGY) -> np.ndarray:
-    """The fewest singular values whose squares sum to a share of all squares' sum."""
+    """Smallest number of singular values whose squares sum to a share of the total."""
     sums = np.cumsum(values**2, axis=-1)
     return np.asarray((sums < share * sums[..., -1:] * (1 - 1e-12)).sum(-1) + (sums[..., -1] > 0))
 
@@ -113,7 +114,7 @@ def energy_rank(values: np.ndarray, share: float = ENERGY) -> np.ndarray:
 def form_correlation(first: np.ndarray, second: np.ndarray, rotations: np.ndarray) -> np.ndarray:
     """``tr(M_hM_gᵀ)/(‖M_h‖_F ‖M_g‖_F)`` of forms ``M_h = A_hRB_hᵀ``, (n, H, H).
 
-    It is NaN beside a head without a form. Arguments are those of :func:`form_spectrum`.
+    It is NaN for pairs with a head without a form. Arguments as in :func:`form_spectrum`.
     """
     heads = len(first)
     products = np.empty((len(rotations), heads, heads))
@@ -129,7 +130,7 @@ def form_correlation(first: np.ndarray, second: np.ndarray, rotations: np.ndarra
 
 
 def mean_of_pairs(matrix: np.ndarray) -> np.ndarray:
-    """Mean of the entries off the diagonal of matrices (…, H, H) that are not NaN; NaN of none."""
+    """Mean of off-diagonal entries of matrices (…, H, H), ignoring NaN; NaN without any."""
     pairs = np.isfinite(matrix) & ~np.eye(matrix.shape[-1], dtype=bool)
     count = pairs.sum((-2, -1))
     total = np.where(pairs, matrix, 0.0).sum((-2, -1))
@@ -137,9 +138,9 @@ def mean_of_pairs(matrix: np.ndarray) -> np.ndarray:
 
 
 def index(r: np.ndarray) -> np.ndarray:
-    """Every definition of the diversity index of a correlation matrix; NaN of a single head.
+    """Every definition of the diversity index of a correlation matrix; NaN for a single head.
 
-    Heads whose entries are NaN are left out.
+    Heads whose entries are NaN are ignored.
     """
     kept = np.isfinite(np.diag(r))
     if kept.sum() < 2:
@@ -148,22 +149,22 @@ def index(r: np.ndarray) -> np.ndarray:
 
 
 def zero_maps(layer: Layer) -> dict[str, list[int]]:
-    """Which heads' maps are 0, by the name of the map; key and value maps by key heads."""
+    """Masks of heads with a zero map, by the name of the map; key and value maps by key head."""
     maps = layer.folded._asdict()
     return {name: np.flatnonzero(~m.any((1, 2))).tolist() for name, m in maps.items()}
 
 
 def geometry(layer: Layer, rule: Rule | None = None) -> Arrays:
-    """Everything that the weights of a layer say, by name.
+    """All numbers from the weights of a layer, by name.
 
-    Overlaps are of key subspaces; those of query heads repeat a key head's for its group. Heads
-    whose map of keys or queries is 0 are left out: their numbers are NaN. The
-    baseline of an index is the index of the matrix of expected overlaps of Haar subspaces. Rotary
-    positions change score forms to ``W_Q,h R(Δ) W_K,hᵀ/√d_k``, and not the key subspaces.
+    Overlaps are between key subspaces; query heads repeat the overlaps of their key head. Heads
+    with a zero map of keys or queries are excluded: their numbers are NaN. The baseline of an index
+    is the index of the matrix of expected overlaps of Haar subspaces. Rotary positions change score
+    forms to ``W_Q,h R(Δ) W_K,hᵀ/√d_k``, and not the key subspaces.
 
     Args:
         layer: the heads.
-        rule: where it rotates, forms are given at each of :data:`DISTANCES`; otherwise at 0.
+        rule: attention rule; with rotation, forms are at each of :data:`DISTANCES`, otherwise at 0.
     """
     query, key, value, output = layer.folded
     d, d_k = key.shape[1:]

@@ -1,8 +1,8 @@
-"""Where a model's file keeps the matrices of its heads.
+"""Locations of the heads' matrices in a model's file.
 
-Layouts are recognised by names alone, and a name is of one layout::
+Names alone identify layouts, and each name belongs to one layout::
 
-    separate   q, k, v, o in tensors of their own: LLaMA, Mistral, Qwen, Phi, OPT, BERT, ALBERT, ViT
+    separate   q, k, v, o in separate tensors: LLaMA, Mistral, Qwen, Phi, OPT, BERT, ALBERT, ViT
     columns    GPT-2: one (d, 3d) tensor, stored (in, out), blocks q, k, v
     blocks     Phi-3, timm, torch: one tensor of rows, blocks q, k, v
     groups     NeoX, BLOOM, Falcon: one tensor of rows, of each key head its queries, key and value
@@ -37,7 +37,7 @@ LAYOUTS = (
     (r"(?:gpt_neox\.|(?<!.))layers\.\d+\.attention", ("query_key_value",), ("dense",), "groups"),
     (r"h\.\d+\.self_attention", ("query_key_value",), ("dense",), "groups"),
 )  # fmt: skip
-"""Ends of modules, the names of their tensors, of what may be their output, and the arrangement."""
+"""Endings of modules, names of their tensors and of possible outputs, and the arrangement."""
 CUTOFF = 1e-10
 """Matrices of a head below this share of the largest head's count as 0."""
 IN_PROJECTION = "in_proj_weight"
@@ -47,7 +47,7 @@ KNOWN = (
     "query_key_value or in_proj_weight in a module named as by transformers, timm or torch"
 )
 ATTENTION = re.compile(r"(?i)(?:^|\.)(?!\w*(?:norm|ln))\w*att(?:n|ention)\w*\.")
-"""In the names of tensors that are of attention."""
+"""Pattern in the names of attention tensors."""
 NOT_READ = (
     (r"(?:^|[._])lora[._]|^base_model\.model\.|\.base_layer\.",
      "an adapter (LoRA)", "a whole model: merge the adapter into it"),
@@ -56,30 +56,30 @@ NOT_READ = (
     (r"\.(?:q_a|kv_a|kv_b)_\w+\.", "latent attention (MLA)", KNOWN),
     (r"\.lambda_[qk]\d$", "differential attention", KNOWN),
 )  # fmt: skip
-"""Tensors by name, what they are, and what is read."""
+"""Unsupported tensors by name, with a description and the supported alternative."""
 BUFFERS = re.compile(
     r"(?:masked_)?bias|rotary_emb\.(?:inv_freq|\w+_cached)|(?:output\.)?LayerNorm\.\w+|(?:\w+\.)*(?:\w*_proj|proj|dense"
     r"|out_lin)\.bias"
 )
-"""Tensors of an attention module that no weight of attention depends on."""
+"""Tensors of an attention module that do not affect attention weights."""
 SINKS = ".sinks"
-"""Tensors that weights of attention depend on, and matrices of heads do not."""
+"""Tensors that affect attention weights but not the heads' matrices."""
 
 
 @dataclass(frozen=True)
 class Layer:
-    """The heads of one attention module, in float64.
+    """Heads of one attention module, in float64.
 
     Attributes:
         module: its name in the file.
-        number: of the layer, where each module has another one; None otherwise.
+        number: number of the layer, if modules have distinct numbers; None otherwise.
         matrices: query (H, d, d_k), key (H_kv, d, d_k), value (H_kv, d, d_v), output (H, d_v, d).
-        biases: of queries (H, d_k), keys (H_kv, d_k) and values (H_kv, d_v); 0 without any.
-        norms: of queries and of keys; empty without.
-        gain: of the normalisation before the module (d); None where none is documented.
+        biases: biases of queries (H, d_k), keys (H_kv, d_k) and values (H_kv, d_v); 0 without any.
+        norms: norms of queries and of keys; empty without norms.
+        gain: gain of the normalisation before the module (d); None if none is documented.
         centred: whether that normalisation removes the mean.
-        passes: how often the model applies the module.
-        left: names of tensors that only weights of attention depend on, and that are not read.
+        passes: number of times that the model applies the module.
+        left: names of tensors that affect only attention weights, and are not read.
     """
 
     module: str
@@ -94,13 +94,13 @@ class Layer:
 
     @property
     def key_head(self) -> np.ndarray:
-        """The key head that each query head reads, (H,)."""
+        """Key head that each query head reads, (H,)."""
         heads = len(self.matrices.query)
         return np.arange(heads) * len(self.matrices.key) // heads
 
     @property
     def normed(self) -> HeadMatrices:
-        """Matrices with what is linear in the normalisation of queries and keys."""
+        """Matrices that include the linear part of the normalisation of queries and keys."""
         if not self.norms:
             return self.matrices
         query, key, value, output = self.matrices
@@ -110,7 +110,7 @@ class Layer:
     def folded(self) -> HeadMatrices:
         """Matrices as seen from the normalised residual stream: ``(I − 11ᵀ/d) diag(g) W``.
 
-        Those of a head that are nothing beside the other heads' are 0.
+        Matrices of a head that are negligible relative to the other heads' are set to 0.
         """
 
         def fold(matrix: np.ndarray) -> np.ndarray:
@@ -124,10 +124,10 @@ class Layer:
 
 
 def modules(model: Model) -> list[str]:
-    """The attention modules of a model, in the order of their numbers.
+    """Attention modules of a model, in the order of their numbers.
 
     Raises:
-        InputError: none is known, or there are tensors of attention that are not understood.
+        InputError: no module is known, or attention tensors are not supported.
     """
     of_attention = list(filter(ATTENTION.search, model.shapes))
     for pattern, got, allowed in NOT_READ:
@@ -145,15 +145,15 @@ def modules(model: Model) -> list[str]:
 
 
 def layers(model: Model, heads: int | None = None) -> Iterator[Layer]:
-    """The layers of a model, read one at a time.
+    """Layers of a model, read one at a time.
 
     Args:
         model: an open model.
-        heads: H, where no config says it.
+        heads: H, if no config gives it.
 
     Raises:
-        InputError: the layout is not known, a tensor does not fit it or is not understood, or
-            nothing says H.
+        InputError: the layout is unknown, a tensor does not fit it or is not supported, or H is
+            unknown.
     """
     names = modules(model)
     numbers = [layer_number(module) for module in names]
@@ -163,7 +163,7 @@ def layers(model: Model, heads: int | None = None) -> Iterator[Layer]:
 
 
 def _module(name: str) -> str | None:
-    """The attention module that a tensor's name makes certain, None for other tensors."""
+    """Attention module that a tensor's name identifies, None for other tensors."""
     if name == IN_PROJECTION or name.endswith(f".{IN_PROJECTION}"):
         return name.removesuffix(IN_PROJECTION).removesuffix(".") or "."
     module, _, last = name.removesuffix(".weight").rpartition(".")
@@ -227,7 +227,7 @@ def _unread(model: Model, module: str) -> list[str]:
     for name in left:
         if not name.endswith(SINKS):
             got = f"unknown to model_type {model.config.get('model_type')}"
-            allowed = "tensors of attention that a known model_type has: none is left out"
+            allowed = "attention tensors of a known model_type; unknown ones are refused"
             raise InputError(f"{model.name}: {name}", got, allowed)
     return left
 
@@ -255,7 +255,7 @@ def _matrices(
     heads, documented_width = model.heads(module, d, requested)
     width, remainder = divmod(len(output), heads)
     if remainder:
-        allowed = f"{heads} heads of one width: is the number of heads right?"
+        allowed = f"{heads} heads of equal width; check the number of heads"
         raise InputError(f"{model.name}: {place}", model.shapes[place], allowed)
     tensors = [_with_bias(model, prefix + name, d, transposed) for name in names]
     parts = tensors
@@ -280,7 +280,7 @@ def _matrices(
 def _split(
     rows: np.ndarray, arrangement: str, heads: int, key_heads: int, width: int
 ) -> list[np.ndarray]:
-    """Rows of queries, keys and values of one tensor in which they stand in groups or blocks."""
+    """Rows of queries, keys and values of one tensor with groups or blocks."""
     if arrangement != "groups":
         return np.split(rows, [heads * width, (heads + key_heads) * width])
     columns = rows.shape[1]
@@ -293,7 +293,7 @@ def _count_keys(model: Model, module: str, sizes: list[int], heads: int, width: 
     """H_kv of so many rows of queries, keys and values.
 
     Raises:
-        InputError: they are no rows of so many heads.
+        InputError: the rows do not fit the number of heads.
     """
     queries, keys, values = sizes
     d_k = queries // heads
@@ -307,7 +307,7 @@ def _count_keys(model: Model, module: str, sizes: list[int], heads: int, width: 
 
 
 def _layout(model: Model, module: str) -> tuple[list[str], tuple[str, ...], str]:
-    """The layout of a module: names of its tensors, of its outputs, and the arrangement."""
+    """Layout of a module: names of its tensors and outputs, and the arrangement."""
     for pattern, names, outputs, arrangement in LAYOUTS:
         if _is_of(pattern, module) and f"{module}.{names[0]}.weight" in model.shapes:
             return [f"{name}.weight" for name in names], outputs, arrangement
@@ -315,7 +315,7 @@ def _layout(model: Model, module: str) -> tuple[list[str], tuple[str, ...], str]
 
 
 def _with_bias(model: Model, name: str, d: int, transposed: bool) -> np.ndarray:
-    """A tensor (rows, d) with its bias, or zeros, as last column."""
+    """Tensor (rows, d) with its bias, or zeros, as last column."""
     weight = model.read(name)
     if transposed and weight.ndim == 2 and weight.shape[1] == d != len(weight):
         allowed = f"{weight.shape[::-1]}, (in, out) as GPT-2: transpose torch.nn.Linear's (nanoGPT)"
@@ -331,7 +331,7 @@ def _with_bias(model: Model, name: str, d: int, transposed: bool) -> np.ndarray:
 
 
 def _key_heads(model: Model, module: str, rows: int, heads: int, width: int) -> int:
-    """H_kv of (H + 2H_kv)·d_k rows."""
+    """Number of key heads H_kv, from (H + 2H_kv)·d_k rows."""
     keys, remainder = divmod(rows - heads * width, 2 * width)
     if remainder or keys < 1 or heads % keys:
         allowed = f"(H + 2·H_kv)·d_k with H = {heads}, d_k = {width} and H_kv a divisor of H"

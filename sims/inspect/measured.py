@@ -1,8 +1,8 @@
 """Measurements of a layer's heads on its inputs: keys, noise, contributions, ablations.
 
-Inputs are sequences (T, d) of the attention module, padding left out. Every number is a mean over
-sequences or a function of such means, and its Monte Carlo standard error (MCSE) takes sequences as
-independent.
+Inputs are sequences (T, d) of the attention module, without padding. Every number is a mean over
+sequences or a function of such means, and its Monte Carlo standard error (MCSE) assumes that
+sequences are independent.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -19,9 +19,9 @@ from sims.inspect.profiles import k_profile, kq_profile
 from sims.problem.diversity import DEFINITIONS
 
 FEWEST = 4
-"""Sequences: two to calibrate on, two to ablate."""
+"""Minimum number of sequences: two for calibration, two for ablation."""
 PER_DIMENSION = 10
-"""Tokens for each dimension of a head, at least: correlations of fewer are spurious."""
+"""Minimum tokens per dimension of a head; fewer give spurious correlations."""
 QUANTILES = (0.1, 0.5, 0.9)
 Named = tuple[tuple[str, ...], np.ndarray]
 Means = Mapping[str, np.ndarray]
@@ -31,22 +31,22 @@ ROUNDING = 1e-12
 LOOK = 4.0
 """Heads are removed while the calibration error is below this multiple of the tolerance."""
 WEIGHTS = 2**23
-"""Attention weights in memory at a time, at most, unless a single query has more."""
+"""Maximum number of attention weights in memory, unless a single query has more."""
 
 
 def sequences_of(
     name: str, inputs: np.ndarray, mask: np.ndarray | None, layer: Layer
 ) -> list[np.ndarray]:
-    """Sequences (T, d) of a layer's inputs without padding, if they can carry the report.
+    """Sequences (T, d) of a layer's inputs without padding, after checks.
 
     Args:
-        name: of the inputs, for errors.
+        name: name of the inputs, for errors.
         inputs: (S, T, d).
-        mask: whether a token is none of padding, (S, T); every token without one.
+        mask: whether a token is not padding, (S, T); None keeps every token.
         layer: the heads that read them.
 
     Raises:
-        InputError: they are no finite numbers (S, T, d), or too few; the mask does not fit.
+        InputError: inputs are not finite numbers (S, T, d) or too few, or the mask does not fit.
     """
     d, d_k = layer.matrices.key.shape[1:]
     if inputs.dtype.kind != "f" and inputs.dtype.name != "bfloat16":
@@ -78,7 +78,7 @@ def _check_mask(mask: np.ndarray, inputs: np.ndarray) -> np.ndarray:
         raise InputError("attention_mask", got, f"0 and 1 of shape {inputs.shape[:2]}")
     edges = np.diff(mask.astype(int), axis=1, prepend=0, append=0)
     if ((edges > 0).sum(1) != 1).any():
-        raise InputError("attention_mask", "gaps", "one run of tokens a sequence, padding around")
+        raise InputError("attention_mask", "gaps", "one run of tokens per sequence")
     return mask.astype(bool)
 
 
@@ -98,12 +98,12 @@ def moments_of(sequences: Sequence[np.ndarray]) -> tuple[np.ndarray, np.ndarray]
 
 
 def measured(layer: Layer, sequences: Sequence[np.ndarray], rule: Rule, tolerance: float) -> Arrays:
-    """All measurements of a layer on its inputs, by name, each with its ``_mcse``.
+    """Measurements of a layer on its inputs, by name, each with its ``_mcse``.
 
     Args:
         layer: the heads.
         sequences: (T, d) each, as :func:`sequences_of` returns them.
-        rule: how scores become weights.
+        rule: attention rule.
         tolerance: output error up to which heads count as redundant.
 
     Raises:
@@ -138,7 +138,7 @@ def measured(layer: Layer, sequences: Sequence[np.ndarray], rule: Rule, toleranc
     calibration.finish(first, second, sum(map(len, sequences[::2])))
     del second, moment
     if not calibration.contributions.sum() > ROUNDING * square:
-        raise InputError(layer.module, "an output without variance", "heads that have one")
+        raise InputError(layer.module, "an output without variance", "heads whose output varies")
     results = _summarize(batches, len(layer.matrices.key))
     del batches, means
     return results | _ablate(layer, sequences[1::2], rule, calibration, tolerance)
@@ -172,7 +172,7 @@ def _compose(outer: Callable[[np.ndarray], np.ndarray], inner: Statistic) -> Sta
 
 
 def _blocks(layer: Layer, query: np.ndarray, key: np.ndarray, rule: Rule) -> Iterator[np.ndarray]:
-    """Attention weights (H, rows, T) of one block of queries after another."""
+    """Attention weights (H, rows, T) for successive blocks of queries."""
     heads, tokens = query.shape[:2]
     size = max(1, WEIGHTS // (heads * tokens))
     for start in range(0, tokens, size):
@@ -248,7 +248,7 @@ COVARIANCES: tuple[tuple[str, tuple[str, ...], Statistic], ...] = (
     ("noise", ("noise",), _noise),
     ("contribution", ("first", "second"), _contributions),
 )
-"""Covariances of heads: name, the means that they are made of, and how."""
+"""Covariances of heads: name to the means that they use, and their function."""
 
 
 MEANS: dict[str, tuple[str, ...]] = {
@@ -260,13 +260,13 @@ MEANS: dict[str, tuple[str, ...]] = {
     "token_log_noise_correlation": ("head", "head2"),
     "token_noise_correlation_mean": (),
 }
-"""Dimensions of what is a mean over sequences."""
+"""Dimensions of means over sequences."""
 PROFILED = ("keys", "queries")
-"""Second moments that caches are compressed by."""
+"""Second moments that determine compressed caches."""
 
 
 def _correlation(covariance: np.ndarray) -> np.ndarray:
-    """Correlations; 0 beside a head without variance."""
+    """Correlations; 0 for pairs with a head without variance."""
     variance = np.diagonal(covariance, axis1=-2, axis2=-1)
     scale = np.sqrt(np.where(variance > 0, variance, np.inf))
     r = covariance / scale[..., :, None] / scale[..., None, :]
@@ -281,7 +281,7 @@ def _indices(covariance: np.ndarray) -> np.ndarray:
 
 
 def _share_of_average(covariance: np.ndarray) -> np.ndarray:
-    """Variance of the mean over the mean variance: 1 of equal heads, 1/H of uncorrelated ones."""
+    """Variance of the mean over the mean variance: 1 for equal heads, 1/H for uncorrelated ones."""
     heads = covariance.shape[-1]
     total = np.trace(covariance, axis1=-2, axis2=-1)
     return covariance.sum((-2, -1)) / (heads * total)

@@ -1,4 +1,4 @@
-"""How a model normalises its queries and keys, where it does."""
+"""Normalisation of a model's queries and keys."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -12,10 +12,10 @@ from sims.inspect.reader import Model
 
 @dataclass(frozen=True)
 class HeadNorm:
-    """The normalisation of the queries, or of the keys, of a layer.
+    """Normalisation of the queries, or of the keys, of a layer.
 
     Attributes:
-        norm: of the family.
+        norm: norm of the family.
         gain: (H, d_k).
         shift: (H, d_k), added last.
         epsilon: added to the mean square.
@@ -27,7 +27,7 @@ class HeadNorm:
     epsilon: float
 
     def fold(self, matrix: np.ndarray) -> np.ndarray:
-        """The linear factor of the normalisation, on matrices or vectors (H, …, d_k)."""
+        """Linear factor of the normalisation, applied to matrices or vectors (H, …, d_k)."""
         centred = matrix - matrix.mean(-1, keepdims=True) if self.norm.centred else matrix
         return centred * self.gain[:, None]
 
@@ -42,12 +42,12 @@ class HeadNorm:
 def read_norms(
     model: Model, module: str, family: Family, shapes: Sequence[tuple[int, int]]
 ) -> tuple[HeadNorm, ...]:
-    """The normalisation of queries and that of keys of a module; none where its family has none.
+    """Normalisations of queries and of keys of a module; empty if its family has none.
 
     Args:
         model: an open model.
-        module: of attention.
-        family: of the model.
+        module: name of the attention module.
+        family: the model's family.
         shapes: (H, d_k) of queries and of keys.
 
     Raises:
@@ -74,5 +74,5 @@ def _by_head(model: Model, name: str, kind: str, shape: tuple[int, int], joint: 
         return np.stack([model.read(part, shape[1:]) for part in parts])
     values = model.read(f"{name}.{kind}")
     if values.shape not in ([(shape[0] * shape[1],)] if joint else [shape, shape[1:]]):
-        raise InputError(f"{model.name}: {name}", values.shape, f"of heads {shape}")
+        raise InputError(f"{model.name}: {name}", values.shape, f"shape {shape}, one row per head")
     return np.broadcast_to(values.reshape(-1, shape[1]), shape)

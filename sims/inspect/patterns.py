@@ -18,20 +18,20 @@ from sims.inspect.layouts import Layer
 
 KINDS = ("causal", "full")
 PLAIN_ROTATION = ("rope_theta", "partial_rotary_factor")
-"""Rotary settings that scale no positions."""
+"""Rotary settings that do not scale positions."""
 
 
 @dataclass(frozen=True)
 class Rule:
-    """How scores become weights.
+    """Rule that turns scores into weights.
 
     Attributes:
-        causal: whether a token sees earlier tokens alone.
-        base: of the rotary wavelengths; None without rotation.
-        rotated: share of a head's coordinates that turn.
+        causal: whether a token sees only earlier tokens.
+        base: base of the rotary wavelengths; None without rotation.
+        rotated: share of a head's coordinates that rotate.
         linear: whether scores fall linearly with distance (ALiBi).
-        window: the most tokens a sequence may have.
-        scale: what products of queries and keys are multiplied by; None for 1/√d_k.
+        window: maximum number of tokens in a sequence.
+        scale: factor of products of queries and keys; None for 1/√d_k.
     """
 
     causal: bool
@@ -47,10 +47,10 @@ class Rule:
 
 
 def rule_of(config: Mapping[str, Any], kind: str | None = None) -> Rule:
-    """The rule of a config, or plain softmax of the kind that is given.
+    """Rule of a config, or plain softmax of the given kind.
 
     Raises:
-        InputError: neither says it, or the config has a rule that is not computed here.
+        InputError: neither gives a rule, or the config's rule is not supported.
     """
     family = _family(config, kind)
     check_keys(config, family)
@@ -93,7 +93,7 @@ def _family(config: Mapping[str, Any], kind: str | None) -> Family:
 def _rotation(
     config: Mapping[str, Any], family: Family, kind: str | None
 ) -> tuple[float | None, float]:
-    """Base of the rotary wavelengths, None without, and the share of a head that turns."""
+    """Base of the rotary wavelengths, or None, and the share of a head that rotates."""
     if family.rotated is None:
         return None, 1.0
     settings = {**config, **_plain_rotation(config, "rope_parameters")}
@@ -110,10 +110,10 @@ def _rotation(
 
 
 def _plain_rotation(config: Mapping[str, Any], key: str) -> dict[str, Any]:
-    """A mapping of rotary settings in a config; empty without.
+    """Rotary settings of a config; empty without any.
 
     Raises:
-        InputError: it scales positions.
+        InputError: they scale positions.
     """
     settings = config.get(key) or {}
     plain = isinstance(settings, dict) and all(
@@ -127,7 +127,7 @@ def _plain_rotation(config: Mapping[str, Any], key: str) -> dict[str, Any]:
 def projections(layer: Layer, x: np.ndarray, rule: Rule) -> tuple[np.ndarray, ...]:
     """Queries (H, T, d_k), keys (H_kv, T, d_k) and values (H_kv, T, d_v) of tokens (T, d).
 
-    Queries and keys are as scores see them: normalised, then rotated, where the model does so.
+    Queries and keys are normalised, then rotated, if the model does so.
     """
     stacks = zip(layer.matrices[:3], layer.biases, strict=True)
     query, key, value = (x @ matrix + bias[:, None, :] for matrix, bias in stacks)
@@ -143,10 +143,10 @@ def projections(layer: Layer, x: np.ndarray, rule: Rule) -> tuple[np.ndarray, ..
 def rotated(
     x: np.ndarray, base: float, share: float = 1.0, positions: np.ndarray | None = None
 ) -> np.ndarray:
-    """Rotary embedding of heads (…, T, d_k): coordinates i and i + r/2 turn by ``t/base^{2i/r}``.
+    """Rotary embedding of heads (…, T, d_k): coordinates i and i + r/2 rotate by ``t/base^{2i/r}``.
 
-    The first ``r = share·d_k`` coordinates turn; pairs are those of transformers' files. Positions
-    t are 0 … T − 1, or an array that broadcasts to (…, T).
+    The first ``r = share·d_k`` coordinates rotate; pairs are those of transformers' files.
+    Positions t are 0 … T − 1, or an array that broadcasts to (…, T).
 
     Raises:
         InputError: r is odd, or above d_k.

@@ -1,4 +1,4 @@
-"""Loss of the scores by a key cache of each rank, from second moments of keys and queries.
+"""Error of the scores under a key cache of each rank, from second moments of keys and queries.
 
 Moments (…, d_k, d_k) are ``keys``, ``E kkᵀ``, and ``queries``, ``Σ E qqᵀ`` of the heads that read
 them.
@@ -10,7 +10,7 @@ import numpy as np
 
 
 def kq_profile(moments: Mapping[str, np.ndarray]) -> np.ndarray:
-    """KQ-SVD's error of each rank 0 … d_k − 1, as a share of the scores' squares.
+    """Error of KQ-SVD at each rank 0 … d_k − 1, as a share of the scores' squares.
 
     ``Σ_{i>r} σ_i²/Σσ_i²`` with σ_i² the eigenvalues of Σ_QΣ_K; no rank-r cache has a smaller one.
     """
@@ -21,7 +21,7 @@ def kq_profile(moments: Mapping[str, np.ndarray]) -> np.ndarray:
 
 
 def k_profile(moments: Mapping[str, np.ndarray]) -> np.ndarray:
-    """K-SVD's error of each rank, as :func:`kq_profile`: keys kept in their principal subspace."""
+    """Error of K-SVD at each rank, as :func:`kq_profile`: keys kept in their principal subspace."""
     values, vectors = np.linalg.eigh(moments["keys"])
     queried = (vectors * (moments["queries"] @ vectors)).sum(-2)
     return _tails(np.maximum(values, 0.0) * queried)

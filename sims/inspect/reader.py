@@ -1,7 +1,7 @@
 """Tensors and settings of a model on disk, read by safetensors and JSON alone.
 
-Nothing is unpickled. Tensors are read when they are asked for, so that a large model passes through
-memory a layer at a time.
+Nothing is unpickled. Tensors are read on demand, so that a large model passes through memory one
+layer at a time.
 """
 
 import contextlib
@@ -20,7 +20,7 @@ from sims.base.errors import InputError, one_of
 from sims.base.files import regular_file
 
 FLOATS: dict[str, Any] = {"F64": "<f8", "F32": "<f4", "F16": "<f2", "BF16": ml_dtypes.bfloat16}
-"""Stored types that are read, as NumPy's; all become float64."""
+"""Supported stored types, as NumPy types; all become float64."""
 HEADS = ("num_attention_heads", "n_head", "num_heads", "n_heads")
 """Keys of config.json that may hold the number of heads."""
 SIDES = ("encoder", "decoder")
@@ -29,17 +29,17 @@ INDEX = ".index.json"
 WRAPPERS = re.compile(
     r"(?:(?<=\.)|^)(?:module|_orig_mod|_forward_module|_(?:fsdp|checkpoint)_wrapped_module)\."
 )
-"""Prefixes that training puts before the names of modules."""
+"""Prefixes that training adds to the names of modules."""
 
 
 class Model:
-    """The tensors of a model, by name, and its settings.
+    """Tensors of a model, by name, and its settings.
 
     Attributes:
-        name: of the file and its folder, for reports.
-        part: which part of a model the file is, ``2 of 3``; empty for a whole one.
-        config: of config.json; empty without one.
-        shapes: of every tensor, by name, without the names of wrappers.
+        name: name of the file and its folder, for reports.
+        part: part of the model in the file, such as ``2 of 3``; empty for a complete model.
+        config: content of config.json; empty without one.
+        shapes: shapes of every tensor, by name, without the names of wrappers.
         used: names of the tensors that were read.
     """
 
@@ -60,7 +60,7 @@ class Model:
                 for given, stored in _entries(file):
                     name = WRAPPERS.sub("", given)
                     if name in self._stored:
-                        raise InputError(f"{self.name}: {given}", "a second tensor of it", "one")
+                        raise InputError(f"{self.name}: {given}", "a duplicate tensor", "one")
                     self._stored[name] = stored
         self.shapes = {name: stored.shape for name, stored in self._stored.items()}
         beside = path.parent / "config.json"
@@ -68,22 +68,22 @@ class Model:
         self.config = {} if settings is None else _settings(_object(Path(settings)))
 
     def read(self, name: str, shape: tuple[int, ...] | None = None) -> np.ndarray:
-        """A tensor as float64.
+        """Tensor as float64.
 
         Raises:
-            InputError: it is missing, has another shape, is empty or quantised, or holds NaN or
-                infinity.
+            InputError: the tensor is missing, has another shape, is empty or quantised, or contains
+                NaN or infinity.
         """
         if name not in self.shapes:
             raise InputError(f"{self.name}: {name}", "no tensor", one_of(self.shapes, name))
         if 0 in self.shapes[name]:
-            allowed = "numbers; ZeRO-3 saves placeholders: gather the parameters, then save"
+            allowed = "numbers; ZeRO-3 saves placeholders: gather parameters before saving"
             raise InputError(f"{self.name}: {name}", "an empty tensor", allowed)
         if shape is not None and self.shapes[name] != shape:
             raise InputError(f"{self.name}: {name}", self.shapes[name], f"shape {shape}")
         stored = self._stored[name]
         if stored.kind not in FLOATS:
-            allowed = f"{', '.join(FLOATS)} (quantised models: dequantise first)"
+            allowed = f"{', '.join(FLOATS)} (dequantise quantised models first)"
             raise InputError(f"{self.name}: {name}", stored.kind, allowed)
         with _whole(stored.path), np.errstate(invalid="ignore"):  # NaN is refused below
             values = stored.values().astype(np.float64)
@@ -93,13 +93,13 @@ class Model:
         return values
 
     def heads(self, module: str, d: int, requested: int | None = None) -> tuple[int, int | None]:
-        """The number of query heads of a module, and d_k where the config says it.
+        """Number of query heads of a module, and d_k if the config gives it.
 
-        The number is as given or of config.json, less heads that it says were pruned: no tensor
-        says it.
+        The number is given, or comes from config.json minus its pruned heads: tensors do not
+        determine it.
 
         Raises:
-            InputError: neither says it, or they disagree.
+            InputError: neither gives it, or they disagree.
         """
         documented = count(self.config, _keys_of_sides(module)) or count(self.config, HEADS)
         heads = requested if requested is not None else documented
@@ -117,7 +117,7 @@ class Model:
         return heads - self._count_pruned(module, heads), width
 
     def _count_pruned(self, module: str, heads: int) -> int:
-        """Number of heads that the config says were pruned from a module.
+        """Number of heads pruned from a module, by the config.
 
         Raises:
             InputError: the config lists them in another way, or all of them.
@@ -136,20 +136,20 @@ def _keys_of_sides(module: str = "") -> list[str]:
 
 
 def layer_number(module: str) -> int | None:
-    """The number of the layer that a module is named after; None where its name has not one."""
+    """Number of the layer in a module's name; None if there is not exactly one."""
     numbers = re.findall(r"(?:^|\.)(?:layers?|h|blocks?)\.(\d{1,9})(?!\d)", module)
     return int(numbers[0]) if len(numbers) == 1 else None
 
 
 def count(config: Mapping[str, Any], keys: Sequence[str]) -> int | None:
-    """The first of these keys' integers; None without one.
+    """First integer under these keys; None without one.
 
     Raises:
-        InputError: a value is no integer.
+        InputError: a value is not an integer.
     """
     documented = [(key, config[key]) for key in keys if config.get(key) is not None]
     if len(set(map(repr, dict(documented).values()))) > 1:
-        raise InputError("config", documented, "one number; give a config of the attention alone")
+        raise InputError("config", documented, "one number; give a config for the attention only")
     for key, value in documented:
         if isinstance(value, bool) or not isinstance(value, int):
             raise InputError(f"config.{key}", value, "an integer")
@@ -158,7 +158,7 @@ def count(config: Mapping[str, Any], keys: Sequence[str]) -> int | None:
 
 
 def _settings(config: dict[str, Any]) -> dict[str, Any]:
-    """A config, with that of its one model (``text_config``) and defaults of transformers.
+    """Config, with that of its only model (``text_config``) and defaults of transformers.
 
     Raises:
         InputError: several models in it have heads.
@@ -167,7 +167,7 @@ def _settings(config: dict[str, Any]) -> dict[str, Any]:
     parts = {k: v for k, v in config.items() if isinstance(v, dict) and keys & v.keys()}
     if parts and not keys & config.keys():
         if len(parts) > 1:
-            allowed = "one number of heads: the tensors of one model, and its config"
+            allowed = "one number of heads: one model's tensors and its config"
             raise InputError("config", sorted(parts), allowed)
         config = config | parts.popitem()[1]
     try:
@@ -180,7 +180,7 @@ def _settings(config: dict[str, Any]) -> dict[str, Any]:
 
 
 def _model_file(path: Path) -> Path:
-    """The file that stands for a model: the path, or a folder's single or sharded one."""
+    """File of a model: the path, or the single or sharded file in a folder."""
     if path.is_dir():
         for name in ("model.safetensors", f"model.safetensors{INDEX}"):
             if (path / name).is_file():
@@ -193,13 +193,13 @@ def _model_file(path: Path) -> Path:
     if not path.is_file():
         raise InputError(str(path), "file not found: a .safetensors file, its index, or a folder")
     if path.suffix not in ("", ".safetensors") and not path.name.endswith(INDEX):
-        allowed = "a .safetensors file: pickles run code and other formats are not read"
+        allowed = "a .safetensors file: pickles can run code, and other formats are not supported"
         raise InputError(str(path), path.suffix, allowed)
     return path
 
 
 def _parts(path: Path) -> list[Path]:
-    """The files of a model: those that its index names, or the file itself."""
+    """Files of a model: those that its index names, or the file itself."""
     if not path.name.endswith(INDEX):
         return [path]
     files = _object(path).get("weight_map")
@@ -213,7 +213,7 @@ def _parts(path: Path) -> list[Path]:
 
 
 class _Stored(NamedTuple):
-    """Where a tensor is."""
+    """Location of a tensor."""
 
     path: Path
     kind: str
@@ -221,7 +221,7 @@ class _Stored(NamedTuple):
     start: int
 
     def values(self) -> np.ndarray:
-        """The tensor, of one of :data:`FLOATS`, read so that the file does not stay in memory."""
+        """Values of the tensor, of a type in :data:`FLOATS`, without keeping the file in memory."""
         kind = np.dtype(FLOATS[self.kind])
         size = min(kind.itemsize * math.prod(self.shape), self.path.stat().st_size)
         if size < 0:
@@ -231,7 +231,7 @@ class _Stored(NamedTuple):
 
 
 def _entries(path: Path) -> Iterator[tuple[str, _Stored]]:
-    """The tensors of a file by name, as its header has them."""
+    """Tensors of a file by name, from its header."""
     with regular_file(str(path), path).open("rb") as file:
         # safetensors looks through the header; under a limit of memory it cannot map the file.
         with contextlib.suppress(MemoryError), safe_open(path, framework="np"):
@@ -246,7 +246,7 @@ def _entries(path: Path) -> Iterator[tuple[str, _Stored]]:
 
 @contextlib.contextmanager
 def _whole(path: Path) -> Iterator[None]:
-    """Turn what a damaged file raises into one line."""
+    """Context that turns errors of a damaged file into one line."""
     try:
         yield
     except InputError:
@@ -262,7 +262,7 @@ def _whole(path: Path) -> Iterator[None]:
         ValueError,
     ) as error:
         message = str(error).removeprefix("Error while deserializing header: ")
-        allowed = "a whole .safetensors file: no pickle, GGUF, ONNX, HDF5 or Git LFS pointer"
+        allowed = "a complete .safetensors file: no pickle, GGUF, ONNX, HDF5 or Git LFS pointer"
         raise InputError(str(path), message, allowed) from None
 
 

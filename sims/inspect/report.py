@@ -1,4 +1,4 @@
-"""A model's report: every layer's numbers in one labelled dataset, and in one sentence."""
+"""Report of a model: every layer's numbers in one labelled dataset, and a summary sentence."""
 
 import math
 import zipfile
@@ -34,12 +34,12 @@ TOLERANCE = 0.01
 FILE = "heads of a model"
 """Identity in the seal of a report's file."""
 LEVEL = 0.05
-"""Chance, within a layer, that some pair of random subspaces counts as above the baseline."""
+"""Probability, within a layer, that some pair of random subspaces counts as above the baseline."""
 MASK = "attention_mask"
 """Name of the array that is 0 at padding."""
 HEAD_DIMS = ("head", "head2", "key_head", "key_head2")
 CROSS = ("cross", "encoder_attn", "EncDecAttention")
-"""In the names of modules whose keys come from other tokens than their queries."""
+"""Pattern in the names of modules whose keys and queries come from different tokens."""
 
 
 def inspect(
@@ -50,16 +50,16 @@ def inspect(
     attention: str | None = None,
     tolerance: float = TOLERANCE,
 ) -> xr.Dataset:
-    """The report of a model, along ``layer``; a layer that is used several times has several rows.
+    """Report of a model along ``layer``; a layer that is applied several times has several rows.
 
     Args:
         model: a ``.safetensors`` file, its ``.index.json``, or a folder with either.
         config: config.json; by default the one next to the model, if there is one.
-        activations: an npz file, or arrays: the name of an attention module, or the number of a
-            layer, to its inputs (sequence, token, d) or their covariance matrix (d, d) about 0;
+        activations: npz file or arrays, from the name of an attention module or the number of a
+            layer to its inputs (sequence, token, d) or their covariance matrix (d, d) about 0;
             ``attention_mask`` (sequence, token) is 0 at padding.
-        heads: H, where no config says it.
-        attention: ``causal`` or ``full``, where no config says it.
+        heads: H, if no config gives it.
+        attention: ``causal`` or ``full``, if no config gives it.
         tolerance: output error up to which heads count as redundant, a share of variance.
 
     Raises:
@@ -101,7 +101,7 @@ def _has_positions(config: Mapping[str, Any]) -> bool:
 def _rows_of_passes(
     weights: xr.Dataset, layer: Layer, number: int, inputs: "Inputs", rule: Rule, tolerance: float
 ) -> list[xr.Dataset]:
-    """A row for every use of a layer: its weights, and what its inputs there give."""
+    """Rows for every use of a layer, from its weights and its inputs there."""
     rows = []
     for time in range(layer.passes):
         row = weights.assign_coords(layer=number + time)
@@ -115,7 +115,7 @@ def _rows_of_passes(
 
 
 def _rule(config: Mapping[str, Any], attention: str | None, needed: bool) -> Rule | None:
-    """The rule of a config; None where it has none that is known, and none is needed."""
+    """Rule of a config; None if it is unknown and not needed."""
     try:
         return rule_of(config, attention)
     except InputError:
@@ -154,10 +154,10 @@ def _on_inputs(layer: Layer, inputs: "Inputs", name: str, rule: Rule, tolerance:
 
 
 class Inputs:
-    """Inputs of attention modules, by name: of an npz file, read when they are asked for."""
+    """Inputs of attention modules, by name, read from an npz file on demand."""
 
     def __init__(self, source: str | Path | Mapping[str, np.ndarray]) -> None:
-        """Open them.
+        """Open the file of inputs.
 
         Raises:
             InputError: the file is no npz.
@@ -178,7 +178,7 @@ class Inputs:
         self.arrays = opened
 
     def name(self, module: str, number: int) -> str | None:
-        """Which array is of a layer: that of its number, or of its module's name."""
+        """Name of a layer's array: its number, or its module's name."""
         for name in (str(number), module):
             if name in self.arrays:
                 self._used.add(name)
@@ -186,10 +186,10 @@ class Inputs:
         return None
 
     def read(self, name: str) -> np.ndarray:
-        """One array.
+        """Array with the given name.
 
         Raises:
-            InputError: it is damaged, or holds objects.
+            InputError: the array is damaged, or contains objects.
         """
         try:
             return np.asarray(self.arrays[name])
@@ -197,7 +197,7 @@ class Inputs:
             raise InputError(f"{self.source}: {name}", str(error)[:60], "an array") from None
 
     def check_used(self, known: str) -> None:
-        """Raise InputError where an array is of no layer of those that are known."""
+        """Raise InputError if an array belongs to no known layer."""
         for name in self.arrays:
             if name not in self._used:
                 raise InputError(f"{self.source}: {name}", "of no layer", known)
@@ -211,7 +211,7 @@ def _labelled(arrays: Any) -> xr.Dataset:
 
 
 def _summary(weights: xr.Dataset) -> dict[str, float]:
-    """Numbers of a layer that its arrays come to; indices are ``1 − mean correlation``."""
+    """Numbers of a layer, summarised from its arrays; indices are ``1 − mean correlation``."""
     kernel = weights.projection_kernel.values
     upper = kernel[np.triu_indices(len(kernel), 1)]
     upper = upper[np.isfinite(upper)]
@@ -236,7 +236,7 @@ def _summary(weights: xr.Dataset) -> dict[str, float]:
 
 
 def _input_summary(readings: xr.Dataset, tolerance: float) -> dict[str, float]:
-    """The same of what inputs give: indices, and ranks that keep scores to the tolerance."""
+    """Numbers of a layer from its inputs: indices, and ranks within the tolerance."""
     numbers = {}
     for part, end in product(("noise", "contribution"), ("", "_mcse")):
         if f"{part}_index" in readings:
@@ -275,7 +275,7 @@ def sentence(data: xr.Dataset) -> str:
 
 
 def _sentence_of_overlaps(above: list[int], compared: int) -> str:
-    """Layers with overlaps above the baseline, of so many in which heads can be compared."""
+    """Clause on layers with overlaps above the baseline, among those with comparable heads."""
     if not compared:
         return "No two key subspaces to compare."
     if not above:
@@ -285,7 +285,7 @@ def _sentence_of_overlaps(above: list[int], compared: int) -> str:
 
 
 def _count_redundant(data: xr.Dataset) -> list[str]:
-    """Layers by how many of their heads are redundant, the most first, a clause each."""
+    """Clauses on layers by their number of redundant heads, from the most."""
     layers_by_count: dict[tuple[int, int], list[int]] = {}
     columns = (data.layer.values, data.redundant_heads.values, data.heads.values)
     for layer, count, total in zip(*columns, strict=True):
@@ -314,16 +314,16 @@ def _listed(numbers: list[int]) -> str:
 
 
 def scalars(data: xr.Dataset) -> dict[str, np.ndarray]:
-    """Every number that a layer has one of, by name."""
+    """Scalar numbers per layer, by name."""
     numbers = {str(k): v for k, v in data.data_vars.items() if v.dims == ("layer",)}
     return {k: v.values.astype(float) for k, v in numbers.items() if v.dtype.kind in "iufb"}
 
 
 def exceeded(data: xr.Dataset, limits: Mapping[str, float]) -> list[str]:
-    """Which layers are above which limits, a line each.
+    """Lines on layers that exceed a limit.
 
     Raises:
-        InputError: a limit is of no number that the report has.
+        InputError: the report has no number of a limit's name.
     """
     numbers = scalars(data)
     lines = []
@@ -337,7 +337,7 @@ def exceeded(data: xr.Dataset, limits: Mapping[str, float]) -> list[str]:
 
 
 def as_json(data: xr.Dataset) -> dict[str, Any]:
-    """The report as an object that JSON can hold: angles apart, NaN as null."""
+    """Report as an object for JSON, without angles, and with NaN as null."""
     rows = []
     for layer in data.layer.values:
         row = data.sel(layer=layer).drop_vars(["principal_angle", "layer"])
@@ -350,7 +350,7 @@ def as_json(data: xr.Dataset) -> dict[str, Any]:
 
 
 def _plain(values: xr.DataArray, sizes: Mapping[str, int]) -> Any:
-    """Values without the padding of layers that have fewer heads, or dimensions, than others."""
+    """Values without padding for layers with fewer heads or dimensions than others."""
     for dim in map(str, values.dims):
         if dim in sizes:
             values = values.isel({dim: slice(sizes[dim])})
@@ -369,7 +369,7 @@ def stack(reports: Mapping[Any, xr.Dataset], name: str = "step") -> xr.Dataset:
     """Reports of several checkpoints of one model in one dataset, along ``step``.
 
     Raises:
-        InputError: they are of different layers.
+        InputError: the reports have different layers.
     """
     if len({tuple(data.layer.values) for data in reports.values()}) > 1:
         raise InputError(name, "models of different layers", "checkpoints of one model")

@@ -1,1 +1,1 @@
-"""Judgement: from effects and their Monte Carlo errors to answers over a law of problems."""
+"""Judgement: answers over a law of problems, from effects and their Monte Carlo errors."""

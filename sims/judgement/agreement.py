@@ -12,13 +12,13 @@ from sims.judgement.wording import percent
 
 @dataclass(frozen=True)
 class Agreement:
-    """How far the answers of two runs with other draws agree.
+    """Agreement of the answers of two runs with different draws.
 
     Attributes:
         agreeing: ids of answers that agree.
         differing: ids of those that do not.
-        visible: median over answers of the least difference that would have been seen, as a part
-            of the number's size for means, else absolute.
+        visible: median over answers of the smallest detectable difference, relative to the number
+            for means, otherwise absolute.
     """
 
     agreeing: list[str]
@@ -45,7 +45,7 @@ def agreement(first: Sequence[Answer], second: Sequence[Answer]) -> Agreement:
 
     Two agree if neither end of one bracket lies outside the other by more than ``√(w² + w′²)``,
     with w the distance from that end to the interval's: a run that decides fewer problems has a
-    wider bracket. If nothing but draws differs they do so with probability
+    wider bracket. If only the draws differ, they do so with probability
     :data:`~sims.judgement.house.LEVEL` or more.
     """
     partners = {item.id: item for item in second}

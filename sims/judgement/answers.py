@@ -1,6 +1,6 @@
 """Answers: how often a claim holds over problems that nobody chose, and where it stops.
 
-A question has one number a problem, its effect. The unit is the problem: intervals are over
+A question has one number per problem, its effect. The unit is the problem: intervals are over
 problems, and Monte Carlo errors decide only which problems can be called. No JAX.
 """
 
@@ -38,36 +38,38 @@ class Answer:
     Attributes:
         paper: arXiv id.
         experiment: its name.
-        id: of the question.
+        id: id of the question.
         claim: id of the paper's claim.
-        question: in one line.
+        question: text of the question, on one line.
+        quantity: quantity whose relative change the result reports.
         status: confirmatory, which gets a word, or exploratory.
-        subject: "paper", whose sentence it is; "ours", a claim of this suite; or "formula", of
-            ours that is held against simulation.
-        says: "always" where the sentence does.
-        result: of all problems.
-        word: how often it holds; "" of an estimate, or where the question is exploratory.
-        law: of the problems, in words.
-        restriction: of the law, in words.
-        strata: name to result, of those with enough problems.
-        conditions: the field of the law that decides alone, with the share at each of its values,
-            none of which is between 5 and 95 %; None where there is none.
-        robust: whether the word holds over the specifications; None where there are none.
-        where: the parameters along which the answer changes most, two at most.
-        always: "no" if a failure is confirmed on fresh draws, else "not refuted"; "" if not asked.
-        p_value: of the failure that half of the draws found, by the other half.
-        adjusted: the same by Holm over the family.
-        family: confirmatory questions of the paper that say always; 0 for others.
-        counterexample: index of that problem, if it is confirmed.
-        worst: that problem in words: its effect, and what the law drew.
-        problem: that problem, as ``sims decompose`` takes it, or the one that a search found; as
+        subject: "paper" (a claim of a paper), "ours" (a claim of this suite), or "formula" (one of
+            ours, compared with simulation).
+        says: "always" if the claim says so.
+        result: result for all problems.
+        word: word for how often it holds; "" for an estimate or an exploratory question.
+        law: description of the law.
+        restriction: description of the law's restriction.
+        strata: name to result, for strata with enough problems.
+        conditions: field of the law that decides alone, with the share at each of its values,
+            none of which is between 5 and 95 %; None if there is none.
+        robust: whether the word holds over the specifications; None if there are none.
+        where: up to two parameters along which the answer changes most.
+        always: "no" if a failure is confirmed on fresh draws, else "not refuted"; "" if the claim
+            does not say always.
+        p_value: p-value, from one half of the draws, of the failure found by the other half.
+        adjusted: p-value adjusted by Holm's method over the family.
+        family: number of the paper's confirmatory questions that say always; 0 for others.
+        counterexample: index of the failing problem, if it is confirmed.
+        worst: description of that problem: its effect and drawn fields.
+        problem: that problem, or the one that a search found, as ``sims decompose`` reads it; as
             published, its fields without their numbers, which are in ``counterexamples/``.
         searched: problems that theory predicted in a search, in addition to the simulated ones.
-        least: the least effect that the search saw, negative of a counterexample.
-        results: digest of those that it rests on.
-        seed: of the problems.
-        salt: behind the seed.
-        versions: of packages.
+        least: smallest effect in the search, negative for a counterexample.
+        results: digest of the result files.
+        seed: random seed for the problems.
+        salt: salt of the seed.
+        versions: versions of packages.
     """
 
     __pydantic_config__ = ConfigDict(strict=True, extra="forbid", allow_inf_nan=False)
@@ -77,6 +79,7 @@ class Answer:
     id: str
     claim: str
     question: str
+    quantity: str = "error"
     status: str
     says: str | None
     result: AnyResult
@@ -103,20 +106,25 @@ class Answer:
     versions: dict[str, str] = field(default_factory=dict)
 
     def shares(self) -> dict[str, Share]:
-        """The share of all problems, ``all``, and of each stratum; empty of gaps and means."""
+        """Share of all problems, ``all``, and of each stratum; empty for gaps and means."""
         results = {"all": self.result, **self.strata}
         return {name: result for name, result in results.items() if isinstance(result, Share)}
 
     def spoken(self) -> str:
-        """The word, of gaps with their tolerance, and whether the claim always holds if it says so.
+        """Word of the answer, with the tolerance of gaps and the verdict on "always".
 
-        "estimate" where there is no word.
+        It is "estimate" if there is no word.
         """
         always = self.failure()
         return f"{self.word_in_full()}; {always}" if always else self.word_in_full()
 
+    def how_much(self, short: bool = False) -> str:
+        """Quantity with the median and quartiles of its change; "" where no size is reported."""
+        sizes = self.result.how_much(short=short) if isinstance(self.result, Share) else ""
+        return f"{self.quantity} {sizes}" if sizes else ""
+
     def word_in_full(self) -> str:
-        """The word, of gaps with their tolerance; "estimate" where there is none."""
+        """Word of the answer, with the tolerance of gaps; "estimate" if there is none."""
         near = ""
         if isinstance(self.result, Gap) and self.result.tolerance and self.word:
             enough = self.result.problems >= house.FEWEST
@@ -124,15 +132,15 @@ class Answer:
         return f"{self.word or 'estimate'}{near}"
 
     def failure(self) -> str:
-        """True if a failure is confirmed; "" where the claim does not say always and none is."""
+        """True if a failure is confirmed; "" if the claim does not say always and none is."""
         asked = self.says or self.always == "no"
         return ALWAYS.get(self.always, "") if asked else ""
 
 
 ALWAYS = {"no": "not always", "not refuted": "no failure confirmed"}
-"""Words for a claim that says "always", by the answer's ``always``."""
+"""Words for a claim that says "always", by the answer's field ``always``."""
 MOST_FACTS = 10
-"""Facts of the worst problem that are reported."""
+"""Maximum number of reported facts about the worst problem."""
 
 
 def answer(
@@ -144,18 +152,18 @@ def answer(
     labels: Mapping[str, str] | None = None,
     **origin: Any,
 ) -> Answer:
-    """The answer to a question by its effects.
+    """Answer to a question from its effects.
 
     Args:
-        question: as the experiment's file has it.
-        effects: of N problems, by theory of M ≥ N.
-        parameters: what the law drew, a row for each of the M problems, the N simulated ones first.
-        smoke: whether there are too few problems to say anything.
-        labels: words for columns of ``parameters``, else their names.
+        question: the question in the experiment's file.
+        effects: effects of N simulated problems, and of M ≥ N by theory.
+        parameters: drawn fields, one row for each of the M problems, the N simulated ones first.
+        smoke: whether the run has too few problems for any word.
+        labels: names of the columns of ``parameters`` for readers.
         **origin: experiment, subject, law, results, seed, salt and versions.
 
     Raises:
-        InputError: a condition names a column that is not there, or lengths do not agree.
+        InputError: a condition names a missing column, or lengths disagree.
     """
     count = _count(question.id, effects, len(parameters))
     parameters = parameters.iloc[:count]
@@ -168,7 +176,7 @@ def answer(
     can_fail = np.isfinite(margins(effects, tolerance)[selected[: len(effects.value)]]).any()
     always = verdict(p) if can_fail else ""
     found = Answer(
-        **question.model_dump(include={"paper", "id", "question", "status", "says"}),
+        **question.model_dump(include={"paper", "id", "question", "quantity", "status", "says"}),
         claim=question.claim or question.id,
         result=result,
         word="" if question.status == "exploratory" else result.word,
@@ -241,7 +249,7 @@ def _with_changes(
 def _in_words(
     effects: Effects, number: int, parameters: pd.DataFrame, labels: Mapping[str, str]
 ) -> dict[str, str]:
-    """The effect of a problem, with its Monte Carlo standard error, and what the law drew."""
+    """Effect of a problem, with its Monte Carlo standard error, and its drawn fields."""
     values = np.atleast_1d(effects.value[number])
     errors = np.atleast_1d(effects.error[number])
     place = int(np.argmin(values)) if effects.kind != "gap" else 0
@@ -260,15 +268,15 @@ def _in_words(
 
 
 def verdict(p: float) -> str:
-    """Verdict on "always" by the p-value of a failure."""
+    """Verdict on "always" from the p-value of a failure."""
     return "no" if p <= 1 - house.LEVEL else "not refuted"
 
 
 def condition_mask(parameters: pd.DataFrame, conditions: Mapping[str, Any]) -> np.ndarray:
-    """Mask (M,) of the problems that fulfil conditions: a column's value, or a range of it.
+    """Mask (M,) of the problems that fulfil conditions: a column's value or range.
 
     Raises:
-        InputError: there is no such column.
+        InputError: a column is missing.
     """
     mask = np.ones(len(parameters), bool)
     for name, condition in conditions.items():
@@ -282,10 +290,10 @@ def condition_mask(parameters: pd.DataFrame, conditions: Mapping[str, Any]) -> n
 
 
 def adjusted(answers: Sequence[Answer], families: Mapping[str, int]) -> list[Answer]:
-    """The answers of a ledger, "always" by Holm over a paper's questions that say so.
+    """Answers of a ledger, with "always" adjusted by Holm's method over a paper's questions.
 
     Args:
-        answers: those that there are.
+        answers: available answers.
         families: paper to the number of questions that say always, answered or not.
     """
     out = list(answers)

@@ -1,4 +1,4 @@
-"""Where an answer changes along the law, and the field that decides it alone. No JAX."""
+"""Changes of an answer along the law, and the field that decides it alone. No JAX."""
 
 import itertools
 from dataclasses import dataclass
@@ -13,7 +13,7 @@ from sims.judgement.summaries import tally
 from sims.judgement.wording import percent, significant
 
 MOST_GROUPS = 4
-"""Groups of a parameter that are shown; of more, the lowest and the highest."""
+"""Maximum number of groups shown; if there are more, the lowest and the highest are."""
 
 
 @dataclass(frozen=True)
@@ -55,12 +55,11 @@ def changes(
     by_theory: bool,
     tolerance: float | None = None,
 ) -> list[Change]:
-    """The parameters along which the answer changes most, two at most: by quarters or values.
+    """Up to two parameters along which the answer changes most, by quarters or values.
 
-    Only those along which it changes at all, by Kruskal and Wallis's test over all parameters. A
-    problem without an answer is in no group: one that is undecided, that the question has no
-    meaning in, or that is outside theory's range where theory is asked; nor is one without a value
-    of the parameter.
+    Only parameters that pass Kruskal and Wallis's test over all parameters count. A problem without
+    an answer is in no group: it is undecided, the question has no meaning in it, or it is outside
+    theory's range where theory decides. Neither is a problem without a value of the parameter.
     """
     from scipy.stats import kruskal  # slow to load
 
@@ -95,7 +94,7 @@ def deciding_field(
     by_theory: bool,
     tolerance: float | None = None,
 ) -> Change | None:
-    """The field whose values decide the answer: a share would say how often the law draws each.
+    """Field whose values decide the answer, so that a share only measures how often each is drawn.
 
     At each of its values the interval of the share lies above 95 % or below 5 %, and both occur.
     """
@@ -116,7 +115,7 @@ def deciding_field(
 
 
 def _kind(low: float, high: float) -> str:
-    """Whether an interval of a share says that nearly all or nearly none hold."""
+    """Kind of a share's interval: nearly all hold, nearly none hold, or neither."""
     if low > house.LEVEL:
         return "all"
     return "none" if high < 1 - house.LEVEL else "some"
@@ -125,12 +124,12 @@ def _kind(low: float, high: float) -> str:
 def scores(effects: Effects, by_theory: bool, tolerance: float | None = None) -> np.ndarray:
     """Values to average over a group of problems, (N,) or (M,); NaN where there is no answer.
 
-    Of a share 1 where the claim holds and 0 where it fails, else the effect.
+    For a share they are 1 where the claim holds and 0 where it fails, otherwise the effect.
 
     Args:
-        effects: of N problems, by theory of M.
-        by_theory: whether theory's are meant.
-        tolerance: of outcomes.
+        effects: effects of N simulated problems, and of M by theory.
+        by_theory: use theory's effects.
+        tolerance: tolerance of outcomes.
     """
     if effects.kind in ("share", "outcome"):
         call = foreseen(effects) if by_theory else calls(effects, tolerance)
@@ -142,7 +141,7 @@ def scores(effects: Effects, by_theory: bool, tolerance: float | None = None) ->
 
 
 def group_rows(column: pd.Series) -> dict[str, np.ndarray]:
-    """Places of rows by the quarter that their number lies in, or by value if these are few."""
+    """Indices of rows by the quarter of their number, or by value if values are few."""
     if not pd.api.types.is_numeric_dtype(column) or column.nunique() <= 4:
         groups = column.groupby(column).indices.items()
         return {str(value): np.asarray(rows) for value, rows in groups}

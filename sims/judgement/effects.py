@@ -1,4 +1,4 @@
-"""Effects of a question, problem by problem, and what each says of its problem. No JAX."""
+"""Effects of a question by problem, and the call of each problem. No JAX."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -21,16 +21,16 @@ class Effects:
             the two methods ("gap") or any number ("estimate"); (N, P) relative falls over pairs
             ("outcome"). NaN where the question has no meaning.
         error: their Monte Carlo standard errors.
-        kind: how they are summed up.
-        predicted: (M,) theory's effects of M ≥ N problems, the first N the simulated ones; None
-            where theory does not reach.
-        valid: (M,) where theory is in its range and surer of the sign than its error; None:
-            everywhere.
-        draws: of each problem (B,) or (B, P), whose means are the values and whose spread gives
-            the errors: independent of each other, given the problem; None of theory alone, whose
-            error is stated.
-        looks: at which a problem may have been stopped, of outcomes.
-        size: (N,) by how much, as a relative change; None where no size is reported.
+        kind: kind of summary.
+        predicted: (M,) theory's effects of M ≥ N problems, the simulated ones first; None without
+            theory.
+        valid: (M,) true where theory is in its range and its error leaves the sign certain; None
+            is everywhere.
+        draws: draws of each problem, (B,) or (B, P): their means are the values, their spread
+            gives the errors; independent given the problem. None for theory alone, which states
+            its error.
+        looks: number of looks at which a problem may have stopped, for outcomes.
+        size: (N,) relative change; None if no size is reported.
         size_error: (N,) its Monte Carlo standard errors.
         components: name to the terms (N,) of a size that are reported with it.
     """
@@ -48,13 +48,13 @@ class Effects:
 
     @property
     def freedom(self) -> np.ndarray:
-        """Degrees of freedom of the errors, (N,); infinite of theory alone."""
+        """Degrees of freedom of the errors, (N,); infinite for theory."""
         if self.draws is None:
             return np.full(len(self.value), np.inf)
         return np.array([len(draws) - 1 for draws in self.draws], float)
 
     def half(self, number: int) -> "Effects":
-        """The effects by every second draw, from the first (0) or the second one (1)."""
+        """Effects from every second draw, starting at the first (0) or the second (1)."""
         if self.draws is None:
             return self
         if isinstance(self.draws, np.ndarray):
@@ -67,7 +67,7 @@ class Effects:
 
 
 def margins(effects: Effects, tolerance: float | None) -> np.ndarray:
-    """Margins (N,) by which simulated problems hold, negative if they fail; NaN if none can."""
+    """Margins (N,) by which simulated problems hold, negative if they fail; NaN without meaning."""
     if effects.kind == "share":
         return effects.value
     if effects.kind == "outcome":
@@ -77,9 +77,9 @@ def margins(effects: Effects, tolerance: float | None) -> np.ndarray:
 
 
 def calls(effects: Effects, tolerance: float | None = None) -> np.ndarray:
-    """1 where a problem holds by three standard errors, −1 where it fails, else 0; or NaN, (N,).
+    """Calls (N,): 1 if a problem holds by three standard errors, −1 if it fails, else 0 or NaN.
 
-    Outcomes may be level, 2, too: :func:`sims.judgement.outcomes.outcome_calls`.
+    Outcomes can also be level, 2: :func:`sims.judgement.outcomes.outcome_calls`.
     """
     if effects.kind == "outcome":
         return outcome_calls(
@@ -92,15 +92,16 @@ def calls(effects: Effects, tolerance: float | None = None) -> np.ndarray:
 def confirmed_failure(
     effects: Effects, selected: np.ndarray, tolerance: float | None = None
 ) -> tuple[int | None, float]:
-    """The problem that fails most certainly in half of its draws, and the p-value of the others.
+    """Problem that fails most certainly in half of its draws, and its p-value in the other half.
 
-    The other half had no part in the choice, so that the p-value counts no problems. Theory alone
-    has no draws: its failure is one beyond the stated error. None where no problem fails.
+    The other half does not enter the choice, so the p-value needs no correction for the number of
+    problems. Theory has no draws: it fails if a failure exceeds its stated error. None if no
+    problem fails.
 
     Args:
-        effects: of N problems.
-        selected: which of them are meant, (M,), M ≥ N.
-        tolerance: that gaps are held against.
+        effects: effects of N problems.
+        selected: mask of the problems, (M,), M ≥ N.
+        tolerance: tolerance of gaps.
     """
     first, fresh = (effects.half(number) for number in (0, 1))
     margin = margins(first, tolerance)
@@ -117,7 +118,7 @@ def confirmed_failure(
 
 
 def foreseen(effects: Effects) -> np.ndarray:
-    """The same by theory, 0 outside its range, (M,); of no problem where it does not reach."""
+    """Calls by theory, (M,), 0 outside its range; empty without theory."""
     if effects.predicted is None or effects.kind != "share":
         return np.empty(0)
     theory = effects.predicted

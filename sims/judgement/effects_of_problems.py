@@ -1,5 +1,8 @@
 """Stock effects: one number per problem, from theory and simulation of N problems. No JAX."""
 
+from collections.abc import Sequence
+from typing import Any
+
 import numpy as np
 
 from sims.base.estimates import mcse
@@ -8,11 +11,11 @@ from sims.judgement.effects import Effects
 
 
 def of_batches(values: np.ndarray, **fields: np.ndarray | str | None) -> Effects:
-    """Effects that are means of iid batches.
+    """Effects as means of iid batches.
 
     Args:
         values: (N, B).
-        **fields: others of :class:`~sims.judgement.effects.Effects`.
+        **fields: other fields of :class:`~sims.judgement.effects.Effects`.
     """
     return Effects(
         values.mean(1),
@@ -22,12 +25,25 @@ def of_batches(values: np.ndarray, **fields: np.ndarray | str | None) -> Effects
     )
 
 
+def outcomes(draws: Sequence[np.ndarray], **fields: Any) -> Effects:
+    """Outcomes of problems with several pairs: whether a quantity falls, rises or is level.
+
+    Args:
+        draws: of each problem the relative falls over its pairs, (B, P), as iid batches; NaN of a
+            problem that has no pair.
+        **fields: others of :class:`~sims.judgement.effects.Effects`.
+    """
+    value = np.stack([falls.mean(0) for falls in draws])
+    error = np.stack([mcse(falls) for falls in draws])
+    return Effects(value, error, "outcome", draws=draws, **fields)
+
+
 def outcome(falls: np.ndarray, size: np.ndarray | None = None) -> Effects:
     """Outcomes of problems with one pair each: whether a quantity falls, rises or is level.
 
     Args:
-        falls: (N, B) relative falls as iid batches; NaN of a problem that has no pair.
-        size: (N,) by how much, as a relative change; None where no size is reported.
+        falls: (N, B) relative falls as iid batches; NaN for a problem without a pair.
+        size: (N,) relative change; None if no size is reported.
     """
     draws = falls[..., None]
     error = mcse(draws.swapaxes(0, 1))
@@ -43,7 +59,7 @@ def gap(values: np.ndarray, predicted: np.ndarray, valid: np.ndarray | None = No
     Args:
         values: (N, B) simulated batches.
         predicted: (M,) by theory, M ≥ N.
-        valid: (M,) problems of which it is asked; None: all.
+        valid: (M,) mask of the problems that count; None is all.
     """
     theory = predicted[: len(values)]
     inside = np.isfinite(theory) & (theory != 0)
@@ -59,17 +75,17 @@ def slope(
     predicted: np.ndarray | None = None,
     valid: np.ndarray | None = None,
 ) -> Effects:
-    """Distance of the slope of log y on log x inside the house tolerance about an expected one.
+    """House tolerance minus the distance of the slope of log y on log x from an expected slope.
 
-    Negative where it is outside, and minus the tolerance where log y lies nearer to a line in the
-    rival's regressor: then the slope means nothing.
+    It is minus the tolerance if a line in the rival's regressor fits log y better, since then the
+    slope has no meaning.
 
     Args:
         x: (K,) or (M, K), positive.
         values: (N, B, K) simulated batches, positive in the mean.
-        expected: the slope that is claimed, of all problems or of each, (M,).
-        rival: the regressor of the rival form, of the shape of x; None: no rival.
-        predicted: (M, K) by theory; None where it does not reach.
+        expected: the claimed slope, for all problems or for each, (M,).
+        rival: regressor of the rival form, of the shape of x; None without a rival.
+        predicted: (M, K) by theory; None without theory.
         valid: (M,) where theory is in its range.
     """
 
@@ -98,13 +114,13 @@ def slope(
 
 
 def extremum(values: np.ndarray, valid: np.ndarray | None = None) -> np.ndarray:
-    """The place of the least value on a grid, (N,), NaN where it is censored.
+    """Index of the least value on a grid, (N,); NaN if it is censored.
 
     A minimum is censored at an end of the grid, or next to a point that is not valid.
 
     Args:
         values: (N, K).
-        valid: (N, K) which of them count; None: all that are finite.
+        valid: (N, K) mask of values that count; None is all finite values.
     """
     good = np.isfinite(values) if valid is None else valid & np.isfinite(values)
     place = np.where(good, values, np.inf).argmin(1)

@@ -1,4 +1,4 @@
-"""The exponents of power laws ``y = a x^p`` over many problems, by one hierarchical model.
+"""Exponents of power laws ``y = a x^p`` over many problems, from one hierarchical model.
 
 Of problem i::
 
@@ -40,8 +40,8 @@ class Exponents(NamedTuple):
         mean: median of their mean.
         interval: its central 95 %.
         spread: median of their standard deviation between problems, errors of points apart.
-        squares: each problem's own, by least squares, (N,); NaN of fewer than two points.
-        fault: why none of this can be used; "" if it can.
+        squares: least-squares exponent of each problem, (N,); NaN with fewer than two points.
+        fault: reason why the posterior is unusable; "" if there is none.
     """
 
     mean: float
@@ -52,14 +52,14 @@ class Exponents(NamedTuple):
 
 
 def exponents(x: ArrayLike, y: ArrayLike, error: ArrayLike = 0.0, seed: int = 0) -> Exponents:
-    """Mean and spread of the exponents of problems, each with its own points, by NUTS.
+    """Mean and spread of the problems' exponents, each with separate points, by NUTS.
 
     Args:
         x: > 0, (K,) or (N, K).
         y: > 0, (N, K); NaN where a point is missing. Problems of fewer than two points are left
             out.
-        error: standard errors of y, of its shape or a number.
-        seed: of the sampler.
+        error: standard errors of y, an array of its shape or a number.
+        seed: random seed for the sampler.
     """
     y = real_numbers("y", y)
     present, squares = ~np.isnan(y), np.full(len(y), np.nan)
@@ -117,7 +117,7 @@ def _hierarchical(
 
 
 def _fault(draws: dict[str, jax.Array], diverging: jax.Array) -> str | None:
-    """Why draws (chain, draw) cannot be used, or None."""
+    """Reason why draws (chain, draw) are unusable, or None."""
     statistics = summary(draws).values()
     rhat = max(np.max(parameter["r_hat"]) for parameter in statistics)
     size = min(np.min(parameter["n_eff"]) for parameter in statistics)

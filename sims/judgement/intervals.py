@@ -1,7 +1,7 @@
-"""p-values for the mean of iid batch estimates, at a number of batches fixed before.
+"""p-values for the mean of iid batch estimates, at a number of batches fixed in advance.
 
-Batches are means of many replicates, hence nearly normal. What skewness they are left with goes
-into t by Hall's transformation.
+Batches are means of many replicates, hence nearly normal. Hall's transformation of t corrects for
+their remaining skewness.
 
 Source: Hall (1992), J. R. Statist. Soc. B 54, 221–228. No jax.
 """
@@ -12,7 +12,7 @@ from scipy.special import stdtr
 Numbers = np.ndarray | float
 
 TURN = 4.5
-"""κt from which on Hall's transformation would take ever less off t: it stays at t/4."""
+"""κt above which Hall's correction of t would decrease; it is held constant there, at t/4."""
 SYMMETRIC = 1e-6
 """Skewness below which the transformation is its limit, the identity, to rounding."""
 
@@ -25,7 +25,7 @@ def fixed_p(distance: Numbers, error: Numbers, freedom: Numbers) -> np.ndarray:
 
 
 def skewed_distance(distance: Numbers, error: Numbers, skewness: Numbers) -> np.ndarray:
-    """The distance from a null value that would have the same p-value without skewness.
+    """Distance from a null value that would have the same p-value without skewness.
 
     With κ the skewness of the estimate, ``g(t) = t + κt²/3 + κ²t³/27 + κ/6`` is nearer to Student's
     law than t is, t the distance in units of the error. Its sign is not known, so the farther side
@@ -33,7 +33,7 @@ def skewed_distance(distance: Numbers, error: Numbers, skewness: Numbers) -> np.
     above 9/2.
 
     Args:
-        distance: of the estimate from the null value.
+        distance: distance of the estimate from the null value.
         error: MCSE, ≥ 0.
         skewness: κ, of either sign.
     """

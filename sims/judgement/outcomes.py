@@ -20,7 +20,7 @@ def bound(freedom: np.ndarray | float, comparisons: int) -> np.ndarray:
     All comparisons of a problem hold together with :data:`~sims.judgement.house.SURE`.
 
     Args:
-        freedom: of the standard error, batches less one.
+        freedom: degrees of freedom of the standard error, batches less one.
         comparisons: pairs times looks.
     """
     tail = (1 - house.SURE) / 2 / comparisons
@@ -30,13 +30,13 @@ def bound(freedom: np.ndarray | float, comparisons: int) -> np.ndarray:
 def outcome_calls(
     falls: np.ndarray, error: np.ndarray, freedom: np.ndarray, looks: int, tolerance: float
 ) -> np.ndarray:
-    """The call of each problem, (N,): 1 holds, −1 fails, 2 level, 0 undecided, NaN without pairs.
+    """Call of each problem, (N,): 1 holds, −1 fails, 2 level, 0 undecided, NaN without pairs.
 
     Args:
-        falls: relative falls over P pairs, (N, P); NaN of a problem that has no pairs.
+        falls: relative falls over P pairs, (N, P); NaN for a problem without pairs.
         error: their standard errors, (N, P).
-        freedom: of these, (N,).
-        looks: at which a problem may have been stopped.
+        freedom: degrees of freedom of the errors, (N,).
+        looks: number of looks at which a problem may have stopped.
         tolerance: t.
     """
     far = bound(freedom, falls.shape[1] * looks)[:, None] * error

@@ -1,4 +1,4 @@
-"""Robustness of an answer's word to the choices that a reader could have made. No JAX."""
+"""Robustness of an answer's word to alternative choices. No JAX."""
 
 import itertools
 from collections.abc import Sequence
@@ -11,12 +11,12 @@ from sims.judgement.summaries import Share
 from sims.judgement.wording import percent
 
 MOST_CONTRADICTING = 0.25
-"""Share of the cells that may contradict a word that stands alone."""
+"""Largest share of contradicting cells under which a word needs no qualification."""
 
 
 @dataclass(frozen=True)
 class Cell:
-    """The share of problems under one value of every choice."""
+    """Share of problems under one value of every choice."""
 
     choices: dict[str, str]
     share: Share
@@ -24,13 +24,13 @@ class Cell:
 
 @dataclass(frozen=True)
 class Robustness:
-    """How an answer's word fares over a table of specifications.
+    """Robustness of an answer's word over a table of specifications.
 
     Attributes:
-        cells: cells of enough problems to be shown.
-        contradicting: those whose interval allows none of the words that the answer's allows.
-        choice: the choice that changes the share most, all others alike.
-        shares: its values, each with the mean share, undecided problems counted as halves.
+        cells: cells with enough problems.
+        contradicting: cells whose interval allows none of the words that the answer's allows.
+        choice: the choice that changes the share most, with all others equal.
+        shares: its values, each with the mean share; undecided problems count as half.
     """
 
     cells: int
@@ -40,11 +40,11 @@ class Robustness:
 
     @property
     def holds(self) -> bool:
-        """True if the word may stand without the choice that decides it."""
+        """True if the word needs no qualification by a choice."""
         return self.contradicting <= MOST_CONTRADICTING * self.cells
 
     def in_words(self) -> str:
-        """The number of cells that contradict, and what changes the share most."""
+        """Sentence on the number of contradicting cells and the most influential choice."""
         values = ", ".join(f"{value} {percent(share)}" for value, share in self.shares.items())
         return (
             f"{self.contradicting} of {self.cells} specifications contradict the word; the share "
@@ -53,7 +53,7 @@ class Robustness:
 
 
 def robustness(answer: Share, cells: Sequence[Cell]) -> Robustness | None:
-    """The fate of an answer's word over cells; None where fewer than two have enough problems."""
+    """Robustness of an answer's word over cells; None if fewer than two have enough problems."""
     told = [cell for cell in cells if cell.share.deciding and cell.share.answered >= house.SHOWN]
     if answer.interval is None or len(told) < 2:
         return None
@@ -71,7 +71,7 @@ def robustness(answer: Share, cells: Sequence[Cell]) -> Robustness | None:
 
 
 def _differences(cells: Sequence[Cell], choice: str) -> float:
-    """Mean difference of the share between two cells that differ in one choice alone."""
+    """Mean difference of the share between cells that differ in one choice only."""
     found = []
     for one, other in itertools.combinations(cells, 2):
         apart = [name for name in one.choices if one.choices[name] != other.choices[name]]

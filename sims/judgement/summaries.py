@@ -19,21 +19,26 @@ from sims.judgement.wording import (
 
 Pair = tuple[float, float]
 Quartiles = tuple[float, float, float]
+MANY = 0.1
+"""Share of undecided problems above which an answer names the reason."""
+OUTSIDE = "outside theory's range"
+"""The reason of theory's undecided problems."""
 NOISY = 0.2
-"""Monte Carlo error of a size over its quartile range, above which it is reported."""
+"""Monte Carlo error of a size, relative to its quartile range, above which it is reported."""
 
 
 @dataclass(frozen=True)
 class Tally:
-    """Number of problems in which a claim holds, and the share that this is.
+    """Number of problems in which a claim holds, and its share.
 
     Attributes:
-        holds: in how many it does.
-        fails: in how many it does not.
-        undecided: of how many this is not known.
-        level: in how many there is no difference to speak of; they are in no share.
-        bracket: the share if it holds in none, and in all, of the undecided ones.
-        interval: Clopper–Pearson's, outward from the bracket.
+        holds: number of problems in which it holds.
+        fails: number in which it fails.
+        undecided: number of undecided problems.
+        level: number of problems without a relevant difference; they are in no share.
+        bracket: the share, counting none and all of the undecided problems.
+        interval: Clopper–Pearson interval around the bracket.
+        reason: of undecided problems: theory's range, or Monte Carlo error.
     """
 
     holds: int
@@ -42,10 +47,11 @@ class Tally:
     bracket: Pair
     interval: Pair
     level: int = 0
+    reason: str = ""
 
     @property
     def total(self) -> int:
-        """Number of problems, level ones too."""
+        """Number of problems, including level ones."""
         return self.holds + self.fails + self.undecided + self.level
 
     @property
@@ -54,9 +60,25 @@ class Tally:
         names = ("holds", "fails", "level", "undecided")
         return {name: getattr(self, name) / self.total for name in names}
 
+    @property
+    def why_undecided(self) -> str:
+        """The reason of undecided problems if they are many, else ""."""
+        many = self.total >= house.SHOWN and self.undecided > MANY * self.total
+        return self.reason if many else ""
 
-def tally(calls: np.ndarray) -> Tally | None:
-    """Tally of calls of 1 (holds), −1 (fails), 2 (level) and 0 (undecided); None of no calls."""
+    def undecided_in_words(self) -> str:
+        """The share of undecided problems, with its reason, if they are many; else ""."""
+        reason = self.why_undecided
+        return f"{percent(self.parts['undecided'])} undecided ({reason})" if reason else ""
+
+
+def tally(calls: np.ndarray, reason: str = "") -> Tally | None:
+    """Tally of calls of 1 (holds), −1 (fails), 2 (level) and 0 (undecided); None without calls.
+
+    Args:
+        calls: calls of the problems.
+        reason: reason of undecided problems.
+    """
     if not len(calls):
         return None
     holds, fails, undecided, level = (
@@ -64,24 +86,26 @@ def tally(calls: np.ndarray) -> Tally | None:
     )
     total, upper = holds + fails + undecided, holds + undecided
     if not total:
-        return Tally(0, 0, 0, (0.0, 1.0), (0.0, 1.0), level)
+        return Tally(0, 0, 0, (0.0, 1.0), (0.0, 1.0), level, reason)
     tail = (1 - house.LEVEL) / 2
     low = float(betaincinv(holds, total - holds + 1, tail)) if holds else 0.0
     high = float(betaincinv(upper + 1, total - upper, 1 - tail)) if upper < total else 1.0
-    return Tally(holds, fails, undecided, (holds / total, upper / total), (low, high), level)
+    bracket = (holds / total, upper / total)
+    return Tally(holds, fails, undecided, bracket, (low, high), level, reason)
 
 
 @dataclass(frozen=True, kw_only=True)
 class Share:
-    """The share of problems in which a claim holds, by both methods.
+    """Share of problems in which a claim holds, by both methods.
 
     Attributes:
-        problems: N, simulated ones that the question has a meaning in.
-        simulated: by simulation, which calls each at three standard errors.
-        theory: by theory, of M ≥ N problems; undecided are problems outside its range.
-        contradictions: called problems in theory's range of which theory says the opposite.
+        problems: number N of simulated problems in which the question has a meaning.
+        simulated: tally by simulation, which calls each problem at three standard errors, or of
+            outcomes by theory alone.
+        theory: tally by theory of M ≥ N problems; problems outside its range are undecided.
+        contradictions: decided problems in theory's range for which theory has the opposite call.
         size: lower quartile, median and upper quartile of the relative change.
-        components: the same of parts of the change, by name.
+        components: the same quartiles for parts of the change, by name.
         size_noise: median Monte Carlo error of a problem's change over the range of the quartiles.
     """
 
@@ -96,7 +120,7 @@ class Share:
 
     @property
     def deciding(self) -> Tally | None:
-        """The tally that decides the word: theory's or simulation's, whose interval is narrower."""
+        """Tally that decides the word, with the narrower interval of theory and simulation."""
         both = [tally for tally in (self.theory, self.simulated) if tally is not None]
         return min(both, key=lambda tally: tally.interval[1] - tally.interval[0], default=None)
 
@@ -106,7 +130,7 @@ class Share:
         return self.deciding.interval if self.deciding else None
 
     def ends(self) -> tuple[Pair, Pair] | None:
-        """Both ends of the bracket, each with its distance to that of the interval."""
+        """Both ends of the bracket, each with its distance to the end of the interval."""
         if self.deciding is None:
             return None
         (low, high), (least, most) = self.deciding.bracket, self.deciding.interval
@@ -114,12 +138,12 @@ class Share:
 
     @property
     def answered(self) -> int:
-        """Number of problems that the share is of."""
+        """Number of problems in the share."""
         return self.deciding.total if self.deciding else self.problems
 
     @property
     def word(self) -> str:
-        """How often the claim holds, as :func:`sims.judgement.house.word` has it."""
+        """Word for how often the claim holds, from :func:`sims.judgement.house.word`."""
         return word_of(self.deciding)
 
     def headline(self, short: bool = False) -> str:
@@ -138,12 +162,19 @@ class Share:
         return "; ".join([share, *named]) if self.deciding.level else share
 
     def decided_by(self) -> str:
-        """The method whose tally decides the word, and contradictions between the two."""
-        if self.deciding is None or self.theory is None:
+        """The method whose tally decides the word, contradictions, and why many are undecided."""
+        if self.deciding is None:
             return "simulation"
-        method = "theory" if self.deciding is self.theory else "simulation"
-        contradictions = self.contradictions or "no"
-        return f"{method}; {contradictions} contradictions"
+        parts = [self._method(self.deciding)]
+        if self.theory is not None:
+            parts.append(f"{self.contradictions or 'no'} contradictions")
+        parts.append(self.deciding.undecided_in_words())
+        return "; ".join(filter(None, parts))
+
+    def _method(self, counted: Tally) -> str:
+        """The method of a tally: outcomes may be theory's alone."""
+        by_theory = counted is self.theory or counted.reason == OUTSIDE
+        return "theory" if by_theory else "simulation"
 
     def how_much(self, short: bool = False) -> str:
         """Median and quartiles of the relative change; "" where no size is reported."""
@@ -152,7 +183,7 @@ class Share:
         return quartiles_in_words(self.size, short)
 
     def made_of(self) -> str:
-        """The parts of the change, and its Monte Carlo error where that is large; or ""."""
+        """Parts of the change, and its Monte Carlo error if that is large; or ""."""
         parts = [
             f"{name} {quartiles_in_words(quartiles)}" for name, quartiles in self.components.items()
         ]
@@ -164,10 +195,9 @@ class Share:
     def details(self) -> str:
         """The shares by both methods, with their intervals and numbers of problems."""
         parts = []
-        if self.theory is not None:
-            parts.append(f"{share_in_words(self.theory)} by theory")
-        if self.simulated is not None:
-            parts.append(f"{share_in_words(self.simulated)} by simulation")
+        for counted in (self.theory, self.simulated):
+            if counted is not None:
+                parts.append(f"{share_in_words(counted)} by {self._method(counted)}")
         if self.contradictions:
             parts[-1] += f", {self.contradictions} contradict theory"
         return "; ".join(parts) or "–"
@@ -175,15 +205,15 @@ class Share:
 
 @dataclass(frozen=True, kw_only=True)
 class Gap:
-    """The relative gap between the two methods.
+    """Relative gap between the two methods.
 
     Attributes:
-        problems: N, those that have a gap.
+        problems: number N of problems with a gap.
         near: problems whose gap is within the tolerance; None without a tolerance.
-        within: T95, the 95 % quantiles of the gap's size less two standard errors and plus two.
+        within: T95, the 95 % quantiles of the absolute gap minus and plus two standard errors.
         within_interval: order statistics that enclose them; the end is None if N is too small.
         above_three: share of gaps beyond three standard errors.
-        visible: the gap that three standard errors would show in 95 % of the problems.
+        visible: the gap that is detectable at three standard errors in 95 % of the problems.
     """
 
     kind: Literal["gap"] = "gap"
@@ -197,7 +227,7 @@ class Gap:
 
     @property
     def interval(self) -> Pair | None:
-        """The interval of T95; None where there are too few problems for its upper end."""
+        """Interval of T95; None if there are too few problems for its upper end."""
         if self.within_interval is None or self.within_interval[1] is None:
             return None
         return self.within_interval[0], self.within_interval[1]
@@ -213,12 +243,13 @@ class Gap:
 
     @property
     def word(self) -> str:
-        """How often the gap is within the tolerance; "" without one."""
+        """Word for how often the gap is within the tolerance; "" without a tolerance."""
         return word_of(self.near)
 
     def decided_by(self) -> str:
-        """Both methods, whose gap it is."""
-        return "both"
+        """Names of both methods, and the reason if many problems are undecided."""
+        undecided = self.near.undecided_in_words() if self.near else ""
+        return f"both; {undecided}" if undecided else "both"
 
     def headline(self, short: bool = False) -> str:
         """T95 with its interval; without the noun if ``short``."""
@@ -254,9 +285,9 @@ class Mean:
 
     Attributes:
         problems: N, simulated ones that the question has a meaning in.
-        value: the mean, by theory where it reaches; None of fewer than two problems.
-        of: number of problems that it is over.
-        interval: Student's.
+        value: the mean, by theory if available; None with fewer than two problems.
+        of: number of problems in the mean.
+        interval: Student's t interval.
     """
 
     kind: Literal["estimate"] = "estimate"
@@ -271,16 +302,16 @@ class Mean:
 
     @property
     def answered(self) -> int:
-        """Number of problems that the mean is over."""
+        """Number of problems in the mean."""
         return self.of or self.problems
 
     @property
     def word(self) -> str:
-        """No word: a mean is a number."""
+        """Empty word, since a mean is a number."""
         return ""
 
     def decided_by(self) -> str:
-        """No method: nothing is decided."""
+        """Empty text, since nothing is decided."""
         return ""
 
     def headline(self, short: bool = False) -> str:
@@ -302,7 +333,7 @@ Result = Share | Gap | Mean
 
 
 def middle_ends(interval: Pair | None) -> tuple[Pair, Pair] | None:
-    """The middle of an interval, twice, with half its width; None of none."""
+    """Middle of an interval, twice, with half its width; None without an interval."""
     if interval is None:
         return None
     end = (interval[0] + interval[1]) / 2, (interval[1] - interval[0]) / 2
@@ -316,7 +347,7 @@ def quartiles_in_words(quartiles: Quartiles, short: bool = False) -> str:
 
 
 def word_of(counted: Tally | None) -> str:
-    """The word of a tally; "" of none."""
+    """Word of a tally; "" without one."""
     if counted is None:
         return ""
     level = counted.level > counted.total / 2

@@ -1,4 +1,4 @@
-"""Numbers in words: percentages, ranges, and what is said of too few problems. No JAX."""
+"""Numbers in words: percentages, ranges, and a phrase for too few problems. No JAX."""
 
 from collections.abc import Mapping, Sequence
 
@@ -8,7 +8,7 @@ INTERVAL = f"{100 * house.LEVEL:.0f} % interval"
 
 
 def significant(value: float | None, digits: int = 3) -> str:
-    """A number to some significant digits, with a true minus and no e-notation for people."""
+    """Number to some significant digits, with a true minus sign and without e-notation."""
     if value is None:
         return "–"
     text = f"{value:.{digits}g}"
@@ -20,9 +20,9 @@ def significant(value: float | None, digits: int = 3) -> str:
 
 
 def percent(value: float | None, digits: int = 2, short: bool = False) -> str:
-    """A share in percent, to some significant digits; below 10⁴ % without a power of ten.
+    """Share in percent, to some significant digits; below 10⁴ % without a power of ten.
 
-    ``short`` leaves out the space before the sign.
+    ``short`` omits the space before the sign.
     """
     if value is None:
         return "–"
@@ -38,14 +38,15 @@ def percent_range(low: float, high: float, short: bool = False) -> str:
     if first == last:
         return last
     start = first.removesuffix("%").removesuffix(" ")
-    joined = short and not last.startswith("−")  # a dash beside a minus misleads
+    joined = short and "−" not in start + last  # a dash next to a minus sign misleads
     return f"{start}–{last}" if joined else f"{start} to {last}"
 
 
 def number_range(low: float, high: float, short: bool = False) -> str:
     """Two numbers as a range: "0.1 to 0.2", or "0.1–0.2" if ``short``."""
-    between = "–" if short else " to "
-    return f"{significant(low)}{between}{significant(high)}"
+    ends = [significant(low), significant(high)]
+    joined = short and "−" not in "".join(ends)
+    return ("–" if joined else " to ").join(ends)
 
 
 def too_few(problems: int) -> str:
@@ -54,7 +55,7 @@ def too_few(problems: int) -> str:
 
 
 def markdown_table(rows: Sequence[Mapping[str, str]]) -> str:
-    """A table in Markdown from its rows, each title of a column to its cell; "" of no rows."""
+    """Markdown table of rows, each a mapping of column titles to cells; "" without rows."""
     if not rows:
         return ""
     lines = [list(rows[0]), ["---"] * len(rows[0]), *(row.values() for row in rows)]

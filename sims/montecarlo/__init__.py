@@ -1,6 +1,6 @@
-"""The Monte Carlo driver, for any replicate function; it knows no attention.
+"""The Monte Carlo driver for any replicate function, independent of attention.
 
-Random keys, batches, devices, stopping, resumption, MCSE and progress.
+It handles random keys, batches, devices, stopping, resumption, MCSE and progress.
 """
 
 from sims.montecarlo.compiled import Fold, Replicates

@@ -1,4 +1,4 @@
-"""Replicates traced by JAX: one batch a device at a time, sharded over the devices."""
+"""Replicates traced by JAX: one batch per device at a time, sharded over the devices."""
 
 import contextlib
 import functools
@@ -23,12 +23,12 @@ Replicate = Callable[[Array, PyTree, PyTree], PyTree]
 """``(random key, shared, batch) -> outputs`` of one replicate."""
 
 AT_ONCE = 32
-"""Replicates computed side by side on an accelerator: enough of small ones to fill it."""
+"""Replicates computed in parallel on an accelerator: enough small ones to fill it."""
 
 
 @dataclass(frozen=True)
 class Fold:
-    """Outputs of a batch that are neither the mean over its replicates nor all of them.
+    """Reduction of a batch's replicates that is neither their mean nor a stack.
 
     Attributes:
         init: ``(shared) -> carry`` before the first replicate.
@@ -42,12 +42,12 @@ class Fold:
 
 
 Reduce = Literal["mean", "stack"] | Fold
-"""From replicates to a batch: their mean, all of them, or a :class:`Fold`."""
+"""Reduction of replicates to a batch: their mean, all of them, or a :class:`Fold`."""
 
 
 @dataclass(frozen=True)
 class Program:
-    """The function of one batch; with the shapes of its arrays it selects a compilation."""
+    """Function of one batch; with the shapes of its arrays it selects a compiled program."""
 
     replicate: Replicate
     reduce: Reduce
@@ -107,9 +107,9 @@ def run_batches(
     """Outputs of one batch per device.
 
     Args:
-        program: of one batch; static.
-        shared: what all batches share; traced, the same on every device.
-        batch: of each batch, leaves (B, …).
+        program: program of one batch; static.
+        shared: arrays that all batches share; traced, the same on every device.
+        batch: inputs of each batch, leaves (B, …).
         keys: random keys (B, R), as many batches as the mesh has devices.
         mesh: one axis named ``batch``.
 
@@ -132,18 +132,18 @@ def run_batches(
 class Replicates(ReplicateSampler):
     """A sampler whose replicate is traced by JAX, so that batches spread over devices.
 
-    Functions are compiled once for each of them and each shape: give numbers that change as
-    ``constants``, and bind sizes with ``functools.partial``, whose arguments are compared by value.
+    Each function is compiled once per shape: pass changing numbers as ``constants``, and bind sizes
+    with ``functools.partial``, whose arguments are compared by value.
 
     Attributes:
         replicate: ``(random key, shared, batch) -> {name: array}``, one replicate.
         constants: ``shared``: arrays, traced and not compiled in.
         per_batch: as in :class:`~sims.montecarlo.sampler.ReplicateSampler`, like ``rows``.
-        reduce: from replicates to a batch: "mean", "stack" (keep them, in a dimension
+        reduce: reduction of replicates to a batch: "mean", "stack" (keep them, in a dimension
             ``replicate``), or a :class:`Fold`.
-        dims: names of the dimensions of each output, batch and replicate apart; none if absent.
+        dims: names of the dimensions of each output, except batch and replicate; none if absent.
         coords: coordinates of those dimensions.
-        at_once: replicates computed side by side, lowered to a divisor of R for a :class:`Fold`;
+        at_once: replicates computed in parallel, reduced to a divisor of R for a :class:`Fold`;
             None is 1 on a CPU and 32 elsewhere. It changes numbers only by rounding.
 
     Raises:
@@ -158,7 +158,7 @@ class Replicates(ReplicateSampler):
     def start(self, draws: Draw, devices: Sequence[jax.Device], batches: int) -> Rounds:
         """Rounds over the devices.
 
-        On a CPU all batches are on one device where :mod:`sims.montecarlo.decompositions` says so.
+        On a CPU all batches run on one device if :mod:`sims.montecarlo.decompositions` requires it.
         """
         on_cpu = devices[0].platform == "cpu"
         at_once = self.at_once or (1 if on_cpu else AT_ONCE)
@@ -189,12 +189,12 @@ class Replicates(ReplicateSampler):
 
 
 def divisor(number: int, limit: int) -> int:
-    """The largest divisor of ``number`` not above ``limit``."""
+    """Largest divisor of ``number`` not above ``limit``."""
     return max(k for k in range(1, max(1, min(number, limit)) + 1) if number % k == 0)
 
 
 def by_value(function: Replicate) -> Replicate:
-    """A function that selects the same compilation as another with the same bound arguments."""
+    """Function that shares its compiled program with others of the same bound arguments."""
     if isinstance(function, functools.partial):
         keywords = tuple(sorted(function.keywords.items()))
         with contextlib.suppress(TypeError):  # arguments without a hash

@@ -1,9 +1,8 @@
-"""Programs that decompose many matrices at once may stand still on several devices of a CPU.
+"""Check for programs that decompose many matrices: they may deadlock on several CPU devices.
 
-LAPACK's decompositions of a stack of matrices are shared out, in jaxlib 0.10, to the threads in
-which programs run, and the program waits for them in its own. Where two devices do so at a time,
-and there are no more threads than devices, each waits for the other's thread for ever. A program on
-one device does not.
+In jaxlib 0.10, LAPACK's decompositions of a stack of matrices run on the threads of the programs,
+and a program waits for them in its thread. If two devices do so at the same time, and there are
+no more threads than devices, each waits forever for the other's thread. One device is safe.
 """
 
 import functools
@@ -15,11 +14,11 @@ from jax.extend.core import Jaxpr, Primitive
 WORK = 20_000
 """Multiplications in a stack, about, up to which a program is left on all devices.
 
-Seen to stand still: 4·10⁵ (QR of 2,000 matrices 12 × 4) and 8·10⁵ (LU of 448 of 12 × 12); not seen
-to: 9·10⁴ (QR of 448 of 12 × 4).
+Observed to deadlock: 4·10⁵ (QR of 2,000 matrices 12 × 4) and 8·10⁵ (LU of 448 of 12 × 12); not
+observed: 9·10⁴ (QR of 448 of 12 × 4).
 """
 SOLVING = {"lu_pivots_to_permutation", "triangular_solve"}
-"""Primitives beside the decompositions, which are no LAPACK calls of a stack."""
+"""Primitives that solve with a decomposition, without LAPACK calls on a stack."""
 DECOMPOSITIONS = {
     value.name for value in vars(jax.lax.linalg).values() if isinstance(value, Primitive)
 } - SOLVING

@@ -1,7 +1,7 @@
 """Random numbers named by (seed, stream, batch, replicate) alone.
 
-Chunk sizes, devices, order of work, shards and resumption do not enter, so that none of them can
-change a number.
+Chunk sizes, devices, order of work, shards and resumption do not enter, so they cannot change a
+number.
 """
 
 from dataclasses import dataclass, replace
@@ -19,15 +19,14 @@ from sims.base.runtime import configure
 configure()  # before the first array is made: precision and devices cannot change afterwards
 
 PILOT = 2**32 - 1
-"""The batch whose number names what is drawn once for a whole run, such as a pilot: no batch of a
-run has it."""
+"""Batch number for draws made once per run, such as a pilot; no batch of a run has it."""
 
 
 def root_key(seed: int | Array) -> Array:
-    """A Threefry key from an integer seed (0 ≤ seed < 2⁶³) or a typed scalar key.
+    """Threefry key from an integer seed (0 ≤ seed < 2⁶³) or a typed scalar key.
 
     Raises:
-        InputError: neither of the two.
+        InputError: the seed is neither.
     """
     if isinstance(seed, jax.Array):
         typed = jnp.issubdtype(seed.dtype, jax.dtypes.prng_key) and seed.shape == ()
@@ -41,7 +40,7 @@ def root_key(seed: int | Array) -> Array:
 
 
 def replicate_key(root: Array, batch: int | Array, replicate: int | Array) -> Array:
-    """The random key of one replicate: the root with the batch folded in, then the replicate."""
+    """Random key of one replicate: the root with the batch folded in, then the replicate."""
     return jax.random.fold_in(jax.random.fold_in(root, batch), replicate)
 
 
@@ -52,15 +51,15 @@ def wrap_key(words: np.ndarray) -> Array:
 
 @dataclass(frozen=True)
 class Draw:
-    """The name of random numbers, and generators made from it: of a run's batch or replicate.
+    """Name of the random numbers of a batch or replicate, and generators made from it.
 
     Attributes:
         seed: the integer seed; the key's words as text if the run was given a key.
-        stream: numbers folded into the root, to tell independent parts of a study apart.
+        stream: numbers folded into the root, to distinguish independent parts of a study.
         words: the root key with the stream folded in, two 32-bit words.
         replicates: R, replicates of a batch.
         batch: b, from 0.
-        replicate: r, from 0; None for what the replicates of a batch share.
+        replicate: r, from 0; None for draws that the replicates of a batch share.
     """
 
     seed: int | str
@@ -91,14 +90,14 @@ class Draw:
     def keys(self, batches: np.ndarray) -> Array:
         """:func:`replicate_key` of all replicates of some batches, shape (B, R).
 
-        By NumPy: a compiled program for them would take longer than they do.
+        NumPy computes them, because compiling a program would take longer.
         """
         batch_words = threefry.fold_in(self.words, batches)
         return wrap_key(threefry.fold_in(batch_words[:, None], np.arange(self.replicates)))
 
     @property
     def key(self) -> Array:
-        """The JAX key: the root with the batch folded in, then the replicate if there is one."""
+        """JAX key: the root with the batch folded in, then the replicate if there is one."""
         words = threefry.fold_in(self.words, self.batch)
         return wrap_key(
             words if self.replicate is None else threefry.fold_in(words, self.replicate)
@@ -108,7 +107,7 @@ class Draw:
         """NumPy's generator of ``[seed, *stream, batch, replicate]``, without a replicate if None.
 
         Raises:
-            InputError: the run was given a key, which is no seed for NumPy.
+            InputError: the run has a key instead of an integer seed, which NumPy needs.
         """
         if isinstance(self.seed, str):
             raise InputError("seed", self.seed, "an integer, where NumPy draws")

@@ -1,4 +1,4 @@
-"""The loop: start batches, wait for them, look whether they suffice, label what came."""
+"""The sampling loop: start batches, wait for them, check the precision, label the result."""
 
 from collections import deque
 from collections.abc import Iterator, Sequence
@@ -22,7 +22,7 @@ from sims.montecarlo.sampler import Rounds, Sampler
 
 
 class Sampling(TypedDict, total=False):
-    """Size of a sample: the keywords of :func:`run`, which explains them, devices apart."""
+    """Size of a sample: the keywords of :func:`run` (described there) except devices."""
 
     replicates_per_batch: int
     batches: int
@@ -50,7 +50,7 @@ def run(
     checkpoint: Path | None = None,
     progress: bool = False,
 ) -> xr.Dataset:
-    """Sample iid batches until there are enough, and return them with their MCSE.
+    """Dataset of iid batches with their MCSE, sampled until there are enough.
 
     Replicate r of batch b has the random key ``fold_in(fold_in(root, b), r)``: devices, chunks
     and resumption change numbers only by rounding, and a longer run begins with the batches of a
@@ -61,37 +61,38 @@ def run(
             :class:`~sims.montecarlo.HostBatches`, or any :class:`~sims.montecarlo.Sampler`.
         seed: an integer, or a Threefry key.
         replicates_per_batch: R ≥ 2.
-        batches: B ≥ 2 in all, those of ``resume`` included; without ``rel_mcse`` just as many.
+        batches: B ≥ 2 in total, including those of ``resume``; the exact number without
+            ``rel_mcse``.
         rel_mcse: target precision. Run until, for every output, ``mcse ≤ rel_mcse·abs(mean)``, or
-            the output is ``negligible``, as the sampler has it; never while values are not
-            finite, but for entries that do not exist (NaN in every batch, beside others that do).
-            Looked at after every 8th batch, from max(8, ``batches``) on. A run that stops so has
-            stopped where the spread happened to look small: its fixed-n intervals are slightly
+            the output is ``negligible``, by the sampler's rule; never while values are not
+            finite, except missing entries (NaN in every batch while others are not).
+            The check comes after every 8th batch, from max(8, ``batches``) on. Such a run stops
+            when the spread happens to be small, so its fixed-n intervals are slightly
             optimistic.
         max_batches: limit under ``rel_mcse``; None is 1024.
         negligible: share of the largest output (of the MSE, for :func:`sims.simulation.estimate`)
-            below which another does not hold up stopping; 0 for none.
-        stream: numbers ≥ 0 that tell independent parts of a study with one seed apart; they are
-            folded into the root one after another.
-        devices: JAX devices to spread batches over; None takes all.
-        resume: an earlier result of the same sampler, seed, stream and R; sampling goes on at its
-            next batch.
-        checkpoint: a file that keeps the batches, once in :data:`~sims.base.store.SECONDS`
-            and when an exception ends the run; a run of the same begins with those that it has.
+            below which another output does not delay stopping; 0 for none.
+        stream: numbers ≥ 0 that distinguish independent parts of a study with one seed; they are
+            folded into the root in turn.
+        devices: JAX devices that share the batches; None uses all.
+        resume: an earlier result of the same sampler, seed, stream and R; sampling continues with
+            its next batch.
+        checkpoint: file in which batches are saved, once per :data:`~sims.base.store.SECONDS`
+            and when an exception ends the run; the same run later starts from them.
         progress: show progress on stderr.
 
     Returns:
-        A dataset with dimension ``batch``, ``<name>_mcse`` beside each variable that has it, and
+        A dataset with dimension ``batch``, ``<name>_mcse`` for each variable that has it, and
         attributes: ``seed``, ``stream`` if there is one, ``replicates_per_batch``, ``batches``,
-        ``batches_asked`` (the limit), ``replicates`` (all that were done), ``stopped``
-        ("precision" or "limit"), ``rel_mcse``, ``device``, ``device_count`` (1 of plain functions,
-        and of programs that decompose many matrices at once on a CPU), ``problem`` (a digest of
-        what the result is of), the sampler's own, and ``faults``, if there are any: phrases on what
-        makes the numbers no evidence, such as values that are not finite.
+        ``batches_asked`` (the limit), ``replicates`` (their total), ``stopped``
+        ("precision" or "limit"), ``rel_mcse``, ``device``, ``device_count`` (1 for plain functions,
+        and for programs that decompose many matrices at once on a CPU), ``problem`` (a digest of
+        the inputs), the sampler's attributes, and, if there are any, ``faults``: reasons why the
+        numbers are unusable, such as values that are not finite.
 
     Raises:
-        InputError: an argument cannot be used; ``resume`` is of something else, or the sampler
-            holds functions that cannot be told from others, where it is resumed or kept.
+        InputError: an argument cannot be used; ``resume`` has other inputs; or a run is resumed or
+            saved whose sampler holds functions that cannot be identified.
     """
     check_count("replicates_per_batch", replicates_per_batch, minimum=2)
     stopping = Stopping(batches, rel_mcse, max_batches, negligible)
@@ -142,9 +143,9 @@ def _continue(history: History, rounds: Rounds, stopping: Stopping, bar: Progres
 
 
 def _compute_rounds(rounds: Rounds, first: int, last: int) -> Iterator[dict[str, np.ndarray]]:
-    """Batches from the first on, in rounds of which the last may go beyond the end.
+    """Batches in order, in rounds of which the last may exceed the end.
 
-    A round is started before the one ahead of it is waited for, so no device idles meanwhile.
+    A round starts before the previous one is awaited, so no device idles.
     """
     firsts = iter(range(first, last, rounds.width))
     waiting = deque(map(rounds.begin, islice(firsts, 2)))

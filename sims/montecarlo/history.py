@@ -17,22 +17,22 @@ from sims.montecarlo.draws import Draw
 from sims.montecarlo.sampler import BATCH, Arrays, Sampler, with_mcse
 
 CHECK_EVERY = 8
-"""Batches between looks at the precision: fixed, so that stopping does not depend on devices."""
+"""Batches between checks of the precision: fixed, so that stopping is the same on all devices."""
 MAX_BATCHES = 1024
-"""Limit under ``rel_mcse`` where none is given."""
+"""Default maximum number of batches under ``rel_mcse``."""
 UNIDENTIFIED = "unidentified"
 """Identity of a result of unknown origin; it cannot be resumed."""
 
 
 @dataclass(frozen=True)
 class Stopping:
-    """When a run has enough batches.
+    """Rule by which a run has enough batches.
 
     Attributes:
-        batches: B ≥ 2; without ``rel_mcse`` just as many.
+        batches: B ≥ 2, the exact number without ``rel_mcse``.
         rel_mcse: target precision, or None.
         max_batches: limit under ``rel_mcse``; None is :data:`MAX_BATCHES`.
-        negligible: share of the largest output below which another does not hold up stopping.
+        negligible: share of the largest output below which another does not delay stopping.
 
     Raises:
         InputError: an attribute is out of its range.
@@ -54,13 +54,13 @@ class Stopping:
 
     @property
     def limit(self) -> int:
-        """Batches at most."""
+        """Maximum number of batches."""
         if self.rel_mcse is None:
             return self.batches
         return max(self.max_batches or MAX_BATCHES, self.batches)
 
     def is_precise(self, history: "History") -> bool:
-        """True where the precision is looked at and reached."""
+        """True at a check at which the precision is reached."""
         count = len(history.finished)
         if self.rel_mcse is None or count < max(CHECK_EVERY, self.batches) or count % CHECK_EVERY:
             return False
@@ -68,11 +68,11 @@ class Stopping:
 
 
 class History:
-    """The batches of a run: those that it resumes and adds, and the file that keeps them.
+    """Batches of a run, resumed and new, and the file that saves them.
 
     Attributes:
-        sampler: what they are drawn by.
-        problem: digest of what they are of.
+        sampler: their sampler.
+        problem: digest of their inputs.
         checkpoint: the file, or None.
         finished: the batches, each by the names of its outputs.
     """
@@ -80,7 +80,7 @@ class History:
     def __init__(
         self, sampler: Sampler, draws: Draw, checkpoint: Path | None, resumed: bool = False
     ) -> None:
-        """Begin without batches; what is ``resumed`` or kept has to be known."""
+        """Begin without batches; a run that is ``resumed`` or saved must be identifiable."""
         self.sampler = sampler
         self.checkpoint = checkpoint
         self.finished: list[Arrays] = []
@@ -96,11 +96,11 @@ class History:
         """Begin with the batches of an earlier result, or with those of the file if it has more.
 
         Args:
-            earlier: a result of the same, all of whose batches count.
-            limit: of the batches of the file that count.
+            earlier: a result of the same inputs, all of whose batches count.
+            limit: maximum number of batches to take from the file.
 
         Raises:
-            InputError: the earlier result is of something else.
+            InputError: the earlier result has other inputs.
         """
         if earlier is not None:
             if earlier.attrs.get("problem") != self.problem:
@@ -119,17 +119,17 @@ class History:
         self.finished = list(unstacked(arrays, count))
 
     def check_labels(self, batch: Arrays) -> None:
-        """Refuse wrong labels now, and not after the last of many batches."""
+        """Refuse wrong labels now, rather than after the last batch."""
         self.sampler.label(stacked([batch]))
 
     def add(self, batch: Arrays) -> None:
-        """Add a batch, and keep all if none was kept for :data:`~sims.base.store.SECONDS`."""
+        """Add a batch; save all once per :data:`~sims.base.store.SECONDS`."""
         self.finished.append(batch)
         if time.monotonic() - self._saved_at >= store.SECONDS:
             self.save()
 
     def save(self) -> None:
-        """Keep the batches in the file, if there is one."""
+        """Save the batches to the file, if there is one."""
         if self.checkpoint is not None and self.finished:
             labelled = self.sampler.label(self.arrays())
             store.save(labelled.assign_attrs(problem=self.problem), self.checkpoint)
@@ -140,7 +140,7 @@ class History:
         return stacked(self.finished)
 
     def labelled(self, attrs: Mapping[str, Any], faults: Sequence[str]) -> xr.Dataset:
-        """The result with MCSE, these attributes, and faults, among them what is not finite."""
+        """Labelled result with MCSE, these attributes, and faults such as infinite values."""
         arrays = self.arrays()
         found = list(faults)
         partial = getattr(self.sampler, "partial", ())

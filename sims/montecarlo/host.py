@@ -15,7 +15,7 @@ from sims.montecarlo.history import stacked
 from sims.montecarlo.sampler import FunctionSampler, ReplicateSampler, Rounds
 
 Reduction = Callable[[Mapping[str, np.ndarray]], Mapping[str, Any]]
-"""``(stacked outputs) -> {name: array}``, from the replicates of a batch to its estimates."""
+"""Function ``(stacked outputs) -> {name: array}`` from a batch's replicates to its estimates."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -38,7 +38,7 @@ class HostReplicates(ReplicateSampler):
     reduce: Literal["mean", "stack"] | Reduction = "mean"
 
     def start(self, draws: Draw, devices: Sequence[jax.Device], batches: int) -> Rounds:
-        """Rounds of one batch, each computed when it is waited for."""
+        """Rounds of one batch, each computed on demand."""
 
         def batch(number: int) -> dict[str, np.ndarray]:
             shared = self.of_batch(draws.draw(number))
@@ -59,7 +59,7 @@ class HostReplicates(ReplicateSampler):
 
 @dataclass(frozen=True, eq=False)
 class HostBatches(FunctionSampler):
-    """A sampler of whole batches, by a function that is vectorised over replicates itself.
+    """A sampler whose function returns the estimates of a batch, vectorised over replicates.
 
     Attributes:
         batch: ``(draw, R, shared) -> {name: array}``, the batch's estimates; its random numbers
@@ -70,7 +70,7 @@ class HostBatches(FunctionSampler):
     batch: Callable[[Draw, int, PyTree], Mapping[str, Any]]
 
     def start(self, draws: Draw, devices: Sequence[jax.Device], batches: int) -> Rounds:
-        """Rounds of one batch, each computed when it is waited for."""
+        """Rounds of one batch, each computed on demand."""
 
         def batch(number: int) -> dict[str, np.ndarray]:
             values = self.batch(draws.draw(number), draws.replicates, self.constants)
@@ -80,7 +80,7 @@ class HostBatches(FunctionSampler):
 
 
 def _one_by_one(batch: Callable[[int], dict[str, np.ndarray]]) -> Rounds:
-    """Batches of a plain function, each computed when it is waited for, on JAX's default device."""
+    """Batches of a plain function, each computed on demand on JAX's default device."""
 
     def begin(number: int) -> Callable[[], dict[str, np.ndarray]]:
         return lambda: {name: value[None] for name, value in batch(number).items()}

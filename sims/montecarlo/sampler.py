@@ -15,17 +15,17 @@ from sims.montecarlo.draws import Draw
 
 BATCH, REPLICATE = "batch", "replicate"
 Arrays = Mapping[str, np.ndarray]
-"""By the name of an output, its values (batch, …)."""
+"""Name of an output to its values (batch, …)."""
 
 
 @dataclass(frozen=True)
 class Rounds:
-    """A sampler at work on some devices, a round of ``width`` consecutive batches at a time.
+    """A running sampler on some devices, with rounds of ``width`` consecutive batches.
 
     Attributes:
         begin: starts batches ``first``, …, ``first + width − 1`` without waiting for them, and
             returns a function that waits for all of them.
-        attrs: of the result: how it was computed.
+        attrs: attributes of the result that describe its computation.
     """
 
     begin: Callable[[int], Callable[[], Arrays]]
@@ -37,7 +37,7 @@ class Sampler(Protocol):
     """A source of iid batches, each an unbiased estimate of the same expectations."""
 
     def identity(self) -> object:
-        """Inputs that determine the numbers, seed and R apart."""
+        """Inputs that determine the numbers, except seed and R."""
 
     def start(self, draws: Draw, devices: Sequence[jax.Device], batches: int) -> Rounds:
         """Set up a run of at most that many batches."""
@@ -54,13 +54,13 @@ class Sampler(Protocol):
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class FunctionSampler:
-    """Base of samplers that are made of a user's functions.
+    """Base class of samplers made from a user's functions.
 
     Attributes:
-        constants: what all batches share.
-        dims: names of the dimensions of each output, batch and replicate apart; none if absent.
+        constants: arrays that all batches share.
+        dims: names of the dimensions of each output, except batch and replicate; none if absent.
         coords: coordinates of those dimensions.
-        partial: names of outputs that some batches leave out, in part or whole, as NaN.
+        partial: names of outputs that are partly or entirely NaN in some batches.
     """
 
     constants: PyTree = None
@@ -69,7 +69,7 @@ class FunctionSampler:
     partial: Collection[str] = ()
 
     def identity(self) -> object:
-        """The functions and what they are given; not what changes no number but by rounding."""
+        """The functions and their inputs, without settings that change numbers only by rounding."""
         known = {item.name: getattr(self, item.name) for item in fields(self)}
         for name in ("coords", "partial", "at_once"):
             known.pop(name, None)
@@ -89,8 +89,8 @@ class FunctionSampler:
         """The outputs under their dimensions and coordinates.
 
         Raises:
-            InputError: an output has not as many dimensions as it has names for, or the lengths
-                of two that share a name differ.
+            InputError: an output has a wrong number of dimension names, or dimensions that share
+                a name differ in length.
         """
         for name in {*self.dims} - {*arrays}:
             raise InputError("dims", name, "an output: " + one_of(arrays, name))
@@ -118,8 +118,8 @@ class FunctionSampler:
     def precise(self, arrays: Arrays, rel_mcse: float, negligible: float) -> bool:
         """True if every entry of every output has mcse ≤ rel_mcse·|mean|, or is negligible.
 
-        Negligible: |mean| + 2·mcse ≤ negligible times the output's largest |mean|. Entries that
-        do not exist are passed over; an output with values that are not finite is not known.
+        Negligible: |mean| + 2·mcse ≤ negligible times the output's largest |mean|. Missing
+        entries are ignored; an output with values that are not finite is not precise.
         """
         for values in arrays.values():
             if estimates.not_finite(values):
@@ -135,13 +135,13 @@ class FunctionSampler:
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class ReplicateSampler(FunctionSampler):
-    """Base of samplers whose function is of one replicate.
+    """Base class of samplers whose function computes one replicate.
 
     Attributes:
         per_batch: ``(draw) -> batch``, arrays drawn on the host that the replicates of a batch
             share: targets, queries, a scrambled Sobol set.
-        rows: whether the leaves of ``batch`` lead with R, and replicate r gets row r of them.
-        reduce: from replicates to a batch: "mean", "stack" (keep them, in a dimension
+        rows: whether leaves of ``batch`` have a leading axis R, of which replicate r gets row r.
+        reduce: reduction of replicates to a batch: "mean", "stack" (keep them, in a dimension
             ``replicate``), or a function.
     """
 
@@ -154,10 +154,10 @@ class ReplicateSampler(FunctionSampler):
             raise InputError("reduce", self.reduce, "'mean', 'stack' or a function")
 
     def of_batch(self, draw: Draw) -> PyTree:
-        """Arrays that the replicates of a batch share, None without ``per_batch``.
+        """Arrays that the replicates of a batch share; None without ``per_batch``.
 
         Raises:
-            InputError: ``rows`` is asked for, and a leaf does not lead with R.
+            InputError: ``rows`` is set, and a leaf has no leading axis R.
         """
         batch = None if self.per_batch is None else self.per_batch(draw)
         for leaf in jax.tree.leaves(batch) if self.rows else ():
@@ -170,7 +170,7 @@ class ReplicateSampler(FunctionSampler):
 def with_mcse(data: xr.Dataset) -> xr.Dataset:
     """The result with ``<name>_mcse`` for every variable that has a batch dimension.
 
-    Of a variable that keeps its replicates it is the error of the mean over replicates too.
+    For a variable that keeps its replicates, it is the error of the mean over replicates, too.
     """
     variables = {name: data.variables[name] for name in data.data_vars}
     errors = {}

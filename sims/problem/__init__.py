@@ -1,11 +1,11 @@
 """The problem: designs, targets, frames, kernels, queries. Pure functions, frozen pytrees.
 
-The import configures JAX for the whole process: :func:`sims.base.runtime.configure`.
+The import configures JAX for the entire process: :func:`sims.base.runtime.configure`.
 """
 
 from sims.base.runtime import configure
 
-configure()  # before the first array is made: precision and devices cannot change afterwards
+configure()  # before the first array exists: precision and devices cannot change afterwards
 
 from sims.problem.custom import CustomDesign
 from sims.problem.design_laws import (

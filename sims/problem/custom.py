@@ -1,4 +1,4 @@
-"""A custom law of the keys: a sampler, and a density if exact theory is wanted."""
+"""A custom distribution of the keys: a sampler, and a density for exact theory."""
 
 from collections.abc import Callable
 from typing import ClassVar
@@ -22,30 +22,30 @@ from sims.base.errors import InputError, Uncovered
 from sims.problem.design_laws import Design, WeightedPoints, student_points
 
 FREEDOM = 4.0
-"""ν of the multivariate t that a custom design's points are drawn from: heavier tails than most
-laws have, and a finite variance."""
+"""Degrees of freedom of the multivariate t that proposes a custom design's points: heavy tails, and
+a finite variance."""
 DRAWS = 4096
-"""Draws on which a design is tried."""
+"""Number of draws on which a design is checked."""
 LEAST_DRAWS = 200
-"""Effective draws under which a density is not compared with its sampler."""
+"""Effective draws below which a density is not compared with its sampler."""
 
 Sampler = Callable[[Array, int, DTypeLike], Array]
-"""``(random key, n, dtype) -> (n, d)``: rows drawn from a law, the first ones whatever n."""
+"""``(random key, n, dtype) -> (n, d)``: random rows, of which the first do not depend on n."""
 
 
 class CustomDesign(Design):
-    """A custom law: a sampler for the simulation, a log-density for the exact theory.
+    """A custom design: a sampler for simulation, and a log-density for exact theory.
 
     Args:
         dimension: d.
         sampler: ``(key, n, dtype) -> (n, d)``, traceable by JAX; the first m rows of n draws
             must equal m draws.
-        log_density: ``(N, d) -> (N,)``, up to a constant; None: simulation only.
+        log_density: ``(N, d) -> (N,)``, up to a constant; None for simulation only.
 
     Raises:
         InputError: the sampler fails, its shape is wrong, it ignores its key or the prefix
-            property fails; log_density does not return one finite number (or −inf) a row, or
-            belongs to another law than the draws.
+            property fails; log_density does not return one finite number (or −inf) per row, or
+            is not the density of the draws.
     """
 
     size: int = eqx.field(static=True)
@@ -71,11 +71,11 @@ class CustomDesign(Design):
         key = device_key("design.proposal", 0)
         draws = self._checked_draws(key, DRAWS)
         if not np.allclose(self._checked_draws(key, 5), draws[:5], rtol=1e-9):
-            allowed = "first m of n draws equal m draws"
-            raise InputError("design.sampler", "other rows for other n", allowed)
+            allowed = "the first m of n draws equal m draws"
+            raise InputError("design.sampler", "rows that change with n", allowed)
         if np.allclose(self._checked_draws(jax.random.fold_in(key, 1), 64), draws[:64]):
-            allowed = "draws that follow from the key: jax.random.normal(key, …)"
-            raise InputError("design.sampler", "the same rows for another key", allowed)
+            allowed = "draws that depend on the key: jax.random.normal(key, …)"
+            raise InputError("design.sampler", "the same rows for different keys", allowed)
         self.mean = on_device(draws.mean(axis=0))
         self.covariance = on_device(np.atleast_2d(np.cov(draws.T)))
         check_covariance("design.sampler", self.covariance)
@@ -110,7 +110,7 @@ class CustomDesign(Design):
         return points, log_weight - logsumexp(log_weight)
 
     def _checked_draws(self, key: Array, n: int) -> np.ndarray:
-        """Draws of the sampler, as they should be."""
+        """Draws of the sampler, after checks."""
         try:
             draws = np.asarray(self.sampler(key, n, jnp.float64))
         except TypeError as error:
@@ -123,7 +123,7 @@ class CustomDesign(Design):
         return draws
 
     def _check_density(self, draws: np.ndarray) -> None:
-        """Raise InputError where importance-weighted points have another law than draws.
+        """Raise InputError if importance-weighted points and draws differ in distribution.
 
         By bounded statistics, ``t_j`` and ``t_i t_j`` with ``t = tanh`` of standardised
         coordinates, at 8 standard errors: a law without a variance is as good as another, and the
@@ -146,5 +146,5 @@ class CustomDesign(Design):
         gap = np.abs(sampled.mean(0) - expected)
         if (gap > 8 * error + 1e-9).any():
             worst = float((gap / np.maximum(error, 1e-12)).max())
-            allowed = "the density of the sampler's law"
+            allowed = "the density of the sampler's distribution"
             raise InputError("design.log_density", f"{worst:.0f} standard errors off", allowed)

@@ -1,4 +1,4 @@
-"""The laws that keys X can have: Gaussian, sphere, cube, mixture, t; and what a design is."""
+"""Distributions of keys X: the base class of designs, Gaussian, sphere, cube, mixture and t."""
 
 import abc
 from typing import Any, ClassVar
@@ -24,11 +24,11 @@ from sims.base.errors import InputError
 from sims.problem.normals import normal
 
 WeightedPoints = tuple[Float[np.ndarray, "N d"], Float[np.ndarray, " N"]]
-"""Points that stand for a law, and their log weights, of sum 1."""
+"""Points that represent a distribution, and their log weights, which sum to 1."""
 
 
 class Design(eqx.Module):
-    """The law of a key X in R^d. Subclasses are final and override nothing concrete."""
+    """Distribution of a key X in R^d. Subclasses are final and override nothing concrete."""
 
     EXTRA_NORMALS: ClassVar[int] = 0
     """Coordinates beyond d of the normal points that :meth:`from_normals` takes."""
@@ -44,24 +44,23 @@ class Design(eqx.Module):
 
     @abc.abstractmethod
     def sample(self, key: Array, n: int, dtype: DTypeLike = jnp.float64) -> Float[Array, "n d"]:
-        """n iid keys.
+        """Sample of n iid keys, (n, d).
 
         The first m rows of ``sample(key, n)`` equal ``sample(key, m)``: sweeps over n share draws.
         """
 
     @abc.abstractmethod
     def from_normals(self, normal: Float[np.ndarray, "N p"]) -> WeightedPoints:
-        """Points of the law, by a transport of standard normal ones (quasi-Monte Carlo sets).
+        """Points of the distribution, transported from standard normal (quasi-Monte Carlo) points.
 
         Args:
-            normal: N points of the standard normal law in p = d + :attr:`EXTRA_NORMALS`
-                coordinates.
+            normal: N standard normal points in p = d + :attr:`EXTRA_NORMALS` coordinates.
 
         Returns:
-            Points (N, d), and their log weights (N,), of sum 1.
+            Points (N, d), and log weights (N,) of sum 1.
 
         Raises:
-            InputError: the law's density is not known.
+            InputError: the density is unknown.
         """
 
 
@@ -95,7 +94,7 @@ class GaussianDesign(Design):
 
 
 class SphereDesign(Design):
-    """X uniform on the sphere ``‖x‖ = R`` of R^d, d ≥ 2: keys normalised to one length.
+    """X uniform on the sphere ``‖x‖ = R`` of R^d, d ≥ 2: keys normalised to equal length.
 
     ``E X = 0``, ``Cov X = (R²/d) I``.
 
@@ -229,7 +228,7 @@ class StudentDesign(Design):
         freedom: ν > 0.
 
     Raises:
-        InputError: S is no such matrix, or ν is not > 0.
+        InputError: S is not such a matrix, or ν is not positive.
     """
 
     scale_matrix: Float[Array, "d d"]
@@ -272,14 +271,14 @@ def student_points(normal: Float[np.ndarray, "N p"], freedom: float) -> Float[np
 
 
 def with_root(field: str, covariance: ArrayLike) -> tuple[Array, Array]:
-    """A positive semidefinite matrix and its symmetric square root."""
+    """Positive semidefinite matrix and its symmetric square root."""
     matrix = as_floats(field, covariance)
     check_covariance(field, matrix)
     return matrix, square_root(matrix)
 
 
 def _equal(normal: Float[np.ndarray, "N p"]) -> Float[np.ndarray, " N"]:
-    """Equal log weights, of sum 1."""
+    """Equal log weights of sum 1."""
     return np.full(len(normal), -np.log(len(normal)))
 
 

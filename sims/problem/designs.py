@@ -1,4 +1,4 @@
-"""Designs by name: the laws of the keys that an experiment file can use."""
+"""Designs by name: distributions of keys that a file can specify."""
 
 from collections.abc import Callable
 from functools import lru_cache
@@ -30,7 +30,7 @@ from sims.problem.tables import WIDTH, load_table
 
 
 def isotropic(dimension: int, scale: float = 1.0) -> GaussianDesign:
-    """Σ = scale²·I."""
+    """Gaussian design with Σ = scale²·I."""
     check_count("dimension", dimension)
     check_positive("design.scale", scale)
     return GaussianDesign(scale**2 * np.eye(dimension))
@@ -39,7 +39,7 @@ def isotropic(dimension: int, scale: float = 1.0) -> GaussianDesign:
 def decaying_spectrum(
     dimension: int, power: float = 1.0, rotation_seed: int | None = None
 ) -> GaussianDesign:
-    """Eigenvalues λ_j ∝ j^(−power), j = 1..d, scaled to trace d.
+    """Gaussian design with eigenvalues λ_j ∝ j^(−power), j = 1..d, scaled to trace d.
 
     Args:
         dimension: d.
@@ -60,11 +60,11 @@ def decaying_spectrum(
 
 
 def toeplitz(dimension: int, correlation: float = 0.5, scale: float = 1.0) -> GaussianDesign:
-    """Correlated coordinates, ``Σ_jk = scale² ρ^|j−k|``: those of an AR(1) with persistence ρ.
+    """Gaussian design with ``Σ_jk = scale² ρ^|j−k|``: coordinates of an AR(1) of persistence ρ.
 
     Args:
         dimension: d.
-        correlation: ρ of neighbouring coordinates, within (−1, 1), where Σ ≻ 0 for every d.
+        correlation: ρ of neighbouring coordinates in (−1, 1), where Σ ≻ 0 for every d.
         scale: standard deviation of a coordinate, > 0.
     """
     check_count("dimension", dimension)
@@ -78,7 +78,7 @@ def toeplitz(dimension: int, correlation: float = 0.5, scale: float = 1.0) -> Ga
 def student(
     dimension: int, freedom: float = 3.0, scale_matrix: ArrayLike | None = None
 ) -> StudentDesign:
-    """Heavy tails: the multivariate t with ν degrees of freedom, :class:`.StudentDesign`.
+    """Multivariate t design with ν degrees of freedom, :class:`.StudentDesign`.
 
     Args:
         dimension: d.
@@ -97,13 +97,13 @@ def redundant_views(
     noise: float,
     correlation: float = 0.0,
 ) -> tuple[GaussianDesign, Float[Array, "H d d_k"]]:
-    """Heads that see the same latent coordinates, each through separate noise.
+    """Design and frames of heads that see the same latent coordinates through separate noise.
 
     X = (z, ξ_1, …, ξ_H) with z ~ N(0, I_r) and ξ_h ~ N(0, I_{d_k}), Cov(ξ_h, ξ_g) = correlation·I;
     head h projects to ``z[:d_k] + noise·ξ_h``, so its frame has columns ``e_j + noise·e_{ξ_h,j}``
-    (not orthonormal). Head output dependence is set by ``correlation`` while no single head's
-    law changes with it. The last ones are kept: the problems of a population share theirs, and
-    the square root of Σ takes longer than all else that they are made of.
+    (not orthonormal). ``correlation`` sets the dependence of head outputs without changing the
+    distribution of any single head. The latest results are cached: the problems of a population
+    share them, and the square root of Σ dominates their cost.
 
     Args:
         latent_dimension: r ≥ d_k.
@@ -132,15 +132,15 @@ def redundant_views(
 
 
 HELD_OUT = 0.25
-"""Share of a table's rows, the last ones, that are no keys but queries."""
+"""Share of a table's rows, at its end, that serve as queries."""
 
 
 def table_rows(
     dimension: int, name: str
 ) -> tuple[Float[np.ndarray, "N d"], Float[np.ndarray, "M d"]]:
-    """Rows of a table for keys, and held-out rows for queries, in d principal components.
+    """Rows of a table as keys, and held-out rows as queries, in d principal components.
 
-    Both are scaled so that the mean variance over the d columns of the whole table is 1.
+    Both are scaled so that the mean variance over the d columns of the complete table is 1.
 
     Args:
         dimension: d, at most 64.
@@ -156,7 +156,7 @@ def table_rows(
 
 
 def table(dimension: int, name: str = "digits") -> EmpiricalDesign:
-    """Rows of real data, drawn with replacement: see :func:`table_rows`."""
+    """Design of rows of real data, drawn with replacement; see :func:`table_rows`."""
     return EmpiricalDesign(table_rows(dimension, name)[0])
 
 

@@ -3,7 +3,7 @@
 R is the correlation matrix of head outputs (of their label ``noise``, of their ``signal`` or of
 both, ``total``), the subspaces' own Gram matrix (``geometric``), or the matrix of products of the
 heads' errors, divided by their mean squared error (``errors``). R is positive semidefinite with
-trace H. All definitions are 1 for R = I (heads without anything in common) and 0 for R = 11ᵀ (one
+trace H. All definitions are 1 for R = I (heads with nothing in common) and 0 for R = 11ᵀ (one
 head, H times). With the eigenvalues λ of R and p = λ/H::
 
     mean           1 − mean of the off-diagonal entries
@@ -15,7 +15,7 @@ head, H times). With the eigenvalues λ of R and p = λ/H::
 
 For equicorrelated R all are increasing functions of one another; elsewhere they disagree. With
 equal head variances v, and only then, ``Var f̄ = v (1 − (1 − 1/H) HDI_mean)``; of ``errors`` the
-same holds of the error without any condition, see the section on what makes the theorem true in
+same holds for the error without any condition; see "What makes the theorem true" in
 docs/theory.md.
 
 The paper's abstract calls the HDI spectral without a formula; these are the candidates. Entropy is
@@ -33,7 +33,7 @@ from sims.base.errors import InputError
 
 
 def mean_index(r: np.ndarray) -> np.ndarray:
-    """``1 − mean_{h≠g} R_hg``; in [0, 1] where no correlation is negative, up to H/(H−1) else."""
+    """``1 − mean_{h≠g} R_hg``; in [0, 1] if no correlation is negative, else up to H/(H−1)."""
     heads = r.shape[-1]
     return 1 - (r.sum((-2, -1)) - heads) / (heads * (heads - 1))
 
@@ -99,7 +99,7 @@ def correlation(covariance: ArrayLike) -> np.ndarray:
 
 
 def normalised_errors(products: ArrayLike) -> np.ndarray:
-    """``M_hg/(tr M/H)``: the heads' errors relative to their mean squared error; its trace is H.
+    """``M_hg/(tr M/H)``, of trace H: products of the heads' errors over their mean squared error.
 
     Args:
         products: M_hg = E (f̂_h − m)(f̂_g − m), bias products and covariances, shape (…, H, H).
@@ -117,7 +117,7 @@ def normalised_errors(products: ArrayLike) -> np.ndarray:
 def geometric_gram(frames: ArrayLike) -> np.ndarray:
     """``G_hg = ‖U_hᵀU_g‖_F²/d_k`` of orthonormal frames (H, d, d_k): the mean squared cosine.
 
-    What the index sees of weights alone: neither keys, nor kernel, nor target enter. 1 for equal
+    It uses weights only: keys, kernel and target do not enter. It is 1 for equal
     subspaces, 0 for orthogonal ones; positive semidefinite, for it is the Gram matrix of the
     projections U Uᵀ.
     """
@@ -127,7 +127,7 @@ def geometric_gram(frames: ArrayLike) -> np.ndarray:
 
 
 def versions(signal: ArrayLike, noise: ArrayLike, gram: ArrayLike) -> dict[str, np.ndarray]:
-    """Versions of R that exist: ``noise``, ``signal``, ``total``, ``geometric``.
+    """Available versions of R: ``noise``, ``signal``, ``total``, ``geometric``.
 
     ::
 
@@ -136,13 +136,13 @@ def versions(signal: ArrayLike, noise: ArrayLike, gram: ArrayLike) -> dict[str, 
         total      that of S + N
         geometric  ‖U_hᵀU_g‖_F²/d_k
 
-    A head without variance has no correlations: where some head's share of signal (or noise) in its
-    variance is rounding, that version is left out.
+    A head without variance has no correlations: a version is omitted if some head's share of signal
+    (or noise) in its variance is within rounding.
 
     Args:
         signal: S, shape (…, H, H), as averaged over queries; 0 if m is constant.
         noise: N, of the same shape; 0 if labels have no noise.
-        gram: of the subspaces, (H, H), see :func:`geometric_gram`.
+        gram: Gram matrix of the subspaces, (H, H), see :func:`geometric_gram`.
 
     Raises:
         InputError: no head has any variance.
@@ -160,7 +160,7 @@ def versions(signal: ArrayLike, noise: ArrayLike, gram: ArrayLike) -> dict[str, 
 def indices(
     signal: ArrayLike, noise: ArrayLike, gram: ArrayLike
 ) -> dict[tuple[str, str], np.ndarray]:
-    """Candidates that exist, ``errors`` apart: (definition, version) to HDI (…).
+    """Available candidates except ``errors``: (definition, version) to HDI (…).
 
     Arguments and errors are those of :func:`versions`.
     """

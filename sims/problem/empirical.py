@@ -18,31 +18,31 @@ from sims.problem.design_laws import Design, WeightedPoints
 
 MOST_ROWS = 2**20
 LARGEST_FILE = 2**30
-"""Bytes of a table, at most."""
+"""Maximum size of a table in bytes."""
 FORMATS = (
     "a table of numbers, a row a key: .npy (N, d), or .csv with commas between columns, points in "
     "decimals and at most one header: names, or numbers that count columns from 0 or 1"
 )
 SEPARATORS = {";": "semicolons", "\t": "tabs", " ": "blanks"}
-"""Between columns, where there should be commas."""
+"""Separators that files use instead of commas."""
 
 
 LEAST_SPREAD, MOST_SPREAD = 1e-2, 1e2
-"""Median distance of rows in bandwidths below which the weights of a smooth kernel differ by less
-than 1e-4, and beyond which one key has all of the weight: rarely meant."""
+"""Median distance of rows, in bandwidths, below which the weights of a smooth kernel differ by less
+than 1e-4, and above which one key has all the weight."""
 
 
 class EmpiricalDesign(Design):
-    """X uniform on N given rows: keys are drawn with replacement, iid.
+    """Empirical distribution of N given rows: keys are drawn iid with replacement.
 
     Exactly, ``E X = r̄`` and ``Cov X = (1/N) Σ_i (r_i − r̄)(r_i − r̄)ᵀ`` (N, not N − 1); every
-    expectation is a sum over rows, and exact theory takes it as such. The law has no density.
+    expectation is a sum over rows, which exact theory computes. The distribution has no density.
 
     Args:
-        rows: shape (N, d), 2 ≤ N ≤ 2²⁰; equal rows count as often as they stand there.
+        rows: shape (N, d), 2 ≤ N ≤ 2²⁰; a repeated row counts once per repetition.
 
     Raises:
-        InputError: it has another shape, or an entry is not finite.
+        InputError: the shape is wrong, or an entry is not finite.
     """
 
     rows: Float[Array, "N d"]
@@ -57,11 +57,11 @@ class EmpiricalDesign(Design):
         return self.rows.shape[1]
 
     def sample(self, key: Array, n: int, dtype: DTypeLike = jnp.float64) -> Float[Array, "n d"]:
-        # A whole number a row: a uniform float32 has too few digits to be fair to 10⁵ rows.
+        # One integer per row: a uniform float32 has too few digits for 10⁵ rows.
         return self.rows.astype(dtype)[jax.random.randint(key, (n,), 0, len(self.rows))]
 
     def from_normals(self, normal: Float[np.ndarray, "N p"]) -> WeightedPoints:
-        """Rows chosen by the first coordinate, of which there are more than rows have."""
+        """Rows chosen by the additional first coordinate of the normal points."""
         from scipy.special import ndtr
 
         place = np.minimum(ndtr(normal[:, 0]) * len(self.rows), len(self.rows) - 1).astype(int)
@@ -69,7 +69,7 @@ class EmpiricalDesign(Design):
 
 
 def unit_cautions(rows: Array, frames: Array, bandwidth: Array) -> list[str]:
-    """A caution where rows of data and a head's bandwidth seem to be in different units."""
+    """Caution if rows of data and a head's bandwidth appear to be in different units."""
     some = np.asarray(rows)[:: len(rows) // 200 + 1]
     heads = zip(np.asarray(frames), np.asarray(bandwidth), strict=True)
     for head, (frame, width) in enumerate(heads):
@@ -82,15 +82,15 @@ def unit_cautions(rows: Array, frames: Array, bandwidth: Array) -> list[str]:
 
 
 def empirical(dimension: int, file: str, content: str | None = None) -> EmpiricalDesign:
-    """Rows of a data file, drawn with replacement: :class:`EmpiricalDesign`.
+    """Design of the rows of a data file, drawn with replacement: :class:`EmpiricalDesign`.
 
     Args:
         dimension: d, the columns of the file.
-        file: .npy or .csv; in a YAML file its place relative to that file.
-        content: digest of the file's bytes, which are refused if they have another; None takes any.
+        file: path of a .npy or .csv file, in a YAML file relative to that file.
+        content: expected digest of the file's bytes; None accepts any.
 
     Raises:
-        InputError: the file cannot be read, holds no table of d columns, or has changed.
+        InputError: the file cannot be read, is not a table of d columns, or has changed.
     """
     location = f"design.file {file}"
     path = regular_file(location, file, FORMATS, LARGEST_FILE)
@@ -108,11 +108,11 @@ def empirical(dimension: int, file: str, content: str | None = None) -> Empirica
 
 
 class _NoTable(Exception):
-    """A file holds no table. What it holds is not quoted: it may not be the reader's to see."""
+    """Raised for a file that is not a table. Its content, which may be private, is not quoted."""
 
 
 def _array(path: Path) -> np.ndarray:
-    """The array of a .npy file, whose header is held against the size of the file.
+    """Array of a .npy file, after its header is checked against the file's size.
 
     Raises:
         _NoTable: it holds none.
@@ -125,7 +125,7 @@ def _array(path: Path) -> np.ndarray:
 
 
 def _table(data: bytes) -> np.ndarray:
-    """The numbers of a text with commas, whose first line may name or count the columns.
+    """Numbers of a comma-separated text, whose first line may name or number the columns.
 
     Raises:
         _NoTable: it is no such table.

@@ -1,4 +1,4 @@
-"""Frames: the subspaces that heads project to, with prescribed principal angles."""
+"""Frames: bases of the heads' subspaces, with prescribed principal angles."""
 
 from collections.abc import Callable
 
@@ -22,7 +22,7 @@ def principal_angles(
     canonical correlations of ``UᵀX`` and ``VᵀX`` for X with covariance Σ.
 
     Small angles come from sines and large ones from cosines, so both ends are accurate to
-    rounding (Björck & Golub 1973, doi:10.2307/2005662). NumPy computes them: they cannot be traced.
+    rounding (Björck & Golub 1973, doi:10.2307/2005662). NumPy computes them; they cannot be traced.
 
     Raises:
         InputError: shapes disagree, or a frame has dependent columns (in the Σ inner product).
@@ -52,7 +52,7 @@ def principal_angles(
 
 
 def gram(dimension: int, count: int, width: int, seed: int | None = 0, *, gram: ArrayLike) -> Array:
-    """Frames whose alignment is a prescribed Gram matrix in each direction.
+    """Frames with a prescribed Gram matrix in each direction.
 
     With the Gram matrix G_j of direction j, ``L_j = G_j^{1/2}`` and an orthonormal (d, H·d_k)
     matrix of column blocks Q_g: ``U_h[:, j] = Σ_g L_j[h, g] Q_g[:, j]``. Then
@@ -62,7 +62,7 @@ def gram(dimension: int, count: int, width: int, seed: int | None = 0, *, gram: 
         dimension: d ≥ H·d_k.
         count: H.
         width: d_k.
-        seed: of the Haar-random orthonormal matrix; None takes the coordinate axes.
+        seed: random seed for the Haar-random orthonormal matrix; None uses the coordinate axes.
         gram: shape (H, H), the same for all directions, or (d_k, H, H); symmetric positive
             semidefinite with unit diagonal.
 
@@ -94,15 +94,15 @@ def equiangular(
     cosine: ArrayLike | None = None,
     angle: ArrayLike | None = None,
 ) -> Array:
-    """Frames of which all pairs have the same principal angles: ``U_hᵀU_g = diag(cosine)``, h ≠ g.
+    """Frames with the same principal angles for all pairs: ``U_hᵀU_g = diag(cosine)``, h ≠ g.
 
     Args:
         dimension: d ≥ H·d_k.
         count: H.
         width: d_k.
-        seed: of the Haar-random orthonormal matrix; None takes the coordinate axes.
+        seed: random seed for the Haar-random orthonormal matrix; None uses the coordinate axes.
         cosine: c, a scalar, or one for each direction (d_k,); each in [−1/(H−1), 1].
-        angle: the same as angles in degrees, 0 to 90; give either ``cosine`` or ``angle``.
+        angle: angles in degrees, 0 to 90, in place of ``cosine``.
 
     Returns:
         Frames (H, d, d_k) with orthonormal columns.
@@ -143,7 +143,7 @@ def haar(dimension: int, count: int, width: int, seed: int = 0) -> Array:
 def nested(
     dimension: int, count: int, width: int, seed: int = 0, *, ranks: ArrayLike | None = None
 ) -> Array:
-    """Subspaces that contain one another: head h spans the first ``ranks[h]`` Haar directions.
+    """Nested subspaces: head h spans the first ``ranks[h]`` Haar directions.
 
     A frame of rank below d_k is padded with zero columns, which leave its kernel unchanged.
 
@@ -151,8 +151,8 @@ def nested(
         dimension: d.
         count: H.
         width: d_k, the largest rank.
-        seed: of the Haar-random directions.
-        ranks: H integers in 1..d_k; None takes 1, 2, …, capped at d_k.
+        seed: random seed for the Haar-random directions.
+        ranks: H integers in 1..d_k; None is 1, 2, …, capped at d_k.
     """
     _check_sizes(dimension, count, width)
     head_ranks = np.minimum(np.arange(1, count + 1), width) if ranks is None else np.asarray(ranks)
@@ -166,7 +166,7 @@ def nested(
 def planar(
     dimension: int, count: int, width: int, seed: int | None = 0, *, angles: ArrayLike
 ) -> Array:
-    """Heads that turn in a plane: ``U_h[:, j] = cos φ_h q_j + sin φ_h q'_j``.
+    """Frames rotated in planes: ``U_h[:, j] = cos φ_h q_j + sin φ_h q'_j``.
 
     All q_j and q'_j are orthonormal, so ``U_hᵀU_g = cos(φ_h − φ_g) I``; with d_k = 1 the heads are
     lines in one plane.
@@ -175,8 +175,8 @@ def planar(
         dimension: d ≥ 2·d_k.
         count: H.
         width: d_k.
-        seed: of the Haar-random orthonormal directions; None takes the coordinate axes.
-        angles: φ, degrees, one a head (H,).
+        seed: random seed for the Haar-random orthonormal directions; None uses the coordinate axes.
+        angles: φ in degrees, one per head, (H,).
 
     Returns:
         Frames (H, d, d_k) with orthonormal columns.
@@ -190,7 +190,7 @@ def planar(
 
 
 def explicit(dimension: int, count: int, width: int, seed: int = 0, *, frames: ArrayLike) -> Array:
-    """Frames given entry by entry, shape (H, d, d_k). The seed is not used."""
+    """Frames given explicitly, shape (H, d, d_k). The seed is not used."""
     del seed
     return as_floats("heads.frames.frames", frames, (count, dimension, width))
 

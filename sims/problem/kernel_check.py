@@ -16,11 +16,11 @@ FORM = "log_value(query (p, …), key (p, …), bandwidth) -> (…) in jax.numpy
 
 @functools.lru_cache(maxsize=256)
 def check_kernel(kernel: Kernel, width: int) -> None:
-    """Evaluate a kernel at a few points and bandwidths.
+    """Check a kernel at a few points and bandwidths.
 
     Args:
-        kernel: as given by the user.
-        width: p, the coordinates of a projected point.
+        kernel: the user's kernel.
+        width: p, the number of coordinates of a projected point.
 
     Raises:
         InputError: ``log_value`` fails, has another shape, or is NaN or +∞; ``scaled`` or
@@ -50,7 +50,7 @@ def check_kernel(kernel: Kernel, width: int) -> None:
             weights, scaled_weights, rtol=1e-6, atol=1e-6, equal_nan=True
         ):
             allowed = "Kernel(…, scaled=False), or a function of q/b and k/b alone"
-            raise InputError(field, f"other weights at b = {b} than of q/b and k/b", allowed)
+            raise InputError(field, f"different weights at b = {b} and at q/b, k/b", allowed)
         beyond = (np.inf if kernel.support is None else kernel.support) < RADII
         if np.isfinite(value[:, beyond]).any():
             allowed = "a kernel that is -inf from there on"
@@ -65,4 +65,4 @@ def check_kernel(kernel: Kernel, width: int) -> None:
         finite = np.isfinite(far) & np.isfinite(near)
         if not np.allclose(ratio[finite], (far - near)[finite], rtol=1e-6, atol=1e-9):
             allowed = "log K(q, k) - log K(q, a) at b = 1"
-            raise InputError(f"{field}, log_ratio", "another number", allowed)
+            raise InputError(f"{field}, log_ratio", "a different number", allowed)

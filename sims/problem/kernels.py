@@ -1,4 +1,4 @@
-"""Kernels: how a head weighs a key, given the projected query and the projected keys."""
+"""Kernels: the weight of a key, given the projected query and the projected key."""
 
 import functools
 import operator
@@ -25,7 +25,7 @@ class Kernel:
     """A non-negative head kernel K(q, k) of the projected query q and key k.
 
     Attributes:
-        name: as written in experiment files.
+        name: name in experiment files.
         log_value: ``(query, key, bandwidth) -> log K``. Coordinates come first: query (p, …) and
             key (p, …) broadcast against each other, and the result has shape (…). A compact
             kernel returns −inf where it vanishes; NaN and +∞ are refused, anywhere in R^p. Written
@@ -38,7 +38,7 @@ class Kernel:
         scaled: whether K depends on q/b and k/b alone, but for a term that is the same for every
             key. The engine then divides by b once for all keys and passes b = 1; otherwise points
             stay as they are and b is passed. ``log_ratio`` is for scaled kernels.
-        around: where K's level sets are arranged, for the nodes of exact theory: "query" (any
+        around: centre of K's level sets, for the nodes of exact theory: "query" (any
             function of k that is smooth in polar coordinates around q), "origin" (the same around
             0), or "line" (a function of ⟨q, k⟩ alone). It changes accuracy, never the limit,
             except that "line" leaves out all other coordinates of the key.
@@ -48,10 +48,10 @@ class Kernel:
             pair of heads by Gauss-Hermite rules; False (a kink somewhere, or not known) only costs
             time.
         power: ν of a kernel ``(1 − ‖q − k‖²/b²)₊^ν``, None for any other.
-        scores: those of a weight rule whose softmax are these weights; None if there are none.
+        scores: scores whose softmax gives these weights; None if there are none.
 
     Closed forms and native code belong to the classes :class:`GaussianKernel` and
-    :class:`SoftmaxKernel`, whose functions are fixed: another function under a known name gets
+    :class:`SoftmaxKernel`, whose functions are fixed: a different function under a known name gets
     neither.
     """
 
@@ -107,7 +107,7 @@ def _root(square: Array) -> Array:
 
 
 STUDENT_FREEDOM = 3.0
-"""ν of the student kernel."""
+"""Degrees of freedom ν of the student kernel."""
 
 
 def student_log(query: Array, key: Array, bandwidth: Array) -> Array:
@@ -133,7 +133,7 @@ def _square(query: Array, key: Array, bandwidth: Array) -> Array:
 
 
 def over_coordinates(term: Callable[..., Array], *points: Array) -> Array:
-    """The sum of a term over coordinates, of points (p, …) or of tuples of p arrays.
+    """Sum of a term over coordinates, for points (p, …) or tuples of p arrays.
 
     Written out, since XLA's CPU code for a sum over a short leading axis is many times slower.
     """
@@ -190,7 +190,7 @@ KERNELS = {
 
 
 def get_kernel(kernel: "str | Kernel") -> Kernel:
-    """The kernel of that name, or the kernel itself."""
+    """Kernel with the given name, or the given kernel."""
     if isinstance(kernel, Kernel):
         return kernel
     if not isinstance(kernel, str) or kernel not in KERNELS:
@@ -199,5 +199,5 @@ def get_kernel(kernel: "str | Kernel") -> Kernel:
 
 
 def kernel_of(scores: Scores) -> Kernel | None:
-    """The kernel whose weights are the softmax of these scores; None for other scores."""
+    """Kernel whose weights are the softmax of these scores; None for other scores."""
     return next((kernel for kernel in KERNELS.values() if kernel.scores is scores), None)

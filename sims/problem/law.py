@@ -1,4 +1,4 @@
-"""A law of problems: every field a constant or a draw, so that nobody chooses the problem."""
+"""A law of problems: every field is a constant or a draw, so that nobody chooses the problem."""
 
 import zlib
 from collections.abc import Mapping
@@ -17,14 +17,14 @@ _SPANS = ("uniform", "loguniform")
 
 @dataclass(frozen=True)
 class Law:
-    """Fields of a problem and how each is drawn.
+    """Distribution of the fields of a problem.
 
     A field is a constant; a list, whose values are equally likely; ``{uniform: [low, high]}`` or
     ``{loguniform: [low, high]}``, a number between the two; or ``drawn``, a seed. The key ``text``
-    says in words what the law is, and is no field.
+    describes the law in words, and is not a field.
 
     Raises:
-        InputError: a field is none of these.
+        InputError: a field has another form.
     """
 
     fields: Mapping[str, Any]
@@ -48,14 +48,14 @@ class Law:
                 )
 
     def draw(self, seed: int, problem: int, attempt: int = 0) -> dict[str, Any]:
-        """The fields of a problem: every field of every attempt has a separate random stream.
+        """Fields of one problem. Every field of every attempt has a separate random stream.
 
-        So a problem that is rejected moves no other one, and neither does a further field.
+        Hence neither a rejected problem nor an added field changes any other draw.
 
         Args:
-            seed: of the law's draws.
-            problem: its number i, from 0.
-            attempt: how many draws of this number were rejected before.
+            seed: random seed for the law's draws.
+            problem: number i of the problem, from 0.
+            attempt: number of rejected draws of this problem.
         """
         drawn = {}
         for name, how in self.fields.items():
@@ -74,7 +74,7 @@ class Law:
         return [name for name, how in self.fields.items() if isinstance(how, Mapping | list)]
 
     def quantiles(self, drawn: Mapping[str, Any]) -> np.ndarray:
-        """The quantiles of the law at which the free fields of a draw are, from 0 to 1."""
+        """Quantiles of the free fields of a draw under the law, from 0 to 1."""
         found = []
         for name in self.free:
             how = self.fields[name]
@@ -88,13 +88,13 @@ class Law:
         return np.array(found)
 
     def moved(self, drawn: Mapping[str, Any], quantiles: ArrayLike) -> dict[str, Any]:
-        """The draw with its free fields at these quantiles of the law instead."""
+        """The draw with its free fields moved to these quantiles of the law."""
         shares = zip(self.free, np.asarray(quantiles).tolist(), strict=True)
         return {**drawn, **{name: _value(self.fields[name], share) for name, share in shares}}
 
 
 def _is_span(kind: str, ends: Any) -> bool:
-    """True for two numbers in order, which a logarithm exists of where one is taken."""
+    """True for two numbers in order, positive if the scale is logarithmic."""
     match ends:
         case [int() | float() as low, int() | float() as high]:
             return low < high and (kind != "loguniform" or low > 0)
@@ -102,7 +102,7 @@ def _is_span(kind: str, ends: Any) -> bool:
 
 
 def _value(how: Mapping[str, Any] | list[Any], share: float) -> Any:
-    """The quantile of a list or a span."""
+    """Quantile of a list or a span."""
     if isinstance(how, list):
         return how[min(int(share * len(how)), len(how) - 1)]
     kind, (low, high) = next(iter(how.items()))

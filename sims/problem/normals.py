@@ -1,4 +1,4 @@
-"""Standard normal draws whose tails are right in single precision, too.
+"""Standard normal draws with accurate tails, in single precision too.
 
 ``jax.random.normal`` turns 23 random bits into a float32 on a grid of 2⁻²², and ends at +5.22 and
 −5.42. Weights of a softmax live on such tails: of its draws ``E e^{3Z}`` is 0.9 % too small and
@@ -50,9 +50,9 @@ def normal(key: Array, shape: tuple[int, ...], dtype: DTypeLike) -> Float[Array,
     float64 these are the numbers of ``jax.random.normal``, which end beyond 8.
 
     Args:
-        key: a random key; its implementation makes the bits.
-        shape: of the result; the first rows are those of fewer rows.
-        dtype: float32 or float64; the two are different draws.
+        key: random key; its implementation generates the bits.
+        shape: shape of the result; more rows extend fewer rows.
+        dtype: float32 or float64, which give different draws.
 
     Source of the form of the quantile: Giles (2011), GPU Computing Gems Jade, chapter 10.
     """
@@ -68,7 +68,7 @@ def quantile(bits: Array) -> Array:
     """
 
     def part(shift: int, width: int) -> Array:
-        # A whole number with a sign: processors convert it in one instruction.
+        # A signed integer: processors convert it in one instruction.
         return ((bits >> shift) & (2**width - 1)).astype(jnp.int32).astype(jnp.float32)
 
     p = (part(32, 31) + (part(8, 24) + 0.5) * jnp.float32(2.0**-24)) * jnp.float32(2.0**-32)

@@ -1,7 +1,7 @@
-"""The target m as an object, with all that theory and simulation need to know.
+"""Targets m, with the properties that theory and simulation need.
 
 A trigonometric series has closed forms under Gaussian laws. Any other function of x is a
-:class:`CustomTarget`: simulation and the exact theory of points in R^d take it as it is.
+:class:`CustomTarget`: simulation, and exact theory on points in R^d, evaluate it directly.
 """
 
 import abc
@@ -35,7 +35,7 @@ Function = Callable[[Array], Array]
 
 
 class Target(eqx.Module):
-    """The regression function m of R^d. A subclass says its dimension and its values."""
+    """Regression function m on R^d. A subclass defines its dimension and values."""
 
     @property
     @abc.abstractmethod
@@ -44,24 +44,24 @@ class Target(eqx.Module):
 
     @abc.abstractmethod
     def __call__(self, x: Float[Array, "*batch d"]) -> Float[Array, "*batch"]:
-        """m(x), in the precision of x."""
+        """Values m(x), in the precision of x."""
 
     @property
     def terms(self) -> int:
-        """Summands of m at a key: its cost, in operations and in arrays of the keys' length."""
+        """Number of summands of m at a key: its cost in operations and in arrays of n numbers."""
         return 16
 
     @property
     def constant(self) -> float:
-        """A constant term of m that both methods subtract, since weights of sum 1 do not see it."""
+        """Constant term of m, which both methods subtract because weights of sum 1 ignore it."""
         return 0.0
 
     def values(self, x: ArrayLike) -> Float[np.ndarray, "*batch"]:
-        """m(x) in NumPy; of a series computed by NumPy, which compiles nothing."""
+        """Values m(x) as a NumPy array; a series is computed in NumPy, without compiling."""
         return np.asarray(jax.tree.map(np.asarray, self)(np.asarray(x)))
 
     def without_constant(self) -> "Target":
-        """m less its constant part; the same object where that is 0 throughout."""
+        """m minus its constant part; the same object if that part is 0."""
         return self
 
     def padded(self, extra: int) -> "Target":
@@ -80,7 +80,7 @@ class Target(eqx.Module):
         return np.asarray(4 * np.max(distances, axis=0) + 2 * EPS * np.abs(value))
 
     def largest(self, x: Float[np.ndarray, "Q d"]) -> float:
-        """Approximate size of the summands of m in the neighbourhood of x."""
+        """Approximate size of the summands of m near x."""
         return float(np.abs(self.values(x)).max())
 
 
@@ -113,12 +113,12 @@ class TrigonometricSeries(Target):
 
     @property
     def terms(self) -> int:
-        """J."""
+        """Number of terms J."""
         return len(self.frequency)
 
     @property
     def constant(self) -> float:
-        """``Σ_{j: ω_j = 0} a_j cos c_j``, of a series that is not traced."""
+        """``Σ_{j: ω_j = 0} a_j cos c_j``, for a series that is not traced."""
         still = ~np.asarray(self.frequency).any(axis=1)
         return float(np.asarray(self.amplitude)[still] @ np.cos(np.asarray(self.phase)[still]))
 
@@ -137,6 +137,11 @@ class TrigonometricSeries(Target):
         frequency = np.pad(np.asarray(self.frequency), ((0, 0), (0, extra)))
         return TrigonometricSeries(self.amplitude, frequency, self.phase)
 
+    def evaluate(self, points: np.ndarray) -> np.ndarray:
+        """Values of the series at NumPy's points (…, d), by NumPy, which compiles nothing."""
+        angle = points @ np.asarray(self.frequency).T + np.asarray(self.phase)
+        return np.cos(angle) @ np.asarray(self.amplitude)
+
     def __call__(self, x: Float[Array, "*batch d"]) -> Float[Array, "*batch"]:
         angle = x @ self.frequency.T.astype(x.dtype) + self.phase.astype(x.dtype)
         cos = np.cos if isinstance(angle, np.ndarray) else jnp.cos  # NumPy compiles nothing
@@ -145,13 +150,13 @@ class TrigonometricSeries(Target):
     def rounding(self, x: Float[np.ndarray, "Q d"]) -> Float[np.ndarray, " Q"]:
         """``ε Σ_j |a_j| (Σ_i |ω_ji x_i| + |c_j| + 2)``.
 
-        An angle is known to ε times the size of its summands, a wave to ε times its amplitude.
+        An angle is accurate to ε times the size of its summands, a wave to ε times its amplitude.
         """
         angle = np.abs(x) @ np.abs(np.asarray(self.frequency)).T + np.abs(np.asarray(self.phase))
         return np.asarray(EPS * (angle + 2) @ np.abs(np.asarray(self.amplitude)))
 
     def largest(self, x: Float[np.ndarray, "Q d"]) -> float:
-        """``Σ_j |a_j|``, wherever x is."""
+        """``Σ_j |a_j|``, for any x."""
         del x
         return float(np.abs(np.asarray(self.amplitude)).sum())
 
@@ -159,9 +164,9 @@ class TrigonometricSeries(Target):
 class CustomTarget(Target):
     """A custom target: any function of x that JAX can trace.
 
-    No closed form is known of it. Simulation takes it as it is, and so does exact theory on points
-    of R^d (``order="exact"``, with every design whose law is known: no derivative is needed).
-    Nothing is split off as its constant part.
+    It has no closed form. Simulation evaluates it directly, and so does exact theory on points of
+    R^d (``order="exact"``, with every design of known density; no derivative is needed). No
+    constant part is subtracted.
 
     Args:
         dimension: d.
@@ -169,8 +174,8 @@ class CustomTarget(Target):
             It is called with rows (N, d), in float32 or float64, and must not mix rows.
 
     Raises:
-        InputError: the function raises, cannot be traced by JAX, returns another shape or no real
-            numbers, or another value for a row in other company.
+        InputError: the function raises, cannot be traced by JAX, returns a wrong shape or numbers
+            that are not real, or its value for a row depends on other rows.
     """
 
     size: int = eqx.field(static=True)
@@ -193,7 +198,7 @@ class CustomTarget(Target):
         for together, alone in (values[:2], values[2:]):
             # To rounding, a digit of which an unlucky cancellation may leave in float32.
             if not np.allclose(together[:2], alone, rtol=0.1, atol=1e-3, equal_nan=True):
-                raise InputError("target", "another value in other company", "one row at a time")
+                raise InputError("target", "a value that depends on other rows", "independent rows")
 
     @property
     def dimension(self) -> int:
@@ -203,19 +208,19 @@ class CustomTarget(Target):
         return _of_rows(self.function, x)
 
     def check_under(self, design: Design) -> None:
-        """Raise InputError where the function is not finite at 64 keys of a design."""
+        """Raise InputError if the function is not finite at 64 keys of a design."""
         if not all(map(is_concrete, jax.tree.leaves(design))):
             return
         with jax.ensure_compile_time_eval():
             values = np.asarray(self(design.sample(device_key("target.check", 0), 64)))
         if not np.isfinite(values).all():
             got = f"NaN or infinity at {(~np.isfinite(values)).sum()} of 64 keys"
-            raise InputError("target", got, "finite numbers wherever keys may be")
+            raise InputError("target", got, "finite numbers wherever the design has mass")
 
 
 @functools.partial(jax.jit, static_argnums=0)
 def _of_rows(function: Function, x: Float[Array, "*batch d"]) -> Float[Array, "*batch"]:
-    """A function of rows at points in any arrangement, as one program of a shape."""
+    """Values of a function of rows at points of any shape, as one compiled program per shape."""
     return function(x.reshape(-1, x.shape[-1])).astype(x.dtype).reshape(x.shape[:-1])
 
 

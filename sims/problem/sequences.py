@@ -1,4 +1,4 @@
-"""Keys in order: stationary Gaussian sequences, whose neighbours are alike."""
+"""Ordered keys: stationary Gaussian sequences with correlated neighbours."""
 
 from collections.abc import Callable
 from typing import ClassVar
@@ -17,14 +17,14 @@ from sims.problem.design_laws import Design, WeightedPoints, with_root
 from sims.problem.normals import normal
 
 BLOCK = 32
-"""Keys whose recursion is unrolled by doubling."""
+"""Number of keys whose recursion is unrolled by doubling."""
 
 
 class SequenceDesign(Design):
     """X_1, X_2, … ~ N(0, Σ) with ``Cov(X_t, X_{t+k}) = ρ_k Σ``: an autoregression of order 2.
 
-    ``X_t = (φ_1 + φ_2) X_{t−1} − φ_1φ_2 X_{t−2} + noise``, in its stationary law from the first key
-    on. One root alone is an AR(1), ρ_k = φ^|k|; with two equal ones ρ falls like a parabola at
+    ``X_t = (φ_1 + φ_2) X_{t−1} − φ_1φ_2 X_{t−2} + noise``, stationary from the first key
+    on. A single root is an AR(1), ρ_k = φ^|k|; with two equal ones ρ falls like a parabola at
     first (:func:`smooth`); without roots the keys are iid. Roots are data: sequences of one length
     share a compilation.
 
@@ -50,7 +50,7 @@ class SequenceDesign(Design):
         return self.covariance.shape[0]
 
     def autocorrelation(self, count: int) -> Float[np.ndarray, " count"]:
-        """ρ_0, …, ρ_{count−1}.
+        """Autocorrelations ρ_0, …, ρ_{count−1}.
 
         ``ρ_k = (φ_1 + φ_2) ρ_{k−1} − φ_1φ_2 ρ_{k−2}`` from ``ρ_1 = (φ_1 + φ_2)/(1 + φ_1φ_2)``
         (Yule–Walker).
@@ -84,7 +84,7 @@ class SequenceDesign(Design):
 
 @jax.jit  # a branch outside of jit would be compiled at every call
 def cumulate(noise: Float[Array, "n d"], root: Float[Array, ""]) -> Float[Array, "n d"]:
-    """``x_t = root · x_{t−1} + noise_t`` from x_0 = noise_0; without work where the root is 0.
+    """Solution of ``x_t = root · x_{t−1} + noise_t`` from x_0 = noise_0; free if the root is 0.
 
     Within blocks of :data:`BLOCK` by doubling the reach, then between their ends.
     """
@@ -109,17 +109,17 @@ def _cumulate(noise: Float[Array, "n d"], root: Float[Array, ""]) -> Float[Array
 
 
 def autoregressive(dimension: int, persistence: float, scale: float = 1.0) -> SequenceDesign:
-    """Σ = scale²·I and ρ_k = persistence^|k|: a path that is rough at every scale."""
+    """Sequence with Σ = scale²·I and ρ_k = persistence^|k|: a path that is rough at every scale."""
     check_count("dimension", dimension)
     check_positive("design.scale", scale)
     return SequenceDesign(scale**2 * np.eye(dimension), (persistence, 0.0))
 
 
 def smooth(dimension: int, persistence: float, scale: float = 1.0) -> SequenceDesign:
-    """Σ = scale²·I and both roots equal to φ = persistence.
+    """Sequence with Σ = scale²·I and both roots equal to φ = persistence.
 
     ``ρ_k = φ^k (1 + k (1 − φ²)/(1 + φ²))``, near ``1 − k²η²/2`` for small k, η = −log φ: a
-    Matérn-3/2 path at whole times, but for terms of order η³.
+    Matérn-3/2 path at integer times, up to terms of order η³.
     """
     law = autoregressive(dimension, persistence, scale)
     return SequenceDesign(law.covariance, (persistence, persistence))
@@ -129,4 +129,4 @@ SEQUENCES: dict[str, Callable[..., SequenceDesign]] = {
     "autoregressive": autoregressive,
     "smooth": smooth,
 }
-"""Laws of dependent keys that a file can describe, in addition to those in ``DESIGNS``."""
+"""Distributions of dependent keys that a file can specify, in addition to ``DESIGNS``."""

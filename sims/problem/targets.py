@@ -1,4 +1,4 @@
-"""Targets by name: regression functions m as trigonometric series of controlled smoothness.
+"""Targets by name: trigonometric series m of controlled smoothness.
 
 Every family here is a finite sum ``m(x) = Σ_j a_j cos(ω_j·x + c_j)``, because for such m all
 Gaussian expectations have closed forms. Random families are drawn by NumPy, where nothing
@@ -24,7 +24,7 @@ from sims.problem.regression import TrigonometricSeries
 
 
 def constant(dimension: int, seed: int = 0, value: float = 1.0) -> TrigonometricSeries:
-    """m(x) = value: no bias and no signal, pure label noise. The seed is not used."""
+    """Constant m(x) = value: no bias, no signal, only label noise. The seed is not used."""
     del seed
     check_count("dimension", dimension)
     return TrigonometricSeries([value], np.zeros((1, dimension)), [0.0])
@@ -40,7 +40,7 @@ def holder(
 
     Args:
         dimension: d.
-        seed: of the directions and phases.
+        seed: random seed for the directions and phases.
         beta: smoothness β > 0.
         levels: L ≥ 0 (the series has L + 1 terms).
     """
@@ -90,7 +90,7 @@ def rbf(
 def additive(
     dimension: int, seed: int = 0, lengthscale: float = 1.0, features: int = 8
 ) -> TrigonometricSeries:
-    """``Σ_j m_j(x_j)/√d``: one squared-exponential draw a coordinate (``features`` each)."""
+    """``Σ_j m_j(x_j)/√d``: one squared-exponential draw per coordinate (``features`` each)."""
     check_count("dimension", dimension)
     check_count("target.features", features)
     axis = np.repeat(np.eye(dimension), features, axis=0)
@@ -106,12 +106,12 @@ def single_index(
     lengthscale: float = 1.0,
     features: int = 64,
 ) -> TrigonometricSeries:
-    """A squared-exponential draw that depends on x through ``Vᵀx`` alone.
+    """Squared-exponential draw that depends on x only through ``Vᵀx``.
 
     Args:
         dimension: d.
-        seed: of the draw.
-        subspace: V, shape (d, p), orthonormal columns; None takes the first ``rank`` axes.
+        seed: random seed for the draw.
+        subspace: V, shape (d, p), orthonormal columns; None uses the first ``rank`` axes.
         rank: p, used when ``subspace`` is None.
         lengthscale: ℓ > 0.
         features: J.
@@ -139,10 +139,10 @@ def decaying(
     lengthscale: float = 1.0,
     features: int = 64,
 ) -> TrigonometricSeries:
-    """A squared-exponential draw whose coordinate j = 0, 1, … matters like e^{−αj/2}.
+    """Squared-exponential draw in which coordinate j = 0, 1, … has frequencies of scale e^{−αj/2}.
 
-    ω_j ~ N(0, e^{−αj}/ℓ²), so the variance that a head blind beyond coordinate d_k leaves
-    unexplained falls like e^{−α·d_k}.
+    ω_j ~ N(0, e^{−αj}/ℓ²), so the variance left unexplained by a head that sees only the
+    first d_k coordinates falls like e^{−α·d_k}.
     """
     check_count("dimension", dimension)
     check_non_negative("target.alpha", alpha)
@@ -154,7 +154,7 @@ def decaying(
 def explicit(
     dimension: int, seed: int = 0, *, amplitude: ArrayLike, frequency: ArrayLike, phase: ArrayLike
 ) -> TrigonometricSeries:
-    """A series given term by term. The seed is not used."""
+    """Series given term by term. The seed is not used."""
     del seed
     series = TrigonometricSeries(amplitude, frequency, phase)
     if series.dimension != dimension:
@@ -163,7 +163,7 @@ def explicit(
 
 
 Draw = Callable[[np.ndarray], np.ndarray]
-"""From a key of :mod:`sims.base.threefry` to frequencies (J, d)."""
+"""Function from a key of :mod:`sims.base.threefry` to frequencies (J, d)."""
 
 
 def _normals(features: int, dimension: int) -> Draw:

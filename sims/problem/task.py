@@ -1,4 +1,4 @@
-"""The problem: a task (what generates the data), heads (what estimates it) and queries."""
+"""The problem: a task (which generates the data), heads (which estimate the target) and queries."""
 
 from collections.abc import Callable
 
@@ -33,15 +33,15 @@ class Task(eqx.Module):
     """``Y = m(X) + ε`` with X ~ design and ``Var ε = noise_sd²``, independent of X.
 
     Args:
-        design: law of X in R^d.
+        design: distribution of X in R^d.
         target: m, on the same R^d: one of :data:`~sims.problem.TARGETS`, or any function
             ``(…, d) -> (…)`` in ``jax.numpy``, which becomes a
             :class:`~sims.problem.CustomTarget`.
         noise_sd: σ ≥ 0.
 
     Raises:
-        InputError: these are no design and no target, the function is not what it should be, their
-            dimensions differ, or σ is no number ≥ 0.
+        InputError: the design or target is invalid, their dimensions differ, or σ is not a
+            number ≥ 0.
     """
 
     design: Design
@@ -73,7 +73,7 @@ class Task(eqx.Module):
 
 
 BANDWIDTHS = (1e-12, 1e12)
-"""Bandwidths allowed: squares of distances over b are numbers in single precision too."""
+"""Allowed bandwidths: squared distances over b stay finite in single precision too."""
 
 
 class Heads(eqx.Module):
@@ -81,11 +81,10 @@ class Heads(eqx.Module):
 
     Args:
         frames: U, shape (H, d, d_k), which project queries; any frames, orthonormal or not.
-        kernel: a name; a :class:`~sims.problem.kernels.Kernel` of one's own, for Nadaraya–Watson
-            weights ``K(U_hᵀx, V_hᵀX)/ΣK``; or a :class:`~sims.weights.WeightRule`, such as those
-            that :data:`sims.weights.FACTORIES` make. One's own is evaluated at a few points to see
-            that it is what it says.
-        bandwidth: b within :data:`BANDWIDTHS`, a scalar or one a head (H,). The temperature of
+        kernel: a name; a custom :class:`~sims.problem.kernels.Kernel`, for Nadaraya–Watson weights
+            ``K(U_hᵀx, V_hᵀX)/ΣK``; or a :class:`~sims.weights.WeightRule`, such as those that
+            :data:`sims.weights.FACTORIES` create. A custom one is checked at a few points.
+        bandwidth: b within :data:`BANDWIDTHS`, a scalar or one per head, (H,). The temperature of
             the softmax kernel and of weight rules is b².
         key_frames: V, of the shape of U, which project keys; None is V = U.
     """
@@ -124,18 +123,18 @@ class Heads(eqx.Module):
 
     @property
     def of_keys(self) -> Float[Array, "H d d_k"]:
-        """The frames V that project keys: ``key_frames``, or the queries' frames without them."""
+        """Frames V that project keys: ``key_frames``, or else the queries' frames."""
         return self.frames if self.key_frames is None else self.key_frames
 
     @property
     def kernel(self) -> Kernel:
-        """The kernel K of weights K/ΣK.
+        """Kernel K of weights K/ΣK.
 
         Raises:
             InputError: the weights follow another rule.
         """
         if not isinstance(self.rule, Kernel):
-            allowed = "a Kernel: this needs weights K/ΣK (simulation takes every weight rule)"
+            allowed = "a Kernel with weights K/ΣK (simulation accepts every weight rule)"
             raise InputError("heads.kernel", f"weight rule {self.rule.name}", allowed)
         return self.rule
 
@@ -168,17 +167,17 @@ def gaussian_queries(
 def correlated_queries(
     dimension: int, count: int, covariance: ArrayLike, scale: float = 1.0, seed: int = 0
 ) -> Float[Array, "Q d"]:
-    """Queries ``x ~ N(0, scale²·Σ)``: with the keys' Σ they follow the keys, drawn in by κ.
+    """Queries ``x ~ N(0, scale²·Σ)``: with the keys' Σ they follow the keys, shrunk by κ.
 
     Args:
         dimension: d.
         count: Q, at least 1.
         covariance: Σ, shape (d, d), symmetric and positive semidefinite.
         scale: κ ≥ 0; 0 puts every query at the origin.
-        seed: of the draws; with Σ = I they are those of :func:`gaussian_queries`.
+        seed: random seed; with Σ = I the draws equal those of :func:`gaussian_queries`.
 
     Raises:
-        InputError: a size is no count, κ is negative, or Σ is no covariance of shape (d, d).
+        InputError: a size is not a count, κ is negative, or Σ is not a covariance of shape (d, d).
     """
     isotropic = gaussian_queries(dimension, count, scale, seed)
     as_floats("queries.covariance", covariance, (dimension, dimension))
@@ -186,7 +185,7 @@ def correlated_queries(
 
 
 def ball_queries(dimension: int, count: int, radius: float, seed: int = 0) -> Float[Array, "Q d"]:
-    """Queries uniform in the ball of that radius around the origin."""
+    """Queries uniform in the ball of the given radius around the origin."""
     _check_sizes(dimension, count)
     check_non_negative("queries.radius", radius)
     key = device_key("queries.seed", seed)
@@ -197,7 +196,7 @@ def ball_queries(dimension: int, count: int, radius: float, seed: int = 0) -> Fl
 def explicit_queries(
     dimension: int, count: int, points: ArrayLike, seed: int = 0
 ) -> Float[Array, "Q d"]:
-    """Queries given one by one, shape (Q, d). The seed is not used."""
+    """Queries given explicitly, shape (Q, d). The seed is not used."""
     del seed
     _check_sizes(dimension, count)
     return as_floats("queries.points", points, (count, dimension))
@@ -214,15 +213,15 @@ QUERIES: dict[str, Callable[..., Array]] = {
     "ball": ball_queries,
     "explicit": explicit_queries,
 }
-"""Every law of queries: name to ``(dimension, count, …, seed) -> (Q, d)``."""
+"""Every distribution of queries: name to ``(dimension, count, …, seed) -> (Q, d)``."""
 
 
 MOST_KEYS = 2**53
-"""Largest n: integers beyond are not exact in float64."""
+"""Largest n: larger integers are not exact in float64."""
 
 
 def check_compatible(task: Task, heads: Heads, n: int, queries: ArrayLike) -> Float[Array, "Q d"]:
-    """Check that the parts of a problem fit together; returns the queries as an array (Q, d)."""
+    """Queries as an array (Q, d), after checks that the parts of a problem fit together."""
     if heads.dimension != task.dimension:
         raise InputError("heads.frames", heads.frames.shape, f"(H, {task.dimension}, d_k)")
     check_count("n", n)

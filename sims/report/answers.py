@@ -19,14 +19,14 @@ def listing(
     brief: bool = False,
     first: bool = False,
 ) -> str:
-    """The answers to a paper's sentences as a Markdown table, and what is algebra.
+    """Markdown table of the answers on a paper's claims, followed by claims decided by algebra.
 
     Args:
-        paper: which one.
-        answers: of a run.
-        link: of an answer, to its explanation; None for no links.
-        brief: the first four columns alone.
-        first: the first answer on each claim that has a word, as in a README, and no algebra.
+        paper: the paper.
+        answers: answers of a run.
+        link: function from an answer to its link; None for no links.
+        brief: only the first four columns.
+        first: only the first answer with a word on each claim, without algebra, as in a README.
     """
     rows = _rows(paper, answers, "paper")
     if not first:
@@ -37,7 +37,7 @@ def listing(
 
 
 def found_besides(answers: Sequence[Answer], link: Link | None = None) -> str:
-    """The answers to our claims, over all papers, and those decided by algebra."""
+    """Table of the answers on our claims, for all papers, and of claims decided by algebra."""
     rows, claims = list[Answer](), list[Claim]()
     for paper in papers().values():
         rows += _rows(paper, answers, "ours")
@@ -46,7 +46,7 @@ def found_besides(answers: Sequence[Answer], link: Link | None = None) -> str:
 
 
 def instrument(answers: Sequence[Answer], link: Link | None = None) -> str:
-    """The answers on formulas of ours that are held against simulation."""
+    """Table of the answers on our formulas, which are compared with simulation."""
     return table([answer for answer in answers if answer.subject == "formula"], link)
 
 
@@ -64,7 +64,7 @@ def _rows(paper: Paper, answers: Sequence[Answer], subject: str) -> list[Answer]
 
 
 def table(answers: Sequence[Answer], link: Link | None = None, brief: bool = False) -> str:
-    """A row for each answer; "" of none."""
+    """Table with one row per answer; "" without answers."""
     if not answers:
         return ""
     lines = [list(BRIEF_COLUMNS if brief else COLUMNS)]
@@ -79,7 +79,7 @@ def table(answers: Sequence[Answer], link: Link | None = None, brief: bool = Fal
 
 
 def _line(answer: Answer, link: Link | None, brief: bool) -> list[str]:
-    """The cells of an answer."""
+    """Cells of an answer."""
     part = f" ({answer.restriction})" if answer.restriction else ""
     question = f"{answer.question}{part}"
     if link and (target := link(answer)):
@@ -91,7 +91,7 @@ def _line(answer: Answer, link: Link | None, brief: bool) -> list[str]:
     if answer.conditions is not None:
         sizes = [answer.conditions.in_words(brief), ""]
     elif isinstance(result, Share):
-        sizes = [f"{headline}, N {result.answered}", result.how_much(short=brief)]
+        sizes = [f"{headline}, N {result.answered}", answer.how_much(brief)]
     else:
         sizes = ["–" if isinstance(result, Mean) else f"N {result.problems}", headline]
     if brief:
@@ -101,7 +101,7 @@ def _line(answer: Answer, link: Link | None, brief: bool) -> list[str]:
 
 
 def _algebra(claims: Sequence[Claim]) -> str:
-    """A line for each claim that algebra decides."""
+    """Lines on the claims that algebra decides."""
     lines = []
     for claim in claims:
         if claim.algebra:
@@ -111,7 +111,7 @@ def _algebra(claims: Sequence[Claim]) -> str:
 
 
 def headlines(answers: Sequence[Answer]) -> str:
-    """One answer on each neighbouring paper, as Markdown: that on its headline claim."""
+    """Markdown list of one answer per related paper, on its headline claim."""
     lines = []
     for id, paper in papers().items():
         claims = [claim.id for claim in paper.claims if claim.headline]
@@ -132,7 +132,7 @@ def _short(answer: Answer) -> str:
 
 
 def all_tables(answers: Sequence[Answer], link: Link | None = None) -> str:
-    """Every answer that gets a word: paper by paper, then our claims, then our formulas."""
+    """Tables of all answers with a word: by paper, then our claims, then our formulas."""
     sections = []
     for paper in papers().values():
         if text := listing(paper, answers, link).strip():
@@ -144,7 +144,7 @@ def all_tables(answers: Sequence[Answer], link: Link | None = None) -> str:
 
 
 def by_claim(answers: Iterable[Answer]) -> dict[str, list[Answer]]:
-    """The answers on each claim by its id, confirmatory ones first."""
+    """Answers by the id of their claim, confirmatory ones first."""
     claims = dict[str, list[Answer]]()
     for answer in answers:
         claims.setdefault(answer.claim, []).append(answer)
@@ -152,7 +152,7 @@ def by_claim(answers: Iterable[Answer]) -> dict[str, list[Answer]]:
 
 
 def filled(readme: str, name: str, text: str) -> str:
-    """A README with a text between its mark ``<!-- answers NAME -->`` and the next ``<!-- end``."""
+    """README with a text between the mark ``<!-- answers NAME -->`` and the next ``<!-- end``."""
     before, mark, rest = readme.partition(f"<!-- answers {name} -->\n")
     _, end, after = rest.partition("<!-- end")
     return f"{before}{mark}{text}{end}{after}" if mark and end else readme

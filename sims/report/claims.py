@@ -1,4 +1,4 @@
-"""The page of a claim, in Markdown: the sentence, our reading, the answer, and what is behind it.
+"""Page of a claim, in Markdown: the claim, our reading, the answer, and its background.
 
 No JAX.
 """
@@ -12,13 +12,13 @@ from sims.study.papers import Claim, PaperClaim, papers
 from sims.study.schema import ExperimentSpec
 
 MOST_STRATA = 4
-"""Strata of an answer that its page shows, whether they differ or not."""
+"""Maximum number of strata of an answer on its page."""
 MOST_OTHERS = 5
-"""Further answers on a claim that its page shows."""
+"""Maximum number of further answers on a claim's page."""
 
 
 def unfolded(title: str, text: str) -> str:
-    """A part of a page that is always open."""
+    """Section of a page that is always open."""
     return f"**{title}**\n\n{text}"
 
 
@@ -28,13 +28,13 @@ def page(
     derivation: str = "",
     fold: Callable[[str, str], str] = unfolded,
 ) -> str:
-    """The page of a claim, as Markdown below its title.
+    """Page of a claim, as Markdown below its title.
 
     Args:
-        answers: on the claim, as :func:`sims.report.answers.by_claim` has them.
-        picture: Markdown of the panel that shows the first answer.
-        derivation: the section of the documentation, from ``docs/``, where the claim names none.
-        fold: makes a part of title and text that a reader opens.
+        answers: answers on the claim, from :func:`sims.report.answers.by_claim`.
+        picture: Markdown of the panel of the first answer.
+        derivation: default section of the documentation, relative to ``docs/``.
+        fold: function that makes a collapsible section from a title and a text.
     """
     first, *others = answers
     claim = claim_of(first)
@@ -49,7 +49,7 @@ def page(
 
 
 def claim_of(answer: Answer) -> Claim | None:
-    """The claim that an answer is on."""
+    """Claim of an answer."""
     paper = papers().get(answer.paper)
     listed = (*paper.claims, *paper.ours) if paper else ()
     return next((claim for claim in listed if claim.id == answer.claim), None)
@@ -74,27 +74,29 @@ def _answer(answer: Answer) -> str:
     if answer.conditions is not None:
         lines.append(f"- By condition: {answer.conditions.in_words()}.")
     if isinstance(answer.result, Share):
-        lines += _share_lines(answer.result)
+        lines += _share_lines(answer.result, answer.how_much())
     if answer.robust is not None:
         lines.append(f"- Other choices: {answer.robust.in_words()}.")
     return "\n".join(lines)
 
 
-def _share_lines(share: Share) -> list[str]:
-    """By how much, and what became of all problems."""
+def _share_lines(share: Share, how_much: str) -> list[str]:
+    """Lines on the size of the change, and on the outcomes of all problems."""
     lines = []
     if share.size is not None:
         made_of = f"; {share.made_of()}" if share.made_of() else ""
-        lines.append(f"- Change, median (quartiles): {share.how_much()}{made_of}.")
+        lines.append(f"- Change, median (quartiles): {how_much}{made_of}.")
     counted = share.deciding
     if counted is not None and counted.total >= house.SHOWN:
         parts = [f"{name} {100 * part:.0f} %" for name, part in counted.parts.items() if part]
         lines.append(f"- Of {counted.total} problems: {', '.join(parts)}.")
+        if counted.why_undecided:
+            lines.append(f"- Undecided problems: {counted.why_undecided}.")
     return lines
 
 
 def _details(answer: Answer) -> list[str]:
-    """Where the answer changes: along parameters, and in declared strata."""
+    """Lines on changes of the answer along parameters and in declared strata."""
     lines = []
     if answer.where:
         changes = "; ".join(change.in_words() for change in answer.where)
@@ -115,7 +117,7 @@ def _apart(part: Result, whole: Result) -> bool:
 
 
 def _worst(answer: Answer) -> str:
-    """The problem that fails most surely: its numbers, its file, and the command that runs it."""
+    """Lines on the most certain failure: its numbers, its file, and the command that runs it."""
     if answer.problem is None:
         if answer.searched:
             return f"No failure was found, nor in a search over {answer.searched:,} more problems."
@@ -132,7 +134,7 @@ def _worst(answer: Answer) -> str:
 
 
 def command(answer: Answer) -> str:
-    """The command that runs the problem which fails most surely."""
+    """Command that runs the most certain failure."""
     if answer.counterexample is not None and not answer.searched:
         kind = "sweep" if "sweep" in (answer.problem or {}) else "decompose"
         return f"`sims {kind} {answer.experiment}#{answer.counterexample}`"
@@ -151,7 +153,7 @@ def _others(answers: Sequence[Answer]) -> str:
 
 
 def _formula(claim: Claim | None, derivation: str) -> str:
-    """The formula with its symbols, and where it is derived."""
+    """Lines on the formula, its symbols and its derivation."""
     lines = []
     if claim and claim.formula:
         lines.append(f"**Formula**\n\n$$\n{claim.formula}\n$$")

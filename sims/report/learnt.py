@@ -11,11 +11,11 @@ from sims.report.text import environment
 from sims.study.papers import MAIN, papers
 
 TEMPLATES = ("learnt", "trained")
-"""Templates in docs/learnt/, each a text of the README."""
+"""Templates in docs/learnt/, one per text of the README."""
 
 
 def readme_texts(answers: Sequence[Answer]) -> dict[str, str]:
-    """Texts that a run fills into the README, by the name of their place."""
+    """Texts of a run for the README, by the name of their place."""
     texts = {"neighbours": headlines(answers)}
     if MAIN in (known := papers()):
         texts["main"] = listing(known[MAIN], answers, brief=True, first=True)
@@ -30,14 +30,14 @@ def _template(name: str) -> Path:
 
 
 def learnt(answers: Sequence[Answer], name: str) -> str:
-    """The sentences of a template, as Markdown.
+    """Sentences of a template, as Markdown.
 
-    A template is Jinja. It knows ``answers`` by id, and ``require(condition, sentence)``, which
-    refuses to go on where the answers contradict a sentence: it has to be written anew.
+    A Jinja template can use ``answers`` by id, and ``require(condition, sentence)``, which raises
+    if the answers contradict a sentence, which must then be rewritten.
 
     Raises:
-        InputError: the template cannot be read, names an answer that is not there, or a sentence
-            is contradicted.
+        InputError: the template cannot be read, names a missing answer, or contains a contradicted
+            sentence.
     """
     path = _template(name)
 

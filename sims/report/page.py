@@ -1,4 +1,4 @@
-"""The report: the answers of a run, and what is behind them, as one HTML file."""
+"""Report: the answers of a run and their background, as one HTML file."""
 
 import base64
 import io
@@ -23,22 +23,22 @@ Page = tuple[str, str, str]
 Section = tuple[str, str, str, str]
 """Id, title, source and table of a list of answers."""
 WIDTH = 1400
-"""Pixels across a figure, at most."""
+"""Maximum width of a figure in pixels."""
 
 
 def write_report(folder: Path, fidelity: str, output: Path) -> None:
-    """Write the page, which needs nothing beside it and loads nothing.
+    """Write the report, a self-contained page.
 
-    Every claim's answer is listed; figures and claims' pages are those of the main paper's
-    experiments, or of all where there are none of it.
+    It lists the answer on every claim; figures and claims' pages are those of the main paper's
+    experiments, or of all experiments if there are none.
 
     Args:
         folder: results of one fidelity, with ``answers.json`` and a folder for each experiment.
-        fidelity: its name.
+        fidelity: name of the fidelity.
         output: the HTML file.
 
     Raises:
-        InputError: there are no answers, or a file cannot be believed (:mod:`sims.base.files`).
+        InputError: there are no answers, or a file is damaged (:mod:`sims.base.files`).
     """
     answers = read_run(folder, fidelity)
     if not answers:
@@ -93,7 +93,7 @@ def _lists(answers: Sequence[Answer], shown: Sequence[str]) -> tuple[list[Sectio
 def _article(
     name: str, answers: Sequence[Answer], folder: Path, fidelity: str
 ) -> tuple[str, str, str, list[Page]]:
-    """An experiment: its title, figure and text, and the pages of its claims."""
+    """Section of an experiment: its title, figure and text, and the pages of its claims."""
     spec = load_experiment(name, allow_code=None).spec
     run = f"{name} at {fidelity}"
     caption = files.read(folder / name / "caption.md", f"caption.md of {run}").decode()
@@ -108,12 +108,12 @@ def _article(
 
 
 def _markup(text: str) -> str:
-    """Markdown as HTML, with links to places of the page alone."""
+    """Markdown as HTML, with links only to places on the page."""
     return html(text, lambda target: target[1:] if target.startswith("#") else None)
 
 
 def _source(paper: Paper) -> str:
-    """Authors of a paper, where they are known, and its link, as HTML."""
+    """Authors of a paper, if known, and its link, as HTML."""
     names = "" if paper.authors.startswith("not ") else f"{escape(paper.authors)}, "
     link = f"https://arxiv.org/abs/{paper.arxiv}"
     return f'{names}<a href="{link}">arXiv {paper.arxiv}</a>'

@@ -29,17 +29,17 @@ class _Relative(MarkdownIt):
 
 
 def mathml(tex: str, options: Mapping[str, bool]) -> str:
-    """A formula as MathML; ``options["display_mode"]`` says whether it stands on lines of its own.
+    """A formula as MathML; ``options["display_mode"]`` says whether it is a displayed formula.
 
     Raises:
-        InputError: it is no TeX that docutils knows.
+        InputError: docutils cannot read the TeX.
     """
     block = options["display_mode"]
     try:
         formula = tex2mathml(_ACCENTED.sub(r"{{}\1}", tex), as_block=block)
     except Exception as error:  # of many kinds, by what is wrong
         raise InputError("formula", tex, f"TeX that docutils knows ({error})") from None
-    # The keyboard has to reach what is wider than the page and scrolls.
+    # The keyboard must reach formulas that are wider than the page and scroll.
     return f'<div class="wide" tabindex="0">{formula}</div>' if block else formula
 
 
@@ -49,7 +49,7 @@ MARKDOWN = _Relative("commonmark", {"html": False}).enable("table")
 MARKDOWN.use(
     dollarmath_plugin, allow_space=False, allow_digits=False, allow_labels=False, renderer=mathml
 )
-"""CommonMark with tables and formulas: ``$x$`` in a line and ``$$x$$`` on lines of its own."""
+"""CommonMark with tables and formulas: ``$x$`` in a line and ``$$x$$`` displayed."""
 
 
 def html(markdown: str, inside: Callable[[str], str | None]) -> str:
@@ -61,7 +61,7 @@ def html(markdown: str, inside: Callable[[str], str | None]) -> str:
             link's words without a link. Pictures become their descriptions.
 
     Raises:
-        InputError: a formula is no TeX.
+        InputError: a formula is not valid TeX.
     """
 
     def link(match: re.Match[str]) -> str:
@@ -73,11 +73,11 @@ def html(markdown: str, inside: Callable[[str], str | None]) -> str:
 
 
 def environment(html: bool = False) -> jinja2.Environment:
-    """The environment of templates: an unknown name is an error; numbers have filters.
+    """Environment of templates, in which unknown names are errors and numbers have filters.
 
     Args:
-        html: whether the templates are the page's own, which include one another and escape values
-            for HTML. Others, captions, are rendered in Jinja's sandbox and include nothing.
+        html: whether the templates belong to the page: they include one another and escape values
+            for HTML. Captions are rendered in Jinja's sandbox and include nothing.
     """
     kind = jinja2.Environment if html else jinja2.sandbox.ImmutableSandboxedEnvironment
     templates = kind(
@@ -94,15 +94,15 @@ def environment(html: bool = False) -> jinja2.Environment:
 def render_caption(
     path: Path, results: "Results", answers: Sequence["Answer"], numbers: Mapping[str, object]
 ) -> str:
-    """An experiment's caption with the numbers of this run in it.
+    """Caption of an experiment with the numbers of this run.
 
     ``caption.md`` is a Jinja template of Markdown, rendered in Jinja's sandbox. It can use
     ``answers`` by id, ``replicates`` (the fewest of the units), ``fidelity``, ``settings``, the
-    experiment's own ``numbers``, and the filters ``percent`` and ``significant``.
+    experiment's ``numbers``, and the filters ``percent`` and ``significant``.
 
     Raises:
-        InputError: the file cannot be read, names something that is not there, or has a formula
-            that is no TeX.
+        InputError: the file cannot be read, uses an unknown name, or has a formula that is not
+            valid TeX.
     """
     try:
         text = (

@@ -1,6 +1,6 @@
-"""The draws of one replicate: what they are, made from its random key alone.
+"""Draws of one replicate, determined by its random key alone.
 
-Keys come in blocks of :data:`DRAW_BLOCK` rows, each from a Threefry key of its own, so that a
+Keys come in blocks of :data:`DRAW_BLOCK` rows, each from a separate Threefry key, so that a
 replicate with a million keys never holds them together. The block size is part of the identity of
 the draws (a constant, not a tuning knob): chunk sizes, devices and order of work do not enter.
 A larger n extends the draws of a smaller n, and every problem with the same design dimension sees
@@ -29,13 +29,13 @@ DRAW_BLOCK = 4096
 def draw_block(
     task: Task, key: Array, block: int | Array, size: int, dtype: DTypeLike
 ) -> tuple[Float[Array, "size d"], Float[Array, " size"]]:
-    """Block number ``block`` of a replicate: its first ``size`` keys X and unit label noise.
+    """First ``size`` keys X, and unit label noise, of block number ``block`` of a replicate.
 
     Args:
-        task: the design is drawn from; the noise level is not applied.
+        task: task whose design is sampled; its noise level is not applied.
         key: :func:`replicate_key`.
         block: 0, 1, …; row i of it is row ``block·DRAW_BLOCK + i`` of the replicate.
-        size: at most :data:`DRAW_BLOCK`.
+        size: number of keys, at most :data:`DRAW_BLOCK`.
         dtype: float32 and float64 draws are different numbers.
     """
     for_keys, for_labels = jax.random.split(jax.random.fold_in(key, block))
@@ -68,7 +68,7 @@ def cosine(turns: Float[Array, "*shape"]) -> Float[Array, "*shape"]:
 
     A polynomial after reduction of the angle, because XLA's CPU cosine is scalar code, twenty times
     as slow as its exponential. The absolute error is that of rounding the angle, as with any
-    cosine, beside a few units of rounding of 1.
+    cosine, plus a few units of rounding of 1.
     """
     v = 0.25 - jnp.abs(turns - jnp.round(turns))
     *lower, last = _SINE[: _TERMS[turns.dtype.name]]
@@ -80,7 +80,7 @@ def cosine(turns: Float[Array, "*shape"]) -> Float[Array, "*shape"]:
 
 
 def target_values(target: Target, x: Float[Array, "*batch d"]) -> Float[Array, "*batch"]:
-    """m(x) in the precision of x; of a series by :func:`cosine`."""
+    """Values m(x) in the precision of x; a series uses :func:`cosine`."""
     if not isinstance(target, TrigonometricSeries):
         return target(x)
     turns = x @ (target.frequency / (2 * np.pi)).T.astype(x.dtype)
@@ -89,7 +89,7 @@ def target_values(target: Target, x: Float[Array, "*batch d"]) -> Float[Array, "
 
 
 def split_constant(task: Task) -> tuple[Task, Float[Array, ""] | None]:
-    """The task with a target that has no constant part, and that part; None for 0."""
+    """Task whose target has no constant part, and that part; None for 0."""
     constant = task.target.constant
     if not constant:
         return task, None

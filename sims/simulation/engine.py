@@ -3,10 +3,10 @@
 Each batch of R replicates yields one **unbiased** estimate of every term, the label noise
 integrated out given the design (Rao–Blackwell): the mean deviation b̄, ``b̄b̄ᵀ − s/R`` for the bias
 product, the sample covariance s for the signal part, and the mean of ``σ² Σ_i w_hi w_gi`` for the
-noise part. Everything downstream is a mean of B iid vectors, with its Monte Carlo standard error.
+noise part. Every later number is a mean of B iid vectors, with its Monte Carlo standard error.
 
-Beside them stand the same estimates from drawn Gaussian labels, an independent check of that
-step, with names that begin with ``raw_``:
+The same estimates from drawn Gaussian labels, an independent check of that step, have names that
+begin with ``raw_``:
 
 ==============================================  =================================================
 ``raw_bias`` (batch, query, head)               mean of f̂_h − m(x)
@@ -21,10 +21,10 @@ step, with names that begin with ``raw_``:
 ``empty_rate`` (batch, query, head) is the fraction of replicates in which a compact kernel had no
 key in reach; there the estimate counts as 0.
 
-The target's constant part is taken off before anything is drawn and comes back where weights do not
-sum to 1: float32 then resolves the rest. What rounding does to the numbers is measured
-(:mod:`sims.simulation.rounding`), and the precision follows from it. Attributes say what was met:
-``faults`` what makes the numbers no evidence, ``cautions`` what one should know of them.
+The target's constant part is subtracted before anything is drawn, and restored where weights do not
+sum to 1, so that float32 resolves the rest. Rounding is measured (:mod:`sims.simulation.rounding`)
+and determines the precision. The attribute ``faults`` states why numbers are unusable,
+``cautions`` why they need care.
 """
 
 from collections.abc import Sequence
@@ -47,7 +47,7 @@ from sims.simulation.rounding import Shares, choose_precision
 
 PRECISIONS = ("float32", "float64")
 NEGLIGIBLE = 1e-3
-"""Share of the MSE below which a term does not hold up stopping, where none is given."""
+"""Default share of the MSE below which a term does not delay stopping."""
 
 
 def estimate(
@@ -66,7 +66,7 @@ def estimate(
     devices: Sequence[jax.Device] | None = None,
     **sampling: Unpack[Sampling],
 ) -> xr.Dataset:
-    """Estimate bias, signal and noise covariance of every head (pair) at every query.
+    """Estimates of bias, signal and noise covariance of every head (pair) at every query.
 
     Draws are named by (seed, batch, replicate) alone: devices, memory and resumption change numbers
     only by rounding, and a longer run begins with the batches of a shorter one.
@@ -74,27 +74,27 @@ def estimate(
     Args:
         task: design, target m, noise level.
         heads: H heads.
-        n: number of keys, ≥ 1; of dependent ones (:data:`~sims.problem.SEQUENCES`) at most
+        n: number of keys, ≥ 1; for dependent keys (:data:`~sims.problem.SEQUENCES`) at most
             :data:`~.draws.DRAW_BLOCK`.
         queries: x, (Q, d).
         seed: an integer, or a Threefry key.
         weights: ensemble weights α (H,), sum 1; None is uniform.
-        precision: "float32" or "float64", of draws, kernels and sums within a block. Moments are
-            float64 always. The two see different draws. A problem whose rounding error float32
-            would not hold below 1e-4 of every term is computed in float64, and says so.
-        control_variate: take most of the spread out of the signal covariance, unbiased and without
-            theory (:class:`~.replicate.Control`), where about ten keys or more are attended to; the
-            estimates need no longer be positive semidefinite. Costs a second set of pair sums, and
-            a pilot design of 16 n keys. For kernels and iid keys alone.
-        raw_labels: also the raw-label estimates.
-        keep_queries: False drops everything with a query dimension, keeping integrals.
-        memory_budget: bytes that the working set may take (of one device, if it is no CPU). The
-            result itself is not counted.
-        devices: JAX devices to spread batches over; None takes all.
-        sampling: how much to sample, and from where to resume, :class:`sims.montecarlo.Sampling`:
+        precision: "float32" or "float64", for draws, kernels and sums within a block; moments are
+            always float64. The two have different draws. A problem whose rounding error in float32
+            would exceed 1e-4 of a term is computed in float64, with a caution.
+        control_variate: reduce the spread of the signal covariance, without bias and without theory
+            (:class:`~.replicate.Control`), if about ten keys or more are attended to. The estimates
+            may then not be positive semidefinite. It costs a second set of pair sums and a pilot
+            design of 16 n keys, and needs kernels and iid keys.
+        raw_labels: add the raw-label estimates.
+        keep_queries: False keeps only averages over queries.
+        memory_budget: maximum bytes of the working set (of one device, if it is not a CPU), without
+            the result.
+        devices: JAX devices that share the batches; None uses all.
+        sampling: size of the sample and resumption, :class:`sims.montecarlo.Sampling`:
             ``replicates_per_batch``, ``batches``, ``rel_mcse``, ``max_batches``, ``negligible`` (a
             share of the MSE, 1e-3), ``stream``, ``resume`` and ``progress`` of
-            :func:`sims.montecarlo.run`. ``rel_mcse`` is of every scalar term.
+            :func:`sims.montecarlo.run`. ``rel_mcse`` applies to every scalar term.
 
     Returns:
         The dataset of :mod:`sims.base.terms`, batched and with MCSE, the raw-label variables above,
@@ -104,7 +104,7 @@ def estimate(
         variance, whichever is larger),
         ``empty_rate`` (its mean), ``least_n_eff`` (the fewest effective keys,
         ``σ²/noise variance``, of a head at a query), ``faults`` and ``cautions`` (text,
-        a line a phrase, absent if empty).
+        one phrase per line, absent if empty).
 
     Raises:
         InputError: an argument cannot be used, or float64 cannot hold the problem.
@@ -132,14 +132,14 @@ def estimate(
 def sampler_of(
     task: Task, heads: Heads, n: int, queries: ArrayLike, *, precision: str, **options: Any
 ) -> tuple[EnsembleSampler, Shares]:
-    """The sampler of a problem in the precision that it needs, and bounds on its rounding.
+    """Sampler of a problem in the precision that it needs, and bounds on its rounding.
 
     Args:
         task: design, target m, noise level.
         heads: H heads.
         n: number of keys.
         queries: x, (Q, d).
-        precision: asked for.
+        precision: requested precision.
         options: further attributes of the sampler.
 
     Raises:
@@ -152,7 +152,7 @@ def sampler_of(
         raise InputError("n", n, f"at most {DRAW_BLOCK}: a sequence is drawn in one piece")
     alike = isinstance(heads.rule, Kernel) and not isinstance(task.design, SequenceDesign)
     if options.get("control_variate") and not (alike and n >= 2):
-        allowed = "False, but for heads by a kernel over at least two independent keys"
+        allowed = "False, unless heads use a kernel over at least two independent keys"
         raise InputError("control_variate", True, allowed)
     used, shares = choose_precision(task, heads, int(n), points, precision)
     return EnsembleSampler(task, heads, int(n), points, used, **options), shares

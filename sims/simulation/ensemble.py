@@ -50,7 +50,7 @@ class EnsembleSampler:
         """Plan the work, and draw the pilot if there is a control variate.
 
         Returns:
-            One replicate as a function, how many of them are computed side by side, what they
+            One replicate as a function, how many of them are computed in parallel, what they
             share for each group of queries, and attributes of the result.
         """
         task, constant = split_constant(self.task)

@@ -1,4 +1,4 @@
-"""Nadaraya–Watson heads, computed stably: a readable reference, and what the engine shares with it.
+"""Nadaraya–Watson heads, computed stably: a readable reference that shares parts with the engine.
 
 Exponents are shifted by their maximum before the exponential is taken, so a query far from every
 key still has an estimate. A compact kernel may leave a query with no key in reach (log K = −inf
@@ -23,13 +23,13 @@ from sims.weights import WeightRule
 ProjectedQueries = Float[Array, "Q p H"]
 ProjectedKeys = Float[Array, "p H n"]
 Columns = Float[Array, "c n"]
-"""Vectors that are summed against the weights."""
+"""Vectors to be summed with the weights."""
 UNIT: Any = 1.0
-"""The bandwidth left once coordinates are divided by b; a Python number, so it costs nothing."""
+"""Bandwidth after coordinates are divided by b; a Python number, so it costs nothing."""
 
 
 def nw_weights(heads: Heads, query: ArrayLike, keys: ArrayLike) -> Float[Array, "H n"]:
-    """Attention weights, in float64: ``w_hi(x) = K_h(x, X_i) / Σ_j K_h(x, X_j)``, or by the rule.
+    """Attention weights in float64: ``w_hi(x) = K_h(x, X_i) / Σ_j K_h(x, X_j)``, or by the rule.
 
     Args:
         heads: H heads in R^d.
@@ -76,7 +76,7 @@ def scaled_projection(
         heads: H heads.
         frames: U, of queries or of keys.
         points: x.
-        dtype: of the product.
+        dtype: floating-point type of the product.
     """
     if _scaled(heads):
         frames = frames / heads.bandwidth[:, None, None]
@@ -101,10 +101,10 @@ def _scaled(heads: Heads) -> bool:
 
 
 def finite_or_zero(peak: Array) -> Array:
-    """The shift to use: the largest exponent, or 0 where no key is in reach."""
+    """Shift of the exponents: the largest exponent, or 0 where no key is in reach."""
     return jnp.where(jnp.isfinite(peak), peak, 0.0)
 
 
 def vanishes(rule: Kernel | WeightRule) -> bool:
-    """True if a head may have no key in reach; our kernels need a support for that."""
+    """True if a head may have no key in reach; built-in kernels then have a support."""
     return not isinstance(rule, Kernel) or rule not in KERNELS.values() or rule.support is not None

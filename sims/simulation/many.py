@@ -116,7 +116,7 @@ def estimate_many(
 
     Args:
         problems: (task, heads, n, queries) each, of equal H and Q.
-        seed: of all.
+        seed: random seed for all.
         streams: numbers folded into the seed, for each problem; None gives all the same draws.
         precision: as of :func:`~.engine.estimate`, like all that follow.
         control_variate: as there.

@@ -24,7 +24,7 @@ RAW_SCALARS = (
 )
 """Scalar terms that raw labels estimate as well (they cannot tell signal from noise)."""
 CROSS = ("cross_signal_covariance", "cross_noise_covariance", "covariance")
-"""Terms of pairs of heads, NaN where there is one head."""
+"""Terms of pairs of heads, NaN for one head."""
 FEW_KEYS = 2.0
 """Effective keys below which a head is near to copying one label."""
 UNNOTICED = 1e-6
@@ -41,8 +41,8 @@ def build(
     """Label the batches of the engine and derive all that follows, without MCSE.
 
     Args:
-        arrays: of :func:`~.moments.batch_estimates`, batch first; averaged over queries, with one
-            query left, unless ``keep_queries``.
+        arrays: results of :func:`~.moments.batch_estimates`, batch first; averaged over queries,
+            one query left, unless ``keep_queries``.
         keep_queries: whether variables with a query dimension stay.
         weights: α (H,), None is uniform.
     """
@@ -131,12 +131,12 @@ def describe_run(
 
     Args:
         values: its variables by name, batch first.
-        attrs: of the driver.
+        attrs: attributes of the driver.
         task: design, target, noise level.
         heads: H heads.
         queries: x.
         shares: bounds on the rounding error.
-        asked: precision asked for.
+        asked: requested precision.
     """
     faults = attrs.get("faults", "").splitlines()
     cautions = []

@@ -1,11 +1,11 @@
-"""How far rounding moves an estimate: a few keys and queries, weighed in both precisions.
+"""Effect of rounding on an estimate, from a few keys and queries in both precisions.
 
-Rounding depends on the problem more than on the machine: on ω·x beside 1, on the target beside its
-error, on distances beside the bandwidth. So it is measured, on keys of the problem's own law, by
-the engine's own sums: once in float64, and once in the precision in question with keys, queries and
-targets moved by up to one unit of rounding. The choice of precision that follows depends on the
-problem alone, neither on the seed nor on the number of batches: a longer run begins with the
-batches of a shorter one.
+Rounding depends more on the problem than on the machine: on the size of ω·x, on the target relative
+to its error, and on distances relative to the bandwidth. It is measured with the engine's sums on
+keys of the problem's design: once in float64, and once in the precision in question with keys,
+queries and targets moved by up to one unit of rounding. The choice of precision that follows
+depends on the problem alone, neither on the seed nor on the number of batches: a longer run begins
+with the batches of a shorter one.
 """
 
 from functools import partial
@@ -28,24 +28,24 @@ SMALL = 1e-4
 """Rounding, as a share of a term, up to which float32 is kept: a tenth of an MCSE of 0.1 %, which
 no published run reaches."""
 LARGEST = 1e-2
-"""Rounding, as a share of the heads' MSE, up to which a float64 estimate is given at all."""
+"""Rounding, as a share of the heads' MSE, up to which a float64 estimate is accepted."""
 DESIGNS, QUERIES = 4, 2
-"""Sets of keys, and queries (the one farthest out among them), that are weighed twice."""
+"""Numbers of key sets and of queries (including the farthest) that are computed twice."""
 WORK = 2**13
-"""Kernels, or waves, evaluated at most in each of the two."""
+"""Maximum number of kernels, or waves, evaluated in each precision."""
 
 
 QUICK = {"xla_backend_optimization_level": 0}
-"""What is run once is compiled quickly."""
+"""Compiler options for programs that run once."""
 
 
 class Shares(NamedTuple):
-    """Bounds on what rounding does to the second moments of the heads' errors.
+    """Bounds on rounding in the second moments of the heads' errors.
 
     Attributes:
-        mse: as a share of the heads' MSE.
-        by_keys: as a share of what the keys alone make of it, bias² + signal variance.
-        noise: as a share of the noise variance.
+        mse: bound as a share of the heads' MSE.
+        by_keys: bound as a share of bias² + signal variance, the part due to the keys.
+        noise: bound as a share of the noise variance.
     """
 
     mse: float
@@ -54,14 +54,14 @@ class Shares(NamedTuple):
 
     @property
     def largest(self) -> float:
-        """Of the two parts."""
+        """Larger of the bounds on the two parts."""
         return float(np.max([self.by_keys, self.noise]))
 
 
 def choose_precision(
     task: Task, heads: Heads, n: int, queries: Float[np.ndarray, "Q d"], precision: str
 ) -> tuple[str, Shares]:
-    """The precision that the problem needs, at least the one asked for, and the rounding in it.
+    """Precision that the problem needs, at least the requested one, and its rounding.
 
     Raises:
         InputError: float64 cannot hold the problem.
@@ -73,9 +73,9 @@ def choose_precision(
         shares = rounding(task, heads, n, queries, "float64")
     where = "problem, simulated in float64"
     if not np.isfinite(shares.mse):
-        raise InputError(where, "values out of range", "a target nearer 1, or a wider bandwidth")
+        raise InputError(where, "values out of range", "a smaller target, or a wider bandwidth")
     if shares.mse > LARGEST:
-        allowed = f"at most {LARGEST:g} of it: slower or smaller waves, or a wider bandwidth"
+        allowed = f"at most {LARGEST:g} of it: a smoother or smaller target, or a wider bandwidth"
         raise InputError(where, f"rounding by {shares.mse:.2g} of the MSE", allowed)
     return "float64", shares
 
@@ -155,7 +155,7 @@ def weigh_twice(
         constant: the target's constant part.
         points: keys of D designs (D, n, d), and queries (Q, d).
         moved: the same, by up to a unit of rounding.
-        precision: of the second.
+        precision: precision of the second.
     """
     unit = float(jnp.finfo(precision).eps)
 

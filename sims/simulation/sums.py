@@ -63,10 +63,10 @@ def streamed_sums(
 
     Args:
         kernel: K.
-        queries: of :func:`~.heads.scaled_projection`, query first, in the precision of the work.
+        queries: from :func:`~.heads.scaled_projection`, query first, in the working precision.
         keys: projected likewise.
         columns: vectors to be summed against the kernels; the last one is ones.
-        bandwidth: what is left of it: 1 for a scaled kernel, else (H, 1).
+        bandwidth: remaining bandwidth: 1 for a scaled kernel, else (H, 1).
         query_block: queries weighed together, a divisor of Q.
         centres: c of :class:`Sums`, in float64.
     """

@@ -1,7 +1,7 @@
 """Studies: experiment files, problems of laws, results, answers, and the runner of all steps.
 
-``sims.study.run("rates", fidelity="smoke")`` is the whole of one experiment from Python: the same
-plain call that the command line makes.
+``sims.study.run("rates", fidelity="smoke")`` runs one experiment from Python, with the same call as
+the command line.
 """
 
 from importlib import import_module
@@ -15,7 +15,7 @@ __all__ = ["Outcome", "load_experiment", "run"]
 
 
 def __getattr__(name: str) -> object:
-    """The names above, imported when they are used: the Snakefile needs none of them."""
+    """Import the names above on first use: the Snakefile needs none of them."""
     if name not in __all__:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     module = "experiment" if name == "load_experiment" else "runner"

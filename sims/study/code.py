@@ -1,4 +1,4 @@
-"""Dependencies of each step of the pipeline: what it imports, and a part of the experiment file.
+"""Dependencies of each step of the pipeline: its imports, and a part of the experiment file.
 
 Both are parameters of the Snakemake rules: restyling a figure re-runs no simulation, editing the
 engine does, and a comment or docstring changes nothing. Checkpoints and provenance carry the same
@@ -44,10 +44,16 @@ _ENTRIES = {
     "report": ("sims.report",),
     "sweep": ("sims.study.sweeping",),
 }
-"""Step to the modules of this package that it begins with; what they import follows."""
+"""Step to the modules of this package from which it starts; their imports follow."""
 STEPS = tuple(step for step in _ENTRIES if step != "sweep")
-_OWN = {"judge": "statistic", "plot": "figure"}
-"""Step to the module that a law of problems may have for it, without a study.py."""
+_OWN = {
+    "simulate": ("simulate",),
+    "predict": ("predict",),
+    "judge": ("statistic",),
+    "search": ("predict", "statistic"),
+    "plot": ("statistic", "figure"),
+}
+"""Step to the modules of an experiment's folder that are its code by their names."""
 _METHODS = {
     "sampler": ("simulate",),
     "replicates": ("simulate",),
@@ -102,14 +108,15 @@ def code(step: str, experiment: Path | None) -> str:
         study = experiment / "study.py"
         if not study.is_file():
             modules.add("sims.study.drawn")
-        for path in filter(Path.is_file, (study, experiment / f"{_OWN.get(step)}.py")):
+        own = (experiment / f"{name}.py" for name in _OWN.get(step, ()))
+        for path in filter(Path.is_file, (study, *own)):
             sources = own_sources(path, without)
             modules |= sources.modules
             files += sources.files
         files += [path for path in files_below(experiment) if path.name not in _PROSE]
         if step == "plot":
             files += filter(Path.is_file, [experiment / "caption.md"])
-    digests = [syntax(file, without) for file in files]
+    digests = [syntax(file, without) for file in dict.fromkeys(files)]
     return combined_digest(_package_digest(frozenset(modules)), *digests)
 
 
@@ -143,11 +150,11 @@ def salt() -> str:
 
 
 def seed_of(experiment: Path) -> int:
-    """The seed of an experiment's problems; a changed question gets other problems.
+    """Seed of an experiment's problems; a changed question gets new problems.
 
-    The first bytes of a SHA-256 of the law without its prose, of the conditions of all questions,
-    of the revisions above 1 of their effects, and of the salt. Rewording, renaming or reordering
-    redraws nothing, and neither does a further question with no condition of its own.
+    It is the first bytes of a SHA-256 of the law without prose, the conditions of all questions,
+    the revisions above 1 of their effects, and the salt. Rewording, renaming or reordering redraws
+    nothing, and neither does a further question without a new condition.
     """
     specification, _ = _file(experiment, FIDELITIES[0])
     law = without_prose(specification["law"])
@@ -164,25 +171,25 @@ def seed_of(experiment: Path) -> int:
 
 
 def without_prose(law: dict[str, Any]) -> dict[str, Any]:
-    """A law without the text that says it in words, on which no number depends."""
+    """Law without its description, on which no number depends."""
     return {key: value for key, value in law.items() if key != "text"}
 
 
 def searches(experiment: Path) -> bool:
-    """True if a question of an experiment asks for a search."""
+    """True if a question of an experiment requests a search."""
     questions = _file(experiment, FIDELITIES[0])[0].get("questions") or []
     return any(question.get("search") for question in questions)
 
 
 def lock_results(results: str) -> None:
-    """Hold a folder of results for this process, so that no other run writes there.
+    """Lock a folder of results for this process, so that no other run writes there.
 
-    The system gives the hold back when the process ends, however it ends; so Snakemake's locks on
-    these results that are there once it is held are of a run that was killed. On a file system
-    without locks Snakemake's own have to do, and a line says so.
+    The system releases the lock whenever the process ends, so Snakemake's remaining locks on these
+    results belong to a killed run. On a file system without locks only Snakemake's locks apply, and
+    a line says so.
 
     Raises:
-        InputError: another run holds them.
+        InputError: another run has the lock.
     """
     locks = Path(".snakemake")
     locks.mkdir(exist_ok=True)
@@ -191,8 +198,8 @@ def lock_results(results: str) -> None:
         fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
         holder = os.read(handle, 200).decode(errors="replace") or "it"
-        allowed = f"one run of the same results at a time: wait for {holder}, or end it"
-        raise InputError(results, "held by another run", allowed) from None
+        allowed = f"one run per results folder: wait for {holder}, or stop it"
+        raise InputError(results, "in use by another run", allowed) from None
     except OSError as error:
         line = (
             f"{locks}: no file locks ({error.strerror}): after a killed run, `snakemake --unlock`"
@@ -207,10 +214,10 @@ def lock_results(results: str) -> None:
 
 
 def check_dates(paths: Iterable[Path]) -> None:
-    """Refuse files of the future: what is made of them would be older, which ends a run.
+    """Refuse files dated in the future: their results would be older, which stops a run.
 
     Raises:
-        InputError: a file that is there is dated more than a minute from now.
+        InputError: a file is dated more than a minute from now.
     """
     for path in filter(Path.is_file, paths):
         if (dated := path.stat().st_mtime) > time.time() + 60:

@@ -29,15 +29,15 @@ class Words(NamedTuple):
 class VariableSpec(Strict):
     """A variable or coordinate that has a unit."""
 
-    long_name: str = Field(min_length=1, description="what it is, in words")
-    units: str = Field(default=NUMBER, min_length=1, description="1 for what has none")
+    long_name: str = Field(min_length=1, description="description in words")
+    units: str = Field(default=NUMBER, min_length=1, description="1 if it has none")
 
 
 class VariablesSpec(RootModel[dict[str, str | VariableSpec]]):
-    """The file ``variables.yaml``: what an experiment's own code gives, by name.
+    """The file ``variables.yaml``: descriptions of the variables of an experiment's code.
 
-    A text says what a variable or coordinate without a unit is. A name that ends in ``_mcse``, the
-    Monte Carlo standard error of another, needs no words of its own.
+    A text describes a variable or coordinate without a unit. A name that ends in ``_mcse``, the
+    Monte Carlo standard error of another, needs no description.
     """
 
 
@@ -49,13 +49,13 @@ VARIABLES: dict[str, Words] = {
     "noise_covariance": Words("noise covariance of two heads", SQUARE),
     "total_covariance": Words("covariance of two heads, signal and noise", SQUARE),
     "n_eff": Words("effective number of keys of a head", KEYS),
-    "n_eff_least": Words("effective number of keys of a head at a query, least", KEYS),
+    "n_eff_least": Words("smallest effective number of keys over queries", KEYS),
     "n_third": Words("third-moment keys of a head", KEYS),
     "empty_rate": Words("share of cases without a key in reach"),
     "mean_empty_rate": Words("share of cases without a key in reach, averaged over queries"),
     "empty_probability": Words("probability that no key is in reach"),
-    "defect": Words("distance from 1 of what must be 1"),
-    "converged": Words("whether the accuracy asked for was reached"),
+    "defect": Words("deviation from 1 of a quantity that must be 1"),
+    "converged": Words("whether the requested accuracy was reached"),
     "radius": Words("radius of a head's neighbourhood as n grows", X),
     "radius_sd": Words("standard deviation of the radius", X),
     "attended": Words("keys attended to as n grows", KEYS),
@@ -63,8 +63,8 @@ VARIABLES: dict[str, Words] = {
     "rounding": Words("bound on rounding, as a share of a term"),
     "batches": Words("batches that were sampled"),
     "replicates": Words("replicates that were sampled"),
-    "faults": Words("what makes the point's numbers no evidence"),
-    "cautions": Words("what one should know of the point's numbers"),
+    "faults": Words("reasons why the point's numbers are unusable"),
+    "cautions": Words("cautions about the point's numbers"),
     "point": Words("name of the point"),
     "order": Words("order of theory"),
 }
@@ -126,8 +126,8 @@ def words(name: str, variables: Mapping[str, Words]) -> Words | None:
     """Description of a variable, or None if nobody gives one.
 
     Args:
-        name: of the variable; that of another one may stand in it, as in ``integrated_…_mcse``.
-        variables: an experiment's own variables.
+        name: name of the variable, which may contain another's name, as in ``integrated_…_mcse``.
+        variables: an experiment's variables.
     """
     if entry := variables.get(name) or VARIABLES.get(name):
         return entry
@@ -146,7 +146,7 @@ def described(data: xr.Dataset, variables: Mapping[str, Words] | None = None) ->
     Args:
         data: what has another name where it comes from has that as its attribute ``path``: the
             points' coordinates, which are fields of problems, their dotted path.
-        variables: an experiment's own variables.
+        variables: an experiment's variables.
     """
     data = data.copy()
     variables = variables or {}
@@ -159,20 +159,20 @@ def described(data: xr.Dataset, variables: Mapping[str, Words] | None = None) ->
 
 
 def attributes(origin: Mapping[str, Any]) -> dict[str, str]:
-    """The facts of a provenance that a reader looks for first, as text for a file's attributes.
+    """Main facts of a provenance, as text for a file's attributes.
 
     Args:
-        origin: as :mod:`sims.study.provenance` has it, with the seed; what it lacks is "none".
+        origin: facts from :mod:`sims.study.provenance`, with the seed; missing ones become "none".
 
     Returns:
-        ``experiment``, ``fidelity``, ``road``, ``title``, ``fingerprint`` (of code and settings),
+        ``experiment``, ``fidelity``, ``method``, ``title``, ``fingerprint`` (of code and settings),
         ``versions``, ``device``, ``precision``, ``seed``, and ``replicates_asked`` and
         ``replicates_done`` of a point.
     """
     names = (
         "experiment",
         "fidelity",
-        "road",
+        "method",
         "fingerprint",
         "device",
         "seed",
@@ -183,6 +183,6 @@ def attributes(origin: Mapping[str, Any]) -> dict[str, str]:
         "title": origin.get("specification", {}).get("title"),
         "versions": ", ".join(f"{k} {v}" for k, v in origin.get("versions", {}).items()),
         # As runtime.py sets it: theory's, and that of samplers which do not say.
-        "precision": origin.get("precision") or "float64 where its own code names no other",
+        "precision": origin.get("precision") or "float64 unless the experiment's code sets another",
     }
     return {name: "none" if value in (None, "") else str(value) for name, value in facts.items()}

@@ -1,7 +1,7 @@
-"""A law of problems of ``sims decompose`` whose fields are drawn: an experiment without code.
+"""An experiment without code: a law that draws fields of a problem of ``sims decompose``.
 
-In its file ``law.problem`` is a problem, and every other key of ``law`` but ``text`` a dotted path
-in it with how it is drawn.
+In its file, ``law.problem`` is a problem, and every other key of ``law`` except ``text`` is a
+dotted path in it with its distribution.
 """
 
 from collections.abc import Mapping
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 CAPTION = "Points: a problem each, with bars of two Monte Carlo standard errors.\n"
 """Caption of the default figure."""
 PROBLEMS = 100
-"""Problems where the experiment's settings have no ``problems``."""
+"""Default number of problems."""
 
 
 @dataclass(frozen=True)
@@ -37,7 +37,7 @@ class DrawnProblem:
 
     Attributes:
         fields: dotted paths to the values drawn.
-        data: the problem as a file has it.
+        data: the problem as in a file.
         built: its arrays.
     """
 
@@ -47,7 +47,7 @@ class DrawnProblem:
 
 
 class DrawnStudy(Study[DrawnProblem]):
-    """Both methods' terms of drawn problems; effects are gaps between them, by term."""
+    """Study of drawn problems whose effects are gaps between both methods, by term."""
 
     def problem(self, fields: Fields) -> DrawnProblem:
         from sims.study.specification import ProblemSpec
@@ -66,13 +66,13 @@ class DrawnStudy(Study[DrawnProblem]):
         return sampler_of(*problem.built, **options)[0]
 
     def theory(self, problem: DrawnProblem) -> xr.Dataset:
-        """Theory's terms, of the settings' ``order`` (first, exact or auto)."""
+        """Theory's terms, of the order in the settings (first, exact or auto)."""
         from sims.theory import predict
 
         return predict(*problem.built, order=self.experiment.settings.get("order", "first"))
 
     def effects(self, results: Results) -> Mapping[str, Effects]:
-        """Relative gap of the two methods for every scalar term, simulated / predicted − 1."""
+        """Relative gaps of the two methods for every scalar term, simulated / predicted − 1."""
         simulated = _join(results.estimates)
         predicted = _join(results.predictions)
         gaps = {}
@@ -95,14 +95,14 @@ class DrawnStudy(Study[DrawnProblem]):
         return int(self.experiment.settings.get("problems", PROBLEMS))
 
     def coordinates(self, number: int, problem: DrawnProblem) -> Mapping[str, Scalar]:
-        """The drawn fields; of what is no scalar a label."""
+        """Drawn fields, with labels for values that are not scalars."""
         coordinates = {}
         for path, value in problem.fields.items():
             coordinates[path] = str(value) if isinstance(value, list) else label(value)
         return coordinates
 
     def predictions(self) -> dict[str, xr.Dataset]:
-        """Theory's terms of every problem, whose sizes may differ, in a point of its own."""
+        """Theory's terms, one point per problem, since sizes may differ."""
         from sims.base.runtime import in_threads
 
         problems = [self.draw(number) for number in range(self.simulated)]

@@ -28,20 +28,20 @@ from sims.study.referenced_files import (
 from sims.study.schema import ExperimentSpec, SimulationSpec
 
 SEED_STRIDE = 1000
-"""Number that one step of a seed offset adds to the seed: more than the number of batches."""
+"""Increase of the seed per seed offset: more than the number of batches."""
 MAX_SHARDS = 10_000
 
 
 @dataclass(frozen=True)
 class Experiment:
-    """An experiment at one fidelity, with the seed of its simulation moved by an offset.
+    """An experiment at one fidelity, with an offset of its simulation's seed.
 
     Attributes:
-        folder: where its experiment.yaml is.
-        spec: that file.
+        folder: folder of its experiment.yaml.
+        spec: content of that file.
         fidelity: smoke, standard or paper.
-        seed_offset: k ≥ 0; the same experiment with other draws.
-        allow_code: whether Python of its folder may be imported; None for a plan.
+        seed_offset: k ≥ 0, for the same experiment with other draws.
+        allow_code: whether Python in its folder may be imported; None for a plan.
     """
 
     folder: Path
@@ -52,12 +52,12 @@ class Experiment:
 
     @property
     def name(self) -> str:
-        """The name of the experiment's folder."""
+        """Name of the experiment's folder."""
         return self.folder.resolve().name
 
     @property
     def identity(self) -> str:
-        """The experiment's name and fidelity, with which its files are sealed."""
+        """Experiment's name and fidelity, with which its files are sealed."""
         return f"{self.name} at {self.fidelity}"
 
     @cached_property
@@ -76,11 +76,11 @@ class Experiment:
     def module(self, name: str) -> Any:
         """A module of the experiment's folder, or None.
 
-        It is imported as part of a package of that folder, whose modules may import one another
+        It is imported as part of a package of that folder, whose modules can import one another
         (``from .statistic import …``).
 
         Raises:
-            InputError: there is no consent to run it.
+            InputError: consent to run it is missing.
         """
         path = self.folder / f"{name}.py"
         if not path.is_file():
@@ -92,10 +92,10 @@ class Experiment:
     def code_errors(self) -> Iterator[None]:
         """Context in which an error of the experiment's code becomes a line about its settings.
 
-        Such an error has its innermost frame, of all frames of the project, in the folder.
+        Such an error has its innermost project frame in the experiment's folder.
 
         Raises:
-            InputError: a key is not there, or a value is of another kind than the code needs.
+            InputError: a key is missing, or a value has the wrong kind for the code.
         """
         try:
             yield
@@ -110,19 +110,19 @@ class Experiment:
                     break
             if not path.is_relative_to(folder):
                 raise
-            allowed = "settings, in experiment.yaml, that this code can use"
+            allowed = "settings in experiment.yaml that this code can use"
             message = f"{type(error).__name__}: {error}"
             location = f"{self.folder / path.name}, line {frame.lineno}"
             raise InputError(location, message, allowed) from error
 
 
 def folder_of(experiment: str | Path) -> Path:
-    """The folder of an experiment, given as a name or as a path.
+    """Folder of an experiment, given by name or path.
 
-    A name that is not here may be that of one that came with the package.
+    A name that is not in this folder may be one of the package's.
 
     Raises:
-        InputError: there is no such experiment.
+        InputError: the experiment does not exist.
     """
     with suppress(OSError, ValueError):  # a name too long, or with a NUL
         for home in (place(EXPERIMENTS), Path(), CARRIED / EXPERIMENTS):
@@ -138,14 +138,14 @@ def load_experiment(
     seed_offset: int = 0,
     allow_code: bool | None = False,
 ) -> Experiment:
-    """The experiment of that name or in that folder; the rest is as in :class:`Experiment`.
+    """Experiment with the given name or folder; other arguments as in :class:`Experiment`.
 
-    One in ``experiments`` has the consent to run its code, which another needs.
+    Experiments in ``experiments`` have consent to run their code; others need it.
 
     Raises:
-        InputError: there is none, its name is no word, its file does not fit the schema, asks one
-            question twice or of a claim that its paper does not list, names a file that is not
-            there, has no such fidelity, or has no consent.
+        InputError: the experiment does not exist, its name is invalid, its file does not fit the
+            schema, repeats a question, cites an unlisted claim, names a missing file or lacks the
+            fidelity; or consent is missing.
     """
     folder = folder_of(experiment)
     if not re.fullmatch(r"\w+", name := folder.resolve().name, re.ASCII):
@@ -168,7 +168,7 @@ def load_experiment(
 
 
 def _check(spec: ExperimentSpec) -> None:
-    """Look at what the schema alone cannot say of an experiment, at all of its fidelities."""
+    """Check what the schema alone cannot, at all fidelities of an experiment."""
     for id, count in Counter(q.id for q in spec.questions).items():
         if count > 1:
             raise InputError("questions", id, "each id once")
@@ -182,14 +182,14 @@ def _check(spec: ExperimentSpec) -> None:
 
 
 def choose(config: Mapping[str, Any]) -> tuple[str, list[str], int]:
-    """The fidelity, the experiments and the number of shards of ``snakemake --config``.
+    """Fidelity, experiments and number of shards of ``snakemake --config``.
 
-    Where no experiment is asked for, one whose trained models are missing is left out: a line on
-    stderr says so.
+    If no experiment is requested, those without their trained models are skipped, with a line on
+    stderr.
 
     Raises:
-        InputError: an unknown key, fidelity or experiment, no such number, an experiment file that
-            cannot be used, or the experiment asked for lacks its trained models.
+        InputError: a key, fidelity, experiment or number is invalid, an experiment file cannot be
+            used, or the requested experiment lacks its trained models.
     """
     keys = ("fidelity", "experiment", "shards")
     for key in config:
@@ -200,7 +200,7 @@ def choose(config: Mapping[str, Any]) -> tuple[str, list[str], int]:
         raise InputError("fidelity", fidelity, one_of(FIDELITIES, fidelity))
     shards = config.get("shards", 0)
     if type(shards) is not int or not 0 <= shards <= MAX_SHARDS:
-        raise InputError("shards", shards, f"a whole number, 0 to {MAX_SHARDS}")
+        raise InputError("shards", shards, f"an integer from 0 to {MAX_SHARDS}")
     names = experiments()
     experiment = config.get("experiment")
     if experiment not in (None, *names):
@@ -220,7 +220,7 @@ def choose(config: Mapping[str, Any]) -> tuple[str, list[str], int]:
 
 
 def _check_checkpoints(name: str, fidelity: str) -> None:
-    """Raise MissingModels where an experiment lacks its trained models."""
+    """Raise MissingModels if an experiment lacks its trained models."""
     law = load_experiment(name, fidelity).spec.law
     for file in law.get("checkpoints", {}).values():
         checkpoint(file)

@@ -4,6 +4,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from copy import deepcopy
 from dataclasses import dataclass
+from textwrap import shorten
 from typing import TYPE_CHECKING, Any
 
 from sims.base.errors import InputError, one_of
@@ -18,10 +19,10 @@ class Point:
     """A problem of a sweep.
 
     Attributes:
-        name: its place, five digits.
+        name: its index, five digits.
         coordinates: every dotted path that the sweep changes, to this point's value there, or to
-            the label (else the kind) of what is no scalar; None where it has nothing.
-        spec: its whole problem.
+            the label (else the kind) of a value that is not a scalar; None if it is missing.
+        spec: its complete problem.
     """
 
     name: str
@@ -31,13 +32,15 @@ class Point:
 
 @contextmanager
 def point_errors(name: str, coordinates: Mapping[str, object]) -> Iterator[None]:
-    """Context in which errors name the point where they happen."""
+    """Context in which errors name the point where they happen, unless they do so already."""
     try:
         yield
     except InputError as error:
+        if error.field.startswith("point "):
+            raise
         location = ", ".join(f"{path}: {value}" for path, value in coordinates.items())
-        location = location if len(location) <= 120 else location[:117] + "..."
-        field = f"point {name} ({location or 'the base problem'}): {error.field}"
+        location = f" ({shorten(location, 120, placeholder='...')})" if location else ""
+        field = f"point {name}{location}: {error.field}"
         raise type(error)(field, error.value, error.allowed) from error
 
 
@@ -61,7 +64,7 @@ def label(value: Any) -> Any:
 
 
 def coordinate(problem: Mapping[str, Any], path: str) -> Scalar:
-    """A point's value at a dotted path, or the label (else the kind) of what is no scalar there."""
+    """Value of a point at a dotted path, or the label (else the kind) of a non-scalar value."""
     value: Any = problem
     for part in path.split("."):
         value = value.get(part) if isinstance(value, Mapping) else None

@@ -22,7 +22,7 @@ def answer_questions(experiment: Experiment, results: Results) -> list[Answer]:
     """Answers to the questions of the file, in order.
 
     Raises:
-        InputError: effects or parameters are not what they should be, or a question names an effect
+        InputError: effects or parameters are invalid, or a question names an effect
             that there is not.
     """
     study = load_study(experiment)
@@ -72,7 +72,7 @@ def _subject(question: QuestionSpec) -> str:
 
 
 def check_effects(experiment: Experiment, names: Iterable[str]) -> None:
-    """Raise InputError where a question asks for an effect that is none of these."""
+    """Raise InputError if a question uses an unknown effect."""
     for question in experiment.spec.questions:
         if question.effect not in (known := list(names)):
             location = f"{experiment.name}: questions, {question.id}, effect"

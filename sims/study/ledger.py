@@ -15,19 +15,17 @@ from sims.study.experiment import load_experiment
 
 
 def gather(fidelity: str, folder: Path) -> list[Answer]:
-    """Adjust the answers of all experiments (Holm), and write answers.json.
+    """Answers of all experiments, adjusted by Holm's method and written to answers.json.
 
-    Beside it, a problem that refutes an answer's claim is ``counterexamples/ID.yaml``. Questions
-    that have not been answered count in the adjustment: a part of a run must not have easier
-    p-values than the whole.
+    A problem that refutes a claim is written to ``counterexamples/ID.yaml``. Unanswered questions
+    count in the adjustment: a partial run must not have easier p-values than a complete one.
 
     Args:
-        fidelity: its name.
-        folder: of the folders of experiments.
+        fidelity: name of the fidelity.
+        folder: folder that contains the experiments' folders.
 
     Raises:
-        InputError: nothing has been answered, a file cannot be believed, or two questions share an
-            id.
+        InputError: there are no answers, a file is damaged, or two questions share an id.
     """
     answers = list[Answer]()
     families = Counter[str]()
@@ -50,7 +48,7 @@ def gather(fidelity: str, folder: Path) -> list[Answer]:
 
 
 def _read_answers(folder: Path, identity: str) -> list[Answer]:
-    """The answers of an experiment, with what its searches found; none where it has not run."""
+    """Answers of an experiment with the results of its searches; empty if it has not run."""
     path = folder / "answers.json"
     if not path.exists():
         return []
@@ -74,10 +72,10 @@ def _searched(original: Answer, searched: list[Answer]) -> Answer:
 
 
 def read_run(folder: Path, fidelity: str | None = None) -> list[Answer]:
-    """The answers that :func:`gather` wrote, at that fidelity or any; [] without.
+    """Answers that :func:`gather` wrote, at one fidelity or any; empty without a file.
 
     Raises:
-        InputError: the file cannot be believed.
+        InputError: the file is damaged.
     """
     path = folder / "answers.json"
     seal = fidelity and f"answers.json of {fidelity}"

@@ -23,7 +23,7 @@ def load_study(experiment: Experiment) -> Study[Any]:
     if not path.is_file():
         if "problem" not in experiment.spec.law:
             raise InputError(
-                str(path), "file not found: a law without `problem` needs a Study there"
+                str(path), "file not found; a law without `problem` needs a Study in this file"
             )
         own = (experiment.folder / f"{name}.py" for name in ("statistic", "figure"))
         return (DrawnModulesStudy if any(map(Path.is_file, own)) else DrawnStudy)(experiment)
@@ -43,7 +43,10 @@ def load_study(experiment: Experiment) -> Study[Any]:
 
 
 class DrawnModulesStudy(DrawnStudy):
-    """A law of problems with a statistic or a figure of its own, in modules of these names."""
+    """A law of problems with modules ``statistic`` or ``figure``."""
+
+    def _module(self, name: str) -> Any:
+        return self.experiment.module(name)
 
     def effects(self, results: Results) -> Any:
         module = self.experiment.module("statistic")
@@ -52,11 +55,3 @@ class DrawnModulesStudy(DrawnStudy):
     def parameters(self, results: Results) -> Any:
         module = self.experiment.module("statistic")
         return module.parameters(results) if module else super().parameters(results)
-
-    def figure(self, results: Results, answers: Any) -> Any:
-        module = self.experiment.module("figure")
-        return module.figure(results, answers) if module else super().figure(results, answers)
-
-    def numbers(self, results: Results) -> Any:
-        module = self.experiment.module("figure")
-        return getattr(module, "numbers", super().numbers)(results)

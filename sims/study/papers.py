@@ -1,4 +1,4 @@
-"""The papers whose claims are on trial: one YAML file each, ``papers/<arXiv id>.yaml``. No JAX.
+"""Papers whose claims are tested: one YAML file each, ``papers/<arXiv id>.yaml``. No JAX.
 
 A paper's file lists its claims. A question's ``claim`` is an id from there; claims of a paper
 that say always are one family in the adjustment for multiple tests.
@@ -15,56 +15,57 @@ from sims.base.places import place
 from sims.base.validation import Strict, parse
 
 PAPERS = "papers"
-"""The folder of the papers' files: see :mod:`sims.base.places`."""
+"""Folder of the papers' files; see :mod:`sims.base.places`."""
 MAIN = "2605.20271"
-"""arXiv id of the paper that an experiment is about unless it names another one."""
+"""arXiv id of an experiment's paper unless it names another."""
 
 
 class Claim(Strict):
     """A claim of ours about a paper: an implication of its reconstruction, or an assumption."""
 
-    id: str = Field(min_length=1, description="the id that experiments and ledger use")
-    label: str = Field("", description="what it is called in lists, a few words")
-    statement: str = Field(min_length=1, description="what is claimed, in a sentence")
-    algebra: str = Field("", description="the test that shows it, where algebra decides it")
-    counterexample: str = Field("", description="where it fails, if algebra refutes it")
-    formula: str = Field("", description="what it comes down to, in TeX")
-    symbols: str = Field("", description="what the letters of the formula stand for")
-    derivation: str = Field("", description="the section that derives it, from docs/")
+    id: str = Field(min_length=1, description="id used by experiments and ledger")
+    label: str = Field("", description="short name for lists")
+    statement: str = Field(min_length=1, description="the claim in a sentence")
+    algebra: str = Field("", description="test that proves it, if algebra decides it")
+    counterexample: str = Field("", description="case in which it fails, if algebra refutes it")
+    formula: str = Field("", description="formula of the claim, in TeX")
+    symbols: str = Field("", description="meaning of the formula's symbols")
+    derivation: str = Field("", description="section that derives it, relative to docs/")
 
 
 class PaperClaim(Claim):
     """A claim of a paper, in our words."""
 
     source: Literal["abstract", "press summary", "full text"] = Field(
-        description="where the paper says so"
+        description="source of the claim"
     )
     reconstruction: str = Field(
         min_length=1,
-        description="how we read it: what of its precise form is ours, since the source leaves it "
-        "open",
+        description="our reading: the parts of its precise form that the source leaves open",
     )
-    fairness: str = Field("", description="why this is the strongest fair reading, a sentence")
-    failure: str = Field("", description="what would count as a failure of the claim, a sentence")
+    fairness: str = Field("", description="reason why this is the strongest fair reading")
+    failure: str = Field("", description="result that would count as a failure")
     headline: bool = Field(
-        False, description="whether the README shows this claim for the paper; one claim at most"
+        False, description="show this claim in the README; at most one claim per paper"
     )
 
 
 class Paper(Strict):
     """A paper and its claims."""
 
-    arxiv: str = Field(pattern=r"^\d{4}\.\d{4,5}$", description="its arXiv id, the file's name")
+    arxiv: str = Field(
+        pattern=r"^\d{4}\.\d{4,5}$", description="arXiv id, which is the file's name"
+    )
     title: str = Field(min_length=1)
     authors: str = Field(min_length=1)
     year: int = Field(ge=1991)
-    read: str = Field(min_length=1, description="how much of the paper was available, a sentence")
+    read: str = Field(min_length=1, description="available parts of the paper")
     claims: list[PaperClaim] = Field(min_length=1)
-    ours: list[Claim] = Field(default=[], description="claims of our own beside the paper's")
+    ours: list[Claim] = Field(default=[], description="our claims about the paper")
 
 
 def papers() -> dict[str, Paper]:
-    """Papers with a file here by arXiv id, the main one first.
+    """Papers with a file by arXiv id, the main one first.
 
     Raises:
         InputError: as :func:`paper_of`.
@@ -74,11 +75,11 @@ def papers() -> dict[str, Paper]:
 
 
 def paper_of(id: str) -> Paper:
-    """The paper with that arXiv id.
+    """Paper with the given arXiv id.
 
     Raises:
-        InputError: there is no file of that name, it does not fit the schema, is of another paper,
-            or lists a claim twice.
+        InputError: the file is missing, does not fit the schema, belongs to another paper, or lists
+            a claim twice.
     """
     path = place(PAPERS) / f"{id}.yaml"
     if not path.is_file():

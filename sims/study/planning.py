@@ -1,7 +1,7 @@
-"""Cost of a run, and refusal of impossible problems, before any work is done.
+"""Cost of a run, and refusal of impossible problems, before any work.
 
-Problems that differ in numbers alone are of one class: they share a compiled program, and are
-counted together. A class is read off the problems as data, so that nothing is built to sort them.
+Problems that differ only in numbers form a class: they share a compiled program, and are counted
+together. Classes follow from the problems as data, so that sorting builds nothing.
 """
 
 from collections.abc import Sequence
@@ -25,23 +25,23 @@ RATE = 1e9
 machine: five problems of different shapes came to 0.24e9 to 2.4e9. A kernel evaluation is one
 operation, drawing a coordinate of a key five, a summand of the target at a key one."""
 POINT = 0.006
-"""Seconds besides its operations that a point takes: it is built, predicted and labelled."""
+"""Seconds per point in addition to its operations, to build, predict and label it."""
 COMPILATION = 4.0
-"""Seconds that the programs of a shape take to compile."""
+"""Seconds to compile the programs of a shape."""
 MAX_OPERATIONS = 1e17
-"""Operations of a point, at most: three years of a core."""
+"""Maximum operations of a point: three years of one core."""
 COPIES = 12
-"""Arrays (head, head) of a batch's results, with those that are made on the way."""
+"""Number of arrays (head, head) per batch, including intermediate ones."""
 
 
 @dataclass(frozen=True)
 class Cost:
-    """Computing cost of one problem.
+    """Cost of simulating one problem.
 
     Attributes:
-        shape: what its compiled program depends on; problems of one shape share the program.
-        work: operations of the batches that are drawn in any case; see :data:`RATE`.
-        size: bytes while it is built and simulated, and of those batches.
+        shape: sizes that determine its compiled program, shared by problems of one shape.
+        work: operations of the minimum number of batches; see :data:`RATE`.
+        size: bytes to build and simulate it, including those batches.
     """
 
     shape: tuple[object, ...]
@@ -51,12 +51,12 @@ class Cost:
 
 @dataclass(frozen=True)
 class ProblemClass:
-    """Problems that differ in numbers alone.
+    """Problems that differ only in numbers.
 
     Attributes:
         points: the problems.
-        cost: of each.
-        uncovered: why theory has nothing about them; empty if it has.
+        cost: cost of each.
+        uncovered: reason why theory does not cover them; empty if it does.
     """
 
     points: list[Point]
@@ -67,10 +67,10 @@ class ProblemClass:
 def classify(
     points: Sequence[Point], simulation: SimulationSpec, theory: TheorySpec
 ) -> list[ProblemClass]:
-    """The classes of problems, in the order of their first ones.
+    """Classes of problems, in the order of their first members.
 
-    Of the problems of one shape but for n only the first is built, and those with the least and the
-    largest value of every coordinate: numbers that are allowed lie in ranges.
+    For each shape, except n, only the first problem is built, and those with the least and largest
+    value of every coordinate, because allowed numbers lie in ranges.
 
     Raises:
         InputError: a problem is impossible; the line names it.
@@ -100,7 +100,7 @@ def classify(
 
 
 def _build_problem(point: Point, simulation: SimulationSpec) -> Problem:
-    """The problem of a point; InputError names the point where it cannot be simulated."""
+    """Problem of a point; InputError names the point if it cannot be simulated."""
     with point_errors(point.name, point.coordinates):
         problem = point.spec.build()
         cost(point.spec, problem, simulation)
@@ -125,7 +125,7 @@ def _sizes(name: str, value: Any) -> object:
 
 
 def _extremes(points: Sequence[Point]) -> list[Point]:
-    """The first, and those with the least and the largest of every coordinate that is a number."""
+    """First point, and those with the least and largest value of every numeric coordinate."""
     extremes = {0}
     for path in points[0].coordinates:
         values = [point.coordinates[path] for point in points]
@@ -136,13 +136,13 @@ def _extremes(points: Sequence[Point]) -> list[Point]:
 
 
 def check_covered(problem: Problem, theory: TheorySpec) -> None:
-    """Look whether the theory asked for says anything about a problem, at no cost.
+    """Check that the requested theory covers a problem, at no cost.
 
-    First order is asked about one head at one query, where it may also find that float64 cannot
-    hold the problem.
+    First order is evaluated for one head at one query, which also shows whether float64 can hold
+    the problem.
 
     Raises:
-        Uncovered: it says nothing.
+        Uncovered: theory does not cover the problem.
         InputError: the problem cannot be predicted at all.
     """
     task, heads, n, queries = problem
@@ -160,16 +160,16 @@ def check_covered(problem: Problem, theory: TheorySpec) -> None:
 
 
 def cost(spec: ProblemSpec, problem: Problem, simulation: SimulationSpec) -> Cost:
-    """The cost of simulating a problem, from its sizes; nothing is compiled or drawn.
+    """Cost of simulating a problem, from its sizes; nothing is compiled or drawn.
 
     Args:
         spec: the problem.
         problem: its arrays.
-        simulation: how much is sampled, at what precision.
+        simulation: size and precision of the simulation.
 
     Raises:
-        InputError: it does not fit into memory, takes more than :data:`MAX_OPERATIONS`, or cannot
-            be simulated so.
+        InputError: the problem does not fit into memory, takes more than :data:`MAX_OPERATIONS`, or
+            cannot be simulated with these settings.
     """
     task, heads, n, points = problem
     check_compatible(*problem)
@@ -196,11 +196,11 @@ def cost(spec: ProblemSpec, problem: Problem, simulation: SimulationSpec) -> Cos
 
 
 def plan_lines(costs: Sequence[Cost], simulation: SimulationSpec) -> list[str]:
-    """Lines for people: how many points and replicates, and about how much time and memory.
+    """Lines of a plan: numbers of points and replicates, approximate time and memory.
 
     Args:
-        costs: of the points.
-        simulation: how much is sampled.
+        costs: costs of the points.
+        simulation: size of the simulation.
     """
     batches = simulation.batches
     size = simulation.replicates_per_batch
@@ -209,14 +209,14 @@ def plan_lines(costs: Sequence[Cost], simulation: SimulationSpec) -> list[str]:
     fixed = COMPILATION * shapes + POINT * len(costs)
     seconds = sum(c.work for c in costs) / RATE / cores
     limit = simulation.max_batches or batches
-    replicates = f"{batches * size:,} a point ({batches} batches of {size})"
+    replicates = f"{batches * size:,} per point ({batches} batches of {size})"
     longest = ""
     if limit > batches and simulation.rel_mcse is not None:
-        replicates += f", up to {limit * size:,} until precise"
+        replicates += f", up to {limit * size:,} if precision requires"
         longest = f", up to {_time(fixed + seconds * limit / batches)}"
     worst = max(c.size for c in costs)
     return [
-        f"points       {len(costs)}, at most {shapes} compile shapes",
+        f"points       {len(costs)}, at most {shapes} compiled shapes",
         f"replicates   {replicates}",
         f"time         about {_time(fixed + seconds)}{longest} on {cores} cores",
         f"memory       about {gibibytes(worst)} of {gibibytes(memory())}",
@@ -224,10 +224,10 @@ def plan_lines(costs: Sequence[Cost], simulation: SimulationSpec) -> list[str]:
 
 
 def check_fits(size: int) -> None:
-    """Raise InputError where so many bytes are more than the machine's memory."""
+    """Raise InputError if a number of bytes exceeds the machine's memory."""
     if size > memory():
         request = f"about {gibibytes(size)} of results and working memory"
-        raise InputError("problem", request, f"{gibibytes(memory())}, the memory of this machine")
+        raise InputError("problem", request, f"{gibibytes(memory())} (memory of this machine)")
 
 
 def _time(seconds: float) -> str:

@@ -28,8 +28,13 @@ PACKAGES = (
 )
 
 
+def origin(**facts: Any) -> dict[str, Any]:
+    """The facts of a result, with the versions and the machine that it was made with."""
+    return {**facts, "versions": versions(), **machine()}
+
+
 def versions() -> dict[str, str]:
-    """Versions of Python, of this package and of those that its numbers depend on."""
+    """Versions of Python, of this package and of the packages that determine its numbers."""
     from sims import __version__
 
     installed = {"python": platform.python_version(), "sims": __version__}
@@ -61,7 +66,7 @@ def machine() -> dict[str, Any]:
 
 
 def replicates(points: Iterable["xr.Dataset"]) -> dict[str, Any]:
-    """Replicates asked for and done, from the points' attributes."""
+    """Requested and finished replicates, from the points' attributes."""
     attrs = [data.attrs for data in points if "replicates" in data.attrs]
     if not attrs:
         return {}

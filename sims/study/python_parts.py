@@ -1,8 +1,7 @@
 """Parts of a problem from the user's Python file: ``kind: python`` in YAML.
 
-It is imported by consent alone, which is ``allow_code`` of the context of validation; None is for a
-plan, where stand-ins take the place of such parts. What the name stands for may be the part itself,
-or a function:
+It is imported only with consent, ``allow_code`` in the context of validation; None is for a plan,
+which uses stand-ins for such parts. The name can denote the part itself, or a function:
 
 ==========  ==========================================================================
 target      ``m(x, **options) -> (…)`` of points (…, d), or a :class:`~sims.problem.Target`
@@ -10,7 +9,7 @@ kernel      a log-kernel ``(query, key, bandwidth, **options)``; or a
             :class:`~sims.problem.Kernel` or :class:`~sims.weights.WeightRule`, or a function
             ``(**options)`` that makes one
 design      ``(dimension, **options)`` that makes a :class:`~sims.problem.Design`; or a sampler
-            ``(key, n, dtype, **options) -> (n, d)``, for simulation alone; or a design
+            ``(key, n, dtype, **options) -> (n, d)``, for simulation only; or a design
 ==========  ==========================================================================
 """
 
@@ -39,15 +38,15 @@ class PythonChoice(Strict):
     model_config = ConfigDict(extra="allow")
 
     kind: Literal["python"]
-    file: str = Field(description="its place relative to the YAML file")
-    name: str = Field(description="of the function or object in the file")
+    file: str = Field(description="path relative to the YAML file")
+    name: str = Field(description="name of the function or object in the file")
     content: str | None = Field(
         default=None, description="digest of the file, entered when it is read"
     )
     _allow_code: bool | None = PrivateAttr(default=False)  # which no key of a file can set
 
     def model_post_init(self, context: dict[str, bool | None] | None) -> None:
-        """Take the consent that the context has, and refuse what it denies."""
+        """Store the consent of the context, and refuse a file without consent."""
         if context is not None:
             self._allow_code = resolved_consent(context["allow_code"])
             if self._allow_code is not None:
@@ -55,7 +54,7 @@ class PythonChoice(Strict):
 
     @property
     def options(self) -> dict[str, Any]:
-        """The further keys."""
+        """Further keys."""
         return dict(self.model_extra or {})
 
     def __hash__(self) -> int:
@@ -67,7 +66,7 @@ def unread(problems: Iterable[Any]) -> list[str]:
     parts = (part for p in problems for part in (p.design, p.target, p.heads.kernel))
     files = ", ".join(sorted({part.file for part in parts if isinstance(part, PythonChoice)}))
     stand_ins = "a CustomTarget, Kernel or StudentDesign in its place"
-    return [f"code         {files}: not looked at; {stand_ins}"] if files else []
+    return [f"code         {files}: not read; {stand_ins}"] if files else []
 
 
 def target(choice: PythonChoice, dimension: int) -> Target:
@@ -129,7 +128,7 @@ def _part(
     Args:
         choice: file, name and options.
         kind: classes that the part is of.
-        allowed: what the name may stand for, for the error line.
+        allowed: allowed kinds of the part, for the error line.
         wrap: makes the part of a function of so many arguments.
         count: as many.
         arguments: of a function that makes the part; None where none may.
@@ -170,7 +169,7 @@ def _defined(choice: PythonChoice) -> Any:
         raise InputError(choice.file, error_summary(error), importable) from error
     names = []
     for name, value in vars(module).items():
-        # Functions and classes say where they are defined; other objects of the file are its own.
+        # Functions and classes state their module; other objects belong to the file.
         bare = inspect.unwrap(value)
         if not hasattr(bare, "__qualname__") or bare.__module__ == module.__name__:
             if name == choice.name:

@@ -1,10 +1,10 @@
-"""Files that a problem names: where they are, and what they hold. No JAX.
+"""Files that a problem names: their locations and contents. No JAX.
 
-A part of a problem with ``kind: python`` or ``kind: empirical`` names a file, by its place relative
-to the YAML file. Before anything else is done with such a problem its paths are made those of this
-process, and the digest of what the files hold goes into the problem: results, checkpoints and
-fingerprints then belong to the content, and an edited file is another problem. Python is imported
-only from beside the YAML file or below, and only by consent.
+A part of a problem with ``kind: python`` or ``kind: empirical`` names a file relative to the YAML
+file. First, paths are made relative to the working directory, and the digest of each file's content
+enters the problem: results, checkpoints and fingerprints then depend on the content, and an edited
+file makes a new problem. Python is imported only from the YAML file's folder or below, and only
+with consent.
 """
 
 import hashlib
@@ -22,26 +22,26 @@ from sims.study.sources import combined_digest, own_sources
 
 
 class MissingModels(InputError):
-    """Trained models that an experiment needs, and that are not there."""
+    """Raised if trained models that an experiment needs are missing."""
 
 
 def resolve_files(
     value: Any, folder: Path, location: str = "problem", anywhere: bool = True
 ) -> Any:
-    """A problem, or a part of one, with the files that it names found and their content known.
+    """Problem, or a part of one, with located files and digests of their content.
 
     Args:
-        value: as the YAML file has it.
-        folder: of that file.
-        location: of the value, for the error line.
-        anywhere: whether data may lie outside the folder, which takes consent.
+        value: content of the YAML file.
+        folder: folder of that file.
+        location: location of the value, for the error line.
+        anywhere: whether data may be outside the folder, which requires consent.
 
     Returns:
-        A copy in which ``file`` is relative to the working directory where it is inside, and
-        ``content`` beside it the digest of the file.
+        A copy in which ``file`` is relative to the working directory if it is inside, with its
+        digest as ``content``.
 
     Raises:
-        InputError: there is no such file, or it lies elsewhere.
+        InputError: the file is missing, or is outside the folder.
     """
     if isinstance(value, list):
         resolved_items = []
@@ -78,9 +78,9 @@ def _find(name: str, folder: Path, field: str, is_code: bool, anywhere: bool) ->
     inside = Path(os.path.realpath(path)).is_relative_to(os.path.realpath(folder))
     plain_name = path.suffix == ".py" and {"/", ".."}.isdisjoint(Path(name).parts)
     if is_code and not (inside and plain_name):
-        raise InputError(field, name, "a .py file beside the YAML file or below it")
+        raise InputError(field, name, "a .py file in the YAML file's folder or below")
     if not (inside or anywhere):
-        allowed = "a file beside the YAML file or below it; elsewhere with --allow-code"
+        allowed = "a file in the YAML file's folder or below; elsewhere only with --allow-code"
         raise InputError(field, name, allowed)
     return path
 
@@ -102,17 +102,17 @@ def checkpoint(file: str) -> Path:
 def check_consent(location: str, code: str, allow_code: bool | None) -> None:
     """Raise InputError unless there is consent to run the code."""
     if not allow_code:
-        allowed = "code that you trust, with --allow-code (SIMS_ALLOW_CODE=1, allow_code=True)"
+        allowed = "only with --allow-code, for code you trust (SIMS_ALLOW_CODE=1, allow_code=True)"
         raise InputError(location, code, allowed)
 
 
 def resolved_consent(allow_code: bool | None) -> bool | None:
-    """Consent as it is given, or in place of False by ``SIMS_ALLOW_CODE=1``."""
+    """Consent as given; ``SIMS_ALLOW_CODE=1`` replaces False."""
     return os.environ.get("SIMS_ALLOW_CODE") == "1" if allow_code is False else allow_code
 
 
 def digest_of(path: Path, texts: Iterable[str] = ()) -> str:
-    """Sixteen hexadecimal digits of a file's bytes; of Python, also of what it imports and reads.
+    """Digest of a file, sixteen hexadecimal digits; for Python, also of its imports and data.
 
     That is known from its source (:mod:`sims.study.sources`).
 
@@ -131,7 +131,7 @@ def digest_of(path: Path, texts: Iterable[str] = ()) -> str:
 
 
 def load_module(path: Path) -> ModuleType:
-    """A Python file as a module of a package of its folder (``from .beside import …``).
+    """Module of a Python file, in a package of its folder (``from .other import …``).
 
     What is loaded once stays until a Python file of the folder, or what one of them imports or
     names, is edited.

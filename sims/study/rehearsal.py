@@ -17,23 +17,24 @@ if TYPE_CHECKING:
     from sims.study.units import DrawnUnit, SampledUnit
 
 NAMES = (AttributeError, KeyError, TypeError)
-"""Errors of a figure's code that no number of problems cures."""
+"""Errors of a figure's code that more problems would not cure."""
 
 
 def rehearse(experiment: Experiment) -> None:
-    """Ask the questions of an experiment, and draw its figure, with two problems and few draws.
+    """Answer the questions of an experiment, and draw its figure, with two problems and few draws.
 
-    A run at smoke is a rehearsal itself. Where effects are not the experiment's it is enough to
-    look at their names.
+    A smoke run is itself a rehearsal. If effects do not come from the experiment's code, only
+    their names are checked.
 
     Raises:
-        InputError: its own code cannot be used, or a question names no effect.
+        InputError: the experiment's code cannot be used, or a question names no effect.
     """
     kind = type(load_study(experiment))
     if kind is drawn.DrawnStudy:
         check_effects(experiment, SCALARS)
-    if kind is drawn.DrawnStudy or kind.effects is Study.effects:
-        return  # there is no code of the experiment's that asks
+    statistic = experiment.folder / "statistic.py"
+    if kind is drawn.DrawnStudy or (kind.effects is Study.effects and not statistic.is_file()):
+        return  # the experiment has no code for effects
     from sims.figures import style
 
     small = replace(experiment)
@@ -57,7 +58,7 @@ def rehearse(experiment: Experiment) -> None:
         with experiment.code_errors(), style():
             study.figure(few, answers)
     except (ValueError, ArithmeticError, LookupError, UnboundLocalError) as error:
-        # Two problems may be too few to draw: what is no mistake of names is not held against it.
+        # Two problems may be too few for a figure: only errors of names count.
         if isinstance(error, InputError) and isinstance(error.__cause__, NAMES):
             raise
 

@@ -2,10 +2,10 @@
 
 ``xr.open_dataset("results/standard/house/simulation.nc")`` shows the variables along the points,
 with their coordinates (angle, kernel, n, …), so that ``.sel(n=200)`` selects: the dimension of
-points has the name of the coordinate with the longest line (:mod:`sims.study.stacking`), and
-``.set_xindex("kernel")`` lets another one select. Every variable and coordinate has ``long_name``
-and ``units``; the attributes say where the numbers come from. A file that is read is whole, and of
-that experiment (:mod:`sims.base.files`).
+points is named after the coordinate with the longest line (:mod:`sims.study.stacking`), and
+``.set_xindex("kernel")`` selects by another one. Every variable and coordinate has ``long_name``
+and ``units``; the attributes say where the numbers come from. A file is read only if it is
+intact and belongs to that experiment (:mod:`sims.base.files`).
 """
 
 import io
@@ -35,14 +35,14 @@ class Results:
         experiment: its name.
         fidelity: smoke, standard or paper.
         estimates: point's name to its simulated terms.
-        predictions: point's name to theory's terms, of the points that theory reaches.
-        settings: the experiment's own settings at this fidelity.
-        coordinates: point's name to its coordinates: dotted path of the problem to a scalar or the
-            label of what is no scalar.
+        predictions: point's name to theory's terms, for the points that theory covers.
+        settings: the experiment's settings at this fidelity.
+        coordinates: point's name to its coordinates: dotted path of the problem to a scalar or a
+            label.
         provenance: method to its provenance; see :mod:`sims.study.provenance`.
-        simulation: all estimates as one dataset, as the file has them.
-        theory: all predictions as one dataset, as the file has them.
-        digest: of simulation.nc and theory.nc (:func:`sims.base.files.digest`); empty if not read.
+        simulation: all estimates as one dataset, as in the file.
+        theory: all predictions as one dataset, as in the file.
+        digest: digest of both files (:func:`sims.base.files.digest`); empty if they were not read.
     """
 
     experiment: str
@@ -61,16 +61,16 @@ class Results:
 
     @classmethod
     def load(cls, folder: Path, settings: Mapping[str, Any], identity: str) -> "Results":
-        """Read the files of theory and simulation.
+        """Results read from the files of theory and simulation.
 
         Args:
-            folder: with simulation.nc and theory.nc.
-            settings: of the experiment at its fidelity.
+            folder: folder of simulation.nc and theory.nc.
+            settings: settings of the experiment at its fidelity.
             identity: experiment and fidelity that both files must have, "house at smoke".
 
         Raises:
-            InputError: a file cannot be believed (:mod:`sims.base.files`), or theory's problem or
-                points are not the simulation's. Off the grid theory may have others.
+            InputError: a file is damaged (:mod:`sims.base.files`), or theory's problem or points
+                differ from the simulation's, unless theory is off the grid.
         """
         simulation = folder / "simulation.nc"
         theory = folder / "theory.nc"
@@ -100,12 +100,12 @@ class Results:
 
     @property
     def points(self) -> list[str]:
-        """Names of the points that were simulated."""
+        """Names of the simulated points."""
         return list(self.estimates)
 
     @property
     def replicates(self) -> int:
-        """Replicates behind every point: the fewest of them."""
+        """Smallest number of replicates of a point."""
         return min(int(terms.attrs.get("replicates", 0)) for terms in self.estimates.values())
 
 
@@ -115,19 +115,28 @@ def assembled(
     provenance: Mapping[str, Any],
     variables: Mapping[str, Words] | None = None,
 ) -> xr.Dataset:
-    """Labelled results of one method, as in the file.
+    """Labelled results of one method, in the form of a file.
 
     Args:
         data: point's name to its dataset.
         coordinates: point's name to its coordinates.
-        provenance: of the run, kept as JSON in the attributes, its facts for readers beside it.
-        variables: what the experiment's own variables and coordinates are.
+        provenance: provenance of the run, stored as JSON with its main facts as attributes.
+        variables: descriptions of the experiment's variables and coordinates.
     """
-    stacked = stack(data, coordinates)
     entries = {name: dict(coordinates.get(name, {})) for name in data}
-    return described(stacked, variables).assign_attrs(
-        **attributes(provenance), provenance=_json(provenance), points=_json(entries)
-    )
+    stacked = labelled(stack(data, coordinates), provenance, variables)
+    return stacked.assign_attrs(points=_json(entries))
+
+
+def labelled(
+    data: xr.Dataset, provenance: Mapping[str, Any], variables: Mapping[str, Words] | None = None
+) -> xr.Dataset:
+    """The dataset with words and units, and with the provenance as attributes.
+
+    The rest is as in :func:`assembled`.
+    """
+    facts = attributes(provenance)
+    return described(data, variables).assign_attrs(facts, provenance=_json(provenance))
 
 
 def write(data: xr.Dataset, path: str | Path, identity: str) -> None:
@@ -141,7 +150,7 @@ def read(path: str | Path, identity: str | None = None) -> xr.Dataset:
     """Results of one method, read into memory.
 
     Raises:
-        InputError: the file is not there, is damaged, or has another ``identity``.
+        InputError: the file is missing, damaged, or has another ``identity``.
     """
     content = files.read(path, identity)
     with xr.open_dataset(io.BytesIO(content), engine="h5netcdf") as data:

@@ -1,7 +1,7 @@
-"""The owner of a run: every step of an experiment as a plain call, from Python or the command line.
+"""Runs: every step of an experiment as a plain call, from Python or the command line.
 
-Finished units are kept in ``.points`` beside the results, so that an interrupted run goes on.
-Numbers do not depend on who computed them.
+Finished units are kept in ``.points`` next to the results, so that an interrupted run resumes.
+Numbers do not depend on the process that computed them.
 """
 
 import json
@@ -46,10 +46,10 @@ class Outcome:
     """Results and answers of one experiment's run.
 
     Attributes:
-        experiment: it, at its fidelity.
+        experiment: the experiment at its fidelity.
         results: theory and simulation.
-        answers: one a question, by themselves: Holm's adjustment is the ledger's.
-        folder: where simulation.nc, theory.nc, answers.json, figures and caption.md lie.
+        answers: one per question, without Holm's adjustment, which the ledger adds.
+        folder: folder of simulation.nc, theory.nc, answers.json, figures and caption.md.
     """
 
     experiment: Experiment
@@ -72,16 +72,16 @@ def run(
     processes: int = 1,
     allow_code: bool = False,
 ) -> Outcome:
-    """Run one experiment: theory, simulation, answers and figure. Finished units are kept.
+    """Outcome of one experiment: theory, simulation, answers and figure. Finished units are kept.
 
     Args:
-        name: of the experiment, or its folder.
+        name: name of the experiment, or its folder.
         fidelity: smoke, standard or paper.
         seed_offset: k ≥ 0, added to the seeds: the same experiment with other draws.
-        folder: where results go; None is results/FIDELITY/NAME.
+        folder: folder of the results; None is results/FIDELITY/NAME.
         figure: whether to draw it.
         progress: show progress on stderr.
-        processes: to spread units of plain Python over, beside which one predicts.
+        processes: number of processes for units of plain Python; one more computes theory.
         allow_code: consent to run the code of a folder outside ``experiments``.
 
     Raises:
@@ -103,7 +103,7 @@ def predict(experiment: Experiment, output: Path) -> None:
         predictions = study.predictions()
         digests = study.problem_digests()
     coordinates = study.predicted_coordinates()
-    _write_road(experiment, "theory", predictions, coordinates, digests, output)
+    _write_method(experiment, "theory", predictions, coordinates, digests, output)
 
 
 def simulate(
@@ -117,46 +117,46 @@ def simulate(
     """Estimate every unit of an experiment, and write them into one file.
 
     Args:
-        experiment: which one.
+        experiment: the experiment.
         output: the file; finished units, and batches of unfinished ones, are kept in ``.points``
-            beside it.
+            next to it.
         progress: show progress on stderr.
-        processes: to spread points of plain Python over.
+        processes: number of processes for points of plain Python.
         part: (i, N): the i-th of N parts of the points; they are kept, and the file is written by
             a call for all, (1, 1).
-        predicting: whether to predict, too, beside the simulation where there are processes.
+        predicting: whether another process also computes theory.
 
     Raises:
         InputError: a problem cannot be built or simulated; the line names the unit.
     """
-    from sims.study.units import Simulation
+    from sims.study.units import experiment_simulation
 
     if experiment.fidelity != "smoke":
         _compile_sums()
     study = load_study(experiment)
-    simulation = Simulation(experiment, units_of(study), output, progress)
-    units = simulation.units
-    names = list(units)[part[0] - 1 :: part[1]]
+    units = units_of(study)
+    simulation = experiment_simulation(experiment, units, output, progress)
+    names = simulation.part(*part)
     kept = {name for name in names if simulation.path(name).exists()}
     if not kept and (experiment.fidelity != "smoke" or isinstance(study, drawn.DrawnStudy)):
         rehearse(experiment)
     on_one_core = {name for name in names if units[name].on_one_core}
     plan = schedule(names, kept, on_one_core, processes, predicting)
-    computed, has_predicted = _compute(simulation, plan)
-    # What is wrong with a unit, or kills its process, is met here again.
+    computed, has_predicted = _compute(experiment, simulation, plan, output)
+    # An error of a unit, or of its process, occurs here again.
     estimates = {name: computed.get(name) or simulation.batches_of(name) for name in names}
     print(f"{experiment.name}: simulation {len(names)}/{len(units)}", file=sys.stderr)
     if predicting and not has_predicted:
-        predict(experiment, simulation.theory)
+        predict(experiment, output.with_name("theory.nc"))
     if part != (1, 1):
         return
     coordinates = {name: unit.coordinates for name, unit in units.items()}
     digests = _collect_digests(study, estimates)
-    _write_road(experiment, "simulation", estimates, coordinates, digests, output)
+    _write_method(experiment, "simulation", estimates, coordinates, digests, output)
 
 
 def _collect_digests(study: Study[Any], estimates: Mapping[str, xr.Dataset]) -> dict[str, str]:
-    """Digests of simulated problems: as their processes drew them, or drawn here."""
+    """Digests of simulated problems, from their processes or drawn here."""
     from sims.study.units import DRAWN
 
     digests = {name: str(data.attrs.get(DRAWN, "")) for name, data in estimates.items()}
@@ -164,7 +164,7 @@ def _collect_digests(study: Study[Any], estimates: Mapping[str, xr.Dataset]) -> 
 
 
 def _compile_sums() -> None:
-    """Compile the sums of the engine, which all units of a long run together are worth."""
+    """Compile the sums of the engine, which pays for a long run."""
     import jax
 
     from sims.problem.kernels import GAUSSIAN
@@ -173,22 +173,22 @@ def _compile_sums() -> None:
     usable(GAUSSIAN, jax.default_backend(), LEAST_WORK)
 
 
-def _compute(simulation: "Simulation", plan: "Schedule") -> tuple[dict[str, xr.Dataset], bool]:
+def _compute(
+    experiment: Experiment, simulation: "Simulation", plan: "Schedule", output: Path
+) -> tuple[dict[str, xr.Dataset], bool]:
     """Compute and keep units, here and in separate processes.
 
-    A process that fails leaves its unit to whoever asks for it next.
+    A process that fails leaves its unit to the next request.
 
     Returns:
         The batches of units that were computed here, and whether a process has predicted.
     """
     from joblib import Parallel, delayed
 
-    experiment = replace(simulation.experiment)  # without what it has cached
+    experiment = replace(experiment)  # without its cached properties
     calls = []
-    if plan.predicts_apart:
-        calls.append(delayed(_worker)(plan.environment, experiment, simulation.theory, None))
-    for name in plan.apart:
-        calls.append(delayed(_worker)(plan.environment, experiment, simulation.output, name))
+    for name in [None] * plan.predicts_apart + plan.apart:
+        calls.append(delayed(_worker)(plan.environment, experiment, output, name))
     finished = set[str | None]()
     run_apart = Parallel(plan.processes, batch_size=1, return_as="generator_unordered")
     with closing(run_apart(calls)) as work:
@@ -200,13 +200,13 @@ def _compute(simulation: "Simulation", plan: "Schedule") -> tuple[dict[str, xr.D
 
 @dataclass(frozen=True)
 class Schedule:
-    """Where the units of a simulation are computed.
+    """Assignment of the units of a simulation to processes.
 
     Attributes:
-        here: names of those that this process computes or finds kept, in order.
-        apart: names of those that processes with one core each compute.
-        predicts_apart: whether a process predicts meanwhile.
-        processes: how many there are beside this one at a time.
+        here: names of units that this process computes or finds finished, in order.
+        apart: names of units that processes with one core each compute.
+        predicts_apart: whether another process computes theory meanwhile.
+        processes: number of other processes at a time.
     """
 
     here: list[str]
@@ -227,14 +227,14 @@ def schedule(
     processes: int,
     predicting: bool,
 ) -> Schedule:
-    """The schedule of the requested units.
+    """Schedule of the requested units.
 
     Args:
-        names: of the units, in order.
-        kept: those that an earlier run finished.
-        on_one_core: those of plain Python, which gain by processes of their own.
-        processes: at most at a time; with one, all is computed here.
-        predicting: whether predictions are asked for, too.
+        names: names of the units, in order.
+        kept: names of units that an earlier run finished.
+        on_one_core: names of units of plain Python, which gain from separate processes.
+        processes: maximum number at a time; with one, this process computes everything.
+        predicting: whether theory is requested, too.
     """
     unfinished = [name for name in names if name not in kept]
     apart = []
@@ -249,18 +249,18 @@ def schedule(
 def _worker(
     environment: Mapping[str, str], experiment: Experiment, output: Path, name: str | None
 ) -> str | None:
-    """Keep a point of an experiment where the run looks, or predict; in a process of its own."""
+    """Compute and save a point of an experiment, or theory, in a separate process."""
     from threadpoolctl import threadpool_limits
 
     os.environ.update(environment)  # before anything sets up JAX
-    from sims.study.units import Simulation
+    from sims.study.units import experiment_simulation
 
     with threadpool_limits(1):
         if name is None:
-            predict(experiment, output)
+            predict(experiment, output.with_name("theory.nc"))
         else:
             unit = load_study(experiment).unit(name)
-            Simulation(experiment, {name: unit}, output).batches_of(name)
+            experiment_simulation(experiment, {name: unit}, output).batches_of(name)
     return name
 
 
@@ -275,9 +275,9 @@ def plot(experiment: Experiment, output: Path) -> None:
     """Draw the experiment's figure and fill in its caption.
 
     Args:
-        experiment: which one.
-        output: the figure, beside simulation.nc, theory.nc and answers.json. Its other formats
-            and caption.md lie there, too.
+        experiment: the experiment.
+        output: the figure, in the folder of simulation.nc, theory.nc and answers.json; its other
+            formats and caption.md go there, too.
 
     Raises:
         InputError: a file cannot be read.
@@ -306,7 +306,7 @@ def plot(experiment: Experiment, output: Path) -> None:
 
 
 def _default_figure(study: Study[Any], results: Results) -> "Figure":
-    """The effects of the first question against the parameters, four at most."""
+    """Figure of the effects of the first question against up to four parameters."""
     from sims.figures import scatter
 
     question = study.experiment.spec.questions[0]
@@ -316,10 +316,10 @@ def _default_figure(study: Study[Any], results: Results) -> "Figure":
 
 
 def results_of(experiment: Experiment, folder: Path) -> Results:
-    """The results of an experiment that lie in a folder.
+    """Results of an experiment in a folder.
 
     Raises:
-        InputError: a file cannot be believed, or was made with other settings than it has now.
+        InputError: a file is damaged, or was made with other settings.
     """
     results = Results.load(folder, experiment.settings, experiment.identity)
     _check_settings(experiment, results.simulation, folder / "simulation.nc")
@@ -328,35 +328,35 @@ def results_of(experiment: Experiment, folder: Path) -> Results:
 
 
 def _check_settings(experiment: Experiment, data: xr.Dataset, path: Path) -> None:
-    """Refuse a file whose problems, seed or settings are not the experiment's present ones."""
+    """Refuse a file whose problems, seed or settings differ from the experiment's."""
     recorded = json.loads(data.attrs["provenance"]).get("settings", {})
-    road = path.stem
-    for key, value in _settings(experiment, road).items():
+    method = path.stem
+    for key, value in _settings(experiment, method).items():
         if recorded.get(key, value) != value:
-            allowed = f"{value}, as {experiment.folder / 'experiment.yaml'} has it: {road} again"
+            allowed = f"{value}, from {experiment.folder / 'experiment.yaml'}: run {method} again"
             raise InputError(str(path), f"{key} {recorded[key]}", allowed)
 
 
-def _settings(experiment: Experiment, road: str) -> dict[str, Any]:
+def _settings(experiment: Experiment, method: str) -> dict[str, Any]:
     """Settings and problem digest that, with the code, determine the numbers of a method."""
     law = resolve_files(code.without_prose(experiment.spec.law), experiment.folder)
     problem = digest(experiment.settings, experiment.simulation.seed, law)
-    settings = experiment.simulation.model_dump(mode="json") if road == "simulation" else {}
+    settings = experiment.simulation.model_dump(mode="json") if method == "simulation" else {}
     return {"problem": problem, **settings}
 
 
 def _read_final_answers(experiment: Experiment, results: Results, folder: Path) -> list[Answer]:
-    """The experiment's answers, as the run's ledger has them if it is of this run.
+    """Experiment's answers, from the run's ledger if it belongs to this run.
 
-    The ledger has the last word: there they are adjusted for all claims of a paper together.
+    The ledger has the final answers, adjusted for all claims of a paper together.
 
     Raises:
-        InputError: they are on other results.
+        InputError: the answers belong to other results.
     """
     path = folder / "answers.json"
     answers = read_answers(path, f"answers.json of {experiment.identity}")
     if {answer.results for answer in answers} != {results.digest}:
-        allowed = "those on the results beside it: judge again"
+        allowed = "answers computed from these results: judge again"
         raise InputError(str(path), "answers on other results", allowed)
     ledger = read_run(folder.parent, experiment.fidelity)
     adjusted = [answer for answer in ledger if answer.experiment == experiment.name]
@@ -367,30 +367,28 @@ def _keys(answers: list[Answer]) -> set[tuple[str, float | None, str]]:
     return {(answer.id, answer.p_value, answer.results) for answer in answers}
 
 
-def _write_road(
+def _write_method(
     experiment: Experiment,
-    road: str,
+    method: str,
     data: Mapping[str, xr.Dataset],
     coordinates: Coordinates,
     digests: Mapping[str, str],
     output: Path,
 ) -> None:
     """Write a method's results, with the digest of every problem."""
-    step = "simulate" if road == "simulation" else "predict"
-    settings = _settings(experiment, road)
-    origin = {
-        "road": road,
-        "experiment": experiment.name,
-        "fidelity": experiment.fidelity,
-        "fingerprint": code.digest(step, experiment.folder, experiment.fidelity),
-        "versions": provenance.versions(),
-        **provenance.machine(),
-        "specification": experiment.spec.model_dump(mode="json"),
-        "problem": settings["problem"],
-        "problems": dict(digests),
-        "settings": settings,
-        "seed": experiment.simulation.seed,
+    step = "simulate" if method == "simulation" else "predict"
+    settings = _settings(experiment, method)
+    origin = provenance.origin(
+        method=method,
+        experiment=experiment.name,
+        fidelity=experiment.fidelity,
+        fingerprint=code.digest(step, experiment.folder, experiment.fidelity),
+        specification=experiment.spec.model_dump(mode="json"),
+        problem=settings["problem"],
+        problems=dict(digests),
+        settings=settings,
+        seed=experiment.simulation.seed,
         **provenance.replicates(data.values()),
-    }
+    )
     labelled = assembled(data, coordinates, origin, read_variables(experiment.folder))
-    write(labelled, output, f"{road}.nc of {experiment.identity}")
+    write(labelled, output, f"{method}.nc of {experiment.identity}")

@@ -19,27 +19,29 @@ class SimulationSpec(Strict):
 
     seed: int = Field(default=0, ge=0, lt=2**63)
     replicates_per_batch: int = Field(default=32, ge=2)
-    batches: int = Field(default=16, ge=2, description="batches to run at least")
-    max_batches: int | None = Field(default=None, ge=2, description="limit; default: batches")
+    batches: int = Field(default=16, ge=2, description="minimum number of batches")
+    max_batches: int | None = Field(
+        default=None, ge=2, description="maximum number; default: batches"
+    )
     rel_mcse: float | None = Field(
         default=None,
         gt=0,
-        description="stop when every term's MCSE is below this share of it",
+        description="target ratio of the MCSE to its term, for all terms",
     )
     negligible: float = Field(
         default=1e-3,
         ge=0,
-        description="share of the MSE below which a term does not hold up stopping",
+        description="share of the MSE below which a term is exempt from rel_mcse",
     )
     precision: Literal["float32", "float64"] = "float32"
     control_variate: bool = Field(
         default=False,
-        description="take most of the spread out of the signal covariance, unbiased and without "
-        "theory; estimates need no longer be positive semidefinite (n >= 2)",
+        description="reduce the spread of the signal covariance, without bias or theory; estimates "
+        "may not be positive semidefinite (n >= 2)",
     )
     raw_labels: bool = Field(default=True, description="also estimate from drawn labels")
     keep_queries: bool = Field(
-        default=False, description="keep estimates at every query, not only their average"
+        default=False, description="keep estimates at every query as well as their average"
     )
 
     @model_validator(mode="after")
@@ -69,14 +71,14 @@ class TheorySpec(Strict):
     order: Literal["first", "exact", "auto", "none"] = Field(
         default="first",
         description="first order in 1/n, or exact at every n; in `sims decompose` and `sims sweep` "
-        "also auto, exact where first order is out of its range, and none, where theory does not "
-        "cover the heads' weight rule",
+        "also auto (exact if first order is out of its range) and none (for weight rules that "
+        "theory does not cover)",
     )
     rtol: float | None = Field(
         default=None,
         ge=1e-9,
         le=0.1,
-        description="accuracy asked of exact theory; 1e-4, or 1e-3 if the design is not Gaussian",
+        description="accuracy of exact theory; default 1e-4, or 1e-3 if the design is not Gaussian",
     )
 
     @property
@@ -112,49 +114,52 @@ Conditions = dict[str, float | str | Range]
 class RestrictionSpec(Strict):
     """A subset of the law's problems that a question is about."""
 
-    text: str = Field(min_length=1, description="which problems are meant, in words")
-    where: Conditions = Field(min_length=1, description="the same as conditions on parameters")
+    text: str = Field(min_length=1, description="description of these problems")
+    where: Conditions = Field(min_length=1, description="conditions on parameters")
 
 
 class QuestionSpec(Strict):
     """A question about the problems of a law: one number per problem."""
 
-    id: str = Field(pattern=r"^[\w-]+$", description="once in the experiment")
+    id: str = Field(pattern=r"^[\w-]+$", description="unique id in the experiment")
     claim: str | None = Field(
         default=None, description="claim id, as `sims claims` lists them; default: id"
     )
     paper: str = Field(
         default=MAIN, description="arXiv id of the paper that lists it; default: the experiment's"
     )
-    question: str = Field(min_length=1, description="in one line")
-    effect: str = Field(description="the effects, as the study names them")
+    question: str = Field(min_length=1, description="the question, on one line")
+    effect: str = Field(description="name of the study's effect")
+    quantity: str = Field(default="error", description="quantity whose relative change is shown")
     revision: int = Field(
         default=1,
         ge=1,
-        description="of the effect's code: raised by whoever changes its numbers, which redraws "
+        description="revision of the effect's code: raise it if its numbers change, which redraws "
         "the problems",
     )
     status: Literal["confirmatory", "exploratory"] = Field(
-        description="a sentence of a paper, which gets a word; or an estimate, which gets none"
+        description="confirmatory: a claim that gets a word; exploratory: an estimate without one"
     )
     says: Literal["always"] | None = Field(
-        default=None, description="always: so the sentence says, of every problem or every step"
+        default=None, description="always: the claim covers every problem or every step"
     )
     validates: bool = Field(
-        default=False, description="whether our formulas are on trial, and not a paper's sentence"
+        default=False, description="the question tests our formulas, not a paper's claim"
     )
-    restrict: RestrictionSpec | None = Field(default=None, description="of the law; default: none")
+    restrict: RestrictionSpec | None = Field(
+        default=None, description="restriction of the law; default: none"
+    )
     strata: dict[str, Conditions] = Field(
-        default_factory=dict, description="parts that are answered apart, too, by name"
+        default_factory=dict, description="subsets of problems with separate answers, by name"
     )
     tolerance: Literal["roads", "exact", "slope", "order"] | None = Field(
-        default=None, description="of the house, that gaps are held against"
+        default=None, description="house tolerance of gaps"
     )
     search: int = Field(
         default=0,
         ge=0,
-        description="problems that a search for a counterexample tries by theory, in search.py, "
-        "if no drawn problem is one",
+        description="number of problems that a search for a counterexample tries by theory, if no "
+        "drawn problem is one",
     )
 
 
@@ -169,23 +174,23 @@ class ExperimentSpec(Strict):
     """An experiment: questions about the problems that a law draws."""
 
     title: str
-    paper: str = Field(default=MAIN, description="arXiv id of the paper whose claims are asked")
+    paper: str = Field(default=MAIN, description="arXiv id of the paper whose claims are tested")
     aim: str
     derivation: str = Field(
-        default="", description="the section of the documentation behind it, from docs/"
+        default="", description="section of the documentation, relative to docs/"
     )
     law: dict[str, Any] = Field(
-        description="of the problems; `text` says it in words, `checkpoints` names files of "
+        description="law of the problems; `text` describes it, `checkpoints` names files of "
         "trained models (`make models`)"
     )
     questions: list[QuestionSpec] = Field(min_length=1)
     labels: dict[str, str] = Field(
-        default_factory=dict, description="of parameters, in tables; else their names"
+        default_factory=dict, description="names of parameters in tables"
     )
     simulation: SimulationSpec = SimulationSpec()
     fidelities: dict[Literal["smoke", "standard", "paper"], FidelitySpec]
     settings: dict[str, Any] = Field(
-        default_factory=dict, description="free values for the experiment's own code"
+        default_factory=dict, description="values for the experiment's code"
     )
 
     @model_validator(mode="before")
@@ -215,7 +220,7 @@ class ExperimentSpec(Strict):
         return parse(SimulationSpec, changed, f"fidelities.{fidelity}.simulation")
 
     def experiment_settings(self, fidelity: str) -> dict[str, Any]:
-        """The experiment's own settings with the fidelity's changes.
+        """Settings of the experiment with the fidelity's changes.
 
         Raises:
             InputError: the fidelity changes a setting that the experiment does not have.

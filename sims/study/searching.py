@@ -1,4 +1,4 @@
-"""A search for a counterexample where no drawn problem is one: by theory, inside the law."""
+"""Search by theory for a counterexample inside the law, if no drawn problem is one."""
 
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -21,22 +21,22 @@ from sims.study.schema import QuestionSpec
 from sims.study.study import Fields, Study
 
 STARTS = 12
-"""Drawn problems, those whose effect is least by theory, that a search starts from."""
+"""Number of drawn problems, with the least effects by theory, from which a search starts."""
 SMOKE = 2 * STARTS
-"""Problems that a search tries at smoke."""
+"""Number of problems that a search tries at smoke."""
 SEED = 0
 
 
 def search(experiment: Experiment, output: Path) -> list[Answer]:
-    """The answers of an experiment, with what its searches found, also written as JSON.
+    """Answers of an experiment with the results of its searches, also written as JSON.
 
     Args:
-        experiment: of which theory has one point, ``law``, along ``number``, the simulated problems
-            first, each of which is a point of the simulation.
-        output: beside answers.json.
+        experiment: experiment whose theory has one point, ``law``, along ``number``, with the
+            simulated problems first; each of these is a point of the simulation.
+        output: path in the folder of answers.json.
 
     Raises:
-        InputError: there is no such module, or a file cannot be believed.
+        InputError: a module is missing, or a file is damaged.
     """
     results = results_of(experiment, output.parent)
     path = output.with_name("answers.json")
@@ -55,11 +55,11 @@ def search(experiment: Experiment, output: Path) -> list[Answer]:
 def extend(
     experiment: Experiment, results: Results, question: QuestionSpec, answer: Answer
 ) -> Answer:
-    """The answer with the number of problems tried, the least effect, and a counterexample.
+    """Answer with the number of problems tried, the least effect, and a counterexample.
 
-    The problems that theory alone predicts are tried first. If none fails, differential evolution
-    (Storn & Price 1997) goes on from the worst: it moves what the law draws from a list or a span,
-    in the unit cube of its quantiles, and takes the seeds from one of them.
+    Problems predicted by theory only are tried first. If none fails, differential evolution (Storn
+    & Price 1997) starts from the worst: it varies fields drawn from a list or a span, in the unit
+    cube of their quantiles, and takes the seeds from one of the starts.
     """
     study = load_study(experiment)
     predictions = results.predictions["law"]
@@ -91,18 +91,18 @@ def extend(
 
 @dataclass
 class Neighbourhood:
-    """Problems of a law that are reached from drawn ones, as points of a cube.
+    """Problems of a law near drawn ones, as points of a cube.
 
-    The first coordinate of a point chooses the start; the others are quantiles of what moves.
+    The first coordinate of a point chooses the start; the others are quantiles of varied fields.
 
     Attributes:
-        study: of the experiment.
-        results: of the run.
-        question: whose effect is sought.
-        law: of the problems.
+        study: study of the experiment.
+        results: results of the run.
+        question: the question.
+        law: law of the problems.
         starts: fields of drawn problems, the worst first.
-        seed: of problems, and of the search.
-        tried: effects of the problems that theory covers, so far.
+        seed: random seed for problems and for the search.
+        tried: effects so far of the problems that theory covers.
     """
 
     study: Study[Any]
@@ -119,7 +119,7 @@ class Neighbourhood:
         return Fields(self.law.moved(start, place[1:]), self.seed)
 
     def effect_at(self, place: np.ndarray) -> float:
-        """Theory's effect of the problem at a point; infinite where there is none."""
+        """Theory's effect of the problem at a point; infinite if there is none."""
         problem = self.study.problem(self.fields_at(place))
         theory = None if problem is None else self.study.search_row(problem)
         if theory is None:
@@ -133,7 +133,7 @@ class Neighbourhood:
         return self.tried[-1]
 
     def minimize(self, limit: int) -> Any:
-        """The least effect, by differential evolution over so many problems."""
+        """Least effect, by differential evolution over a number of problems."""
         places = []
         for number, start in enumerate(self.starts):
             places.append(np.r_[(number + 0.5) / STARTS, self.law.quantiles(start)])
@@ -151,17 +151,17 @@ class Neighbourhood:
 
 
 def effects_by_theory(study: Study[Any], results: Results, question: QuestionSpec) -> np.ndarray:
-    """Theory's effects, inf where it is out of its range or the question is not asked, (M,)."""
+    """Theory's effects, (M,); infinite outside its range or where the question has no meaning."""
     effects = study.effects(results)[question.effect]
     conditions = question.restrict.where if question.restrict else {}
     mask = condition_mask(study.parameters(results), conditions)
     calls = foreseen(effects)
     if effects.predicted is None or not len(calls):
-        allowed = "0, of effects that are no shares or that theory does not predict"
+        allowed = "0 for effects that are not shares or that theory does not predict"
         raise InputError(f"questions, {question.id}, search", question.search, allowed)
     return np.where(mask & np.isin(calls, (-1, 1)), effects.predicted, np.inf)
 
 
 def _fields(law: Law, prediction: xr.Dataset, seed: int, number: int) -> Fields:
-    """Fields that the law drew for a problem, before any was solved for."""
+    """Fields that the law drew for a problem, before solving for others."""
     return Fields(law.draw(seed, number, int(prediction.get("rejected", 0))), seed)

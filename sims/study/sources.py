@@ -1,9 +1,9 @@
 """Sources that a result depends on, found by what code imports and names. No JAX.
 
-Of this package they are the modules that a step imports, directly or not. Of a user's own code they
-are the Python files that it imports, from beside it, from packages below, or from elsewhere outside
+In this package they are the modules that a step imports, directly or not. In a user's code they are
+the Python files that it imports, from its folder, from packages below, or from elsewhere outside
 the installed packages; and the data files below its folder that it names: by name, by suffix, by a
-pattern, or by the folder that they lie in.
+pattern, or by their folder.
 """
 
 import ast
@@ -20,7 +20,7 @@ from sims.base.identity import known_by_name
 
 PACKAGE = Path(__file__).parents[1]
 _COMPILED = (".cc", ".cu", ".h", ".j2")
-"""Suffixes of files of this package that modules beside them compile or fill in."""
+"""Suffixes of package files that modules in the same folder compile or fill in."""
 
 
 @dataclass
@@ -44,7 +44,7 @@ class Sources:
 
 
 def own_sources(path: Path, without: Container[str] = ()) -> Sources:
-    """A Python file, and what it imports of the user's own, in turn. Nothing is imported.
+    """Sources of a Python file and of the user's code that it imports; nothing is executed.
 
     Args:
         path: the file.
@@ -83,7 +83,7 @@ def _parse(text: bytes | str, without: Container[str]) -> ast.Module:
 
 
 def _running_nodes(node: ast.AST) -> Iterator[ast.AST]:
-    """A node and those below it, but for what is there for type checkers alone."""
+    """A node and its descendants, except code for type checkers only."""
     if isinstance(node, ast.If) and getattr(node.test, "id", "") == "TYPE_CHECKING":
         return
     yield node
@@ -102,7 +102,7 @@ def _imports(node: ast.AST) -> Iterator[tuple[str, int]]:
 
 
 def _files_of(name: str, level: int, file: Path) -> set[Path]:
-    """Python files of the user's own that importing a module runs: its packages' and its own."""
+    """User's Python files that importing a module runs, including its packages'."""
     top, *_ = name.split(".")
     home = file.parent if level else home_of(top)
     if home is None:
@@ -118,7 +118,7 @@ def _files_of(name: str, level: int, file: Path) -> set[Path]:
 
 @cache
 def home_of(top: str) -> Path | None:
-    """The folder of a top-level module of the user's own; None of a built-in or installed one."""
+    """Folder of a user's top-level module; None for a built-in or installed one."""
     spec = PathFinder.find_spec(top)
     if spec is None:
         return None

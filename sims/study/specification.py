@@ -1,4 +1,4 @@
-"""A problem as data: its schema, and the arrays it stands for.
+"""Problems as data: their schema, and their arrays.
 
 The choices for designs, targets, frames, kernels and queries, and their fields, are read off the
 registries of :mod:`sims.problem`, so a new entry there is at once allowed in every file.
@@ -53,7 +53,7 @@ def _union(
 
 
 def _in_files(annotation: Any) -> Any:
-    """The type of a factory's argument in a file: an array's shape is checked where it is made."""
+    """Type of a factory's argument in a file; arrays are checked by the factory."""
     arrays = (inspect.Parameter.empty, ArrayLike, ArrayLike | None)
     return Annotated[Any, AfterValidator(_numbers)] if annotation in arrays else annotation
 
@@ -73,7 +73,7 @@ def _arguments(choice: BaseModel) -> dict[str, Any]:
 
 
 def _build_choice(registry: Mapping[str, Any], choice: Any, from_python: Any, **sizes: int) -> Any:
-    """The part of a problem that a choice stands for, from the registry or a Python file."""
+    """Part of a problem from a choice, by the registry or a Python file."""
     if isinstance(choice, PythonChoice):
         return from_python(choice, **sizes)
     factory = registry[choice.kind]
@@ -120,17 +120,17 @@ class HeadsSpec(Strict):
     width: int = Field(ge=1, description="d_k, dimension of a head")
     frames: FramesChoice | None = Field(
         default=None,
-        description="subspaces; left out only with design.kind redundant_views",
+        description="subspaces; required unless design.kind is redundant_views",
     )
     key_frames: FramesChoice | None = Field(
         default=None,
-        # Left out of what is hashed, so that problems without them keep their names.
+        # Omitted from hashes, so that problems without them keep their names.
         exclude_if=lambda value: value is None,
-        description="frames that project keys (W_K), drawn apart from those of queries (W_Q); "
-        "left out, both are `frames`",
+        description="frames that project keys (W_K), drawn separately from queries' (W_Q); "
+        "default: `frames`",
     )
     kernel: KernelChoice = Field(
-        default="gaussian", description="a kernel's name, or a weight rule with its options"
+        default="gaussian", description="name of a kernel, or a weight rule with its options"
     )
     bandwidth: float | list[float] = Field(
         description="b > 0; softmax and weight rules: temperature b²"
@@ -169,7 +169,7 @@ class ProblemSpec(Strict):
     """
 
     dimension: int = Field(ge=1, description="d, dimension of the keys")
-    design: DesignChoice = Field(description="law of the keys")
+    design: DesignChoice = Field(description="distribution of the keys")
     target: TargetChoice = Field(description="regression function m")
     noise_sd: float = Field(ge=0, description="σ")
     heads: HeadsSpec
@@ -203,14 +203,14 @@ class ProblemSpec(Strict):
                 out of its range.
         """
         if (size := self.footprint()) > memory():
-            allowed = f"{gibibytes(memory())}, the memory of this machine"
+            allowed = f"{gibibytes(memory())} (memory of this machine)"
             raise InputError("problem", f"about {gibibytes(size)}", allowed)
         try:
             with np.errstate(all="ignore"):  # what is not finite is refused where it ends up
                 return self._build()
         except TypeError as error:
             # A list where a number is expected and the like, seen only when arrays are made.
-            allowed = "numbers and lists as in `sims schema`"
+            allowed = "numbers and lists as `sims schema` describes"
             raise InputError("problem", str(error), allowed) from None
 
     def _build(self) -> Problem:

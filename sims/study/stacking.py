@@ -1,14 +1,14 @@
 """Datasets of single grid points as one labelled dataset along ``point``, and back.
 
-Points may differ in sizes (batches, heads) and in which variables they have. A variable is padded
-with NaN (text with "") to the largest point, and cut again when a single point is asked for; a
-coordinate along another dimension is that of the point with the longest one, of which the others
-must be beginnings.
+Points can differ in sizes (batches, heads) and in their variables. A variable is padded with NaN
+(text with "") to the largest point, and cut again when a single point is requested. A coordinate
+along another dimension comes from the point with the longest one; the others must be its
+beginnings.
 
-Plain xarray selects by the coordinate that a dimension is named after. So the dimension of points
-bears the name of the coordinate with the longest line: the one that takes most values while all
-others stay. Points that share such a value are selected together; ``set_xindex`` makes any other
-coordinate, or several, the one to select by.
+Plain xarray selects by the coordinate that names a dimension. The dimension of points is therefore
+named after the coordinate with the longest line: the one that takes most values while all others
+are constant. Points that share such a value are selected together; ``set_xindex`` selects by any
+other coordinates.
 """
 
 import json
@@ -78,7 +78,7 @@ def stack(
 
 
 def unstack(stacked: xr.Dataset) -> dict[str, xr.Dataset]:
-    """The points of :func:`stack`'s result, each with its own variables, sizes and attributes."""
+    """Points of :func:`stack`'s result, each with its variables, sizes and attributes."""
     structures = json.loads(stacked.attrs["structure"])
     renamed = json.loads(stacked.attrs.get("renamed", "{}"))
     points = {}
@@ -112,7 +112,7 @@ def _corner(sizes: Iterable[int]) -> tuple[slice, ...]:
 
 
 def _longer(key: str, current: xr.Variable, variable: xr.Variable) -> xr.Variable:
-    """The longer of two coordinates, of which the other is the beginning."""
+    """Longer of two coordinates, after a check that it begins with the other."""
     longer, shorter = (current, variable) if current.size >= variable.size else (variable, current)
     if not np.array_equal(longer.values[: shorter.size], shorter.values):
         values = shorter.values.tolist()
@@ -145,7 +145,7 @@ def _pad(
 
 
 def column(values: Sequence[Scalar]) -> np.ndarray:
-    """Values of one kind: whole numbers, numbers (NaN where there is none), or else words."""
+    """Values of one kind: integers, numbers (NaN if missing), or else words."""
     if all(isinstance(v, int) for v in values):
         return np.array(values, int)
     if all(isinstance(v, int | float) or v is None for v in values):
@@ -169,7 +169,7 @@ def short_names(paths: Sequence[str], reserved: Collection[str] = ()) -> dict[st
 
     Args:
         paths: dotted paths.
-        reserved: names that stand for something else.
+        reserved: names with another meaning.
     """
     out: dict[str, str] = {}
     for path in paths:

@@ -1,19 +1,31 @@
-"""An experiment as a class: how a law's fields become a problem, and what is made of it.
+"""An experiment as a class: problems from drawn fields, their simulation, theory and effects.
 
 A subclass of :class:`Study` stands in ``study.py`` of the experiment's folder. The base class draws
-the problems, loops over them, names units and streams of draws, and joins what comes back. What a
-method imports inside itself, the steps that call it alone depend on (:mod:`sims.study.code`).
+the problems, loops over them, names units and streams of draws, and joins what comes back. What is
+made of a problem stands in modules next to it, by step, unless the subclass has a method for it:
+
+- ``simulate.py``: ``sampler(problem)``;
+- ``predict.py``: ``theory(problem)``;
+- ``statistic.py``: ``effects(results)`` and, if not all fields, ``parameters(results)``;
+- ``figure.py``: ``figure(results, answers)`` and ``numbers(results)``.
+
+A step depends on its modules, and on what the methods that it calls import inside themselves
+(:mod:`sims.study.code`).
 """
 
 from collections.abc import Mapping, Sequence
 from functools import cached_property
+from importlib import import_module
+from importlib.util import find_spec
 from itertools import count
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 import pandas as pd
 import xarray as xr
 
+from sims.base.errors import InputError
 from sims.base.identity import rounded_digest
+from sims.study.batches import LAW, drawn_values
 from sims.study.results import Results
 from sims.study.stacking import Scalar
 
@@ -28,21 +40,19 @@ if TYPE_CHECKING:
     from sims.study.units import DrawnUnit, SampledUnit
 
 Problem = TypeVar("Problem")
-LAW = "law"
-"""Name of the point that has theory's rows of all problems, along ``number``."""
 COUNTS = ("simulated", "problems")
-"""Settings on which no single problem depends."""
+"""Settings that do not affect any single problem."""
 PROSE = ("text", "problem", "checkpoints")
-"""Keys of a law that are no fields."""
+"""Keys of a law that are not fields."""
 
 
 class Fields(dict[str, Any]):
     """Fields of a problem as the law draws them.
 
     Attributes:
-        seed: of the law's draws.
-        number: of the problem, from 0; None of one that no draw made.
-        attempt: how many draws of this number were rejected before.
+        seed: random seed for the law's draws.
+        number: number of the problem, from 0; None for one that was not drawn.
+        attempt: number of rejected draws of this problem.
     """
 
     def __init__(
@@ -55,7 +65,7 @@ class Fields(dict[str, Any]):
 
 
 class Study(Generic[Problem]):
-    """The code of an experiment; a subclass has at least ``problem``, ``sampler`` and ``effects``.
+    """The code of an experiment; a subclass has at least ``problem``.
 
     Attributes:
         experiment: its file, at a fidelity.
@@ -65,71 +75,94 @@ class Study(Generic[Problem]):
         self.experiment = experiment
         self._drawn: dict[int, Problem] = {}
 
+    def _module(self, name: str) -> Any:
+        """The module of that name next to study.py; None where there is none."""
+        package = type(self).__module__.rpartition(".")[0]
+        location = f"{package}.{name}"
+        return import_module(location) if find_spec(location) else None
+
+    def _call(self, module: str, function: str, *arguments: Any) -> Any:
+        """What a function of a module next to study.py returns.
+
+        Raises:
+            InputError: there is none.
+        """
+        own = self._module(module)
+        if not hasattr(own, function):
+            location = str(self.experiment.folder / f"{module}.py")
+            raise InputError(location, f"no {function}", "a function of that name, or a method")
+        return getattr(own, function)(*arguments)
+
     def problem(self, fields: Fields) -> Problem | None:
-        """The problem of a draw; None rejects it, and another one is drawn."""
+        """Problem of a draw; None rejects it, and another is drawn."""
         raise NotImplementedError
 
     def sampler(self, problem: Problem) -> "Sampler":
-        """The simulation of one problem: what one batch is."""
-        raise NotImplementedError
+        """Sampler of one problem."""
+        return self._call("simulate", "sampler", problem)
 
     def replicates(self, problem: Problem) -> int | None:
-        """Replicates of a batch; None takes those of the file."""
+        """Replicates of a batch; None uses the file's."""
         return None
 
     def theory(self, problem: Problem) -> xr.Dataset:
-        """Theory of one problem, and its fields: one row of the point ``law``."""
-        raise NotImplementedError
+        """Theory of one problem, with its fields: one row of the point ``law``."""
+        return self._call("predict", "theory", problem)
 
     def effects(self, results: Results) -> Mapping[str, "Effects"]:
-        """Effects by name: one number a problem."""
-        raise NotImplementedError
+        """Effects by name: one number per problem."""
+        return self._call("statistic", "effects", results)
 
     def parameters(self, results: Results) -> pd.DataFrame:
         """Drawn values of the law, one row per problem, the simulated ones first."""
-        columns = results.predictions[LAW].data_vars.items()
-        return pd.DataFrame({str(k): v.values for k, v in columns if v.dims == ("number",)})
+        if hasattr(self._module("statistic"), "parameters"):
+            return self._call("statistic", "parameters", results)
+        return drawn_values(results)
 
     def figure(self, results: Results, answers: "list[Answer]") -> "Figure | None":
         """The experiment's figure; None for the default: the first question's effects."""
-        return None
+        if self._module("figure") is None:
+            return None
+        return self._call("figure", "figure", results, answers)
 
     def headline(self, results: Results) -> "Figure | None":
-        """A figure for the README; None where the experiment has none."""
+        """Figure for the README; None if the experiment has none."""
         return None
 
     def numbers(self, results: Results) -> Mapping[str, Any]:
         """Numbers that the caption names."""
+        if hasattr(self._module("figure"), "numbers"):
+            return self._call("figure", "numbers", results)
         return {}
 
     def specifications(
         self, results: Results, effects: "Mapping[str, Effects]"
     ) -> "Mapping[str, Sequence[Cell]]":
-        """By a question's id, its answer under every combination of choices, where it is known."""
+        """Question's id to its answers under every combination of choices, where available."""
         return {}
 
     def as_file(self, problem: Problem) -> dict[str, Any] | None:
-        """The problem as ``sims decompose`` or ``sims sweep`` reads it; None where it has none."""
+        """Problem as ``sims decompose`` or ``sims sweep`` reads it; None if it has no such form."""
         return None
 
     def search_row(self, problem: Problem) -> xr.Dataset | None:
-        """Theory of a problem that a search tries: what :meth:`theory` has, or less of it."""
+        """Theory of a problem in a search: the result of :meth:`theory`, or a part of it."""
         return self.theory(problem)
 
     def file_of(self, number: int) -> dict[str, Any] | None:
-        """The problem of that number as a file; None where problems are no files."""
+        """Problem with the given number as a file; None if problems cannot be files."""
         if type(self).as_file is Study.as_file:
             return None
         return self.as_file(self.draw(number))
 
     @cached_property
     def law(self) -> Mapping[str, Any]:
-        """Fields of the law and how each is drawn."""
+        """Law: its fields and their distributions."""
         return {k: v for k, v in self.experiment.spec.law.items() if k not in PROSE}
 
     @property
     def simulated(self) -> int:
-        """Number of problems that are simulated."""
+        """Number of simulated problems."""
         settings = self.experiment.settings
         return int(settings.get("simulated", settings.get("problems", 0)))
 
@@ -139,7 +172,7 @@ class Study(Generic[Problem]):
         return int(self.experiment.settings.get("problems", self.simulated))
 
     def draw(self, number: int) -> Problem:
-        """The problem of that number: the first draw that is not rejected."""
+        """Problem with the given number: its first draw that is not rejected."""
         from sims.problem.law import Law  # imported late: it loads JAX, which judging does without
 
         if number in self._drawn:
@@ -156,7 +189,7 @@ class Study(Generic[Problem]):
         raise AssertionError
 
     def units(self) -> "Mapping[str, SampledUnit | DrawnUnit]":
-        """Units to simulate, by name: one for each problem."""
+        """Units to simulate by name, one per problem."""
         from sims.base.runtime import in_threads
 
         numbers = range(self.simulated)
@@ -166,14 +199,14 @@ class Study(Generic[Problem]):
         return {f"{number:04d}": self._unit(number) for number in numbers}
 
     def unit(self, name: str) -> "SampledUnit | DrawnUnit":
-        """One unit by name, for which no other problem is drawn unless the study names its own."""
+        """One unit by name, without drawing other problems unless the study defines its units."""
         if type(self).units is not Study.units:
             return self.units()[name]
         return self._drawn_apart(int(name)) if self._draws_apart else self._unit(int(name))
 
     @cached_property
     def _draws_apart(self) -> bool:
-        """True if a process that simulates a problem draws it, too, as those of plain Python do."""
+        """True if the process that simulates a problem also draws it, as for plain Python."""
         known_without = type(self).coordinates is Study.coordinates
         return known_without and bool(self.simulated) and self._unit(0).on_one_core
 
@@ -212,18 +245,18 @@ class Study(Generic[Problem]):
         return {"number": number}
 
     def predicted_coordinates(self) -> Mapping[str, Mapping[str, Scalar]]:
-        """Coordinates of theory's points, where it has several."""
+        """Coordinates of theory's points, if it has several."""
         return {}
 
     def problem_digests(self) -> dict[str, str]:
-        """Digest of every simulated problem, to rounding: both methods must be of the same ones."""
+        """Digest of every simulated problem, up to rounding, which both methods must share."""
         return {
             f"{number:04d}": problem_digest(self.draw(number)) for number in range(self.simulated)
         }
 
 
 def problem_digest(problem: object) -> str:
-    """Digest of a problem with what is solved for it, which cached properties are, to rounding."""
+    """Digest of a problem and its solved (cached) properties, up to rounding."""
     solved = {}
     for kind in type(problem).__mro__:
         for name, value in vars(kind).items():

@@ -1,8 +1,8 @@
-"""The files of one problem and of a sweep of it: their schema, and the points they stand for."""
+"""Files of one problem and of a sweep: their schema, and their points."""
 
 import itertools
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -15,7 +15,7 @@ from sims.base.documents import mapping, read_yaml
 from sims.base.errors import InputError
 from sims.base.validation import Strict, parse
 from sims.study.experiment import folder_of, load_experiment
-from sims.study.grid import Point, changed, coordinate, without_labels
+from sims.study.grid import Point, changed, coordinate, point_errors, without_labels
 from sims.study.loading import load_study
 from sims.study.referenced_files import resolve_files, resolved_consent
 from sims.study.schema import SimulationSpec, TheorySpec
@@ -23,14 +23,14 @@ from sims.study.specification import ProblemSpec
 from sims.study.stacking import Scalar
 
 MAX_BATCHES = 4096
-"""Limit under ``rel_mcse`` where the file sets none."""
+"""Default maximum number of batches under ``rel_mcse``."""
 MAX_POINTS = 100_000
 
 
 class DecomposeSpec(Strict):
-    """The file of one problem: what ``sims decompose`` reads, and a sweep of one point."""
+    """File of one problem, which ``sims decompose`` reads, and a sweep of one point."""
 
-    about: str = Field(default="", description="what the problem is, in words")
+    about: str = Field(default="", description="description of the problem")
     problem: ProblemSpec
     simulation: SimulationSpec = Field(
         default=SimulationSpec(),
@@ -43,16 +43,18 @@ Spec = TypeVar("Spec", bound=DecomposeSpec)
 
 
 class Span(Strict):
-    """Numbers from ``low`` to ``high``, at equal steps of themselves or of their logarithm."""
+    """Numbers from ``low`` to ``high``, in equal steps on a linear or logarithmic scale."""
 
     low: float
     high: float
-    points: int = Field(default=2, ge=2, le=MAX_POINTS, description="how many, both ends included")
+    points: int = Field(
+        default=2, ge=2, le=MAX_POINTS, description="number of values, both ends included"
+    )
     scale: Literal["linear", "log"] = "linear"
 
     @model_validator(mode="after")
     def _ends_are_ordered(self) -> "Span":
-        """The ends are in order, and have logarithms where those are needed."""
+        """The span, after a check that its ends are ordered (positive on a logarithmic scale)."""
         if not self.low < self.high:
             raise InputError("low and high", [self.low, self.high], "low < high")
         if self.scale == "log" and self.low <= 0:
@@ -60,11 +62,11 @@ class Span(Strict):
         return self
 
     def values(self, integer: bool, shares: np.ndarray | None = None) -> list[float]:
-        """The numbers at shares of the way from low to high, to twelve digits.
+        """Numbers at given shares of the span, to twelve digits.
 
         Args:
-            integer: whether they are rounded to whole numbers.
-            shares: of the way, from 0 to 1; None is equal steps.
+            integer: whether they are rounded to integers.
+            shares: shares of the span, from 0 to 1; None is equal steps.
         """
         shares = np.linspace(0.0, 1.0, self.points) if shares is None else shares
         if self.scale == "log":
@@ -90,16 +92,16 @@ class DesignSpec(Strict):
     grid: dict[str, Any] | None = Field(
         default=None,
         description="every combination; dotted path of the problem: a list of values, or {low, "
-        "high, points, scale}; what is no scalar as {label: …, value: […]}",
+        "high, points, scale}; a value that is not a scalar as {label: …, value: […]}",
     )
     random: RandomSpec | None = None
     list: Sequence[dict[str, Any]] | None = Field(
-        default=None, description="the points one by one, each dotted path: value", min_length=1
+        default=None, description="points, each a mapping of dotted paths to values", min_length=1
     )
 
     @model_validator(mode="after")
     def _has_one_design(self) -> "DesignSpec":
-        """The design, refused unless it is a grid, a list or random."""
+        """The design, after a check that it is exactly one of grid, list and random."""
         designs = [k for k in ("grid", "random", "list") if getattr(self, k) is not None]
         if len(designs) != 1:
             raise InputError("sweep", designs, "exactly one of grid, list, random")
@@ -107,16 +109,14 @@ class DesignSpec(Strict):
 
 
 class SweepSpec(DecomposeSpec):
-    """The file that ``sims sweep`` reads: a problem, and at which values of its fields."""
+    """File that ``sims sweep`` reads: a problem, and the values of its fields."""
 
-    sweep: DesignSpec = Field(
-        default=DesignSpec(grid={}), description="left out: the problem alone"
-    )
+    sweep: DesignSpec = Field(default=DesignSpec(grid={}), description="default: the problem only")
 
 
 @dataclass(frozen=True)
 class Sweep:
-    """The problems of a sweep.
+    """Problems of a sweep.
 
     Attributes:
         spec: the file.
@@ -133,7 +133,7 @@ class Sweep:
 
     @cached_property
     def axes(self) -> dict[str, list[Scalar]]:
-        """Dotted path to the coordinates of points; of a grid, to the different ones."""
+        """Dotted path to the coordinates of points; for a grid, to the distinct ones."""
         axes = {}
         for path in self.points[0].coordinates:
             axes[path] = [point.coordinates[path] for point in self.points]
@@ -142,33 +142,40 @@ class Sweep:
         return axes
 
 
-def unread_code(path: str) -> list[str]:
-    """The lines of a plan of the problem ``NAME#17`` where code makes it, which is not run."""
+def _numbered(path: str) -> tuple[str, int] | None:
+    """The experiment and the number of ``NAME#17``; None of what is a file."""
     name, _, index = path.partition("#")
-    if not index.isdecimal() or Path(path).exists():
+    return (name, int(index)) if index.isdecimal() and not Path(path).exists() else None
+
+
+def unread_code(path: str) -> list[str]:
+    """Lines of a plan for the problem ``NAME#17`` if code builds it, which is not run."""
+    numbered = _numbered(path)
+    if numbered is None:
         return []
-    folder = folder_of(name)
+    folder = folder_of(numbered[0])
     code = next(filter(Path.is_file, (folder / "study.py", folder / "problems.py")), None)
     if code is None:
         return []
-    return [f"{path}: nothing is run or written", f"problem      made by {code}: not looked at"]
+    return [f"{path}: nothing is run or written", f"problem      built by {code}: not read"]
 
 
 def read_problem(path: str, allow_code: bool | None = False) -> dict[str, Any]:
-    """The file of a problem or sweep; of ``NAME#17`` problem 17 of the law of that experiment.
+    """Content of a problem or sweep file; for ``NAME#17``, problem 17 of that experiment's law.
 
     Raises:
-        InputError: it cannot be read, the experiment's problems are no files, or there is no
-            consent to run its code.
+        InputError: the file cannot be read, the experiment's problems cannot be files, or consent
+            to run its code is missing.
     """
-    name, mark, index = path.partition("#")
-    if not (mark and index.isdecimal()) or Path(path).exists():
+    numbered = _numbered(path)
+    if numbered is None:
         return read_yaml(path)
+    name, number = numbered
     experiment = load_experiment(name, allow_code=allow_code)
     with experiment.code_errors():
-        problem = load_study(experiment).file_of(int(index))
+        problem = load_study(experiment).file_of(number)
     if problem is None:
-        raise InputError(path, "an experiment whose problems are no files", "such as house#17")
+        raise InputError(path, "an experiment without problem files", "such as house#17")
     return problem
 
 
@@ -180,20 +187,20 @@ def parse_file(
     allow_code: bool = False,
     dry: bool = False,
 ) -> Spec:
-    """The file with the command line's options in it, so that both are validated alike.
+    """Validated file, with the options of the command line.
 
     Args:
-        model: what it is.
-        data: as read.
-        path: of the file, from whose folder the files of the problem are found.
-        simulation: settings in place of the file's.
-        allow_code: whether the Python files that it names may be imported, and data that it names
-            may lie outside its folder.
+        model: class of the file.
+        data: content of the file.
+        path: path of the file, to which the problem's files are relative.
+        simulation: settings that override the file's.
+        allow_code: whether the Python files that it names may be imported, and its data may be
+            outside its folder.
         dry: whether it is for a plan, which imports nothing.
 
     Raises:
-        InputError: it does not fit the schema, a setting makes no sense without claims, or there is
-            no consent to code.
+        InputError: it does not fit the schema, a setting is meaningless without claims, or consent
+            to run code is missing.
     """
     data = {"simulation": {}, **data}
     if isinstance(data["simulation"], dict):
@@ -216,18 +223,18 @@ def read_sweep(
     allow_code: bool = False,
     dry: bool = False,
 ) -> Sweep:
-    """The sweep of a file, with what the command line adds.
+    """Sweep of a file, with the options of the command line.
 
     Args:
         path: the file.
         sets: ``heads.bandwidth=0.3:1:5``, ``n=256:4096:5:log``, ``heads.kernel=gaussian,softmax``:
-            axes of the grid, in place of the file's own at these paths.
-        simulation: settings in place of the file's.
+            axes of the grid, which replace the file's at these paths.
+        simulation: settings that override the file's.
         allow_code: as in :func:`parse_file`.
         dry: as in :func:`parse_file`.
 
     Raises:
-        InputError: it cannot be read, or a point is no problem; the line names the point.
+        InputError: the file cannot be read, or a point is not a problem; the line names the point.
     """
     consent = None if dry else allow_code
     data = read_problem(path, consent)
@@ -240,26 +247,26 @@ def read_sweep(
     base = data["problem"]
     folder = Path(path).parent
     anywhere = bool(resolved_consent(allow_code))
-    changes = [*itertools.chain.from_iterable(map(_combinations, _blocks(spec.sweep, base, path)))]
+    changes = _changes(spec.sweep, base, path)
     paths = list(dict.fromkeys(itertools.chain(*changes)))
     points = []
     for i, change in enumerate(changes):
         labelled = changed(base, change)
         coordinates = {field: coordinate(labelled, field) for field in paths}
-        problem = resolve_files(without_labels(labelled), folder, anywhere=anywhere)
-        location = ", ".join(f"{key}: {value}" for key, value in coordinates.items())
-        location = f"{path}: point {i} ({location or 'the problem alone'})"
-        point_spec = parse(ProblemSpec, problem, location, context={"allow_code": consent})
-        points.append(Point(f"{i:05d}", coordinates, point_spec))
+        name = f"{i:05d}"
+        with point_errors(name, coordinates):
+            problem = resolve_files(without_labels(labelled), folder, anywhere=anywhere)
+            point_spec = parse(ProblemSpec, problem, "", context={"allow_code": consent})
+        points.append(Point(name, coordinates, point_spec))
     sweep = Sweep(spec, points)
     if sweep.is_grid and math.prod(map(len, sweep.axes.values())) != len(points):
-        allowed = "different values along an axis, each with a label of its own"
+        allowed = "distinct values along each axis, each with a distinct label"
         raise InputError(f"{path}: sweep.grid", "a value twice", allowed)
     return sweep
 
 
 def _axis(text: str) -> tuple[str, Any]:
-    """The path and the values that an option ``--set`` names."""
+    """Path and values of an option ``--set``."""
     path, equals, values = text.partition("=")
     allowed = "PATH=LOW:HIGH:POINTS, PATH=LOW:HIGH:POINTS:log or PATH=VALUE,VALUE,…"
     if not (path.strip() and equals and values.strip()):
@@ -272,62 +279,57 @@ def _axis(text: str) -> tuple[str, Any]:
     return path.strip(), mapping(lines, f"--set {path}")
 
 
-def _blocks(design: DesignSpec, base: Mapping[str, Any], location: str) -> list[dict[str, Any]]:
-    """The points as blocks of a grid; a random design's begin with those of a smaller one."""
+def _changes(design: DesignSpec, base: Mapping[str, Any], location: str) -> list[dict[str, Any]]:
+    """Dotted path to value, for every point."""
     if design.list is not None:
-        return [*design.list]
-    if design.random is not None:
-        return _draw_points(design.random, base, f"{location}: sweep.random.fields")
-    axes = dict(design.grid or {})
-    count = 1
+        changes = [*design.list]
+    elif design.random is not None:
+        changes = _draw_points(design.random, base, f"{location}: sweep.random.fields")
+    else:
+        changes = _combine(design.grid or {}, base, f"{location}: sweep.grid")
+    for path, value in itertools.chain.from_iterable(change.items() for change in changes):
+        if isinstance(value, list) or (isinstance(value, Mapping) and "label" not in value):
+            allowed = (
+                "a scalar, or a mapping with a `label`, the coordinate: {label: …, value: […]}"
+            )
+            raise InputError(f"{location}: sweep: {path}", value, allowed)
+    return changes
+
+
+def _combine(
+    axes: Mapping[str, Any], base: Mapping[str, Any], location: str
+) -> list[dict[str, Any]]:
+    """Every combination of the values of axes."""
+    lists = []
     for path, values in axes.items():
         if isinstance(values, Mapping) and "label" not in values:
-            span = parse(Span, values, f"{location}: sweep.grid.{path}")
-            axes[path] = list(dict.fromkeys(span.values(_is_integer(base, path))))
-        if isinstance(axes[path], list):
-            count *= len(axes[path])
-    if count > MAX_POINTS:
-        raise InputError(f"{location}: sweep.grid", f"{count:,} points", f"at most {MAX_POINTS:,}")
-    return [axes]
+            span = parse(Span, values, f"{location}.{path}")
+            values = list(dict.fromkeys(span.values(_is_integer(base, path))))
+        lists.append(values if isinstance(values, list) else [values])
+    count = math.prod(map(len, lists))
+    if not 1 <= count <= MAX_POINTS:
+        raise InputError(location, f"{count:,} points", f"at least 1, at most {MAX_POINTS:,}")
+    return [dict(zip(axes, choice, strict=True)) for choice in itertools.product(*lists)]
 
 
 def _draw_points(
     random: RandomSpec, base: Mapping[str, Any], location: str
 ) -> list[dict[str, Any]]:
-    """Dotted path to value, for every drawn point."""
+    """Points drawn at random; they begin with those of a smaller number."""
     rng = np.random.default_rng(random.seed)
     shares = rng.uniform(size=(random.points, len(random.fields)))
-    points: list[dict[str, Any]] = [{} for _ in shares]
+    columns = []
     for share, (path, values) in zip(shares.T, random.fields.items(), strict=True):
         if isinstance(values, list) and values:
-            drawn = [values[place] for place in (share * len(values)).astype(int)]
+            columns.append([values[place] for place in (share * len(values)).astype(int)])
         else:
             span = parse(Span, values, f"{location}.{path}")
-            drawn = span.values(_is_integer(base, path), share)
-        for point, value in zip(points, drawn, strict=True):
-            point[path] = value
-    return points
-
-
-def _combinations(block: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
-    """Dotted path to value, for every point of a block."""
-    axes = []
-    for path, value in block.items():
-        values = value if isinstance(value, list) else [value]
-        for item in values or [[]]:
-            if isinstance(item, list):
-                allowed = "scalars or mappings, at least one (a list as {label: …, value: […]})"
-                raise InputError(f"grid: {path}", value, allowed)
-            if isinstance(item, Mapping) and "label" not in item:
-                allowed = "a `label` in what is no scalar: it is the point's coordinate"
-                raise InputError(f"grid: {path}", item, allowed)
-        axes.append(values)
-    for choice in itertools.product(*axes):
-        yield dict(zip(block, choice, strict=True))
+            columns.append(span.values(_is_integer(base, path), share))
+    return [dict(zip(random.fields, row, strict=True)) for row in zip(*columns, strict=True)]
 
 
 def _is_integer(base: Mapping[str, Any], path: str) -> bool:
-    """True if a field of the problem takes whole numbers alone, by its schema."""
+    """True if a field of the problem takes only integers, by its schema."""
     try:
         parse(ProblemSpec, changed(base, {path: 1.5}), path)
     except InputError as error:

@@ -1,4 +1,4 @@
-"""A sweep: both methods at every point, in one labelled file."""
+"""Sweeps: both methods at every point, in one labelled file."""
 
 import json
 import shutil
@@ -6,7 +6,6 @@ import sys
 import warnings
 from collections import Counter
 from collections.abc import Callable, Sequence
-from contextlib import nullcontext
 from dataclasses import dataclass
 from functools import cached_property, partial
 from pathlib import Path
@@ -15,66 +14,116 @@ from typing import Any
 import numpy as np
 import xarray as xr
 
-from sims.base import store
 from sims.base.errors import InputError
 from sims.base.identity import digest
 from sims.base.runtime import in_threads
 from sims.base.terms import BATCH, PROBLEM, SCALARS, phrases
 from sims.simulation.many import estimate_many
 from sims.study import code, provenance
-from sims.study.describing import KEYS, VARIABLES, Words, attributes, described
+from sims.study.describing import KEYS, VARIABLES, Words
 from sims.study.grid import Point, point_errors
 from sims.study.planning import ProblemClass, classify, plan_lines
-from sims.study.results import read, write
-from sims.study.schema import TheorySpec
+from sims.study.results import labelled, read, write
+from sims.study.schema import SimulationSpec, TheorySpec
 from sims.study.specification import Problem
-from sims.study.stacking import POINT, column, short_names
-from sims.study.sweepfile import Sweep, SweepSpec
+from sims.study.stacking import POINT, Scalar, column, short_names
+from sims.study.sweepfile import Sweep
+from sims.study.units import Simulation
 from sims.theory import predict
 
 MEANS = {
     "n_eff": Words("effective number of keys of a head, mean", KEYS),
     "n_third": Words("third-moment keys of a head at a query, least", KEYS),
 }
-"""What is of single queries and heads elsewhere, and of all of them here."""
+"""Variables per query and head elsewhere, averaged here."""
 MAX_GROUP = 64
-"""Points of a group, which is computed by one call of a program and kept when it is done."""
+"""Maximum number of points of a group, which one call of a program computes."""
 LONG = 6e10
-"""Operations of a group of several points at most: a minute of a core."""
+"""Maximum operations of a group of several points: a minute of one core."""
 NOTES = ("faults", "cautions")
 
 
 @dataclass(frozen=True)
+class Group:
+    """A unit of a sweep: points of one class, computed by one call of a program.
+
+    Attributes:
+        points: the points.
+        size: number of problems of the call, padded with the last one. Groups of a class have one
+            size, since a program is compiled for each.
+        work: number of operations.
+        theory: order and accuracy of theory.
+        is_covered: true if theory covers the points.
+    """
+
+    points: Sequence[Point]
+    size: int
+    work: float
+    theory: TheorySpec
+    is_covered: bool
+
+    @property
+    def identity(self) -> str:
+        """Index of the first point, which identifies the group within one sweep."""
+        return f"group_{self.points[0].name}"
+
+    @property
+    def coordinates(self) -> dict[str, Scalar]:
+        """Coordinates of a single point."""
+        return self.points[0].coordinates if len(self.points) == 1 else {}
+
+    def estimate(
+        self, settings: SimulationSpec, progress: bool = False, checkpoint: Path | None = None
+    ) -> xr.Dataset:
+        """Terms by both methods, one row per point; the checkpoint is for a single one.
+
+        Raises:
+            InputError: a problem cannot be simulated; the line names the point.
+        """
+        problems = []
+        for point in self.points:
+            with point_errors(point.name, point.coordinates):
+                problems.append(point.spec.build())
+        predictions = [xr.Dataset()] * len(problems)
+        if self.is_covered:
+            predictions = in_threads(partial(_prediction, theory=self.theory), problems)
+        options = {**settings.estimator, **settings.sampling, "keep_queries": False}
+        options |= {"checkpoint": checkpoint if self.size == 1 else None, "progress": progress}
+        filled = problems + [problems[-1]] * (self.size - len(problems))
+        data = estimate_many(filled, settings.seed, **options)
+        data = data.isel({PROBLEM: slice(len(problems))})
+        columns = columns_of(data, predictions, self.theory.order)
+        columns["rounding"] = data["rounding"].values
+        for name in NOTES:
+            columns[name] = []
+            for note, prediction in zip(data[name].values, predictions, strict=True):
+                columns[name].append("; ".join(filter(None, [note, *phrases(prediction, name)])))
+        rows = {name: (POINT, values) for name, values in columns.items()}
+        places = [int(point.name) for point in self.points]
+        return xr.Dataset(rows, {POINT: places}, {"precision": data.attrs["precision"]})
+
+
+@dataclass(frozen=True)
 class Run:
-    """A sweep, and the file that it is written to; what is unfinished lies in a folder beside it.
+    """A sweep and its output file; finished groups are in a folder next to it.
 
     Attributes:
         sweep: the problems.
         output: the file.
-        shards: parts that are computed apart, each of whole groups of points.
     """
 
     sweep: Sweep
     output: Path
-    shards: int = 1
 
     @property
     def identity(self) -> str:
-        """The name with which the sweep's files are sealed."""
+        """Name with which the sweep's file is sealed."""
         return f"sweep {self.output.stem}"
 
     @property
     def folder(self) -> Path:
-        """Folder of what is finished until it is gathered.
-
-        Files are named by the digest of code, settings and points: of one digest the place of a
-        point says which problem it is, whatever the number of parts.
-        """
+        """Folder of finished groups until the file is written."""
         return self.output.with_suffix(".shards")
-
-    def part(self, index: int) -> Path:
-        """The file of the i-th part, from 1."""
-        return self.folder / f"{index}-of-{self.shards}-{self.source_digest}.nc"
 
     @cached_property
     def classes(self) -> list[ProblemClass]:
@@ -87,19 +136,19 @@ class Run:
 
     @property
     def is_covered(self) -> bool:
-        """True if theory has something about every point, as far as can be said before."""
+        """True if theory covers every point, as far as this is known in advance."""
         return not any(problem_class.uncovered for problem_class in self.classes)
 
     @cached_property
     def source_digest(self) -> str:
-        """Digest of the code, the settings and the problems that make its numbers."""
+        """Digest of the code, settings and problems that determine the numbers."""
         spec = self.sweep.spec
         problems = [point.spec.model_dump_json() for point in self.sweep.points]
         simulation = spec.simulation.model_dump()
         return digest(code.code("sweep", None), simulation, spec.theory.model_dump(), problems)
 
     def plan(self) -> list[str]:
-        """Lines for people: sizes and cost, and what theory does not cover."""
+        """Lines of a plan: sizes, cost, and the points that theory does not cover."""
         order = self.sweep.spec.theory.order
         costs = []
         missing = Counter[str]()
@@ -117,115 +166,78 @@ class Run:
         return lines
 
     @cached_property
-    def groups(self) -> list[tuple[ProblemClass, list[Point], int]]:
-        """Points that are computed together, with the size they are filled up to.
+    def groups(self) -> dict[str, Group]:
+        """Groups by the names of their points; groups of a class are adjacent.
 
-        They are of one class, and the same whatever the number of parts. Groups of a class have one
-        size, since a program is compiled for each.
+        They do not depend on the number of parts.
         """
-        groups = []
+        simulation = self.sweep.spec.simulation
+        theory = self.sweep.spec.theory
+        groups = {}
         for problem_class in self.classes:
             points = problem_class.points
-            limit = int(LONG / problem_class.cost.work)
-            if self.sweep.spec.simulation.rel_mcse is not None:
-                limit = 1
+            work = problem_class.cost.work
+            limit = 1 if simulation.rel_mcse is not None else int(LONG / work)
             count = -(-len(points) // min(max(limit, 1), MAX_GROUP))
             size = -(-len(points) // count)
+            is_covered = theory.order != "none" and not problem_class.uncovered
             for start in range(0, len(points), size):
-                groups.append((problem_class, points[start : start + size], size))
+                members = points[start : start + size]
+                name = " to ".join(dict.fromkeys([members[0].name, members[-1].name]))
+                groups[name] = Group(members, size, len(members) * work, theory, is_covered)
         return groups
 
-    def compute(self, index: int = 1, progress: bool = False) -> xr.Dataset:
-        """The i-th part, kept as a file if there are others: both methods at its points.
+    def simulation(self, progress: bool = False) -> Simulation:
+        """Units of the sweep, kept in its folder."""
+        settings = self.sweep.spec.simulation
+        return Simulation(self.groups, settings, self.folder, self.source_digest, progress)
 
-        Groups that an earlier run finished, in whatever parts, are taken from what it kept. A class
-        stays together, so that a part compiles few programs.
+    def compute(self, part: tuple[int, int] = (1, 1), progress: bool = False) -> list[xr.Dataset]:
+        """Rows of the groups of the i-th of N parts, which are kept.
+
+        Groups that an earlier run finished, with any number of parts, are reused.
 
         Raises:
             InputError: a problem cannot be simulated; the line names the point.
         """
-        work = np.array([len(points) * alike.cost.work for alike, points, _ in self.groups])
-        middle = (np.cumsum(work) - work / 2) / work.sum()
-        rows = []
-        for place in np.flatnonzero((middle * self.shards).astype(int) + 1 == index):
-            problem_class, points, size = self.groups[place]
-            compute = partial(self._run_group, problem_class, points, size, progress)
-            path = self.folder / f"group_{points[0].name}-{self.source_digest}.npz"
-            rows.append(store.load_or_compute(path, compute))
-        columns = xr.concat(rows, POINT, combine_attrs="override") if rows else xr.Dataset()
-        print(f"{self.identity}: part {index}/{self.shards}", file=sys.stderr)
-        if self.shards > 1:
-            write(columns, self.part(index), self._seal(index))
-        return columns
+        simulation = self.simulation(progress)
+        rows = [simulation.batches_of(name) for name in simulation.part(*part)]
+        print(f"{self.identity}: part {part[0]}/{part[1]}", file=sys.stderr)
+        return rows
 
-    def _seal(self, index: int) -> str:
-        return f"part {index} of {self.shards} of {self.identity}, made {self.source_digest}"
-
-    def gather(self, columns: xr.Dataset | None = None) -> xr.Dataset:
-        """The labelled result, written into the file; of all parts where no columns are given.
-
-        Raises:
-            InputError: a part is missing, damaged, or of another sweep or other settings; or the
-                parts do not hold every point once.
-        """
-        if columns is None:
-            parts = [read(self.part(i), self._seal(i)) for i in range(1, self.shards + 1)]
-            filled = [part for part in parts if part.sizes]
-            columns = xr.concat(filled, POINT, combine_attrs="override")
-        places = np.sort(columns[POINT].values)
-        if not np.array_equal(places, np.arange(len(self.sweep.points))):
-            found = f"{len(places)} rows of {len(np.unique(places))} points"
-            allowed = f"each of {len(self.sweep.points)} points once: compute the parts again"
-            raise InputError(str(self.folder), found, allowed)
-        data = self._labelled(columns.sortby(POINT))
-        data = data.assign_attrs(origin(self.sweep.spec, columns), made=self.source_digest)
+    def finish(self, progress: bool = False) -> xr.Dataset:
+        """Labelled result, written to the file; missing groups are computed."""
+        spec = self.sweep.spec
+        rows = self.compute(progress=progress)
+        columns = xr.concat(rows, POINT, combine_attrs="override").sortby(POINT)
+        facts = provenance.origin(
+            experiment="none: a problem of one's own",
+            fidelity="none",
+            method="sweep: theory and simulation",
+            fingerprint=digest(code.code("sweep", None), spec.simulation.model_dump()),
+            seed=spec.simulation.seed,
+            precision=columns.attrs["precision"],
+            replicates_total=int(columns["replicates"].sum()),
+        )
+        data = labelled(self._on_axes(columns), facts, MEANS).assign_attrs(
+            title="Bias, variance and covariance of an ensemble of Nadaraya-Watson heads",
+            theory=spec.theory.order,
+            specification=json.dumps(spec.model_dump(mode="json")),
+            made=self.source_digest,
+        )
         write(data, self.output, f"{self.output.name} of {self.identity}")
         shutil.rmtree(self.folder, ignore_errors=True)
         return data
 
     def is_done(self) -> bool:
-        """True if the file is complete and has the numbers of this sweep."""
+        """True if the file is complete and belongs to this sweep."""
         try:
             data = read(self.output, f"{self.output.name} of {self.identity}")
         except InputError:
             return False
         return data.attrs.get("made") == self.source_digest
 
-    def _run_group(
-        self,
-        problem_class: ProblemClass,
-        points: Sequence[Point],
-        size: int,
-        progress: bool,
-        checkpoint: Path,
-    ) -> xr.Dataset:
-        """Terms by both methods at points of one class, one row per point."""
-        spec = self.sweep.spec
-        problems = []
-        for point in points:
-            with point_errors(point.name, point.coordinates):
-                problems.append(point.spec.build())
-        predictions = [xr.Dataset()] * len(problems)
-        if spec.theory.order != "none" and not problem_class.uncovered:
-            predictions = in_threads(partial(_prediction, theory=spec.theory), problems)
-        options = {**spec.simulation.estimator, **spec.simulation.sampling, "keep_queries": False}
-        options |= {"checkpoint": checkpoint if size == 1 else None, "progress": progress}
-        filled = problems + [problems[-1]] * (size - len(problems))
-        first = points[0]
-        with point_errors(first.name, first.coordinates) if size == 1 else nullcontext():
-            data = estimate_many(filled, spec.simulation.seed, **options)
-        data = data.isel({PROBLEM: slice(len(problems))})
-        columns = columns_of(data, predictions, spec.theory.order)
-        columns["rounding"] = data["rounding"].values
-        for name in NOTES:
-            columns[name] = []
-            for note, prediction in zip(data[name].values, predictions, strict=True):
-                columns[name].append("; ".join(filter(None, [note, *phrases(prediction, name)])))
-        rows = {name: (POINT, values) for name, values in columns.items()}
-        places = [int(point.name) for point in points]
-        return xr.Dataset(rows, {POINT: places}, {"precision": data.attrs["precision"]})
-
-    def _labelled(self, columns: xr.Dataset) -> xr.Dataset:
+    def _on_axes(self, columns: xr.Dataset) -> xr.Dataset:
         """The rows of all points under their coordinates."""
         axes = self.sweep.axes
         is_grid = self.sweep.is_grid
@@ -237,34 +249,11 @@ class Run:
             columns = columns.drop_vars(POINT).map(
                 lambda v: xr.DataArray(v.values.reshape(shape), dims=[*coordinates])
             )
-        return described(columns.assign_coords(coordinates), MEANS)
-
-
-def origin(spec: SweepSpec, columns: xr.Dataset) -> dict[str, str]:
-    """Provenance of a sweep, as attributes of its file."""
-    settings = spec.simulation.model_dump()
-    facts = {
-        "experiment": "none: a problem of one's own",
-        "fidelity": "none",
-        "road": "sweep: both roads",
-        "versions": provenance.versions(),
-        **provenance.machine(),
-        "fingerprint": digest(code.code("sweep", None), settings),
-        "seed": spec.simulation.seed,
-        "precision": columns.attrs["precision"],
-        "replicates_total": int(columns["replicates"].sum()),
-    }
-    return {
-        **attributes(facts),
-        "title": "Bias, variance and covariance of an ensemble of Nadaraya-Watson heads",
-        "theory": spec.theory.order,
-        "specification": json.dumps(spec.model_dump(mode="json")),
-        "provenance": json.dumps(facts),
-    }
+        return columns.assign_coords(coordinates)
 
 
 def _prediction(problem: Problem, theory: TheorySpec) -> xr.Dataset:
-    """Theory's terms; cautions alone where it finds only now that it has none."""
+    """Theory's terms, or only cautions if theory fails during the computation."""
     try:
         with warnings.catch_warnings():
             # Of accuracy that was missed; the bound on the error says the same.
@@ -278,15 +267,15 @@ def _prediction(problem: Problem, theory: TheorySpec) -> xr.Dataset:
 def columns_of(
     estimate: xr.Dataset, predictions: Sequence[xr.Dataset], order: str
 ) -> dict[str, Any]:
-    """Scalars of problems: every term by both methods, NaN where one has nothing, and its keys.
+    """Scalars of problems: every term by both methods (NaN if missing), and effective keys.
 
     ``<term>`` and ``<term>_mcse`` are the simulation's mean and its Monte Carlo standard error,
     ``<term>_theory`` the prediction and ``<term>_theory_error`` the bound on exact theory's error.
 
     Args:
-        estimate: with the dimension ``problem``.
-        predictions: of each problem; without variables where theory has nothing.
-        order: of theory.
+        estimate: estimates with the dimension ``problem``.
+        predictions: predictions of each problem, without variables if theory does not cover it.
+        order: order of theory.
     """
     columns: dict[str, Any] = {}
     for term in SCALARS:
@@ -309,5 +298,5 @@ def columns_of(
 def _values(
     predictions: Sequence[xr.Dataset], name: str, reduce: Callable[[Any], Any] = np.min
 ) -> list[float]:
-    """A variable of each prediction as one number, NaN where there is none."""
+    """A variable of each prediction as one number, NaN if it is missing."""
     return [float(reduce(np.asarray(p.variables.get(name, np.nan)))) for p in predictions]

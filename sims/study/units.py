@@ -1,14 +1,17 @@
-"""Units of a simulation: what an experiment estimates, by name.
+"""Units of work: named estimates that are kept until a result is complete.
 
-A study names them as samplers for the driver, which gives them keys, batches, devices, checkpoints,
-resumption and stopping.
+A unit of an experiment is a named sampler, usually of one problem; a unit of a sweep is a group of
+points. The driver supplies samplers with keys, batches, devices, checkpoints, resumption and
+stopping.
 """
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from functools import cached_property
+from itertools import compress
 from pathlib import Path
+from typing import ClassVar, Protocol
 
+import numpy as np
 import xarray as xr
 
 from sims.base import store
@@ -21,15 +24,36 @@ from sims.study.schema import SimulationSpec
 from sims.study.stacking import Scalar
 
 
+class Unit(Protocol):
+    """An estimate that is computed at once and kept when it is finished."""
+
+    @property
+    def identity(self) -> str:
+        """Name of its file, completed by the digest of code and settings."""
+
+    @property
+    def coordinates(self) -> Mapping[str, Scalar]:
+        """Coordinates of the point: name to a scalar or a label."""
+
+    @property
+    def work(self) -> float:
+        """Cost relative to other units."""
+
+    def estimate(
+        self, settings: SimulationSpec, progress: bool = False, checkpoint: Path | None = None
+    ) -> xr.Dataset:
+        """Result of the unit; the checkpoint keeps unfinished batches."""
+
+
 @dataclass(frozen=True)
 class SampledUnit:
-    """A sampler of the experiment's own.
+    """A sampler defined by the experiment.
 
     Attributes:
-        sampler: what one batch is.
-        coordinates: of the point: name to a scalar or a label.
-        replicates: replicates a batch; None takes those of the file.
-        stream: numbers folded into the seed, so that units have draws of their own; units of equal
+        sampler: the sampler.
+        coordinates: coordinates of the point: name to a scalar or a label.
+        replicates: replicates per batch; None uses the file's.
+        stream: numbers folded into the seed, so that units have separate draws; units with equal
             streams share them.
     """
 
@@ -37,6 +61,7 @@ class SampledUnit:
     coordinates: Mapping[str, Scalar] = field(default_factory=dict)
     replicates: int | None = None
     stream: tuple[int, ...] = ()
+    work: ClassVar[float] = 1.0
 
     @property
     def identity(self) -> str:
@@ -51,7 +76,7 @@ class SampledUnit:
     def estimate(
         self, settings: SimulationSpec, progress: bool = False, checkpoint: Path | None = None
     ) -> xr.Dataset:
-        """The unit's batches; the checkpoint keeps unfinished ones."""
+        """Batches of the unit; the checkpoint keeps unfinished ones."""
         options = settings.sampling
         if self.replicates is not None:
             options["replicates_per_batch"] = self.replicates
@@ -60,70 +85,80 @@ class SampledUnit:
 
 
 DRAWN = "drawn"
-"""Attribute of a unit's batches: digest of the problem that was drawn for them."""
+"""Attribute of a unit's batches: digest of their drawn problem."""
 
 
 @dataclass(frozen=True)
 class DrawnUnit:
-    """A unit whose problem is drawn where it is simulated, since drawing takes time.
+    """A unit whose problem is drawn in the process that simulates it, since drawing takes time.
 
     Attributes:
-        make: the unit, and the digest of its problem.
-        identity: digest of what the problem is drawn by.
-        coordinates: of the point.
-        on_one_core: its sampler is one of plain Python.
+        make: function that returns the unit and the digest of its problem.
+        identity: digest of the inputs of the draw.
+        coordinates: coordinates of the point.
+        on_one_core: true if its sampler is plain Python.
     """
 
     make: Callable[[], tuple[SampledUnit, str]]
     identity: str
     coordinates: Mapping[str, Scalar]
     on_one_core: bool = True
+    work: ClassVar[float] = 1.0
 
     def estimate(
         self, settings: SimulationSpec, progress: bool = False, checkpoint: Path | None = None
     ) -> xr.Dataset:
-        """The unit's batches; the checkpoint keeps unfinished ones."""
+        """Batches of the unit; the checkpoint keeps unfinished ones."""
         unit, problem = self.make()
         return unit.estimate(settings, progress, checkpoint).assign_attrs({DRAWN: problem})
 
 
 @dataclass(frozen=True)
 class Simulation:
-    """The units of an experiment, and the files that keep them while it is simulated.
+    """Units of work, and the folder that keeps the finished ones.
 
     Attributes:
-        experiment: which one.
-        units: by the names of their points.
-        output: the file that all are written to at the end.
-        progress: whether to show progress on stderr.
+        units: units by name.
+        settings: settings of the simulation.
+        folder: folder of the files.
+        source_digest: digest of the code and settings that determine a unit, in the file names.
+        progress: show progress on stderr.
     """
 
-    experiment: Experiment
-    units: Mapping[str, SampledUnit | DrawnUnit]
-    output: Path
+    units: Mapping[str, Unit]
+    settings: SimulationSpec
+    folder: Path
+    source_digest: str
     progress: bool = False
 
-    @cached_property
-    def source_digest(self) -> str:
-        """Digest of the code and settings that make a point."""
-        settings = self.experiment.simulation.model_dump()
-        return digest(code("simulate", self.experiment.folder), settings)
+    def part(self, index: int, count: int) -> list[str]:
+        """Names of the units of the i-th of N parts, from 1.
 
-    @property
-    def theory(self) -> Path:
-        """The file of theory, next to that of the simulation."""
-        return self.output.with_name("theory.nc")
+        Parts are contiguous and about equal in work: units that share a program are adjacent, so
+        that a part compiles few programs.
+        """
+        work = np.array([unit.work for unit in self.units.values()])
+        middle = (np.cumsum(work) - work / 2) / work.sum()
+        return list(compress(self.units, (middle * count).astype(int) + 1 == index))
 
     def path(self, name: str) -> Path:
-        """The file that keeps a point."""
-        unit = self.units[name].identity
-        return self.output.parent / f".points/{unit}-simulation-{self.source_digest}.npz"
+        """Path of the file that keeps a unit."""
+        return self.folder / f"{self.units[name].identity}-{self.source_digest}.npz"
 
     def batches_of(self, name: str) -> xr.Dataset:
-        """The batches of a unit, computed if they are not kept, with what a killed run had."""
+        """Result of a unit, computed if it is not saved; resumed after a killed run."""
         unit = self.units[name]
-        settings = self.experiment.simulation
         with point_errors(name, unit.coordinates):
             return store.load_or_compute(
-                self.path(name), lambda batches: unit.estimate(settings, self.progress, batches)
+                self.path(name),
+                lambda checkpoint: unit.estimate(self.settings, self.progress, checkpoint),
             )
+
+
+def experiment_simulation(
+    experiment: Experiment, units: Mapping[str, Unit], output: Path, progress: bool = False
+) -> Simulation:
+    """Units of an experiment, kept in ``.points`` next to the output file."""
+    settings = experiment.simulation
+    source_digest = digest(code("simulate", experiment.folder), settings.model_dump())
+    return Simulation(units, settings, output.parent / ".points", source_digest, progress)

@@ -15,6 +15,8 @@ from sims.theory.coverage import (
     add_cautions,
     check_affordable,
     check_exact,
+    in_range,
+    noise_for_share,
     without_value,
 )
 from sims.theory.first_order.blocks import BlockTerms, block_terms
@@ -84,14 +86,14 @@ def _auto_terms(
     weights: ArrayLike | None = None,
     **options: Any,
 ) -> xr.Dataset:
-    """First order within its range; beyond it exact theory, if affordable and accurate."""
+    """First-order terms within their range; beyond it exact terms, if affordable and accurate."""
     first = None
     refused = None
     try:
         first = _first_order_terms(task, heads, n, queries, weights=weights)
     except InputError as error:
         refused = error
-    if first is not None and not first.attrs.keys() & {"cautions", "faults"}:
+    if first is not None and in_range(first):
         return first
     # Below one effective key the noise variance is above σ², which no weights of sum 1 give.
     if first is not None and ("faults" in first.attrs or first["n_eff"].min() < 1):
@@ -117,7 +119,7 @@ def _auto_terms(
 
 
 TRUSTED = 0.05
-"""Bound on exact theory's error, as a share of the MSE, up to which order auto takes it."""
+"""Largest bound on exact theory's error, as a share of the MSE, that order auto accepts."""
 ORDERS: dict[str, Callable[..., xr.Dataset]] = {
     "first": _first_order_terms,
     "exact": _exact_terms,
@@ -137,7 +139,7 @@ def predict(
     order: Literal["first", "exact", "auto"] = "first",
     **options: Any,
 ) -> xr.Dataset:
-    """The terms of the decomposition by theory.
+    """Terms of the decomposition by theory.
 
     Args:
         task: design, target, noise.
@@ -145,21 +147,21 @@ def predict(
         n: number of keys.
         queries: (Q, d).
         order: ``first``: closed forms, to first order in 1/n; ``exact``: quadrature at any n;
-            ``auto``: exact where first order is out of its range or does not cover the problem,
-            if exact theory takes a minute at most and bounds its error by 5 % of the MSE; otherwise
-            first, with a caution that says why none is trustworthy, or refused where first order
-            is impossible: fewer than one effective key, numbers beyond float64.
-        options: of that order: ``weights`` for all; ``rtol``, ``progress`` and the other options
-            of :func:`sims.theory.exact.exact_terms` for ``exact`` and ``auto``.
+            ``auto``: exact if first order is out of its range or does not cover the problem, and
+            exact theory takes at most a minute and bounds its error by 5 % of the MSE. Otherwise
+            ``auto`` returns first order with a caution, or raises where first order is impossible
+            (fewer than one effective key, numbers beyond float64).
+        options: options of that order: ``weights`` for all; those of
+            :func:`sims.theory.exact.exact_terms`, such as ``rtol``, for ``exact`` and ``auto``.
 
     Returns:
         The dataset of :mod:`sims.base.terms` (no batches), with ``n_eff`` (query, head) and the
-        attributes ``order``, which one was taken, and if there are any ``cautions``: first order is
-        rough, since n_eff or n_third is below :data:`FEW_KEYS`; and ``faults``: numbers are lost in
-        rounding or beyond float64. Both are text, a line a phrase.
+        attribute ``order``, the order used. If needed, it has ``cautions`` (first order is rough,
+        since n_eff or n_third is below :data:`FEW_KEYS`) and ``faults`` (numbers are lost in
+        rounding or beyond float64), text with one phrase per line.
 
     Raises:
-        Uncovered: this order says nothing about the problem (an InputError): theory needs weights
+        Uncovered: the order does not cover the problem (an InputError): theory needs weights
             K/ΣK, first order a Gaussian design, a trigonometric series and the gaussian or softmax
             kernel; or, of a series, α-entmax or top-k of distances, a Gaussian design and heads of
             width 1 or 2. Of these, exact theory needs 30 attended keys (α-entmax) or a single head
@@ -188,8 +190,10 @@ __all__ = [
     "first_order_arrays",
     "first_order_terms",
     "gaussian_overlap",
+    "in_range",
     "noise_correlation_law",
     "noise_covariance_law",
+    "noise_for_share",
     "predict",
     "softmax_overlap",
     "softmax_overlap_of_maps",

@@ -1,4 +1,4 @@
-"""Coverage of theories: checks before anything is computed, and cautions afterwards."""
+"""Coverage of theories: checks before a computation, and cautions after it."""
 
 import jax.numpy as jnp
 import numpy as np
@@ -13,7 +13,7 @@ from sims.weights.entmax import Entmax
 from sims.weights.sparse import TopK
 
 FEW_KEYS = 50
-"""First-order theory is rough where n_eff or n_third is below: its relative error is of order
+"""Keys below which first-order theory is rough: its relative error is of order
 1/n_eff + 1/n_third."""
 WIDEST_HEAD = 2
 """Head dimension up to which order auto computes exact theory."""
@@ -21,11 +21,11 @@ MOST_ENTRIES = 1200
 """Numbers of (query, head, head) up to which it does, a minute on two cores, of Gaussian designs
 and series."""
 MOST_SAMPLED = 24
-"""The same of other designs and targets."""
+"""The same limit for other designs and targets."""
 LEAST_POWER = 1.0
 """Least power ν of α-entmax with theory: below, the kernel's derivative has no mean square."""
 MOST_POWER = 50.0
-"""The largest one."""
+"""Largest power ν of α-entmax with theory."""
 FAR, FARTHER = 1e3, 2e3
 """Lengths of keys between which a kernel's growth is looked at, in units of the bandwidth."""
 STEEP = 100.0
@@ -34,14 +34,14 @@ make it ν log 2."""
 
 
 def series_of(task: Task, theory: str) -> TrigonometricSeries:
-    """The target, where it is a trigonometric series, of which alone there are closed forms.
+    """The target, if it is a trigonometric series; only these have closed forms.
 
     Args:
-        task: with the target.
-        theory: that has closed forms, for the line.
+        task: task with the target.
+        theory: name of the theory, for the error message.
 
     Raises:
-        Uncovered: it is another function.
+        Uncovered: the target is another function.
     """
     if isinstance(task.target, TrigonometricSeries):
         return task.target
@@ -50,7 +50,7 @@ def series_of(task: Task, theory: str) -> TrigonometricSeries:
 
 
 def check_exact(task: Task, heads: Heads) -> None:
-    """Raise Uncovered where exact theory says nothing about a problem; at no cost.
+    """Raise Uncovered if exact theory does not cover a problem, without computing anything.
 
     Raises:
         Uncovered: only the sampler of the design is known, keys depend on one another, a
@@ -74,7 +74,7 @@ def check_exact(task: Task, heads: Heads) -> None:
 
 
 def check_radii(task: Task, heads: Heads) -> Entmax | TopK:
-    """The weights of heads whose radius the sample sets.
+    """Weights of heads whose radius the sample sets.
 
     Raises:
         Uncovered: theory does not cover the rule, the design, the target or the width.
@@ -113,7 +113,7 @@ def check_affordable(task: Task, heads: Heads, queries: ArrayLike) -> None:
 
 
 def without_value(n: int, bandwidth: ArrayLike, place: str) -> InputError:
-    """The error where theory has no number, since the mass of its integrals is lost in float64."""
+    """Error for a problem without a number, since the mass of its integrals is lost in float64."""
     got = f"n = {n}, bandwidth {float(np.min(bandwidth)):g} at {place}"
     allowed = (
         "more keys, queries near them, a bandwidth near their spread: theory has no value here"
@@ -122,7 +122,7 @@ def without_value(n: int, bandwidth: ArrayLike, place: str) -> InputError:
 
 
 def add_cautions(data: xr.Dataset) -> xr.Dataset:
-    """First-order terms with ``cautions`` and ``faults`` on their range of validity.
+    """First-order terms with ``cautions`` and ``faults`` about their range of validity.
 
     A caution names the query and head of the least n_eff or n_third, if that is below
     :data:`FEW_KEYS`; a fault names one whose terms are beyond float64.
@@ -141,3 +141,22 @@ def add_cautions(data: xr.Dataset) -> xr.Dataset:
         fault = f"first-order theory is beyond float64 at query {query}, head {head}"
         data.attrs["faults"] = "\n".join([*phrases(data, "faults"), fault])
     return data
+
+
+def in_range(terms: xr.Dataset) -> bool:
+    """True if theory has neither a caution nor a fault to say of its terms."""
+    return not terms.attrs.keys() & {"cautions", "faults"}
+
+
+def noise_for_share(terms: xr.Dataset, share: float) -> float:
+    """Variance σ² of the label noise with which variance is a share of the ensemble's error.
+
+    With squared bias β, signal variance S and noise variance σ²v, to first order: ``σ² = (β s/(1 −
+    s) − S)/v``. Negative where signal variance alone is a larger share.
+
+    Args:
+        terms: of uniform weights, at σ = 1.
+        share: s, below 1.
+    """
+    bias, signal, noise = (float(terms[f"integrated_{name}"].mean()) for name in PAIRS)
+    return (bias * share / (1 - share) - signal) / noise

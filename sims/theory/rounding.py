@@ -53,7 +53,7 @@ def rounding_attributes(
     squares of numbers of the size of the target's summands.
 
     Args:
-        order: of the theory.
+        order: order of the theory.
         target: m, without a constant part.
         x: queries.
         by_keys: β² + signal variance of every head at every query; exact theory's may be unknown.
@@ -73,7 +73,7 @@ def rounding_attributes(
     with np.errstate(all="ignore"):
         term, share = gram + (moves / [sizes[0], sizes.sum()] if moves > 0 else np.zeros(2))
     if not share <= LARGEST:
-        allowed = f"at most {LARGEST:g} of it: slower or smaller waves, or a wider bandwidth"
+        allowed = f"at most {LARGEST:g} of it: a smoother or smaller target, or a wider bandwidth"
         raise InputError(location, f"rounding by {share:.2g} of the MSE", allowed)
     if term <= LARGEST:
         return {"rounding": float(term)}

@@ -1,10 +1,10 @@
-"""Head weights: how an ensemble ``f̄ = Σ_h α_h f̂_h``, ``Σ_h α_h = 1``, may weigh its heads.
+"""Head weights: rules for α in an ensemble ``f̄ = Σ_h α_h f̂_h`` with ``Σ_h α_h = 1``.
 
 Everything follows from the risk matrix ``M = E[ββᵀ] + S`` (H, H) of the heads' errors (bias
 products plus covariances, squared unit of Y; see :mod:`sims.base.terms`): the ensemble's mean
 squared error is ``αᵀMα``. Each rule minimises it over its own set of weights, and the sets are
-nested, uniform ⊂ ordered ⊂ non-negative ⊂ all that sum to one, so the least risks are ordered the
-other way round.
+nested, uniform ⊂ ordered ⊂ non-negative ⊂ all that sum to one, so the least risks are in the
+reverse order.
 
 The constrained problems are solved exactly by SciPy's active-set least squares with non-negative
 coefficients: for any root R of M (``RᵀR = M``) and any c > 0, the u ≥ 0 that minimises
@@ -14,7 +14,7 @@ simplex.) No JAX: analyses use this module too.
 
 Sources: optimal weights, Bates & Granger 1969 (doi:10.1057/jors.1969.103); non-negative ones,
 Breiman 1996, "Stacked regressions" (doi:10.1007/BF00117832). Ordered weights are a reconstruction
-of those that the general weighting theory (arXiv 2512.22286) is about.
+of the subject of a general weighting theory (arXiv 2512.22286).
 """
 
 from collections.abc import Callable
@@ -30,7 +30,7 @@ Weighting = Callable[[np.ndarray], np.ndarray]
 
 
 def uniform(matrix: ArrayLike) -> np.ndarray:
-    """``α_h = 1/H``. Optimal iff all row sums of M are equal.
+    """Uniform weights ``α_h = 1/H``, optimal if and only if all row sums of M are equal.
 
     Args:
         matrix: M, (H, H); only its size is used.
@@ -40,9 +40,9 @@ def uniform(matrix: ArrayLike) -> np.ndarray:
 
 
 def optimal(matrix: ArrayLike) -> np.ndarray:
-    """``α* = M⁻¹1/(1ᵀM⁻¹1)``, of any sign: the least risk of all weights that sum to one.
+    """Weights of least risk among all that sum to one: ``α* = M⁻¹1/(1ᵀM⁻¹1)``, of any sign.
 
-    For a singular M (aligned heads), of all minimisers the one of least norm.
+    For a singular M (aligned heads), this is the minimiser of least norm.
 
     Args:
         matrix: M, (H, H), symmetric positive semidefinite.
@@ -53,7 +53,7 @@ def optimal(matrix: ArrayLike) -> np.ndarray:
     matrix = real_numbers("matrix", matrix)
     heads = len(matrix)
     scale = np.trace(matrix) or 1.0
-    # Stationarity Mα = λ1 beside 1ᵀα = 1: solvable also where M⁻¹ is not.
+    # Stationarity Mα = λ1 with 1ᵀα = 1 is solvable even if M is singular.
     system = np.ones((heads + 1, heads + 1))
     system[:heads, :heads] = matrix / scale
     system[heads, heads] = 0.0
@@ -62,7 +62,7 @@ def optimal(matrix: ArrayLike) -> np.ndarray:
 
 
 def non_negative(matrix: ArrayLike) -> np.ndarray:
-    """The least risk on the simplex: ``α ≥ 0``, sum 1.
+    """Weights of least risk on the simplex: ``α ≥ 0``, sum 1.
 
     Args:
         matrix: M, (H, H), symmetric positive semidefinite.
@@ -80,7 +80,7 @@ def non_negative(matrix: ArrayLike) -> np.ndarray:
 
 
 def ordered(matrix: ArrayLike) -> np.ndarray:
-    """The least risk with ``α_(1) ≥ α_(2) ≥ … ≥ α_(H) ≥ 0``, sum 1, heads by their risk M_hh.
+    """Weights of least risk with ``α_(1) ≥ … ≥ α_(H) ≥ 0``, sum 1, heads sorted by risk M_hh.
 
     No head weighs more than a better one. With ``α_(j) = Σ_{k ≥ j} u_k/k`` that is the non-negative
     problem in u, whose k-th unit vector weighs the first k heads equally.
@@ -89,7 +89,7 @@ def ordered(matrix: ArrayLike) -> np.ndarray:
         matrix: M, (H, H), symmetric positive semidefinite.
 
     Returns:
-        α, (H,), in the heads' own numbering.
+        α, (H,), in the heads' original order.
     """
     matrix = real_numbers("matrix", matrix)
     heads = len(matrix)
@@ -100,7 +100,7 @@ def ordered(matrix: ArrayLike) -> np.ndarray:
 
 
 def risk(weights: ArrayLike, matrix: ArrayLike) -> np.ndarray:
-    """``αᵀMα``: the mean squared error of the ensemble with these weights.
+    """Mean squared error ``αᵀMα`` of the ensemble with these weights.
 
     Args:
         weights: (…, H).
@@ -119,4 +119,4 @@ WEIGHTINGS: dict[str, Weighting] = {
     "non_negative": non_negative,
     "optimal": optimal,
 }
-"""Every weighting: name to ``M (H, H) -> α (H,)``; the largest risk first."""
+"""Every weighting: name to ``M (H, H) -> α (H,)``, from the largest risk to the smallest."""

@@ -1,4 +1,4 @@
-"""Weight rules: how the scores of all keys become the weights of an estimate."""
+"""Weight rules: functions from the scores of all keys to the weights of an estimate."""
 
 from sims.weights.rules import RULES, SCORES, WeightRule, Weights, check_rule
 from sims.weights.sparse import FACTORIES

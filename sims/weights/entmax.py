@@ -20,9 +20,9 @@ from jaxtyping import Array, Float
 from sims.base.checks import check_within
 
 POWERS = (1e-20, 1e20)
-"""Powers ν allowed: reciprocals are numbers in single precision, too."""
+"""Allowed powers ν: reciprocals stay finite in single precision too."""
 ROUNDS = 200
-"""Steps at most: bisection alone needs 150 in double precision from the widest bracket."""
+"""Maximum number of steps: bisection needs 150 in double precision from the widest bracket."""
 COARSE, ROUGH = 64, 0.05
 """Keys of the first, rough search, and the relative length of its last step."""
 SLACK = 0.999
@@ -35,10 +35,10 @@ State = tuple[Array, Array, Array, Array, Array]
 
 @dataclass(frozen=True)
 class Entmax:
-    """Scores of all keys to α-entmax weights: non-negative, of sum 1, exactly 0 for low scores.
+    """α-entmax weights of the scores of all keys: non-negative, of sum 1, exactly 0 for low scores.
 
-    Differentiable in the scores, to any order, where no score stands at the threshold (at ν = 1 the
-    derivative there is one of its two sides'). All weights are 0 only where all scores are −∞.
+    Differentiable in the scores, to any order, where no score equals the threshold (at ν = 1 the
+    derivative there is one-sided). All weights are 0 only where all scores are −∞.
 
     Attributes:
         nu: the power ν, within :data:`POWERS`.
@@ -86,7 +86,7 @@ def level(nu: float, shifted: Float[Array, " n"]) -> Float[Array, ""]:
 def _search(
     nu: float, y: Float[Array, " n"], start: Float[Array, ""], tolerance: float
 ) -> tuple[Float[Array, ""], Float[Array, ""]]:
-    """The root from a point that is not below it, and the upper end of its bracket."""
+    """Root, from a point that is not below it, and the upper end of its bracket."""
     low = jnp.maximum(SLACK * y.shape[0] ** (-1 / nu), jnp.finfo(y.dtype).tiny).astype(y.dtype)
 
     def step(state: State) -> State:

@@ -1,9 +1,9 @@
-"""Merged keys: s neighbours in the sequence become one, the sum of theirs under fixed gates.
+"""Merged keys: s neighbours in a sequence become one key, their sum under fixed gates.
 
 A chunk of s tokens is one *slot* with the key ``Σ_i g_i k_i`` and the value ``Σ_i g_i Y_i``. Slots
 are weighed by softmax, of dot products or of squared distances, so that token i of a slot with the
-weight p has the weight ``g_i p``: a weight rule that sees the keys in their order. The last chunk
-may be a part of one.
+weight p has the weight ``g_i p``: a weight rule that depends on the order of the keys. The last
+chunk may be incomplete.
 """
 
 from collections.abc import Sequence
@@ -21,11 +21,11 @@ from sims.weights.rules import Scores, WeightRule, scores_of
 
 @dataclass(frozen=True)
 class SlotScores:
-    """The score of its slot for every token.
+    """Scores of all tokens, each the score of its slot.
 
     Attributes:
-        gates: g, (s,), one number for each place in a chunk.
-        score: of a slot's key, as of any key.
+        gates: g, (s,), one number per position in a chunk.
+        score: function that scores a slot's key, as for any key.
     """
 
     gates: tuple[float, ...]
@@ -42,7 +42,7 @@ class SlotScores:
 
 @dataclass(frozen=True)
 class SlotWeights:
-    """``g_i`` times softmax over slots, from scores that all tokens of a slot share.
+    """Weights ``g_i`` times softmax over slots, from scores that all tokens of a slot share.
 
     Attributes:
         gates: g, (s,).
@@ -60,7 +60,7 @@ class SlotWeights:
 def merged(
     stride: int, gates: Sequence[float] | None = None, scores: Literal["dot", "distance"] = "dot"
 ) -> WeightRule:
-    """Merging of ``stride`` neighbouring keys, :class:`SlotScores` and :class:`SlotWeights`.
+    """Weight rule that merges ``stride`` neighbouring keys.
 
     Args:
         stride: s.
@@ -68,7 +68,7 @@ def merged(
         scores: ``dot``, softmax attention; or ``distance``, a gaussian kernel of slots.
 
     Raises:
-        InputError: there are not s finite gates, or no such scores.
+        InputError: gates are not s finite numbers, or the scores are unknown.
     """
     check_count("heads.kernel.stride", stride)
     values = np.full(stride, 1 / stride) if gates is None else gates

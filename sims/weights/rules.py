@@ -1,8 +1,8 @@
 """Weight rules: from the scores of all keys to the weights of a head's estimate ``Σ_i w_i Y_i``.
 
 A kernel, ``w = K/ΣK``, is the rule whose weights can be summed key by key: it is a
-:class:`~sims.problem.Kernel`, and its sums stream. A :class:`WeightRule` is any other: it sees all
-keys at once.
+:class:`~sims.problem.Kernel`, and its sums stream. A :class:`WeightRule` is any other rule: it
+sees all keys at once.
 """
 
 import functools
@@ -20,7 +20,7 @@ from sims.weights.entmax import Entmax
 Scores = Callable[[Array, Array, ArrayLike], Array]
 """``(query (p, …), keys (p, …), bandwidth) -> (…)``: coordinates first, like a log-kernel."""
 Weights = Callable[[Float[Array, " n"]], Float[Array, " n"]]
-"""Scores of all n keys to their weights."""
+"""Function from the scores of all n keys to their weights."""
 
 
 @dataclass(frozen=True)
@@ -28,13 +28,13 @@ class WeightRule:
     """Weights ``w(x) = weights(scores of all keys)`` of one head at one query.
 
     Attributes:
-        name: the name under which results and errors speak of it.
-        scores: ``(query (p, …), keys (p, …), bandwidth) -> (…)`` of projected points; any
-            ``log_value`` of a kernel will do. Finite, or −inf for a key that is out of reach.
+        name: name in results and errors.
+        scores: ``(query (p, …), keys (p, …), bandwidth) -> (…)`` of projected points; such
+            as a kernel's ``log_value``. Finite, or −inf for a key that is out of reach.
         weights: ``(n,) -> (n,)``, traced by JAX. They need be neither positive nor of sum 1; a
             query whose weights are all 0 has an empty neighbourhood: its estimate counts as 0. A
-            function, or one of this package's frozen dataclasses, by which theory knows it.
-        least: fewest keys that the rule can weigh.
+            function, or a frozen dataclass of this package, which theory recognises.
+        least: smallest number of keys that the rule can weigh.
     """
 
     name: str
@@ -64,11 +64,11 @@ SCORES: dict[str, Scores] = {"dot": dot_product, "distance": distance}
 RULES: dict[str, WeightRule] = {
     "sparsemax": WeightRule("sparsemax", dot_product, Entmax(1.0)),
 }
-"""Weight rules without options that are no kernels, by name. With options: :mod:`.sparse`."""
+"""Weight rules without options that are not kernels, by name. With options: :mod:`.sparse`."""
 
 
 def scores_of(name: str) -> Scores:
-    """The scores of that name."""
+    """Scores with the given name."""
     if name not in SCORES:
         raise InputError("heads.kernel.scores", name, one_of(SCORES, name))
     return SCORES[name]
@@ -76,11 +76,11 @@ def scores_of(name: str) -> Scores:
 
 @functools.lru_cache(maxsize=256)
 def check_rule(rule: WeightRule, width: int) -> None:
-    """Evaluate a rule at a few points, as the engine will: compiled.
+    """Check a weight rule at a few points, compiled as in the engine.
 
     Args:
-        rule: as given by the user.
-        width: p, the coordinates of a projected point.
+        rule: the user's rule.
+        width: p, the number of coordinates of a projected point.
 
     Raises:
         InputError: a function fails, has another shape, or gives no finite numbers.

@@ -1,7 +1,7 @@
 """Sparse attention as weight rules with options: ReLU, α-entmax, top-k.
 
-Each class maps the scores z of all n keys to their weights, without a temperature of its own: that
-is in the scores (:data:`~sims.weights.rules.SCORES`), s = b². :data:`FACTORIES` makes whole rules.
+Each class maps the scores z of all n keys to their weights. The temperature s = b² is part of the
+scores (:data:`~sims.weights.rules.SCORES`). :data:`FACTORIES` creates complete rules.
 """
 
 from collections.abc import Callable
@@ -24,16 +24,16 @@ ScoreName = Literal["dot", "distance"]
 
 @dataclass(frozen=True)
 class Relu:
-    """``relu(z/γ + b)`` over its sum.
+    """Normalised ReLU weights, ``relu(z/γ + b)`` over its sum.
 
-    With keys of one norm R, dot products at temperature 1 and a query of norm a this is the
+    With keys of equal norm R, dot products at temperature 1 and a query of norm a this is the
     Epanechnikov kernel of radius² ``a² + R² + 2γb``.
 
     Attributes:
         gain: γ > 0.
         offset: b.
-        empty: what a row without a positive entry is: ``zero``, all weights 0, so that the estimate
-            counts as 0 and the query as empty; or ``uniform``, all weights 1/n.
+        empty: weights of a row without a positive entry: ``zero``, all weights 0, so that the
+            estimate counts as 0 and the query as empty; or ``uniform``, all weights 1/n.
     """
 
     gain: float
@@ -55,7 +55,7 @@ class Relu:
 
 @dataclass(frozen=True)
 class ReluGap:
-    """``relu((z − max z)/γ + 1)`` over its sum: never empty.
+    """Weights ``relu((z − max z)/γ + 1)`` over their sum, which are never empty.
 
     In distances it is the Epanechnikov kernel of radius² ``d_(1)² + 2sγ``, d_(1) that of the
     nearest key.
@@ -77,9 +77,9 @@ class ReluGap:
 
 @dataclass(frozen=True)
 class TopK:
-    """Weights of the k keys of highest score, 0 for all others; of equal scores the first counts.
+    """Weights of the k keys of highest score, 0 for all others; ties go to the first key.
 
-    A key out of reach (z = −∞) has weight 0 though it be among the k.
+    A key out of reach (z = −∞) has weight 0 even if it is among the k.
 
     Attributes:
         k: 1 to n.
@@ -149,7 +149,7 @@ def entmax(
 
 
 def top_k(k: int, scores: ScoreName = "dot") -> WeightRule:
-    """The k best keys alike, :class:`TopK`."""
+    """Equal weights of the k best keys, :class:`TopK`."""
     return _rule("top_k", scores, TopK(k, "uniform"), k)
 
 

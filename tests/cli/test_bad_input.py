@@ -135,8 +135,11 @@ def test_a_problem(folder, capsys, recwarn, path, value, words):
 
 
 AXES = [
-    ("heads.bandwith=1,2", "point 0 (heads.bandwith: 1): heads.bandwith: got 'bandwith'; allowed"),
-    ("n=1.5", "point 0 (n: 1.5): n: got 1.5; allowed: a valid integer"),
+    (
+        "heads.bandwith=1,2",
+        "point 00000 (heads.bandwith: 1): heads.bandwith: got 'bandwith'; allowed",
+    ),
+    ("n=1.5", "point 00000 (n: 1.5): n: got 1.5; allowed: a valid integer"),
     ("n=9:2:3", "low and high: got [9.0, 2.0]; allowed: low < high"),
     ("n=0:2:3:log", "got 0.0; allowed: > 0 on a logarithmic scale"),
     ("n=1:2:3:lgo", "scale: got 'lgo'; allowed: linear, log (did you mean log?)"),
@@ -148,7 +151,9 @@ AXES = [
 DESIGNS = [
     ({"grid": {}, "list": [{}]}, "sweep: got ['grid', 'list']; allowed: exactly one of grid"),
     ({"gird": {}}, "got 'gird'; allowed: grid, list, random (did you mean grid?)"),
-    ({"grid": {"n": [[1]]}}, "grid: n: got [[1]]; allowed: scalars or mappings"),
+    ({"grid": {"n": [[1]]}}, "sweep: n: got [1]; allowed: a scalar, or a mapping with a `label`"),
+    ({"list": [{"n": 8}, {"n": [16]}]}, "sweep: n: got [16]; allowed: a scalar, or a mapping"),
+    ({"grid": {"n": []}}, "sweep.grid: got '0 points'; allowed: at least 1"),
     ({"grid": {"n": list(range(1, 400)), "noise_sd": list(range(400))}}, "got '159,600 points'"),
     ({"random": {"points": 3, "fields": {}}}, "sweep.random.fields"),
     ({"list": [{"heads.kernal": "gaussian"}]}, "(did you mean kernel?)"),
@@ -226,7 +231,7 @@ def test_settings_that_the_experiments_own_code_cannot_use(folder, capsys, recwa
     own = Path("experiments/small/study.py")
     study = "from sims.study.drawn import DrawnStudy\nclass Own(DrawnStudy):\n  def units(self):\n"
     own.write_text(f"{study}    return {{self.experiment.settings['widths']: None}}\n")
-    words = "study.py, line 4: got \"KeyError: 'widths'\"; allowed: settings, in experiment.yaml"
+    words = "study.py, line 4: got \"KeyError: 'widths'\"; allowed: settings in experiment.yaml"
     refused(capsys, recwarn, words, "step", "simulate", "small")
     own.write_text(f"{study}    return 3 + broken\n")
     with pytest.raises(NameError):  # no setting's fault: the traceback is wanted
@@ -252,7 +257,7 @@ LEDGERS = [
         "0.result.tolerance: got '0.5'; allowed: a valid number",
     ),
     ({"result": {"kind": "gap", "problems": 3, "within": [0.0]}}, "0.result.within.1: got "),
-    ("[3]", "whole as its step wrote it: run that step again"),
+    ("[3]", "as its step wrote it: run that step again"),
 ]
 
 
@@ -299,12 +304,12 @@ LINES = [
     ("schema decompos", "'decompos' is not one of 'experiment', 'problem', 'decompose'"),
     ("new my-question", "name: got 'my-question'; allowed: lower-case letters"),
     ("new class", "name: got 'class'; allowed: lower-case letters"),
-    ("new small", "name: got 'small'; allowed: one that is no folder of experiments/ yet"),
+    ("new small", "name: got 'small'; allowed: a name not yet used in experiments/"),
     ("decompose none.yaml", "none.yaml: file not found"),
-    ("decompose small", "small: is an experiment: run `sims run small`"),
-    ("decompose swept.yaml", "swept.yaml: is a sweep: run `sims sweep swept.yaml`"),
+    ("decompose small", "small: this is an experiment; run `sims run small`"),
+    ("decompose swept.yaml", "swept.yaml: this is a sweep; run `sims sweep swept.yaml`"),
     ("sweep experiments/small/experiment.yaml", "run `sims run experiments/small`"),
-    ("run spec.yaml", "spec.yaml: is a problem: run `sims decompose spec.yaml`"),
+    ("run spec.yaml", "spec.yaml: this is a problem; run `sims decompose spec.yaml`"),
     ("decompose .", ".: got 'Is a directory'; allowed: a text file"),
     ("decompose \0", "allowed: a text file in UTF-8"),
     ("decompose spec.yaml --rel-mcse x", "'--rel-mcse': Input should be a valid number"),
@@ -312,8 +317,8 @@ LINES = [
     ("decompose spec.yaml --rel-mcse 0", "simulation.rel_mcse: got 0.0; allowed: greater than 0"),
     ("decompose spec.yaml --seed -3", "simulation.seed: got -3; allowed: greater than or equal"),
     ("sweep spec.yaml --output a.txt", "--output: got 'a.txt'; allowed: a file whose name"),
-    ("sweep spec.yaml --gather 0", "'--gather': Input should be greater than or equal to 1"),
-    ("sweep spec.yaml --shards 2 --gather 2", "--gather, --shards: got 'several'; allowed: one of"),
+    ("sweep spec.yaml --shards 1", "'--shards': Input should be greater than or equal to 2"),
+    ("sweep spec.yaml --shards 2 --shard 1/2", "--shard, --shards: got 'both'; allowed: one of"),
     (
         "sweep spec.yaml --shards 2 --output {x}.nc",
         "--output: got '{x}.nc'; allowed: letters, digits",
@@ -343,5 +348,5 @@ def test_the_environment_and_the_machine(folder, capsys, recwarn, monkeypatch):
     words = "memory: got 'Unable to allocate 8 EiB"
     refused(capsys, recwarn, words, "experiments")
     monkeypatch.setenv("SIMS_HOST_DEVICES", "two")
-    words = "SIMS_HOST_DEVICES: got 'two'; allowed: a whole number, 1 to 9999"
+    words = "SIMS_HOST_DEVICES: got 'two'; allowed: an integer from 1 to 9999"
     refused(capsys, recwarn, words, "decompose", "spec.yaml", "--dry")

@@ -1,4 +1,4 @@
-"""The command line: help, listings, an experiment from both roads to the published page."""
+"""The command line: help, listings, an experiment from both methods to the published page."""
 
 import json
 import os
@@ -34,7 +34,9 @@ def test_help(capsys):
     assert re.findall(r"^  (\w+) ", overview.split("Commands:")[1], re.MULTILINE) == COMMANDS
     for command in COMMANDS:
         assert run(command, "--help") == 0
-        assert f"Usage: sims {command}" in capsys.readouterr().out
+        text = capsys.readouterr().out
+        assert f"Usage: sims {command}" in text
+        assert re.search(rf"\n\n    sims {command}\b", text.split("Options:")[0])  # an example
     assert run("--version") == 0
     assert capsys.readouterr().out.startswith("sims ")
 
@@ -65,7 +67,7 @@ def test_from_an_experiment_to_the_published_page(folder, capsys):
     assert run("run", "small", "--fidelity", "smoke", "--dry") == 0
     out = capsys.readouterr().out
     assert "law          Bandwidths of 0.7 to 0.9.\n" in out
-    assert "replicates   4 batches of 8 a unit" in out
+    assert "replicates   4 batches of 8 per unit" in out
     assert not Path("results").exists()
     assert run("run", "small", "--fidelity", "smoke") == 0
     out = capsys.readouterr().out
@@ -143,4 +145,4 @@ def test_a_command_that_is_asked_to_stop_says_so(folder, capsys, monkeypatch):
 
     monkeypatch.setattr("sims.cli.claims.experiments", stopped)
     assert run("experiments") == 75
-    assert capsys.readouterr().err == "sims experiments: stopped; the same command goes on\n"
+    assert capsys.readouterr().err == "sims experiments: stopped; repeat the command to resume\n"

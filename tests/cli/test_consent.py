@@ -45,9 +45,9 @@ def m(x):
     return x[..., 0]
 """
 MARK = EVIL + "Path('PWNED').touch()\n"
-ELSEWHERE = "allowed: a .py file beside the YAML file or below it"
-DATA = "allowed: a file beside the YAML file or below it; elsewhere with --allow-code"
-REFUSED = "allowed: code that you trust, with --allow-code (SIMS_ALLOW_CODE=1"
+ELSEWHERE = "allowed: a .py file in the YAML file's folder or below"
+DATA = "allowed: a file in the YAML file's folder or below; elsewhere only with --allow-code"
+REFUSED = "allowed: only with --allow-code, for code you trust (SIMS_ALLOW_CODE=1"
 HOSTILE = [
     ({"file": "marks.py"}, [], REFUSED),
     ({"file": "marks.py", "_allow_code": True, "allow_code": True}, [], REFUSED),
@@ -98,7 +98,7 @@ def test_a_plan_and_a_list_run_no_code(deep, capsys):
     files = "decompose deep/spec.yaml,sweep deep/spec.yaml,run deep,run small"
     for line in f"{files},decompose deep#1,sweep small#1".split(","):
         assert run(*line.split(), "--dry") == 0
-        assert re.search(r"\.py: not looked at", capsys.readouterr().out)
+        assert re.search(r"\.py: not read", capsys.readouterr().out)
     for line in ("experiments", "claims", "schema experiment"):
         assert run(*line.split()) == 0
     assert not list(Path().rglob("PWNED"))

@@ -1,4 +1,4 @@
-"""``sims decompose``: both roads, what is said of their accuracy, and bad problems."""
+"""``sims decompose``: both methods, statements of their accuracy, and bad problems."""
 
 import json
 
@@ -86,7 +86,7 @@ def test_decompose_simulates_a_weight_rule_without_theory(folder, capsys):
     for k in (1, 16):
         heads = {"kernel": {"kind": "top_k", "k": k, "scores": "distance"}}
         outcome, text = _decompose(folder, capsys, theory={"order": "none"}, heads=heads)
-        assert "Theory: not asked for." in text
+        assert "Theory: not requested." in text
         assert all(row["theory"] is None for row in outcome["terms"].values())
         found[k] = outcome["terms"]["noise_variance"]["simulation"]
     assert found[1] == pytest.approx(16 * found[16], rel=1e-6)  # σ²/k, whatever is drawn
@@ -148,7 +148,7 @@ def test_decompose_says_which_terms_missed_their_precision(folder, capsys):
     assert outcome["simulation"]["stopped"] == "precision"
     assert outcome["simulation"]["missed"] == []
     assert set(outcome["simulation"]["negligible"]) == set(outcome["terms"])
-    assert "is not asked below simulation.negligible = 9: squared bias, " in text
+    assert "does not apply below simulation.negligible = 9: squared bias, " in text
 
 
 def test_decompose_one_head(folder, capsys):
@@ -163,14 +163,14 @@ def test_faults_and_cautions_are_shown(folder, capsys):
     assert outcome["simulation"]["precision"] == "float64"
     assert 0 < outcome["simulation"]["rounding"] < 1e-4
     assert "Note: float64 in place of float32" in text
-    assert "No evidence" not in text
+    assert "Fault" not in text
     far = {"kind": "explicit", "count": 1, "points": [[9.0, 9.0, 9.0, 9.0]]}
     heads = {"kernel": "epanechnikov", "bandwidth": 0.5}
     outcome, text = _decompose(
         folder, capsys, heads=heads, queries=far, theory={"order": "exact", "rtol": 0.1}
     )
     assert outcome["simulation"]["empty_rate"] == 1
-    assert "No evidence: no key was ever in reach at 2 of 2 (query, head)" in text
+    assert "Fault: no key was ever in reach at 2 of 2 (query, head)" in text
     assert outcome["theory"]["empty_probability"] == pytest.approx(1.0)
 
 

@@ -1,4 +1,4 @@
-"""Regimes of `allocation`: both roads ask of one problem, and planted growths are told apart."""
+"""Regimes of `allocation`: both methods use one problem, and planted growths are distinguished."""
 
 from functools import partial
 from types import SimpleNamespace

@@ -138,9 +138,9 @@ def test_effects_of_planted_results(finished):
     effects = load_study(experiment).effects(results)
     for name, value in expected.items():
         effect, both = effects[name], value if isinstance(value, tuple) else (value, value)
-        for road, wanted in zip((effect.value, effect.predicted), both, strict=True):
-            if road is not None and np.isfinite(road).any():
-                np.testing.assert_allclose(road, wanted, rtol=2e-3, atol=2e-3, err_msg=name)
+        for values, wanted in zip((effect.value, effect.predicted), both, strict=True):
+            if values is not None and np.isfinite(values).any():
+                np.testing.assert_allclose(values, wanted, rtol=2e-3, atol=2e-3, err_msg=name)
     for question in experiment.spec.questions:
         effect = effects[question.effect]
         margin = np.append(effect.value, [] if effect.predicted is None else effect.predicted)

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from sims.attention.hidden import split
+from sims.problem.law import Law
 from sims.study.experiment import load_experiment
 
 EXPERIMENT = load_experiment("collapse")
@@ -13,7 +14,7 @@ problems, simulate, statistic, predict = (
 
 
 def drawn(number=0, **changes):
-    return problems.draw(EXPERIMENT.spec.law | changes, 3, number)
+    return problems.Problem(Law(EXPERIMENT.spec.law | changes).draw(3, number))
 
 
 def normed(x, kind):

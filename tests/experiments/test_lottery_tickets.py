@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 from sims.montecarlo.draws import Draw
+from sims.problem.law import Law
 from sims.study.experiment import load_experiment
 
 EXPERIMENT = load_experiment("lottery_tickets")
@@ -19,7 +20,8 @@ SOURCES = 3
 @pytest.fixture
 def problem():
     law = {"dimension": 2, "norm": 0.8, "blocks": 2, "heads": 2, "tokens": 3, "constant": 0.5}
-    return problems.draw(EXPERIMENT.spec.law | law | {"accuracy": 0.3}, 3, 0)
+    fields = Law(EXPERIMENT.spec.law | law | {"accuracy": 0.3}).draw(3, 0)
+    return problems.make_problem(fields)
 
 
 def nearest(pool, goal):
@@ -46,7 +48,7 @@ def test_a_batch_by_all_subsets(problem, monkeypatch):
     monkeypatch.setattr(simulate, "ITEMS", np.array([2, 3, 5]))
     monkeypatch.setattr(simulate, "INPUTS", 2)
     draw, goal = Draw.from_seed(1, (), SOURCES).draw(0), problem.target
-    result = simulate.pruned(draw, SOURCES, problem)
+    result = simulate.batch(draw, SOURCES, problem)
     rng = draw.rng()
     pool = simulate.products(rng, (SOURCES, 2, 2, 2, 2), 5)
     x = simulate.tokens(rng, (SOURCES, 2, 3, 2))
@@ -84,7 +86,7 @@ def test_a_batch_by_all_subsets(problem, monkeypatch):
 def test_the_theorem_is_tried_at_its_printed_widths(problem, monkeypatch):
     """Items n_K/d of ``C log(8Hα³d^{3/2}/ε)`` and ``C log(2Hαd^{3/2}/ε)``, α = √d; all subsets."""
     monkeypatch.setattr(simulate, "INPUTS", 2)
-    result = simulate.failed(np.random.default_rng(2), 40, problem, 1.2)
+    result = simulate.failure_share(np.random.default_rng(2), 40, problem, 1.2)
     rng, sums = np.random.default_rng(2), np.empty((40, 2, 2, 2, 2))
     for part, size in enumerate((8 * 2 * 2**1.5 * 2**1.5, 2 * 2 * 2**0.5 * 2**1.5)):
         pool = simulate.products(rng, (40, 2, 2, 2), ceil(1.2 * log(size / 0.3)))
@@ -97,4 +99,4 @@ def test_the_theorem_is_tried_at_its_printed_widths(problem, monkeypatch):
         missed.append(np.linalg.norm(gaps, axis=-1).max() > 0.3)
     assert 0 < np.mean(missed) < 1
     assert result == np.mean(missed)
-    assert simulate.failed(np.random.default_rng(2), 40, problem, 12.0) == 0
+    assert simulate.failure_share(np.random.default_rng(2), 40, problem, 12.0) == 0

@@ -81,7 +81,7 @@ def test_held_out_errors_by_loops(drawn, population):
 
 @pytest.mark.theory
 def test_what_is_kept_has_the_error_of_the_library_whatever_is_drawn_beside_it(drawn):
-    """The smallest of all widths, families and lengths, by a road that takes one task at a time."""
+    """The smallest of all widths, families and lengths, one task at a time."""
     together = problems.tuned(drawn)
     for place in (0, 3):
         one, task_of = drawn[place], drawn[place].tasks

@@ -102,8 +102,8 @@ def test_killed_and_resumed_equals_unbroken(tmp_path, monkeypatch):
         assert running.wait(60) == (75 if how == signal.SIGTERM else -how)
     assert begin("broken/simulation.nc").wait(60) == 0
     assert len((tmp_path / "computed").read_text().splitlines()) <= 20 + 2 * 2
-    roads = [xr.load_dataset(tmp_path / name / "simulation.nc") for name in ("quiet", "broken")]
-    xr.testing.assert_equal(*roads)
+    results = [xr.load_dataset(tmp_path / name / "simulation.nc") for name in ("quiet", "broken")]
+    xr.testing.assert_equal(*results)
 
 
 def test_a_truncated_altered_or_misplaced_file_is_noticed(folder, capsys, monkeypatch):  # noqa: F811
@@ -167,7 +167,7 @@ def test_a_full_disk_loses_nothing(tmp_path):
         ("fchmod", errno.EPERM, ""),
         ("flock", errno.ENOSYS, ".snakemake: no file locks (Function not implemented): after"),
         ("flock", errno.ENOLCK, ".snakemake: no file locks (No locks available): after"),
-        ("flock", errno.EWOULDBLOCK, "results/smoke: got 'held by another run'"),
+        ("flock", errno.EWOULDBLOCK, "results/smoke: got 'in use by another run'"),
         ("date", 5, ""),  # the clocks of a cluster
         ("date", 3600, "b.nc: got 'dated "),
     ],

@@ -110,5 +110,5 @@ def test_what_stands_in_for_a_cache_goes_with_its_process(tmp_path, monkeypatch,
     text = f"import os; from sims.cli import commands, main; commands._names = {end}"
     command = [sys.executable, "-c", f"{text}; main(['experiments'])"]
     done = subprocess.run(command, capture_output=True, text=True)
-    assert "a fresh folder is used" in done.stderr
+    assert "using a temporary folder" in done.stderr
     assert not list(tmp_path.iterdir())

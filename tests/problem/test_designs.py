@@ -262,11 +262,11 @@ def test_redundant_views(correlation):
         (lambda: CustomDesign(3, exponential), r"design.sampler: got \(4096, 2\)"),
         (
             lambda: CustomDesign(2, lambda k, n, t: exponential(jax.random.fold_in(k, n), n, t)),
-            "other rows for other n",
+            "rows that change with n",
         ),
         (
             lambda: CustomDesign(2, lambda k, n, t: exponential(jax.random.key(0), n, t)),
-            "design.sampler: got 'the same rows for another key'",
+            "design.sampler: got 'the same rows for different keys'",
         ),
         (lambda: CustomDesign(2, lambda k, n: jnp.ones((n, 2))), r"allowed: \(key, n, dtype\)"),
         (

@@ -1,4 +1,4 @@
-"""Both roads lower for devices that are not here: the compiler is asked to, on a CPU."""
+"""Both methods compile for devices that are absent, by the compiler on a CPU."""
 
 import jax
 import pytest

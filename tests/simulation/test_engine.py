@@ -41,7 +41,7 @@ def test_cosine_of_turns(dtype, error):
 
 @pytest.mark.parametrize("native", ["1", "0"])
 def test_key_frames_apart_from_query_frames(make, monkeypatch, native):
-    """By the default road (C++ where there is a compiler) and by XLA."""
+    """By the default path (C++ where there is a compiler) and by XLA."""
     monkeypatch.setenv("SIMS_NATIVE", native)
     task, heads, queries = make()
     heads = Heads(heads.frames, "softmax", 0.9, frames(3, 4, 2, seed=8))

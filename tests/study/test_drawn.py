@@ -17,7 +17,7 @@ pytestmark = pytest.mark.usefixtures("folder")
 
 
 def test_effects_are_gaps_of_the_problems_that_decompose_prints(capsys):
-    """By hand from both roads; a problem is a file of its own, and NAME#i."""
+    """By hand from both methods; a problem is a file of its own, and NAME#i."""
     outcome = run("small", "smoke", figure=False)
     experiment, results = outcome.experiment, outcome.results
     study = load_study(experiment)

@@ -238,7 +238,7 @@ class Small(DrawnStudy):
 
 
 def test_an_edited_file_makes_an_experiment_another(folder, capsys):
-    """What the steps of both roads and judgement depend on; results of before are refused."""
+    """Dependencies of the steps of both methods and of judgement; earlier results are refused."""
     law = EXPERIMENT["law"] | {"problem": own_problem()}
     home = write({"study.py": STUDY}, law=law, settings={"problems": 1})
     (home / "beside.py").write_text(BESIDE)

@@ -35,7 +35,7 @@ POINTS = {name: _dataset(4 + 4 * (i % 2), 2 + i // 3) for i, name in enumerate(C
 
 
 def test_result_files_round_trip(tmp_path):
-    origin = {"road": "simulation", "x": None}
+    origin = {"method": "simulation", "x": None}
     write(assembled(POINTS, COORDINATES, origin), tmp_path / "a" / "r.nc", "r")
     data = read(tmp_path / "a" / "r.nc", "r")
     assert json.loads(data.attrs["provenance"]) == origin
@@ -132,7 +132,7 @@ def test_text_and_missing_variables_come_back():
 def test_both_methods_are_of_the_same_problems(tmp_path):
     """In law and settings, and in what was solved for each: a file of other problems is refused."""
     first = next(iter(POINTS))
-    for road, problem, noise in (
+    for method, problem, noise in (
         ("simulation", "p", 4.72),
         ("theory", "p", 4.72 * (1 + 1e-14)),
         ("theory", "q", 4.72),
@@ -141,12 +141,12 @@ def test_both_methods_are_of_the_same_problems(tmp_path):
         origin = {"experiment": "e", "fidelity": "smoke", "problem": problem}
         origin["problems"] = {first: rounded_digest({"noise": noise, "x": np.full(3, noise)})}
         data = assembled(POINTS, COORDINATES, origin)
-        write(data, tmp_path / f"{road}.nc", f"{road}.nc of e at smoke")
-        if road == "theory" and problem == "p" and noise < 5:
+        write(data, tmp_path / f"{method}.nc", f"{method}.nc of e at smoke")
+        if method == "theory" and problem == "p" and noise < 5:
             results = Results.load(tmp_path, {"least": 1}, "e at smoke")
             assert results.points == list(results.predictions) == list(results.coordinates)
             assert results.coordinates == COORDINATES
-        elif road == "theory":
+        elif method == "theory":
             got = "problem q" if problem == "q" else f"problem {first}, "
             with pytest.raises(InputError, match=rf"theory\.nc: got '{got}.*the problem of"):
                 Results.load(tmp_path, {}, "e at smoke")

@@ -102,8 +102,8 @@ def test_what_was_made_otherwise_is_neither_judged_nor_drawn(capsys):
     write(title="Another")
     assert sims("step", "ledger", "--fidelity", "smoke") == 0
     assert sims("step", "plot", "small", "--fidelity", "smoke") == 0
-    roads = b"".join((HOME / name).read_bytes() for name in ("simulation.nc", "theory.nc"))
-    digest = hashlib.sha256(roads).hexdigest()
+    files = b"".join((HOME / name).read_bytes() for name in ("simulation.nc", "theory.nc"))
+    digest = hashlib.sha256(files).hexdigest()
     for name in ("figure.png", "../answers.json"):
         assert digest.encode() in (HOME / name).read_bytes(), name
     kept = (HOME / "answers.json").read_bytes()

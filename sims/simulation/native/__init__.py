@@ -1,14 +1,13 @@
-"""The sums over keys and random bits in C++ for the CPU, compiled by the host's own compiler.
+"""Sums over keys, and random bits, in C++ for the CPU, compiled by the host's compiler.
 
 XLA's CPU code makes several passes over the weights, which leave the first-level cache in between.
-``sums.cc`` makes one. Same contract as :func:`~sims.simulation.sums.streamed_sums`, same numbers
-but for rounding. ``rules.cc`` has the weight rules that set a threshold: it looks for it among the
-keys within reach of the best alone, and sums over those attended to. ``threefry.cc`` makes the bits
-of JAX's own streams, equal bit for bit. ``python -m sims.simulation.native`` compiles them (``make
+``sums.cc`` makes one. It has the same contract as :func:`~sims.simulation.sums.streamed_sums` and
+the same numbers up to rounding. ``rules.cc`` has the weight rules with a threshold: it searches
+only keys within reach of the best, and sums over attended keys. ``threefry.cc`` generates the bits
+of JAX's streams, equal bit for bit. ``python -m sims.simulation.native`` compiles them (``make
 setup`` does), and so does the engine before long work; without a compiler XLA does the work. The
-library lies in a cache folder that is this user's alone, one for every host processor and source
-text, and is loaded only if it is whole; otherwise it is compiled again. ``SIMS_NATIVE=0`` turns it
-off.
+library is in a private cache folder, one for every host processor and source text, and is loaded
+only if it is intact; otherwise it is compiled again. ``SIMS_NATIVE=0`` turns it off.
 """
 
 import contextlib
@@ -49,7 +48,7 @@ HANDLERS = [f"sims_{name}_float{width}" for name in ("sums", "rules") for width 
 LEAST_WORK = 2e10
 """Evaluations from which compiling a library pays."""
 LANES = 64
-"""Keys are padded to a multiple of this: whole vectors in either precision."""
+"""Keys are padded to a multiple of this, which fills vectors in either precision."""
 FLAGS = ("-O3", "-std=c++17", "-march=native", "-shared", "-fPIC", "-fno-math-errno", "-w")
 
 
@@ -92,7 +91,7 @@ def usable(rule: Kernel | WeightRule, platform: str, evaluations: float = 0.0) -
     Args:
         rule: gaussian or softmax can be done; of weight rules with scores ``dot`` or ``distance``
             α-entmax and both ReLU.
-        platform: of the device; ``cpu`` can be done.
+        platform: platform of the device; ``cpu`` can be done.
         evaluations: how many K_h(x, X_i); a library is compiled for :data:`LEAST_WORK` and more.
     """
     if os.environ.get("SIMS_NATIVE") == "0" or platform != "cpu" or _attributes(rule) is None:
@@ -124,7 +123,7 @@ def _call(
 ) -> Sequence[Array]:
     """Outputs of the library, which is compiled and loaded where that was not done yet."""
     if not _loaded(library()):
-        raise InputError("SIMS_NATIVE", "no C++ compiler that works", "the sums of XLA")
+        raise InputError("SIMS_NATIVE", "no working C++ compiler", "the sums of XLA")
     outputs = [jax.ShapeDtypeStruct(shape, dtype) for shape in shapes]
     return jax.ffi.ffi_call(name, outputs, vmap_method=method)(*arrays, **attributes)
 
@@ -173,7 +172,7 @@ def native_rule_sums(
         queries: projected, query first.
         keys: projected.
         columns: vectors to be summed against the weights.
-        bandwidth: of every head.
+        bandwidth: bandwidth of every head.
 
     Returns:
         ``Σ_i w_hi c_i`` for every column and then ``Σ_i w_hi``, 0 for a query that attends to no
@@ -251,7 +250,7 @@ def _file_of(home: Path, name: str, sources: tuple[Path, ...], choices: Hashable
 
 
 def build(path: Path, command: Sequence[str] = ()) -> None:
-    """Compile a library, this host's or by a command, unless it is there, whole and this user's.
+    """Compile a library, for this host or by a command, unless an intact private one exists.
 
     Raises:
         OSError, subprocess.CalledProcessError: no compiler, or it failed.

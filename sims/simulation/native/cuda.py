@@ -2,7 +2,7 @@
 
 XLA's code goes through memory for weights that ``sums.cu`` keeps in registers: a thread has a
 query, its block shares a tile of keys. H, d_k and the number of columns are compiled in: a library
-takes some 10 seconds, once, is kept beside that of the CPU, and is used only if its first sums on
+takes some 10 seconds, once, is kept next to that of the CPU, and is used only if its first sums on
 the device are those of float64 in NumPy. nvcc compiles it; without nvcc NVRTC, with a C++ compiler
 for the part that runs on the host. Without either, or with ``SIMS_NATIVE=0``, XLA does the work.
 """
@@ -85,7 +85,7 @@ def _name(kernel: Kernel, heads: int, width: int, columns: int, precision: str) 
 def _command(
     kernel: Kernel, heads: int, width: int, columns: int, precision: str, target: str
 ) -> tuple[str, ...]:
-    """Of nvcc; where there is none, of the C++ compiler, for what runs on the host."""
+    """Options of nvcc or, without it, of the C++ compiler for host code."""
     real = {"float32": "float", "float64": "double"}[precision]
     sizes = {"HEADS": heads, "WIDTH": width, "COLUMNS": columns, "REAL": real}
     macros = {**sizes, "GAUSSIAN": int(isinstance(kernel, GaussianKernel))}
@@ -111,7 +111,7 @@ def load(path: Path, command: tuple[str, ...], name: str, target: str) -> None:
     jax.ffi.register_ffi_target(name, handler, platform="CUDA")
 
 
-@functools.cache  # the kernels are there as long as what is returned
+@functools.cache  # the kernels live as long as the returned object
 def by_nvrtc(command: tuple[str, ...], target: str, folder: Path) -> Any:
     """The kernels under the macros of a command; a folder keeps them for later processes."""
     from cuda.core import Program, ProgramOptions

@@ -1,11 +1,12 @@
 """Exact finite-n theory by quadrature: every term at any n, with an error on each number.
 
-From the ground up: ``quadrature`` (node rules), ``laplace`` (one head's integrals), ``pairs`` (the
-algebra of two), ``pair_rules`` (their quadrature), ``conditioning`` (what heads see of a Gaussian
-design), ``truncation`` (where integrals live), ``items`` (heads and pairs at a query), ``rules``
-(nodes by level), ``execution`` (compiled programs on all cores), ``solution`` (arrays of results),
-``refinement`` (levels until accurate), ``ambient`` (designs without a projected law),
-``prediction`` (the labelled result). Derivation: docs/theory.md, "Exact at every n".
+Modules, from the lowest level up: ``quadrature`` (node rules), ``laplace`` (one head's integrals),
+``pairs`` (the algebra of two), ``pair_rules`` (their quadrature), ``conditioning`` (what heads see
+of a Gaussian design), ``truncation`` (where integrals live), ``items`` (heads and pairs at a
+query), ``rules`` (nodes by level), ``execution`` (compiled programs on all cores), ``solution``
+(arrays of results), ``refinement`` (levels until accurate), ``ambient`` (designs without a
+projected law), ``prediction`` (the labelled result). Derivation: docs/theory.md, "Exact at every
+n".
 """
 
 from sims.theory.exact.prediction import exact_terms

@@ -80,7 +80,7 @@ def points_of(task: Task, level: int) -> Nodes:
         points, log_weight = map(np.stack, zip(*sets, strict=True))
     values = task.target.values(points)
     if not np.isfinite(values).all():
-        allowed = "finite numbers wherever keys may be"
+        allowed = "finite numbers wherever the design has mass"
         raise InputError("target", "NaN or infinity at a point of the design", allowed)
     behind = (0, 0), (0, room - points.shape[1])
     return Nodes(

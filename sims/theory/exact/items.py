@@ -90,7 +90,7 @@ class HeadItem:
         head: its projection.
         extent: where its integrals live.
         value: its integrals, once computed.
-        level: of the nodes that the value was computed on.
+        level: level of the nodes that the value was computed on.
     """
 
     place: Place

@@ -1,6 +1,6 @@
 """Exact finite-n theory: every term of the decomposition at any n, with an error on each number.
 
-No expansion in 1/n and no condition on the number of keys attended to; see
+There is no expansion in 1/n and no condition on the number of attended keys; see
 :mod:`sims.theory.exact.laplace` for the formulas and :mod:`sims.theory.exact.refinement` for how
 the accuracy is reached. Derivation: docs/theory.md, "Exact at every n".
 """
@@ -24,8 +24,8 @@ from sims.theory.exact.refinement import solve
 from sims.theory.exact.solution import Facts, Progress, Solution, no_progress
 
 RTOL_GAUSSIAN, RTOL_OTHERS = 1e-4, 1e-3
-"""Relative accuracy where none is given: for Gaussian designs and series, and for the others, whose
-error falls like that of quasi-Monte Carlo."""
+"""Default relative accuracy for Gaussian designs with series, and for others, whose error falls
+like that of quasi-Monte Carlo."""
 LOST, LEAST_SQUARES = 0.5, 0.99
 """Defect above which, and ``E Σ_i w_i²`` over 1/n below which, an integral has lost its mass."""
 LEAST_RTOL, MOST_RTOL = 1e-9, 0.1
@@ -44,25 +44,25 @@ def exact_terms(
     max_level: int = 8,
     progress: Progress = no_progress,
 ) -> xr.Dataset:
-    """The exact prediction as a labelled result: no expansion in 1/n, valid at every n ≥ 1.
+    """Exact terms as a labelled result: no expansion in 1/n, valid at every n ≥ 1.
 
     Args:
-        task: with a Gaussian design (any Σ, singular ones included) and a series, of which the
-            complement to what heads see is integrated in closed form; or with any target and design
-            (a custom one with a ``log_density``), by randomised quasi-Monte Carlo over R^d, and an
+        task: a Gaussian design (any Σ, singular ones included) with a series, which is integrated
+            in closed form over the directions that heads do not see; or any target and design (a
+            custom one with a ``log_density``), by randomised quasi-Monte Carlo over R^d; an
             empirical design by the sum over its rows.
         heads: any kernel that never vanishes or has a ``support``; any frames, of queries and of
             keys. Or, with a Gaussian design and d_k of 1 or 2, α-entmax of distances (ν from 1 to
             50, 30 attended keys or more), or one head that attends to its k nearest keys.
         n: number of keys, ≥ 1.
         queries: (Q, d).
-        rtol: accuracy asked for: of the noise covariance relative to itself, of the signal
+        rtol: requested accuracy: of the noise covariance relative to itself, of the signal
             covariance relative to √(S_hh S_gg), of the bias relative to its root mean squared
             error √(β_h² + S_hh). None is 1e-4 for Gaussian designs and series, 1e-3 for others.
         weights: ensemble weights α (H,), sum 1; None is uniform.
-        max_level: refinements tried before giving up on a number.
-        progress: called now and then with how many parts (heads and pairs of heads at queries) are
-            done, and how many there are; by default nothing is reported.
+        max_level: maximum number of refinements of a number.
+        progress: function called occasionally with the numbers of finished and of all parts (heads
+            and pairs of heads at queries); None reports nothing.
 
     Returns:
         The dataset of :mod:`sims.base.terms` without batches, ``n_eff`` (query, head) as in the
@@ -71,22 +71,22 @@ def exact_terms(
         - ``<name>_error`` for every term: an estimate of its absolute error, from grid
           refinement (difference of the last two levels) or 3 standard errors of independent
           randomisations, plus the defect; derived terms carry the sum of their parts' errors;
-        - ``defect`` (query, head, head2): distance from 1 of what must be 1, Σ_i w_hi Σ_j w_gj,
-          computed as the terms were;
+        - ``defect`` (query, head, head2): deviation of Σ_i w_hi Σ_j w_gj from 1, computed like
+          the terms;
         - ``converged`` (query, head, head2): whether rtol was met;
         - ``empty_probability`` (query, head): P(K_h = 0)^n, with f̂ = 0 there; 0 for
           kernels that never vanish. The defect is then relative to P(not empty);
-        - of adaptive radii, too, those of first-order theory (:func:`.adaptive.adaptive_terms`):
-          ``radius`` and ``attended`` as n → ∞, ``radius_sd`` and ``expected_attended`` exact;
+        - for adaptive radii, also the variables of first-order theory
+          (:func:`.adaptive.adaptive_terms`): ``radius`` and ``attended`` as n → ∞, ``radius_sd``
+          and ``expected_attended`` exact;
 
-        and the attributes ``rounding``, what rounding of m may be of the heads' bias² + signal
-        variance, and ``faults`` where that is too much.
+        and the attributes ``rounding`` (a bound on rounding of m, relative to the heads' bias² +
+        signal variance) and ``faults`` if that is too large.
 
     Raises:
-        InputError: parts do not fit together, the weights are no kernel's and of no rule
-            that is covered, too few keys are attended to, so few or the kernel so narrow that no
-            query has a value, the design has no density, the kernel vanishes without a
-            ``support``, or float64 cannot hold the problem.
+        InputError: parts do not fit together, the weight rule is not covered, too few keys are
+            attended to, the kernel is so narrow that no query has a value, the design has no
+            density, the kernel vanishes without a ``support``, or float64 cannot hold the problem.
     """
     if rtol is None:
         rtol = RTOL_GAUSSIAN if GaussianLaw.from_task(task) else RTOL_OTHERS
@@ -131,7 +131,6 @@ def exact_terms(
         noise * solution.noise,
         weights=weights,
         attrs={
-            "road": "theory",
             "order": "exact",
             "n": n,
             "rtol": rtol,
@@ -163,7 +162,7 @@ def exact_terms(
 
 
 def check_values(solution: Solution, heads: Heads, n: int) -> None:
-    """Raise InputError where a head, or a pair of heads, has no number that weights can have.
+    """Raise InputError if a head or a pair of heads has a value that weights cannot have.
 
     Weights of sum 1 have ``Σ_i w_i² ≥ 1/n``.
     """

@@ -51,14 +51,14 @@ def solve(
     """Terms (σ² = 1) at every query, refined until ``rtol`` or ``max_level`` is reached.
 
     Args:
-        law: of keys and target.
+        law: description of keys and target.
         heads: their frames, kernel and bandwidths.
         n: number of keys.
         queries: x.
         truth: m(x).
         rtol: accuracy, see :func:`sims.theory.exact.exact_terms`.
         max_level: the last level of nodes.
-        progress: told of heads and pairs that are done.
+        progress: function called with the numbers of finished and of all heads and pairs.
     """
     solution = Solution.unknown(len(queries), heads.count)
     refinement = Refinement(law, heads, n, truth, rtol, max_level, progress, solution)

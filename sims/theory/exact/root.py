@@ -186,9 +186,9 @@ class HeadExpectations(NamedTuple):
     """Expectations for one head; m is about its limit m*.
 
     Attributes:
-        total: of 1, which is 1 but for the defect.
+        total: total of 1, which is 1 but for the defect.
         mean: ``E Σ_i w_i m_i``.
-        square: of ``(Σ_i w_i m_i)²``.
+        square: expected square of ``(Σ_i w_i m_i)²``.
         noise: ``E Σ_i w_i²``.
         attended: expected number of keys attended to.
         root: ``E λ̂^½``.
@@ -267,7 +267,7 @@ class PairExpectations(NamedTuple):
     """Expectations for two heads, each with m about its own limit.
 
     Attributes:
-        total: of 1, which is 1 but for the defect.
+        total: total of 1, which is 1 but for the defect.
         product: ``E Σ_i w_hi m_i Σ_j w_gj m_j``.
         noise: ``E Σ_i w_hi w_gi``.
     """
@@ -326,8 +326,8 @@ def pair_integrand(
 
     Args:
         n: number of keys.
-        sides: of h and g.
-        head_sums: what the parts of each come to on its own.
+        sides: sides of h and g.
+        head_sums: sums over the parts of each head.
         values: densities of two nodes, times 1, m_h, m_g and m_hm_g.
     """
     first, second = sides

@@ -56,12 +56,12 @@ Grids = Nodes | tuple[Nodes, Nodes] | Float[np.ndarray, "R N p"]
 
 
 class Need(NamedTuple):
-    """Requirements that nodes depend on beside their level.
+    """Requirements that determine nodes in addition to their level.
 
     Attributes:
         ranks: numbers of coordinates that the heads see.
-        size: of the grid in log s.
-        grading: of radii, as in :func:`~sims.theory.exact.quadrature.ball_rule`.
+        size: size of the grid in log s.
+        grading: grading of radii, as in :func:`~sims.theory.exact.quadrature.ball_rule`.
         frozen: number of directions in which the second head sees exactly what the first sees.
     """
 

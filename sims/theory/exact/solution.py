@@ -12,7 +12,7 @@ from sims.theory.exact.pairs import Pair
 ERROR_FLOOR = 1e-13
 """Rounding, relative to the target's scale: no refinement gets below it."""
 Progress = Callable[[int, int], None]
-"""Told how many parts are done, and of how many: heads and pairs of heads at queries."""
+"""Function of the numbers of finished and of all parts: heads and pairs of heads at queries."""
 Place = tuple[int, int, int]
 """A query and two heads, which may be one."""
 Facts = dict[str, Float[np.ndarray, "Q H"]]

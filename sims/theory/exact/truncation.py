@@ -37,9 +37,9 @@ class Extent:
 
     Attributes:
         low, high: range of log s.
-        radius: of the nodes around ``Projection.centre``, in units of ``Projection.shape``.
+        radius: radius of the nodes around ``Projection.centre``, in units of ``Projection.shape``.
         effective_keys: n (E K)²/E K², to pilot accuracy (about 1%).
-        precision: of a Gaussian fit of the region that matters, density × (1 − e^{−sK}) at
+        precision: precision of a Gaussian fit of the relevant region, density × (1 − e^{−sK}) at
             typical s, shape (k, k).
         shift: that precision times the fit's mean, (k,).
     """

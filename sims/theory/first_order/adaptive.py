@@ -147,13 +147,13 @@ class Single(NamedTuple):
         square: λ*, the squared radius as n → ∞ at this γ = c/n.
         limit: ``m* = E[Km]/γ``.
         lower: ``m° = E[K'm]/E[K']``, K' = ∂K/∂λ: the mean under the power ν − 1.
-        bias: n times what is beside m* in ``E f̂``.
+        bias: n times ``E f̂ − m*``.
         signal: n times the signal variance.
         overlap: ``r = E K²/γ²``.
         third: ``E K³/γ³``.
         mass: ``P(D < h)``.
         spread: √n sd(λ̂).
-        constant: what the expected number of attended keys is beside ``n P(D < h)``.
+        constant: expected number of attended keys minus ``n P(D < h)``.
     """
 
     square: float
@@ -169,7 +169,7 @@ class Single(NamedTuple):
 
 
 def single(head: Head) -> Single:
-    """A head by itself: docs/theory.md, "Adaptive radii to first order"."""
+    """Quantities of a single head: docs/theory.md, "Adaptive radii to first order"."""
     nu = head.power
     gamma = head.mean_kernel
     square = head.radius()
@@ -270,7 +270,7 @@ def adaptive_terms(
     """The first-order prediction of α-entmax heads with distance scores, as a labelled result.
 
     Args:
-        task: with a Gaussian design.
+        task: task with a Gaussian design.
         heads: d_k of 1 or 2, α-entmax (sparsemax included) of distances, ν from 1 to 50.
         n: number of keys, ≥ 1.
         queries: (Q, d).

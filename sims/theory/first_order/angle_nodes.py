@@ -49,7 +49,7 @@ class AngleWeights(NamedTuple):
     """Rule of weights as the angle law needs it.
 
     Attributes:
-        nodes: of the tilted law.
+        nodes: nodes of the tilted law.
         limit: κ has to be below it (or at it, if ``closed``) for averages over queries to exist.
         closed: whether κ = limit is allowed.
     """

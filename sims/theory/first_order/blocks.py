@@ -3,7 +3,7 @@
 Averaged over Gaussian-process targets and Gaussian queries, as the redundant views are
 (:mod:`sims.theory.first_order.views`): products of one-dimensional Gaussian integrals. Relevance is
 the same for every coordinate, so heads are exchangeable, and one head and one pair give every
-number of heads. Reconstruction; the derivation stands in ``docs/theory.md``, "Splitting a budget".
+number of heads. Reconstruction; the derivation is in ``docs/theory.md``, "Splitting a budget".
 """
 
 from functools import cache
@@ -26,9 +26,9 @@ Real = float | np.ndarray
 
 
 class BlockTerms(NamedTuple):
-    """First-order terms of two heads g, h; unit target and label variance, 1/n taken out.
+    """First-order terms of two heads g, h; unit target and label variance, factor 1/n removed.
 
-    The pair's are NaN where two blocks do not fit into D coordinates.
+    Terms of the pair are NaN if two blocks do not fit into D coordinates.
 
     Attributes:
         limit_squared: ``E β_h²``, β = m* − m.
@@ -38,8 +38,8 @@ class BlockTerms(NamedTuple):
         ratio_squared: ``E δ_h²``.
         ratio_product: ``E δ_h δ_g``.
         signal_variance: n times a head's signal variance.
-        signal_covariance: n times that of two heads.
-        noise_variance: ``E r_hh``; of two heads, r_hg = 1.
+        signal_covariance: n times the signal covariance of two heads.
+        noise_variance: ``E r_hh``; for two heads, r_hg = 1.
     """
 
     limit_squared: np.ndarray
@@ -53,17 +53,17 @@ class BlockTerms(NamedTuple):
     noise_variance: np.ndarray
 
     def variance(self, n: Real, heads: Real, noise_sd: float) -> np.ndarray:
-        """``v/H + (1 − 1/H) c``, of the average of H heads."""
+        """Variance ``v/H + (1 − 1/H) c`` of the average of H heads."""
         signal = average(self.signal_variance / n, self.signal_covariance / n, heads)
         return signal + noise_sd**2 * self.noise(n, heads)
 
     def noise(self, n: Real, heads: Real) -> np.ndarray:
-        """The part of the labels' noise in the variance, for noise of variance 1."""
+        """Noise part of the variance, for label noise of variance 1."""
         return average(self.noise_variance / n, np.where(self.fits, 1.0, np.nan) / n, heads)
 
     @property
     def fits(self) -> np.ndarray:
-        """True where there is room for two blocks."""
+        """True where two blocks fit."""
         return np.isfinite(self.limit_product)
 
     def error(self, n: Real, heads: Real, noise_sd: float) -> np.ndarray:
@@ -83,16 +83,16 @@ def block_terms(
     nu: float | None = None,
     kernel: Literal["gaussian", "softmax"] = "gaussian",
 ) -> BlockTerms:
-    """Terms of heads that see separate blocks, each d_k of the D coordinates of the keys.
+    """Terms of heads that see disjoint blocks of d_k of the D coordinates of the keys.
 
     Keys ``N(0, I_D)``, queries ``N(0, κ²I)``. Target of unit variance with
     covariance ``exp(−½ λ ‖x − x'‖²)``, or the mixture of these over ``λ/g, g ~ Gamma(ν, ν)``.
 
     A tilt by the gaussian kernel makes ``x_j ~ N(a q_j, 1 − a)`` about the query q: by one head ``a
     = 1/(1 + b²)`` on its block, by the same head twice ``a = 2/(2 + b²)``, by two heads as by
-    either on its own block; 0 elsewhere. Softmax makes it ``N(a q_j, 1)`` with ``a = 1/b²`` and
+    either on its block; 0 elsewhere. Softmax makes it ``N(a q_j, 1)`` with ``a = 1/b²`` and
     ``a = 2/b²`` in their places. As for redundant views, with τ = 0, everything is a product over
-    coordinates, which are of three sorts: d_k of this head, d_k of the other, D − 2 d_k of neither.
+    coordinates of three kinds: d_k of this head, d_k of the other, D − 2 d_k of neither.
 
     Args:
         width: d_k, integers from 1 to D; broadcast against ``bandwidth``.

@@ -1,17 +1,17 @@
 """Closed forms: every term of the decomposition, to first order in 1/n.
 
-Valid where many keys are attended to. Two numbers beside every prediction say how many: the
+Valid if many keys are attended to. Two numbers measure this for every prediction: the
 effective number of keys ``n_eff,h(x) = n/r_hh(x)``, and ``n_third = n r_hh p_h³/E[K_h³]`` from the
 third moment. The relative remainder is O(1/n_eff + 1/n_third). For the gaussian kernel both are of
-one size; for softmax, whose weights are log-normal, n_third is near n_eff²/n and much the smaller.
+similar size; for softmax, whose weights are log-normal, n_third is near n_eff²/n and much smaller.
 Reconstruction, from the ratio (delta-method) expansion of f̂ = N/D with N = (1/n) Σ K_i Y_i and
-D = (1/n) Σ K_i; the derivation stands in ``docs/theory.md``, "First order in 1/n".
+D = (1/n) Σ K_i; the derivation is in ``docs/theory.md``, "First order in 1/n".
 
 Designs: Gaussian, any Σ ⪰ 0. Targets: trigonometric series. Kernels: gaussian and softmax, any
-frames, of queries U_h and of keys V_h, one bandwidth a head. All float64. The formulas run on
-NumPy's arrays or JAX's, whichever they get: :func:`first_order_terms` is NumPy, where nothing needs
+frames, of queries U_h and of keys V_h, one bandwidth per head. All float64. The formulas accept
+NumPy or JAX arrays: :func:`first_order_terms` is NumPy, where nothing needs
 compiling, and :func:`first_order_arrays` is JAX, differentiable in every argument (n may be a float
-array, so scaling laws can be taken far out).
+array, for scaling laws at very large n).
 """
 
 import operator
@@ -36,20 +36,20 @@ from sims.theory.arrays import Number, Numbers, namespace
 from sims.theory.coverage import series_of
 
 Chosen = Int[Numbers, "*sets m"]
-"""Numbers of m heads. Types of inner functions stand here: each takes as long as a small sum."""
+"""Numbers of m heads. Types of inner functions are defined here, since each costs a small sum."""
 ByPair = Float[Numbers, "P Q"]
-"""Values of every pair of heads, each pair once."""
+"""Values for every pair of heads, each pair once."""
 TOGETHER = 2**17
 """Numbers of float64 that the pairs of heads of a step may take: what a core's cache holds."""
 
 
 class Tilt(NamedTuple):
-    """The design reweighted by a product of kernels, at Q queries: a Gaussian again.
+    """Design reweighted by a product of kernels at Q queries, which is Gaussian again.
 
     Attributes:
         log_mass: log E K_S, shape (…, Q).
         mean: μ_S, shape (…, Q, d).
-        covariance: C_S, shape (…, d, d) or (d, d); the same for every query.
+        covariance: C_S, shape (…, d, d) or (d, d), the same for every query.
     """
 
     log_mass: Float[Numbers, "*sets Q"]
@@ -116,7 +116,7 @@ def softmax_tilt(
 
 
 def tilt_of(kernel: Kernel) -> Callable[..., Tilt]:
-    """The formula ``(Σ, frames, key frames, bandwidth, queries) -> Tilt`` of a kernel.
+    """Formula ``(Σ, frames, key frames, bandwidth, queries) -> Tilt`` of a kernel.
 
     Raises:
         Uncovered: a kernel without closed forms.
@@ -150,7 +150,7 @@ def tilted_moments(
         E m² = Σ_jk a_j a_k ½ [(E⁻ + E⁺) cos s_j cos s_k + (E⁻ − E⁺) sin s_j sin s_k],
         E^± = exp(−½ (C_jj + C_kk ± 2 C_jk)) ≤ 1.
 
-    The (J, J) matrices are the same for all queries, which therefore cost one product each.
+    The (J, J) matrices are the same for all queries, so each query costs one product.
     """
     xp = namespace(tilt.mean)
     covariance = target.frequency @ tilt.covariance @ target.frequency.T
@@ -187,7 +187,7 @@ class FirstOrder(NamedTuple):
         signal_covariance: ``Cov(Σ_i w_hi m(X_i), Σ_i w_gi m(X_i))``.
         noise_covariance: ``σ² E Σ_i w_hi w_gi``.
         n_eff: effective number of keys.
-        n_third: the same by the third moment; the theory is valid where both are large.
+        n_third: third-moment keys; the theory is valid where both are large.
         limit: ``m*_h``, the head's value as n → ∞.
         log_mass: ``log E K_h``.
     """
@@ -205,7 +205,7 @@ class FirstOrder(NamedTuple):
 def first_order_arrays(
     task: Task, heads: Heads, n: Number, queries: Float[Numbers, "Q d"]
 ) -> FirstOrder:
-    """The closed forms, traced by JAX; valid where n_eff and n_third are large.
+    """First-order terms as arrays, traced by JAX; valid where n_eff and n_third are large.
 
     With ``p_h = E K_h``, ``r_hg = E[K_hK_g]/(p_h p_g)``, ``m*_h = E_h m``::
 
@@ -216,7 +216,7 @@ def first_order_arrays(
         n_third            n r_hh p_h³/E[K_h³]
 
     Args:
-        task: with a Gaussian design.
+        task: task with a Gaussian design.
         heads: kernel gaussian or softmax.
         n: number of keys > 0; a float is allowed.
         queries: (Q, d).
@@ -225,7 +225,7 @@ def first_order_arrays(
         The terms, the limits m*_h (Q, H) and log p_h (Q, H).
 
     Raises:
-        InputError: the weights are no kernel's.
+        InputError: the weights are not a kernel's.
     """
     return _closed_forms(task, heads, n, queries, jax.lax.map)
 
@@ -318,10 +318,10 @@ def _in_groups(
 def first_order_terms(
     task: Task, heads: Heads, n: int, queries: ArrayLike, *, weights: ArrayLike | None = None
 ) -> xr.Dataset:
-    """The first-order prediction as a labelled result, valid where n_eff and n_third are large.
+    """First-order terms as a labelled result, valid where n_eff and n_third are large.
 
     Args:
-        task: with a Gaussian design.
+        task: task with a Gaussian design.
         heads: kernel gaussian or softmax.
         n: number of keys, ≥ 1.
         queries: (Q, d).
@@ -329,11 +329,11 @@ def first_order_terms(
 
     Returns:
         The dataset of :mod:`sims.base.terms` without batches, with ``n_eff`` and
-        ``n_third`` (query, head), and the attributes ``rounding``, what rounding may be of the
-        heads' bias² + signal variance or noise variance, and ``faults`` where that is too much.
+        ``n_third`` (query, head), and the attributes ``rounding`` (a bound relative to the heads'
+        bias² + signal variance or noise variance) and ``faults`` if that is too large.
 
     Raises:
-        InputError: parts do not fit together, the weights are no kernel's, no closed form exists
+        InputError: parts do not fit together, the weights are not a kernel's, no closed form exists
             for the design or kernel, or float64 cannot hold the problem.
     """
     if not isinstance(task.design, GaussianDesign):
@@ -372,7 +372,7 @@ def labelled(
     weights: ArrayLike | None,
     gram: float = 0.0,
 ) -> xr.Dataset:
-    """First-order terms of a target without a constant part, with what rounding does to them.
+    """First-order terms of a target without a constant part, with bounds on their rounding.
 
     ``facts`` of heads, ``n_eff`` among them, become variables; ``gram``: as of
     :func:`sims.theory.rounding.rounding_attributes`.
@@ -386,4 +386,4 @@ def labelled(
     product = bias[:, :, None] * bias[:, None, :]
     variables: dict[str, Any] = terms.label_terms(bias, product, signal, noise, weights=weights)
     variables |= {name: ((terms.QUERY, terms.HEAD), values) for name, values in facts.items()}
-    return xr.Dataset(variables, attrs={"road": "theory", "order": "first", "n": n} | attrs)
+    return xr.Dataset(variables, attrs={"order": "first", "n": n} | attrs)

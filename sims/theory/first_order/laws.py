@@ -1,8 +1,8 @@
-"""Angle laws: closed forms for whole families of problems, averaged over random queries.
+"""Angle laws: closed forms for families of problems, averaged over random queries.
 
-Both angle laws are reconstructions; their derivations stand in ``docs/theory.md``, "The angle
+Both angle laws are reconstructions; their derivations are in ``docs/theory.md``, "The angle
 law". They are first order in 1/n, for X ~ N(0, I), frames with orthonormal columns that project
-queries and keys alike (but in :func:`softmax_overlap_of_maps`), one bandwidth for all heads and
+queries and keys alike (except in :func:`softmax_overlap_of_maps`), one bandwidth for all heads and
 queries x ~ N(0, κ²I).
 """
 
@@ -32,8 +32,8 @@ def gaussian_overlap(
 
         ρ(c) = t² / √((t² − κ²c²)² − c²(t − κ²)²)
 
-    which rises strictly in ``|c|`` from ρ(0) = 1. At κ = 0 it is ``(1 − c²/t²)^{−1/2}``; for small
-    b, ``ρ(1) ≈ (2b²)^{−1/2}`` at κ = 0, the classical ∫K²/b.
+    which increases strictly in ``|c|`` from ρ(0) = 1. At κ = 0 it is ``(1 − c²/t²)^{−1/2}``; for
+    small b, ``ρ(1) ≈ (2b²)^{−1/2}`` at κ = 0, the classical ∫K²/b.
 
     Args:
         cosine: c in [−1, 1], the cosine of a principal angle.
@@ -62,7 +62,7 @@ def gaussian_overlap(
 def softmax_overlap(
     cosine: ArrayLike, bandwidth: ArrayLike, query_scale: ArrayLike
 ) -> Float[Numbers, "*c"]:
-    """The same for the softmax kernel of temperature s = b².
+    """Contribution of a principal angle to r_hg for the softmax kernel of temperature s = b².
 
     ``r_hg(x) = exp(xᵀP_hP_gx/s²)``, and on the plane of one principal angle the symmetric part of
     P_hP_g has eigenvalues c(c ± 1)/2, so with a = κ²/s²::
@@ -113,7 +113,7 @@ def softmax_overlap_of_maps(
         query_scale: κ ≥ 0.
 
     Returns:
-        r, dimensionless; infinite where the average is. The noise covariance is σ²r/n.
+        r, dimensionless; infinite where the average is infinite. The noise covariance is σ²r/n.
 
     Raises:
         InputError: shapes disagree, or an argument is out of its range.
@@ -166,7 +166,7 @@ def noise_correlation_law(
 ) -> Float[Numbers, "*batch"]:
     """Noise correlation of two heads: ``Π_j ρ(cos θ_j)/ρ(1)``, a ratio of query averages.
 
-    1 for aligned subspaces.
+    It is 1 for aligned subspaces.
     """
     rho = overlap_of(kernel)
     with np.errstate(invalid="ignore"):  # NaN where both averages are infinite
@@ -175,10 +175,10 @@ def noise_correlation_law(
 
 
 def overlap_of(kernel: str | Kernel) -> Overlap:
-    """The ρ(cosine, bandwidth, query_scale) of a kernel with an angle law, by name or object.
+    """Function ρ(cosine, bandwidth, query_scale) of a kernel with an angle law, by name or object.
 
     Raises:
-        InputError: a kernel without one.
+        InputError: the kernel has no angle law.
     """
     match get_kernel(kernel):
         case GaussianKernel():

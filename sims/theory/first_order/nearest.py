@@ -40,7 +40,7 @@ class Near(NamedTuple):
 
     Attributes:
         seen: the law of what it sees.
-        query: of d_k coordinates.
+        query: query of d_k coordinates.
         sharpness: 1/s, by which ``e = exp(−D²/2s)``; 0 for uniform weights.
         target: m.
         share: k/n.
@@ -85,7 +85,7 @@ class Near(NamedTuple):
 
 
 def head_facts(head: Near) -> Single:
-    """A head by itself: docs/theory/adaptive_kernels.md, "The k nearest keys"."""
+    """Quantities of a single head: docs/theory/adaptive_kernels.md, "The k nearest keys"."""
     mass = head.share
     square = head.radius(mass)
     total = float(head.ball(square, 1)[0])
@@ -118,8 +118,8 @@ def pair_facts(
 
     Args:
         heads: h and g.
-        singles: what each is by itself.
-        joint_design: what the two see together, h's coordinates first.
+        singles: quantities of each head.
+        joint_design: joint design of the two heads, h's coordinates first.
     """
     places, inside, (mass, mean, square) = joint_ball(heads, singles, (0.0, 0.0), joint_design)
     weighed = []
@@ -146,7 +146,7 @@ def nearest_terms(
     """The first-order prediction of top-k heads with distance scores, as a labelled result.
 
     Args:
-        task: with a Gaussian design.
+        task: task with a Gaussian design.
         heads: d_k of 1 or 2, ``top_k`` or ``top_k_softmax`` of distances, k below n.
         n: number of keys.
         queries: (Q, d).

@@ -2,7 +2,7 @@
 
 Everything factorises over the latent coordinates, so the averages are products of one-dimensional
 Gaussian integrals: no target or query is drawn, and every term is smooth in all its arguments.
-Reconstruction; the derivation stands in ``docs/theory.md``, "Splitting a budget".
+Reconstruction; the derivation is in ``docs/theory.md``, "Splitting a budget".
 """
 
 from collections.abc import Mapping
@@ -20,19 +20,19 @@ from sims.theory.arrays import Number
 
 KERNELS_OF_VIEWS = ("gaussian", "softmax")
 STEP, TAIL, TOP = 0.5, 1e-9, 6.0
-"""Trapezoid rule in log g for the Gamma variable g of a Matérn spectrum: step, mass left out below,
-and the end above."""
+"""Trapezoid rule in log g for the Gamma variable g of a Matérn spectrum: step, mass omitted below,
+and upper end."""
 
 
 class ViewTerms(NamedTuple):
-    """First-order terms of exchangeable heads; unit target and label variance, 1/n taken out.
+    """First-order terms of exchangeable heads; unit target and label variance, factor 1/n removed.
 
     Attributes:
         limit_squared: ``E (m* − m)²``.
         limit_ratio: ``E (m* − m) δ`` with the ratio bias ``δ/n``.
         ratio_squared: ``E δ²``.
         signal_variance: n times a head's signal variance.
-        signal_covariance: n times that of two heads.
+        signal_covariance: n times the signal covariance of two heads.
         noise_variance: ``E r_hh``, so that n over it is n_eff (harmonic mean over queries).
         noise_covariance: ``E r_hg``.
     """
@@ -54,17 +54,17 @@ class ViewTerms(NamedTuple):
         return bias + self.variance(n, heads, noise_sd)
 
     def variance(self, n: Number, heads: Number, noise_sd: Number) -> Float[np.ndarray, "*shape"]:
-        """``v/H + (1 − 1/H) c``."""
+        """Variance ``v/H + (1 − 1/H) c`` of the average of H heads."""
         signal = average(self.signal_variance, self.signal_covariance, heads)
         return signal / n + noise_sd**2 * self.noise(n, heads)
 
     def noise(self, n: Number, heads: Number) -> Float[np.ndarray, "*shape"]:
-        """The part of the labels' noise in the variance, for noise of variance 1."""
+        """Noise part of the variance, for label noise of variance 1."""
         return average(self.noise_variance, self.noise_covariance, heads) / n
 
 
 def average(single: np.ndarray, cross: np.ndarray, heads: Number) -> np.ndarray:
-    """``own/H + (1 − 1/H) cross``; one head needs no pair."""
+    """Average ``own/H + (1 − 1/H) cross``; one head needs no pair."""
     return np.where(np.asarray(heads) == 1, single, single / heads + (1 - 1 / heads) * cross)
 
 
@@ -210,8 +210,8 @@ def log_means(
         q: its q.
         query_scale: κ.
         relevance: λ of the target's covariance.
-        gap: ``a_s − a_t``, of how far the tilts move the coordinate towards x.
-        spread: ``w_s + w_t``, of the variances that they leave.
+        gap: ``a_s − a_t``, difference of the tilts' shifts of the coordinate towards x.
+        spread: ``w_s + w_t``, sum of the variances after the tilts.
     """
     # The determinant of the integral over x and m, (1 + λw)(1 + κ²q) + κ²λa², as a line in λ.
     tilted = 1 + query_scale**2 * q
@@ -220,14 +220,14 @@ def log_means(
 
 
 def remaining_variances(kernel: str, place: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
-    """The variances that tilts leave, from how far they move a coordinate towards the query."""
+    """Variances after tilts that move a coordinate towards the query by the given shares."""
     if kernel == "gaussian":
         return {name: 1 - moved for name, moved in place.items()}
     return {name: np.full_like(moved, name != "query", float) for name, moved in place.items()}
 
 
 def check_averages(kernel: str, bandwidth: ArrayLike, noise: float, query_scale: float) -> None:
-    """Raises an InputError unless all averages over queries N(0, κ²I) are finite."""
+    """Raise InputError unless all averages over queries N(0, κ²I) are finite."""
     if kernel not in KERNELS_OF_VIEWS:
         raise InputError("kernel", kernel, ", ".join(KERNELS_OF_VIEWS))
     if kernel == "gaussian":

@@ -1,10 +1,10 @@
 """First-order errors of attention rules at many queries, numbers of keys and temperatures at once.
 
-Keys X ~ N(0, I) in one or two dimensions, which one head sees whole; distance scores. For a kernel
-of the distance r everything is a radial integral of the *shells* ``∫ f(x + ru) φ(x + ru) du`` over
-the unit sphere, φ = 1, m, m². A rule's quantities depend on its radius alone, so that one table of
-radii serves every n and every temperature. Derivations: docs/theory/context_length.md. Valid where
-n_eff ≫ 1, with relative remainder O(1/n_eff).
+Keys X ~ N(0, I) in one or two dimensions, which one head sees completely; distance scores. For a
+kernel of the distance r everything is a radial integral of the *shells* ``∫ f(x + ru) φ(x + ru)
+du`` over the unit sphere, φ = 1, m, m². A rule's quantities depend on its radius alone, so that one
+table of radii serves every n and every temperature. Derivations: docs/theory/context_length.md.
+Valid where n_eff ≫ 1, with relative remainder O(1/n_eff).
 """
 
 from typing import NamedTuple

@@ -1,4 +1,4 @@
-"""Hidden scores: a running mean of scores over layers, and what it does to attention.
+"""Hidden scores: a running mean of scores over layers, and its effect on attention.
 
 ``h_l = α′h_{l−1} + (1 − α′)S_l`` with memory α′ and one of two starts, ``zero`` (h_{−1} = 0) and
 ``copy`` (h_0 = S_0). Derived in ``docs/theory/hidden_scores.md``.

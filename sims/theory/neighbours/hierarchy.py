@@ -101,7 +101,7 @@ def level_errors(
         model: λ̂, of the levels that are kept.
         singular_values: s in falling order, of every level.
         truncation: r.
-        moments: of :func:`token_moments`.
+        moments: moments of :func:`token_moments`.
     """
     target = np.asarray(weights, float)
     fitted = np.asarray(model, float)

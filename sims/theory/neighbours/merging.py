@@ -6,7 +6,7 @@ weighs the N = n/s slots by its kernel. Keys are a stationary Gaussian sequence,
 covariance S_k ⊗ Σ, reweighted by kernels (again Gaussian), and from that of their tokens given the
 two. Derivation: ``docs/theory/merging.md``. Reconstruction: no paper states these laws.
 
-Valid where many slots are attended to and the sequence is long beside its memory. Designs:
+Valid where many slots are attended to and the sequence is long relative to its memory. Designs:
 Gaussian, iid or sequences. Targets: trigonometric series. Kernels: gaussian and softmax. NumPy,
 float64.
 """

@@ -1,4 +1,4 @@
-"""Low-rank scores: the least error, that of the keys' own factors, the price of calibration.
+"""Low-rank scores: the least error, the error of the keys' factors, the cost of calibration.
 
 Everything follows from the second moments ``Σ_K = E kkᵀ`` and ``Σ_Q = E qqᵀ`` (of a cache: KᵀK and
 QᵀQ), by eigenvalues of symmetric d × d matrices. Errors are ``E(kᵀ(M − I)q)²`` with M = ABᵀ, of a

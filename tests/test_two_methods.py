@@ -1,0 +1,168 @@
+"""Theory against simulation, as sequential tests: each fails a correct suite once in 1e5.
+
+Exact theory must agree with simulation to the Monte Carlo error at any n. First-order theory
+may be off by its remainder: a relative ``REMAINDER / n_eff`` of each term, with a constant fixed
+beforehand, and queries with n_eff in the hundreds.
+"""
+
+import jax
+import numpy as np
+import pytest
+import xarray as xr
+from numpy.polynomial.hermite_e import hermegauss
+
+from sims.base.errors import InputError, Uncovered
+from sims.problem import DESIGNS, TARGETS, Heads, Task
+from sims.simulation import estimate
+from sims.theory import noise_covariance_law, predict
+from tests.sequential import sequential_test
+
+pytestmark = pytest.mark.theory
+
+TERMS = ("bias", "signal_covariance", "noise_covariance")
+REMAINDER = 3.0
+
+
+def frames(cosine):
+    """Two lines in R³ at this cosine."""
+    return np.array([[[1.0], [0.0], [0.0]], [[cosine], [np.sqrt(1 - cosine**2)], [0.0]]])
+
+
+def problem(kernel, bandwidth, cosine=0.6):
+    task = Task(
+        DESIGNS["isotropic"](3), TARGETS["rbf"](3, seed=2, lengthscale=2.0, features=6), 0.5
+    )
+    queries = 0.4 * jax.random.normal(jax.random.key(1), (2, 3), float)
+    return task, Heads(frames(cosine), kernel, bandwidth), queries
+
+
+def simulated(task, heads, n, queries, names, replicates=32):
+    """Batch estimates of the terms, one row a batch, on one device (a test shares its cores)."""
+
+    def draw(seed, batches):
+        result = estimate(
+            task,
+            heads,
+            n,
+            queries,
+            1000 + seed,
+            batches=batches,
+            replicates_per_batch=replicates,
+            precision="float64",
+            raw_labels=False,
+            devices=jax.devices()[:1],
+        )
+        return np.concatenate([result[name].values.reshape(batches, -1) for name in names], axis=1)
+
+    return draw
+
+
+def flat(data, names):
+    return np.concatenate([data[name].values.ravel() for name in names])
+
+
+@pytest.mark.parametrize(
+    ("kernel", "bandwidth", "n", "key_frames"),
+    [
+        ("gaussian", 0.5, 6, None),
+        ("softmax", 1.2, 40, None),
+        ("gaussian", 0.5, 6, [[[0.2], [0.9], [0.4]], [[0.5], [-0.6], [0.3]]]),
+    ],
+)
+def test_exact_theory(kernel, bandwidth, n, key_frames, monte_carlo):
+    task, heads, queries = problem(kernel, bandwidth)
+    heads = Heads(heads.frames, kernel, bandwidth, key_frames)
+    draw = simulated(task, heads, n, queries, TERMS)
+    monte_carlo(draw, flat(predict(task, heads, n, queries, order="exact"), TERMS))
+    # The test can tell: first-order theory fails it at so small an n.
+    assert not sequential_test(draw, flat(predict(task, heads, n, queries), TERMS)).passed
+
+
+def test_order_auto_beyond_first_order(monte_carlo):
+    """Own W_Q and W_K, a sharp softmax: first order says where it fails, exact theory is right."""
+    keys = [[[0.2], [0.9], [0.4]], [[0.5], [-0.6], [0.3]]]
+    task, heads, queries = problem("softmax", 0.4)
+    queries = queries[:1]
+    heads = Heads(5 * heads.frames, "softmax", 0.4, keys)
+    first, auto = (predict(task, heads, 40, queries, order=order) for order in ("first", "auto"))
+    assert first["mse"] > 100 * auto["mse"]
+    head = first["n_third"].values.argmin()
+    caution = first.attrs["cautions"]
+    assert f"n_third = {first['n_third'].min():.2g} at query 0, head {head}, below" in caution
+    assert (auto.attrs["order"], auto.attrs.get("cautions")) == ("exact", None)
+    monte_carlo(simulated(task, heads, 40, queries, TERMS), flat(auto, TERMS))
+
+
+def test_order_auto_where_no_theory_is_trustworthy():
+    """Too narrow for exact theory, too wide for a minute of it, refused, or within first order."""
+    task, heads, queries = problem("gaussian", 1e-3)
+    narrow = predict(task, heads, 1500, queries, order="auto")
+    assert narrow.attrs["order"] == "first"
+    assert "\nno theory is trustworthy here: exact theory " in narrow.attrs["cautions"]
+    with pytest.raises(InputError, match="at query 0, head 0"):  # below one effective key
+        predict(task, heads, 6, queries, order="auto")
+    wide = Heads(np.stack([np.eye(3)] * 2), "gaussian", 0.7)
+    assert "of width 3 with 6" in predict(task, wide, 6, queries, order="auto").attrs["cautions"]
+    laplace = Heads(heads.frames, "laplace", 0.7)
+    assert predict(task, laplace, 6, queries, order="auto").attrs["order"] == "exact"
+    with pytest.raises(Uncovered, match="laplace"):
+        predict(task, Heads(wide.frames, "laplace", 0.7), 6, queries, order="auto")
+    fine = predict(task, Heads(heads.frames, "gaussian", 0.7), 1000, queries, order="auto")
+    assert (fine.attrs["order"], fine.attrs.get("cautions")) == ("first", None)
+
+
+@pytest.mark.parametrize("engine", ["scipy", "h5netcdf"])
+def test_a_caution_survives_netcdf(engine, tmp_path):
+    for bandwidth, n in ((0.3, 6), (1e-3, 1500)):  # one caution, and two
+        task, heads, queries = problem("gaussian", bandwidth)
+        data = predict(task, heads, n, queries, order="first" if n == 6 else "auto")
+        data.to_netcdf(tmp_path / "data.nc", engine=engine)
+        xr.testing.assert_identical(xr.load_dataset(tmp_path / "data.nc"), data)
+
+
+@pytest.mark.parametrize("norm", [60.0, 80.0])
+def test_what_float64_cannot_hold_is_a_fault(norm):
+    """n_eff is e^-1000 or less at the last query, ∞ or NaN its terms; the others keep theirs."""
+    task, heads, queries = problem("gaussian", 0.5)
+    far = np.concatenate([queries, [[norm, 0.0, 0.0]]])
+    found, near = (predict(task, heads, 100, points) for points in (far, queries))
+    assert found.attrs["faults"] == "first-order theory is beyond float64 at query 2, head 0"
+    np.testing.assert_array_equal(found["bias"][:2], near["bias"])
+
+
+def test_first_order_theory(monte_carlo):
+    task, heads, queries = problem("gaussian", 0.7)
+    n = 1000
+    first = predict(task, heads, n, queries)
+    n_eff = float(first["n_eff"].min())
+    assert n_eff > 100
+    # Covariances scale by the variances that they belong to, the bias by the larger of itself and
+    # the deviation of the target.
+    scale = {"bias": np.maximum(np.abs(first["bias"].values), 1.0) / n_eff}
+    for name in TERMS[1:]:
+        deviation = np.sqrt(np.diagonal(first[name].values, axis1=1, axis2=2))
+        scale[name] = deviation[:, :, None] * deviation[:, None, :]
+    allowed = np.concatenate([scale[name].ravel() for name in TERMS]) * REMAINDER / n_eff
+    monte_carlo(simulated(task, heads, n, queries, TERMS), flat(first, TERMS), tolerance=allowed)
+
+
+@pytest.mark.parametrize("cosine", [0.0, 0.5])
+def test_angle_law(cosine, monte_carlo):
+    """Averaged over queries x ~ N(0, κ²I), by Gauss–Hermite nodes as queries."""
+    bandwidth, kappa, n = 0.7, 0.5, 600
+    task, heads, _ = problem("gaussian", bandwidth, cosine)
+    nodes, weights = hermegauss(7)
+    x, y = np.meshgrid(nodes, nodes)
+    queries = kappa * np.stack([x.ravel(), y.ravel(), np.zeros(x.size)], axis=1)
+    mass = np.outer(weights, weights).ravel() / weights.sum() ** 2
+    law = float(noise_covariance_law([cosine], n, 0.5, bandwidth, kappa))
+    first = predict(task, heads, n, queries)
+    pointwise = mass * first["noise_covariance"].values[:, 0, 1]
+    assert pointwise.sum() == pytest.approx(law, rel=2e-3)  # enough nodes
+    remainder = REMAINDER * float((pointwise / first["n_eff"].values.min(1)).sum())
+    run = simulated(task, heads, n, queries, ("noise_covariance",))
+
+    def draw(seed, batches):
+        return run(seed, batches).reshape(batches, -1, 2, 2)[:, :, 0, 1] @ mass
+
+    monte_carlo(draw, law, tolerance=remainder + 2e-3 * law)
