@@ -80,13 +80,8 @@ def test_bad_configuration_is_one_line(copy):
     assert not list(copy.rglob("PWNED*"))
 
 
-@pytest.mark.parametrize(
-    ("config", "words"),
-    [
-        ({"fidelty": "smoke"}, "--config: got 'fidelty'"),
-        ({"shards": "many"}, "shards: got 'many'; allowed: a whole number, 0 to 10000"),
-    ],
-)
-def test_what_cannot_be_chosen_is_refused(config, words):
-    with pytest.raises(InputError, match=words):
-        choose(config)
+def test_what_cannot_be_chosen_is_refused():
+    with pytest.raises(InputError, match="--config: got 'fidelty'"):
+        choose({"fidelty": "smoke"})
+    with pytest.raises(InputError, match="shards: got 'many'; allowed: a whole number, 0 to 10000"):
+        choose({"shards": "many"})
