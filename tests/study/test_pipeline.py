@@ -83,5 +83,5 @@ def test_bad_configuration_is_one_line(copy):
 def test_what_cannot_be_chosen_is_refused():
     with pytest.raises(InputError, match="--config: got 'fidelty'"):
         choose({"fidelty": "smoke"})
-    with pytest.raises(InputError, match="shards: got 'many'; allowed: a whole number, 0 to 10000"):
+    with pytest.raises(InputError, match="shards: got 'many'; allowed: an integer from 0 to 10000"):
         choose({"shards": "many"})
