@@ -121,11 +121,11 @@ def draw_margins(ax: Axes, both: dict[str, Effects]) -> None:
 
 def shares_of(
     law: xr.Dataset, value: pd.Series, names: Iterable[str], decays: Sequence[str]
-) -> dict[str, pd.Series]:
+) -> dict[str, dict[str, float]]:
     """Shares of these categories in the regimes of each decay and rule for the temperature."""
     rows = {}
     for decay, rule in product(decays, RULES):
         chosen = value[(law["decay"].values == decay) & (law["temperature"].values == rule)]
         shares = chosen.value_counts(normalize=True).reindex(list(names), fill_value=0.0)
-        rows[f"{decay}, {rule} ({len(chosen)})"] = shares
+        rows[f"{decay}, {rule} ({len(chosen)})"] = shares.to_dict()
     return rows

@@ -187,7 +187,7 @@ def specifications(results: Results, effects: Mapping[str, Effects]) -> dict[str
     for reading, temperature, *stratum in product(*values):
         chosen = (strata == stratum).all(axis=1).to_numpy()
         choices = {"heads": reading, "temperature": temperature}
-        choices |= dict(zip(strata, stratum, strict=True))
+        choices |= dict(zip(map(str, strata), stratum, strict=True))
         for question in SPECIFIED:
             effect = effects[f"{question}, {reading}, {temperature}"]
             share = summarize(effect, chosen, house.TOLERANCES["order"])

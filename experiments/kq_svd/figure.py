@@ -87,8 +87,7 @@ def _calibration(ax: Axes, results: Results) -> None:
     cost = law["cost"].values[: len(score)]
     ratio = (score / least[:, None] - 1) / cost[:, None]
     error = ratio.std(1, ddof=1) / ratio.shape[1] ** 0.5
-    look = {"elinewidth": 0.4, "capsize": 0, "label": "problem"}
-    figures.simulated(ax, cost, ratio.mean(1), error, **look)
+    figures.simulated(ax, cost, ratio.mean(1), error, elinewidth=0.4, capsize=0, label="problem")
     figures.theory(ax, [cost.min(), cost.max()], [1, 1], figures.PALETTE[1], label="as predicted")
     figures.log_axes(ax, x=True)
     ax.set(

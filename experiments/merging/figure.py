@@ -50,8 +50,8 @@ def _costs(ax: Axes, results: Results, word: str) -> None:
     frame["stride"] = pd.cut(frame["stride"], [1, 2, 4, 8], labels=["2", "3 and 4", "8"])
     look = {"palette": "crest", "fliersize": 1, "linewidth": 0.6}
     sns.boxplot(frame, x="alike", y="ratio", hue="stride", ax=ax, **look)
-    few = {"color": figures.BAND, "zorder": 0, "label": "at most 5 % more"}
-    ax.axhspan(0.1, 1 + house.TOLERANCES["roads"], **few)
+    few = 1 + house.TOLERANCES["roads"]
+    ax.axhspan(0.1, few, color=figures.BAND, zorder=0, label="at most 5 % more")
     figures.log_axes(ax, y=True, plain=True)
     figures.ticks(ax.yaxis, (0.25, 0.5, 1, 2, 4, 8))
     counts = frame["alike"].value_counts(sort=False)

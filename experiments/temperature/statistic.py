@@ -104,7 +104,7 @@ def fit_exponent(sample: Sample, name: str, expected: np.ndarray) -> Effects:
     sizes = far["ratio"].values * far["context"].values[:, None]
     names = sample.matched("power")
     values = sample.of_rule(far[name].values, names)
-    known = sample.of_rule(far["known"].values.astype(bool), names).all(1)
+    known = np.asarray(sample.of_rule(far["known"].values.astype(bool), names).all(1))
     return slope(sizes, np.empty((0, 2, 1)), expected, predicted=values, valid=known)
 
 

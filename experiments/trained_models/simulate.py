@@ -122,7 +122,7 @@ def law_patterns(rng: np.random.Generator, model: Encoder, seen: Observed) -> np
     for kind, place in np.ndindex(patterns.shape[:2]):
         frames = law_frames(model, place)
         share = float(seen.selectivity[kind, place].mean())
-        patterns[kind, place] = shared_weights(rng, frames, round(seen.keys[kind]), share)
+        patterns[kind, place] = shared_weights(rng, frames, round(float(seen.keys[kind])), share)
     return patterns
 
 
@@ -130,7 +130,9 @@ def law_patterns(rng: np.random.Generator, model: Encoder, seen: Observed) -> np
 def law_frames(model: Encoder, place: int) -> np.ndarray:
     """Random frames with the mean overlap of a layer's key subspaces; every pass has its own."""
     frames, _ = frames_of(model.layers[place].matrices.key)
-    return mix_frames(np.random.default_rng(place), *frames.shape, overlap_of(frames))
+    heads, dimension, width = frames.shape
+    rng = np.random.default_rng(place)
+    return mix_frames(rng, heads, dimension, width, overlap_of(frames))
 
 
 def removal(

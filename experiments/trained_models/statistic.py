@@ -223,7 +223,11 @@ def law_table(results: Results) -> str:
     }
     lines = []
     for (model, layer), rows in beside_the_law(results).groupby(["model", "layer"], sort=False):
-        line = {"model": model, "layer": str(layer), "index": significant(rows["index"].iloc[0])}
+        line = {
+            "model": str(model),
+            "layer": str(layer),
+            "index": significant(rows["index"].iloc[0]),
+        }
         for name, title in titles.items():
             show = percent if name == "gap" else significant
             line[title] = " / ".join(show(value, 2) for value in rows[name])

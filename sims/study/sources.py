@@ -109,7 +109,7 @@ def _imports(node: ast.AST) -> Iterator[tuple[str, int]]:
     elif isinstance(node, ast.Call) and getattr(node.func, "id", "") == "from_module":
         for argument in node.args:
             if isinstance(argument, ast.Constant):
-                yield argument.value, 1
+                yield str(argument.value), 1
 
 
 def _files_of(name: str, level: int, file: Path) -> set[Path]:
