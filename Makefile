@@ -99,10 +99,10 @@ $(VENV)/.installed-docs: requirements/docs.txt | setup
 benchmark: setup ## compare the engine with NumPy, jax.vmap and the machine's limit; time what users wait for; show what moved
 	python -m benchmarks
 
-peers: setup ## compare the engine with PyTorch, KeOps, statsmodels; sparse weights with entmax; models with transformers
+peers: setup ## compare the engine with PyTorch, KeOps; sparse weights with entmax; models with transformers
 	test -x $(VENV)/peers/bin/pip || $(VENV)/bin/python -m venv $(VENV)/peers
 	echo $(CURDIR)/$(VENV)/lib/python*/site-packages >$$(echo $(VENV)/peers/lib/python*/site-packages)/sims.pth
-	$(VENV)/peers/bin/pip install --quiet --disable-pip-version-check torch statsmodels entmax transformers
+	$(VENV)/peers/bin/pip install --quiet --disable-pip-version-check torch entmax transformers
 	-$(VENV)/peers/bin/pip install --quiet --disable-pip-version-check pykeops
 	$(VENV)/peers/bin/python benchmarks/reference.py
 	$(VENV)/peers/bin/python -m benchmarks.families

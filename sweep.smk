@@ -1,4 +1,4 @@
-# A sweep in parts and their gathering, as `sims sweep FILE --shards N [-- OPTIONS OF snakemake]` runs it (sims/cli/sharded.py).
+# A sweep in parts, as `sims sweep FILE --shards N [-- OPTIONS OF snakemake]` runs it (sims/cli/sharded.py).
 import json
 import os
 from pathlib import Path
@@ -34,9 +34,9 @@ wildcard_constraints:
 
 
 def parts(w):
-    made = WHOLE.parent.glob(f"{WHOLE.name}.shards/*.nc")
+    made = WHOLE.parent.glob(f"{WHOLE.name}.shards/*.done")
     take(f"{WHOLE}.shards", [Path(SWEEP["command"][2]), *made], WHOLE.name)
-    ending = f"of-{SHARDS}-{SWEEP['made']}.nc"
+    ending = f"of-{SHARDS}-{SWEEP['made']}.done"
     return [f"{WHOLE}.shards/{i}-{ending}" for i in range(1, SHARDS + 1)]
 
 
@@ -45,6 +45,7 @@ def command(w):
     return join(SWEEP["command"])
 
 
+# What no part has computed it computes itself.
 rule gather:
     input:
         parts,
@@ -54,15 +55,17 @@ rule gather:
         command=command,
         made=SWEEP["made"],
     shell:
-        f"{{params.command}} --gather {SHARDS}"
+        "{params.command}"
 
 
-# Its wildcards, and so its job's comment and log on a cluster, are the sweep and the part.
+# A part is kept group by group beside its mark. Its wildcards, and so its job's comment and log on a cluster, are the sweep and the part.
 rule shard:
     input:
         SWEEP["command"][2],
     output:
-        str(WHOLE.parent / "{name}.shards/{shard}-of-{of}-") + SWEEP["made"] + ".nc",
+        touch(
+            str(WHOLE.parent / "{name}.shards/{shard}-of-{of}-") + SWEEP["made"] + ".done"
+        ),
     log:
         WHOLE.parent / "{name}.shards/{shard}-of-{of}.log",
     threads: EACH

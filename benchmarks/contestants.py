@@ -1,12 +1,11 @@
 """Who does the work: the engine, and what one would write with the usual tools instead.
 
 Every contestant draws its own designs and labels and returns the moments of a replicate that the
-terms are made of: for every head g (labels integrated out), f̂ (drawn labels) and, except where it
-says so, all pair sums ``Σ w w``. A peer that is not installed raises :class:`Missing`.
+terms are made of: for every head g (labels integrated out), f̂ (drawn labels) and all pair sums
+``Σ w w``. A peer that is not installed raises :class:`Missing`.
 """
 
 import importlib
-import warnings
 from collections.abc import Callable
 from functools import partial
 from typing import Any
@@ -34,25 +33,12 @@ def peer(name: str) -> Any:
         raise Missing(f"{name} is not installed (extra 'peers')") from error
 
 
-def engine(work: Work, precision: str, batches: int, **options: Any) -> Contestant:
-    """The suite's engine, on one device."""
+def engine(work: Work, precision: str, batches: int, **options: Any) -> Callable[[int], Any]:
+    """The suite's engine, on one device, with these options of ``estimate``."""
     task, heads, queries = work.problem()
-
-    def run(seed: int) -> object:
-        return estimate(
-            task,
-            heads,
-            work.n,
-            queries,
-            seed,
-            batches=batches,
-            precision=precision,
-            replicates_per_batch=work.replicates,
-            devices=jax.devices()[:1],
-            **options,
-        )
-
-    return run
+    options = {"replicates_per_batch": work.replicates, **options}
+    options |= {"batches": batches, "precision": precision, "devices": jax.devices()[:1]}
+    return lambda seed: estimate(task, heads, work.n, queries, seed, **options)
 
 
 def _arrays(work: Work, dtype: str) -> dict[str, np.ndarray]:
@@ -77,8 +63,8 @@ def _draw(rng: np.random.Generator, work: Work, dtype: str, a: dict) -> tuple:
     return x @ a["frames"], m, m + a["sigma"] * rng.standard_normal(work.n, dtype)
 
 
-def numpy_loop(work: Work, dtype: str, replicates: int, pairs: bool = True) -> Contestant:
-    """A loop over replicates and queries; without ``pairs`` it has f̂ from drawn labels alone."""
+def numpy_loop(work: Work, dtype: str, replicates: int) -> Contestant:
+    """A loop over replicates and queries."""
     a = _arrays(work, dtype)
 
     def run(seed: int) -> object:
@@ -86,16 +72,15 @@ def numpy_loop(work: Work, dtype: str, replicates: int, pairs: bool = True) -> C
         out = []
         for _ in range(replicates):
             keys, m, labels = _draw(rng, work, dtype, a)
-            columns = np.stack([labels, m] if pairs else [labels])
+            columns = np.stack([labels, m], 1)
             linear, gram = [], []
             for i in range(work.queries):
                 log_k = -0.5 * ((keys - a["q"][:, i, None]) ** 2).sum(-1)
                 w = np.exp(log_k - log_k.max(1, keepdims=True))
                 w /= w.sum(1, keepdims=True)
-                linear.append(w @ columns.T - a["at_query"][i])
-                if pairs:
-                    gram.append(w @ w.T)
-            out.append((np.stack(linear), np.stack(gram) if pairs else None))
+                linear.append(w @ columns - a["at_query"][i])
+                gram.append(w @ w.T)
+            out.append((np.stack(linear), np.stack(gram)))
         return out
 
     return run
@@ -123,7 +108,7 @@ def torch_batched(work: Work, dtype: str, replicates: int) -> Contestant:
     return run
 
 
-def keops(work: Work, dtype: str, replicates: int, pairs: bool = True) -> Contestant:
+def keops(work: Work, dtype: str, replicates: int) -> Contestant:
     """KeOps: heads side by side in one symbolic vector, its sums and outer products reduced.
 
     Without a shift of exponents, which it would need for far queries: it only gains by that.
@@ -138,46 +123,18 @@ def keops(work: Work, dtype: str, replicates: int, pairs: bool = True) -> Contes
         for _ in range(replicates):
             keys, m, labels = _draw(rng, work, dtype, a)
             keys = np.ascontiguousarray(keys)
-            columns = np.stack([labels, m] if pairs else [labels], 1)
-            columns = np.concatenate([columns, np.ones_like(columns[:, :1])], 1)
-            column = lazy(np.ascontiguousarray(columns)[None])
-            kernels = [
-                (-0.5 * ((lazy(q[h][:, None]) - lazy(keys[h][None])) ** 2).sum(-1)).exp()
-                for h in range(work.heads)
-            ]
+            columns = np.stack([labels, m, np.ones_like(m)], 1)
+            column = lazy(columns[None])
+            kernels = []
+            for of_query, of_key in zip(q, keys, strict=True):
+                difference = lazy(of_query[:, None]) - lazy(of_key[None])
+                kernels.append((-0.5 * (difference**2).sum(-1)).exp())
             k = lazy.cat(tuple(kernels), -1)
             linear = k.tensorprod(column).sum(1)
             linear = linear.reshape(work.queries, work.heads, -1)
             total = linear[..., -1]
-            gram = None
-            if pairs:
-                gram = k.tensorprod(k).sum(1).reshape(work.queries, work.heads, work.heads)
-                gram = gram / (total[:, :, None] * total[:, None])
-            out.append((linear / total[..., None], gram))
-        return out
-
-    return run
-
-
-def statsmodels_regression(work: Work, dtype: str, replicates: int) -> Contestant:
-    """KernelReg with fixed bandwidths, a head at a time: f̂ alone, with slopes beside it."""
-    regression = peer("statsmodels.nonparametric.kernel_regression").KernelReg
-    a = _arrays(work, dtype)
-
-    def run(seed: int) -> object:
-        rng = np.random.default_rng(seed)
-        out = []
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", FutureWarning)  # of statsmodels' own random numbers
-            for _ in range(replicates):
-                keys, _, labels = _draw(rng, work, dtype, a)
-                fits = [
-                    regression(labels, keys[h], "c" * work.width, "lc", bw=np.ones(work.width)).fit(
-                        a["q"][h]
-                    )[0]
-                    for h in range(work.heads)
-                ]
-                out.append(np.stack(fits))
+            gram = k.tensorprod(k).sum(1).reshape(work.queries, work.heads, work.heads)
+            out.append((linear / total[..., None], gram / (total[:, :, None] * total[:, None])))
         return out
 
     return run

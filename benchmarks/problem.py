@@ -1,6 +1,7 @@
 """The work that is timed, the same for every contestant."""
 
 from dataclasses import dataclass
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -22,6 +23,9 @@ class Work:
     n: int = 1024
     queries: int = 64
     replicates: int = 64
+    rule: Any = "gaussian"
+    bandwidth: float = 1.0
+    noise_sd: float = 0.5
 
     def evaluations(self, replicates: int) -> int:
         """Kernel evaluations in so many replicates."""
@@ -35,7 +39,7 @@ class Work:
         task = Task(
             DESIGNS["isotropic"](self.dimension),
             TARGETS["rbf"](self.dimension, lengthscale=4.0, features=64),
-            0.5,
+            self.noise_sd,
         )
         queries = gaussian_queries(self.dimension, self.queries, 0.5, seed=2)
-        return task, Heads(frames, "gaussian", 1.0), queries
+        return task, Heads(frames, self.rule, self.bandwidth), queries

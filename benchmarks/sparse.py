@@ -1,14 +1,14 @@
 """Sparse weight rules beside softmax: the same work but for the weights, in one run on one core."""
 
 import os
+from collections.abc import Callable
+from typing import Any
 
-import jax
 import numpy as np
 
+from benchmarks.contestants import engine
 from benchmarks.machine import cpu_seconds, description, show
 from benchmarks.problem import Work
-from sims.problem import Heads
-from sims.simulation import estimate
 from sims.weights import FACTORIES
 
 REFERENCE = "softmax"
@@ -25,43 +25,33 @@ RULES = {
 BATCHES = 2
 
 
-def contestant(work: Work, rule, temperature: float, plain: bool = False):
-    """The engine under a rule; ``plain`` is XLA alone."""
-    task, heads, queries = work.problem()
-    heads = Heads(heads.frames, rule, temperature**0.5)
+def contestant(work: Work, native: str) -> Callable[[int], Any]:
+    """The engine with its C++ sums ("1"), or with XLA alone ("0")."""
+    call = engine(work, "float32", BATCHES)
 
-    def run(seed: int):
-        os.environ["SIMS_NATIVE"] = "0" if plain else "1"
-        return estimate(
-            task,
-            heads,
-            work.n,
-            queries,
-            seed,
-            batches=BATCHES,
-            precision="float32",
-            replicates_per_batch=work.replicates,
-            devices=jax.devices()[:1],
-        )
+    def run(seed: int) -> Any:
+        os.environ["SIMS_NATIVE"] = native
+        return call(seed)
 
     return run
 
 
-def main(repeats: int = 5, temperatures: tuple[float, ...] = (1.0, 4.0)) -> list[list[str]]:
-    """Print the table; its rows are returned."""
+def main(repeats: int = 5, temperatures: tuple[float, ...] = (1.0, 4.0)) -> None:
+    """Print the table."""
     work, rows = Work(), []
     for temperature in temperatures:
         calls = {}
         for name, rule in RULES.items():
-            for plain in (False, True):
-                calls[name, plain] = contestant(work, rule, temperature, plain)
-        noise = {name: calls[name, False](0)["noise_variance"].values.mean() for name in RULES}
+            ruled = Work(rule=rule, bandwidth=temperature**0.5)
+            for native in "10":
+                calls[name, native] = contestant(ruled, native)
+        noise = {name: calls[name, "1"](0)["noise_variance"].values.mean() for name in RULES}
         took = cpu_seconds(calls, repeats)
         for name in RULES:
-            ratios = [took[name, plain] / took[REFERENCE, False] for plain in (False, True)]
-            each = 1e3 * took[name, False] / (BATCHES * work.replicates)
+            ratios = [took[name, native] / took[REFERENCE, "1"] for native in "10"]
+            each = 1e3 * took[name, "1"] / (BATCHES * work.replicates)
             # Effective keys as the noise has them: σ² over its mean.
-            effective = work.problem()[0].noise_sd ** 2 / noise[name]
+            effective = work.noise_sd**2 / noise[name]
             cells = [f"{np.asarray(effective):.3g}", f"{each:.2f}"]
             rows.append([name, f"{temperature:g}", *cells, *(f"{ratio:.2f}" for ratio in ratios)])
     note = (
@@ -70,4 +60,3 @@ def main(repeats: int = 5, temperatures: tuple[float, ...] = (1.0, 4.0)) -> list
     )
     columns = ("", "temperature", "n_eff", "ms a replicate", "÷ softmax", "plain XLA ÷ softmax")
     show("CPU time beside softmax in C++", columns, rows, note)
-    return rows

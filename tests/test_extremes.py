@@ -217,13 +217,18 @@ def table(outcomes):
     return Counter(kind for _, (kind, _) in found)
 
 
-@pytest.mark.parametrize(
-    ("count", "least"), [(8, 5), pytest.param(200, 150, marks=pytest.mark.slow)]
-)
-def test_simulation(count, least):
+def test_simulation_of_few_keys():
+    """Of one number of keys, so that few programs are compiled."""
+    few = [seed for seed in range(40) if drawn(seed).n == 40][:8]
+    counts = table((seed, simulated(seed)) for seed in few)
+    assert counts["within"] >= 5, counts
+
+
+@pytest.mark.slow
+def test_simulation():
     """Most come out, so that refusing is no way to pass."""
-    counts = table((seed, simulated(seed)) for seed in range(count))
-    assert counts["within"] >= least, counts
+    counts = table((seed, simulated(seed)) for seed in range(200))
+    assert counts["within"] >= 150, counts
 
 
 def test_first_order():

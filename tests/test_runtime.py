@@ -67,7 +67,6 @@ def test_as_many_threads_as_devices(monkeypatch, own, threads):
     ("name", "value"),
     [
         ("PLATFORMS", "cuda"),
-        ("PLATFORMS", "abacus"),
         ("PLATFORM_NAME", "gpu"),
         ("LOG_COMPILES", "x"),
     ],

@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -74,15 +75,21 @@ def sims(unpacked, tmp_path):
 
 def test_it_lists_experiments_and_claims_with_their_answers(sims, unpacked, monkeypatch):
     monkeypatch.chdir(ROOT)
-    listed = json.loads(sims("-m", "sims", "experiments", "--json"))
-    assert [row["name"] for row in listed] == experiments()
-    rows = json.loads(sims("-m", "sims", "claims", "--json"))
+    said = sims(
+        "-c",
+        (
+            "import sims, sims.base.places; from sims.cli import main\n"
+            "main(['experiments', '--json']); print('---')\n"
+            "main(['claims', '--json']); print('---')\n"
+            "print(sims.__file__, sims.base.places.CARRIED)"
+        ),
+    )
+    listed, rows, places = said.split("---\n")
+    assert [row["name"] for row in json.loads(listed)] == experiments()
+    rows = json.loads(rows)
     assert len(rows) == sum(len((*p.claims, *p.ours)) for p in papers().values())
     assert sum(len(row["answers"]) for row in rows) == len(read_run(ROOT / "results/published"))
-    code = "import sims, sims.base.places; print(sims.__file__, sims.base.places.CARRIED)"
-    assert sims("-c", code).split() == [
-        str(unpacked / "sims" / name) for name in ("__init__.py", "share")
-    ]
+    assert places.split() == [str(unpacked / "sims" / name) for name in ("__init__.py", "share")]
 
 
 def test_experiments_and_workflow_start_from_it(sims):
@@ -117,14 +124,18 @@ def test_a_folder_with_experiments_stands_for_itself(sims, tmp_path):
     sims("-m", "sims", "new", "mine")
     file = tmp_path / "experiments/mine/experiment.yaml"
     file.write_text(file.read_text().replace("claim: decomposition", "claim: doubling"))
-    plan = "from sims.cli import main; print(main(['run', 'mine', '--dry']))"
-    assert "got 'doubling'; allowed: " in sims("-c", plan)
-    assert [row["name"] for row in json.loads(sims("-m", "sims", "experiments", "--json"))] == [
-        "mine"
-    ]
-    assert "results/smoke/rates" in sims(
-        "-m", "sims", "run", "rates", "--fidelity", "smoke", "--dry"
+    said = sims(
+        "-c",
+        (
+            "from sims.cli import main\n"
+            "main(['run', 'mine', '--dry'])\n"
+            "main(['experiments', '--json'])\n"
+            "main(['run', 'rates', '--fidelity', 'smoke', '--dry'])"
+        ),
     )
+    assert "got 'doubling'; allowed: " in said
+    assert re.findall('"name": "(.+?)"', said) == ["mine"]
+    assert "results/smoke/rates" in said
 
 
 @pytest.mark.slow

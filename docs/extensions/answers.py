@@ -40,8 +40,8 @@ def claim_page(rows: Sequence[Answer]) -> str:
     """The page of a claim."""
     first = rows[0]
     spec = load_experiment(first.experiment).spec
-    panel = PUBLISHED / "claims" / f"{first.claim}.png"
-    whole = PUBLISHED / f"{first.experiment}.png"
+    panel = PUBLISHED / "claims" / f"{first.claim}.svg"
+    whole = PUBLISHED / f"{first.experiment}.svg"
     alt = f"Effect of every problem, in order. {first.question} {first.spoken().capitalize()}."
     picture = f':::{{image}} ../../{panel if panel.is_file() else whole}\n:alt: "{alt}"\n:::'
     caption = (PUBLISHED / f"{first.experiment}.md").read_text("utf-8").split("<!--")[0].strip()

@@ -1,6 +1,6 @@
 """Splits of a budget: three regimes, margins by both methods, outcomes, and growth of d_k*."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from itertools import product
 
 import numpy as np
@@ -11,6 +11,7 @@ from matplotlib.figure import Figure
 
 from sims import figures
 from sims.base.estimates import mcse, ratio
+from sims.figures.groups import OUTCOME_INKS, outcome_bars
 from sims.judgement import house
 from sims.judgement.answers import Answer
 from sims.judgement.effects import Effects, calls
@@ -24,37 +25,36 @@ from .statistic import CENSORED, FORMS, effects, growth, simulated_errors
 
 DECAYS = ("exponential", "polynomial", "even")
 RULES = ("fixed", "Transformer's", "tuned")
-INKS = (*figures.PALETTE[:3], "0.65", "0.9")
+GROWTHS = dict(zip(FORMS, (*figures.PALETTE[:3], "0.72", "0.9"), strict=True))
 OUTCOMES = {
     HOLDS: "inner split wins",
     LEVEL: "within 1 %",
-    FAILS: "an end wins",
     UNDECIDED: "not known",
+    FAILS: "an end wins",
 }
-OUTCOME_INKS = (figures.PALETTE[0], "0.65", figures.PALETTE[1], "0.9")
 
 
 def figure(results: Results, answers: Sequence[Answer]) -> Figure:
     """The figure; outcomes and margins are those that the answers count."""
     drawing, axes = figures.mosaic(
-        ("xyz", "bc", "dd"), height=7.4, heights=(0.8, 1.1, 0.9), title=title_of(answers)
+        ("ab", "cd"), height=4.9, heights=(1, 1.6), title=title_of(answers)
     )
     law, both = results.predictions["law"], effects(results)
-    draw_regimes([axes[letter] for letter in "xyz"], results, law)
+    draw_regimes(axes["a"], results, law)
     draw_margins(axes["b"], both)
-    called = pd.Categorical(calls(both["allocation"], house.TOLERANCES["order"]), [*OUTCOMES])
-    outcome = pd.Series(called.rename_categories(OUTCOMES))
-    draw_shares(axes["c"], law, outcome, OUTCOME_INKS, DECAYS)
-    in_view = outcome[law["decay"].values != "even"].value_counts(normalize=True)
-    inner, end = (percent(in_view[OUTCOMES[call]]) for call in (HOLDS, FAILS))
+    called = pd.Series(calls(both["allocation"], house.TOLERANCES["order"])).map(OUTCOMES)
+    inks = dict(zip(OUTCOMES.values(), OUTCOME_INKS.values(), strict=True))
+    outcome_bars(axes["c"], shares_of(law, called, inks, DECAYS), inks, "regimes")
+    in_view = called[law["decay"].values != "even"].value_counts(normalize=True)
+    inner, end = (percent(in_view.get(OUTCOMES[call], 0)) for call in (HOLDS, FAILS))
     axes["c"].set_title(f"Shared views: inner split {inner}, an end {end}")
-    form = pd.Series(pd.Categorical(growth(law["by_keys"].values)["form"], FORMS))
-    draw_shares(axes["d"], law, form, INKS, DECAYS[:2])
+    form = pd.Series(growth(law["by_keys"].values)["form"])
+    outcome_bars(axes["d"], shares_of(law, form, GROWTHS, DECAYS[:2]), GROWTHS, "regimes")
     decided = form[(form != CENSORED) & (law["decay"].values != "even")]
     most = decided.groupby(law["temperature"].values[decided.index]).agg(lambda f: f.mode()[0])
     common = ", ".join(f"{form} ({rule})" for rule, form in most.items())
-    axes["d"].set_title(f"Most common growth of $d_k^*$: {common}")
-    figures.letters(axes[letter] for letter in "xbcd")
+    axes["d"].set_title(f"$d_k^*$ mostly grows by: {common}")
+    figures.letters(axes.values())
     return drawing
 
 
@@ -69,27 +69,38 @@ def title_of(answers: Sequence[Answer]) -> str:
     return f"With a shared view, an inner split {verb} the error by {size} in the median regime"
 
 
-def draw_regimes(axes: Sequence[Axes], results: Results, law: xr.Dataset) -> None:
+def draw_regimes(ax: Axes, results: Results, law: xr.Dataset) -> None:
     """Errors over that of theory's best inner split, in the first regime of each decay."""
     every = simulated_errors(results)
     decays = law["decay"].values[: len(every)].tolist()
-    for ax, decay in zip(axes, DECAYS, strict=True):
-        ax.set(xlabel="head dimension $d_k$", title=f"{decay} relevance")
-        figures.log_axes(ax, x=True)
-        figures.ticks(ax.xaxis, (1, 4, 16, 64))
+    inner_wins = []
+    for place, decay in enumerate(DECAYS):
         if decay not in decays:
             continue
         number = decays.index(decay)
         regime, errors = law.isel(number=number), every[number]
         widths, inner = splits(int(regime["budget"])), int(regime["inner"])
         theory = regime["error"] / regime["error"][widths[inner] - 1]
-        ax.plot(WIDTHS, theory, color=figures.GREY, ls=":", lw=0.8)
-        ax.plot(WIDTHS, theory.where(regime["covered"]), color=figures.GREY)
+        ink = figures.PALETTE[place]
+        ax.plot(WIDTHS, theory, color=ink, ls=":", lw=0.7)
+        ax.plot(WIDTHS, theory.where(regime["covered"]), color=ink, lw=0.7)
         ratios = ratio(errors, errors[:, [inner]])
         mean = ratios.mean(0)
-        ax.errorbar(widths, mean, 2 * mcse(ratios), fmt="o", ms=3, lw=1, color=INKS[0])
-        ax.set_ylim(0.95 * mean.min(), min(1.05 * mean.max(), 2))
-    axes[0].set(ylabel="error / that of the inner split")
+        marker = figures.MARKERS[place]
+        ax.errorbar(widths, mean, 2 * mcse(ratios), fmt=marker, color=ink, label=decay)
+        if min(mean[0], mean[-1]) > 1:
+            inner_wins.append(decay)
+    figures.log_axes(ax, x=True)
+    figures.ticks(ax.xaxis, (1, 4, 16, 64))
+    ax.plot([], [], color=figures.GREY, lw=0.7, label="theory")
+    ax.plot([], [], color=figures.GREY, lw=0.7, ls=":", label="out of its range")
+    ax.legend(title="relevance", loc="upper right")
+    ax.set(
+        ylim=(0.94, 1.5),
+        xlabel="head dimension $d_k$",
+        ylabel="error / that of the inner split",
+        title=f"Inner split best: {', '.join(inner_wins) or 'none'}",
+    )
 
 
 def draw_margins(ax: Axes, both: dict[str, Effects]) -> None:
@@ -98,28 +109,23 @@ def draw_margins(ax: Axes, both: dict[str, Effects]) -> None:
     count = len(simulated.value)
     known = np.isfinite(theory.error[:count, 0])
     x, y = 100 * theory.value[:count][known, 0], 100 * simulated.value[known, 0]
-    bars = 200 * simulated.error[known, 0]
-    ax.axline((0, 0), slope=1, color=figures.GREY, lw=0.8)
-    ax.errorbar(x, y, bars, fmt="o", ms=3, lw=0.8, color=INKS[0])
+    figures.simulated(ax, x, y, 100 * simulated.error[known, 0], figures.PALETTE[0], label="regime")
+    figures.diagonal(ax, *ax.get_xlim(), "equal")
+    ax.legend(loc="upper left")
     ax.set(
-        xlabel="margin of the inner split by theory (%)",
-        ylabel="by simulation (%)",
-        title=f"Simulation follows theory ({known.sum()} regimes)",
+        xlabel="margin by theory (%)",
+        ylabel="margin by simulation (%)",
+        title=f"Simulation follows theory in {known.sum()} regimes",
     )
 
 
-def draw_shares(
-    ax: Axes, law: xr.Dataset, value: pd.Series, inks: Sequence[str], decays: Sequence[str]
-) -> None:
-    """Shares of the categories in the regimes of each decay and rule for the temperature."""
-    groups = list(product(decays, RULES))
-    keys = [pd.Series(law[name].values) for name in ("decay", "temperature")]
-    names = value.cat.categories
-    counts = pd.crosstab(keys, value).reindex(groups, columns=names, fill_value=0)
-    totals = counts.sum(axis=1)
-    shares = 100 * counts.div(totals.clip(1), axis=0)
-    shares.index = [f"{', '.join(group)} ({n})" for group, n in zip(groups, totals, strict=True)]
-    shares.plot.barh(stacked=True, ax=ax, color=list(inks), width=0.8)
-    ax.invert_yaxis()
-    ax.set(xlim=(0, 100), xlabel="regimes (%)", ylabel="")
-    ax.legend(loc="upper center", bbox_to_anchor=(0.3, -0.2), ncols=len(names))
+def shares_of(
+    law: xr.Dataset, value: pd.Series, names: Iterable[str], decays: Sequence[str]
+) -> dict[str, dict[str, float]]:
+    """Shares of these categories in the regimes of each decay and rule for the temperature."""
+    rows = {}
+    for decay, rule in product(decays, RULES):
+        chosen = value[(law["decay"].values == decay) & (law["temperature"].values == rule)]
+        shares = chosen.value_counts(normalize=True).reindex(list(names), fill_value=0.0)
+        rows[f"{decay}, {rule} ({len(chosen)})"] = shares.to_dict()
+    return rows

@@ -12,7 +12,7 @@ ROUGH = 0.5
 """Matérn smoothness of the target that is compared with a squared-exponential one."""
 
 
-def predict_regime(drawn: Drawn) -> xr.Dataset:
+def theory(drawn: Drawn) -> xr.Dataset:
     """The curves of a regime and what was drawn.
 
     ``error`` (width) is at the drawn n and D, ``covered`` where theory is in its range; ``by_keys``

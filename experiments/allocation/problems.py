@@ -14,6 +14,7 @@ from scipy.interpolate import CubicSpline
 
 from sims.judgement.effects_of_problems import extremum
 from sims.problem import TrigonometricSeries
+from sims.study.problem import explicit_problem
 from sims.study.study import Fields
 from sims.theory import FEW_KEYS, block_terms, view_terms
 
@@ -63,7 +64,7 @@ def relevance(drawn: Drawn) -> np.ndarray:
         "polynomial": WIDTHS ** -drawn["power"],
         "even": np.ones(drawn["budget"]),
     }[drawn["decay"]]
-    return np.asarray(drawn["relevance"] * shares / shares.sum())
+    return drawn["relevance"] * shares / shares.sum()
 
 
 def draw_task(drawn: Drawn, rng: np.random.Generator) -> tuple[TrigonometricSeries, np.ndarray]:
@@ -86,24 +87,23 @@ def curve(drawn: Drawn, n: ArrayLike, budget: ArrayLike, condition: str = GIVEN[
         budget: D.
         condition: one of :data:`GIVEN`.
     """
-    n, budget = np.broadcast_arrays(np.atleast_1d(n), np.atleast_1d(budget))
-    even, band, grid = drawn["decay"] == "even", bandwidths(drawn), GRIDS[drawn["kernel"]]
-    fields = tuple(drawn.items())
-    error = np.full((len(n), LATENT, band.shape[1]), np.nan)
-    keys = np.zeros(error.shape)
-    # Coordinates of the target; those of a shared view, or of one given target, are there anyhow.
-    count = budget if even and condition != "one target" else np.full_like(budget, BUDGETS[-1])
-    for size in np.unique(count).tolist():
-        divisor = drawn["budget"] if condition == "a coordinate's relevance" else size
-        terms = _terms(fields, size, divisor) if even else _terms(fields)
-        rows = count == size
-        here, heads = n[rows][:, None, None], budget[rows][:, None, None] / WIDTHS[:, None]
-        error[rows] = terms.error(here, np.where(heads >= 1, heads, np.nan), drawn["noise_sd"])
-        keys[rows] = here / terms.noise_variance
+    errors = []
+    effective = []
+    for keys, dimensions in np.broadcast(n, budget):
+        terms = terms_of(drawn, dimensions, condition)
+        heads = dimensions / WIDTHS[:, None]
+        heads = np.where(heads >= 1, heads, np.nan)
+        errors.append(terms.error(keys, heads, drawn["noise_sd"]))
+        n_eff = keys / terms.noise_variance
         if drawn["kernel"] == "softmax":
             # n_third, which governs the remainder there, is near n_eff²/n.
-            keys[rows] = np.minimum(keys[rows], keys[rows] ** 2 / here)
-    known, error = (keys >= FEW_KEYS) & np.isfinite(error), np.nan_to_num(error, nan=np.inf)
+            n_eff = np.minimum(n_eff, n_eff**2 / keys)
+        effective.append(n_eff)
+    error = np.stack(errors)
+    known = (np.stack(effective) >= FEW_KEYS) & np.isfinite(error)
+    error = np.nan_to_num(error, nan=np.inf)
+    band = bandwidths(drawn)
+    grid = GRIDS[drawn["kernel"]]
     if drawn["temperature"] != "tuned":
         return Curve(error[..., 0], known[..., 0], np.broadcast_to(band.T, (1, LATENT)))
     place, value = least(np.log(grid), error, known)
@@ -117,10 +117,20 @@ def curve(drawn: Drawn, n: ArrayLike, budget: ArrayLike, condition: str = GIVEN[
 
 def bandwidths(drawn: Drawn) -> np.ndarray:
     """Those of every width, (1 or width, bandwidth)."""
-    fixed = drawn["bandwidth"] * np.ones((1, 1))
-    scaled = fixed * WIDTHS[:, None] ** 0.25
-    of_rules = {"fixed": fixed, "Transformer's": scaled, "tuned": GRIDS[drawn["kernel"]][None]}
-    return of_rules[drawn["temperature"]]
+    if drawn["temperature"] == "tuned":
+        return GRIDS[drawn["kernel"]][None]
+    fixed = np.full((1, 1), drawn["bandwidth"])
+    return fixed if drawn["temperature"] == "fixed" else fixed * WIDTHS[:, None] ** 0.25
+
+
+def terms_of(drawn: Drawn, budget: int, condition: str) -> Any:
+    """Terms of every width and bandwidth at a budget, under one of the conditions."""
+    fields = tuple(drawn.items())
+    if drawn["decay"] != "even":
+        return _terms(fields)
+    size = BUDGETS[-1] if condition == "one target" else budget
+    divisor = drawn["budget"] if condition == "a coordinate's relevance" else size
+    return _terms(fields, int(size), int(divisor))
 
 
 @lru_cache(maxsize=8)  # the curves of a regime share them
@@ -142,16 +152,20 @@ def least(x: np.ndarray, values: np.ndarray, known: np.ndarray) -> tuple[np.ndar
     The least known value has known ones to both sides; between them a cubic spline through the
     logarithms of all is least.
     """
-    rows, shape = values.reshape(-1, len(x)), values.shape[:-1]
+    rows = values.reshape(-1, len(x))
     middle = extremum(rows, known.reshape(rows.shape))
-    inside, (place, low) = np.isfinite(middle), np.full((2, len(rows)), np.nan)
-    fine = np.linspace(x[0], x[-1], FINE * (len(x) - 1) + 1)
-    logs, gone = np.log(np.minimum(rows[inside], 1e300)), np.isinf(rows[inside])
+    inside = np.isfinite(middle)
+    logs = np.log(np.minimum(rows[inside], 1e300))
+    gone = np.isinf(rows[inside])
     for k in range(2, len(x)):  # beyond the last width of a budget a curve goes on in a line
         logs[gone[:, k], k] = (2 * logs[:, k - 1] - logs[:, k - 2])[gone[:, k]]
+    fine = np.linspace(x[0], x[-1], FINE * (len(x) - 1) + 1)
     between = CubicSpline(x, logs, axis=1)(fine)
     between[np.abs(np.arange(len(fine)) - FINE * middle[inside, None]) > FINE] = np.inf
-    place[inside], low[inside] = fine[between.argmin(1)], np.exp(between.min(1))
+    place, low = np.full((2, len(rows)), np.nan)
+    place[inside] = fine[between.argmin(1)]
+    low[inside] = np.exp(between.min(1))
+    shape = values.shape[:-1]
     return place.reshape(shape), low.reshape(shape)
 
 
@@ -163,34 +177,24 @@ def describe_regime(drawn: Drawn, seed: Sequence[int]) -> dict[str, Any]:
     target, queries = draw_task(drawn, np.random.default_rng(seed))
     curves = curve(drawn, drawn["keys"], drawn["budget"])
     widths = splits(drawn["budget"])
-    shared = drawn["decay"] != "even"
-    size = target.dimension
-    ensembles, changes = [], []
+    design = {"kind": "redundant_views", "noise": drawn["view_noise"]}
+    if drawn["decay"] == "even":
+        design = {"kind": "isotropic"}
+    ensembles = []
+    changes = []
     for width in widths.tolist():
         count = drawn["budget"] // width
         bandwidth = float(curves.bandwidth[0, width - 1])
         heads: dict[str, Any] = {"count": count, "width": width, "bandwidth": bandwidth}
-        change: dict[str, Any] = {f"heads.{name}": value for name, value in heads.items()}
-        if not shared:
-            blocks = np.eye(size)[:, : count * width].reshape(size, count, width).swapaxes(0, 1)
-            frames = {"kind": "explicit", "frames": blocks.tolist()}
-            heads["frames"] = frames
-            change["heads.frames"] = {"label": str(count), **frames}
+        if drawn["decay"] == "even":
+            blocks = np.eye(target.dimension, count * width).reshape(-1, count, width)
+            heads["frames"] = {"kind": "explicit", "frames": blocks.swapaxes(0, 1).tolist()}
+        change = {f"heads.{name}": value for name, value in heads.items()}
+        if "frames" in heads:
+            change["heads.frames"] = {"label": str(count), **heads["frames"]}
         ensembles.append(heads)
         changes.append(change)
     best = ensembles[int(curves.error[0, widths - 1].argmin())]
-    views = {"kind": "redundant_views", "noise": drawn["view_noise"]}
-    names = ("amplitude", "frequency", "phase")
-    waves = {name: np.asarray(getattr(target, name)).tolist() for name in names}
-    return {
-        "problem": {
-            "dimension": size,
-            "design": views if shared else {"kind": "isotropic"},
-            "target": {"kind": "explicit", **waves},
-            "noise_sd": drawn["noise_sd"],
-            "heads": {"kernel": drawn["kernel"], **best},
-            "n": drawn["keys"],
-            "queries": {"kind": "explicit", "count": len(queries), "points": queries.tolist()},
-        },
-        "sweep": {"list": changes},
-    }
+    heads = {"kernel": drawn["kernel"], **best}
+    problem = explicit_problem(target, drawn["noise_sd"], heads, drawn["keys"], queries, design)
+    return {"problem": problem, "sweep": {"list": changes}}

@@ -9,6 +9,7 @@ import numpy as np
 from jax import lax
 from jaxtyping import Array, Float
 
+from sims.base.arrays import fill_up
 from sims.montecarlo import Draw, Replicates
 from sims.problem import TrigonometricSeries
 from sims.problem.normals import normal
@@ -35,7 +36,7 @@ class Splits(NamedTuple):
     noise_sd: np.ndarray
 
 
-def splits_sampler(drawn: Drawn) -> Replicates:
+def sampler(drawn: Drawn) -> Replicates:
     """The whole splits of a regime; a replicate draws a target, its queries and all keys.
 
     ``single`` is the error of one head and ``pair`` the mean product of two heads' errors.
@@ -53,15 +54,13 @@ def arrays_of(drawn: Drawn) -> Splits:
     """The whole splits of a regime at the bandwidths of its rule."""
     widths = splits(drawn["budget"])
     bandwidth = curve(drawn, drawn["keys"], drawn["budget"]).bandwidth[0, widths - 1]
-    sees = np.zeros((len(widths), 2, LATENT))
-    for heads, width in zip(sees, widths, strict=True):
-        # The second head starts where the first ends, unless both see the same coordinates.
-        apart = drawn["decay"] == "even" and width < drawn["budget"]
-        second = width if apart else 0
-        heads[0, :width] = 1
-        heads[1, second : second + width] = 1
-    numbers = (drawn["kernel"] == "gaussian", drawn["view_noise"], drawn["noise_sd"])
-    leaves = (sees, bandwidth**-2.0, *map(float, numbers))
+    # The second head starts where the first ends, unless both see the same coordinates.
+    apart = (drawn["decay"] == "even") & (widths < drawn["budget"])
+    starts = np.stack([0 * widths, np.where(apart, widths, 0)], axis=1)[..., None]
+    places = np.arange(LATENT) - starts
+    sees = (places >= 0) & (places < widths[:, None, None])
+    scores = drawn["kernel"] == "gaussian"
+    leaves = (sees, bandwidth**-2.0, scores, drawn["view_noise"], drawn["noise_sd"])
     return Splits(*(np.asarray(leaf, np.float32) for leaf in leaves))
 
 
@@ -70,12 +69,8 @@ def draw_tasks(drawn: Drawn, draw: Draw) -> tuple[TrigonometricSeries, np.ndarra
     tasks = []
     for number in range(draw.replicates):
         target, queries = draw_task(drawn, draw.draw(draw.batch, number).rng())
-        unseen = LATENT - target.dimension
-        tasks.append((target.padded(unseen), np.pad(queries, ((0, 0), (0, unseen)))))
-    stacked: tuple[TrigonometricSeries, np.ndarray] = jax.tree.map(
-        lambda *leaves: np.stack(leaves).astype(np.float32), *tasks
-    )
-    return stacked
+        tasks.append((target.padded(LATENT - target.dimension), fill_up(queries, LATENT)))
+    return jax.tree.map(lambda *leaves: np.stack(leaves).astype(np.float32), *tasks)
 
 
 def replicate(

@@ -1,15 +1,17 @@
 """Effects of the regimes: by how much an inner split wins, and how d_k* and H* grow."""
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import pandas as pd
 import xarray as xr
 
-from sims.base.estimates import mcse, ratio
+from sims.base.estimates import ratio
 from sims.judgement import house
 from sims.judgement.effects import Effects, calls
-from sims.judgement.effects_of_problems import gap, of_batches
+from sims.judgement.effects_of_problems import gap, of_batches, outcomes
+from sims.study.batches import drawn_values
 from sims.study.results import Results
 
 from .grids import BUDGETS, GIVEN, SIZES, splits
@@ -32,34 +34,44 @@ NONE, CENSORED = FORMS[3:]
 def effects(results: Results) -> dict[str, Effects]:
     """Effects by name: simulation and theory compare splits, theory alone has curves."""
     law = results.predictions["law"]
-    known = law["known"].values.astype(bool)
-    silent = np.full((len(results.estimates), 2), np.nan)
-    grown = growth(law["by_keys"].values)
-    slopes = {given: exponents(law["by_budget"].values[:, k]) for k, given in enumerate(GIVEN)}
-    # Under a shared view nothing hangs on what is given.
-    shared = slopes[GIVEN[0]]
-    inside = house.TOLERANCES["slope"] - np.abs(np.nan_to_num(shared) - 1)
-    decided = (grown["form"] != CENSORED).to_numpy()
+    growths = growth(law["by_keys"].values)
     estimates = {name: law[name].values for name in ("slower", "rougher")}
-    estimates |= {f"exponent, {given}": slope for given, slope in slopes.items()}
-    estimates["rate"] = grown["rate"].to_numpy()
-    margins, ratios = [], []
-    for number, errors in enumerate(simulated_errors(results)):
-        chosen = law.isel(number=number)
-        margins.append(margin_of_halves(errors)[:, None])
-        ratios.append(ratio(errors[:, chosen["inner"]], errors[:, chosen["end"]]))
-    value = np.stack([draws.mean(0) for draws in margins])
-    error = np.stack([mcse(draws) for draws in margins])
+    estimates["rate"] = growths["rate"].to_numpy()
+    for place, given in enumerate(GIVEN):
+        estimates[f"exponent, {given}"] = exponents(law["by_budget"].values[:, place])
+    # Under a shared view nothing hangs on what is given.
+    exponent = estimates[f"exponent, {GIVEN[0]}"]
+    inside = house.TOLERANCES["slope"] - np.abs(np.nan_to_num(exponent) - 1)
+    better = growths["better"].to_numpy()
+    decided = (growths["form"] != CENSORED).to_numpy()
+    silent = np.full((len(results.estimates), 2), np.nan)
+    made = compare_splits(results)
+    made["dk-log"] = of_batches(silent, predicted=better, valid=decided)
+    made["heads-linear"] = of_batches(silent, predicted=inside, valid=np.isfinite(exponent))
+    for name, values in estimates.items():
+        made[name] = of_batches(silent, kind="estimate", predicted=values)
+    return made
+
+
+def compare_splits(results: Results) -> dict[str, Effects]:
+    """Whether the best inner split errs less than the better end, by theory and by simulation."""
+    law = results.predictions["law"]
+    known = law["known"].values.astype(bool)
     margin = law["margin"].values
     unsure = np.where(known, 0.0, np.inf)[:, None]
     size = np.where(known, -margin, np.nan)
+    margins = []
+    ratios = []
+    for number, errors in enumerate(simulated_errors(results)):
+        inner, end = (int(law[name][number]) for name in ("inner", "end"))
+        margins.append(margin_of_halves(errors)[:, None])
+        ratios.append(ratio(errors[:, inner], errors[:, end]))
+    simulated = outcomes(margins)
     return {
         "allocation": Effects(margin[:, None], unsure, "outcome", size=size),
-        "simulated": Effects(value, error, "outcome", draws=margins, size=-value[:, 0]),
+        "simulated": replace(simulated, size=-simulated.value[:, 0]),
         "roads": gap(np.stack(ratios), 1 - margin, known),
-        "dk-log": of_batches(silent, predicted=grown["better"].to_numpy(), valid=decided),
-        "heads-linear": of_batches(silent, predicted=inside, valid=np.isfinite(shared)),
-    } | {k: of_batches(silent, kind="estimate", predicted=v) for k, v in estimates.items()}
+    }
 
 
 def simulated_errors(results: Results) -> list[np.ndarray]:
@@ -75,7 +87,7 @@ def split_errors(data: xr.Dataset, budget: int) -> np.ndarray:
     """``E e_h²/H + (1 − 1/H) E e_h e_g`` of the whole splits of a budget, (batch, split)."""
     share = splits(budget) / budget
     single, pair = (data[name].transpose("batch", "split").values for name in ("single", "pair"))
-    return np.asarray(share * single + (1 - share) * pair)
+    return share * single + (1 - share) * pair
 
 
 def margin_of_halves(errors: np.ndarray) -> np.ndarray:
@@ -137,6 +149,16 @@ def exponents(by_budget: np.ndarray) -> np.ndarray:
             x = log[known]
             slopes[place] = np.polyfit(x, x - np.log(by_budget[place, known]), 1)[0]
     return slopes
+
+
+def parameters(results: Results) -> pd.DataFrame:
+    """What the law drew, a row a regime, and of it what questions are restricted by."""
+    drawn = drawn_values(results, "inner", "end", "slower", "rougher", "margin")
+    return drawn.assign(
+        shared=(drawn["decay"] != "even").astype(float),
+        tuned=(drawn["temperature"] == "tuned").astype(float),
+        known=drawn["known"].astype(float),
+    )
 
 
 def numbers(results: Results) -> dict[str, Any]:

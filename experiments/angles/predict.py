@@ -1,6 +1,7 @@
 """Noise correlations by the angle series, of each rule and of the gaussian kernel at one n_eff."""
 
 import numpy as np
+import xarray as xr
 from scipy.optimize import brentq
 
 from sims.theory import FEW_KEYS, noise_correlation_law
@@ -14,6 +15,11 @@ ACCURATE = 5e-3
 """What is left out of a correlation, as a share of it, up to which it counts."""
 
 
+def theory(problem: Problem) -> xr.Dataset:
+    """What the angle series says of a problem, and what was drawn."""
+    return xr.Dataset({**correlations(problem), **problem.drawn})
+
+
 def correlations(problem: Problem) -> dict[str, float | bool]:
     """What the angle series says of the heads at the drawn angles.
 
@@ -25,9 +31,12 @@ def correlations(problem: Problem) -> dict[str, float | bool]:
     width = problem.drawn["width"]
     n = problem.drawn["keys"]
     reach = problem.drawn["reach"]
-    words = {"width": width, "n": n, "degree": DEGREES[width]}
-    series = angle_series(problem.rule, problem.bandwidth, reach, **words)
+    series = angle_series(
+        problem.rule, problem.bandwidth, reach, width=width, n=n, degree=DEGREES[width]
+    )
     law, bound = map(float, series.correlation(cosines))
+    accurate = bound < ACCURATE * law
+    n_eff = float(n / series.aligned)
 
     def excess(log: float) -> float:
         like = angle_series("gaussian", float(np.exp(log)), reach, width=width, degree=2)
@@ -37,10 +46,10 @@ def correlations(problem: Problem) -> dict[str, float | bool]:
     alone = np.prod([series.overlap(cosines * part)[0] for part in np.eye(2)[: len(cosines)]])
     product = float(series.overlap(cosines)[0] / alone - 1)
     return {
-        "correlation": law if bound < ACCURATE * law else np.nan,
+        "correlation": law if accurate else np.nan,
         "gaussian": float(noise_correlation_law(cosines, like, reach, "gaussian")),
-        "product": product if width == 2 and bound < ACCURATE * law else np.nan,
-        "n_eff": float(n / series.aligned),
+        "product": product if accurate and width == 2 else np.nan,
+        "n_eff": n_eff,
         "selectivity": float(1 / series.aligned),
-        "in_range": bool(n / series.aligned >= FEW_KEYS),
+        "in_range": n_eff >= FEW_KEYS,
     }

@@ -3,15 +3,13 @@
 Both methods take the problems from here.
 """
 
-from collections.abc import Mapping
-from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
 
 import numpy as np
 from scipy import stats
 
 from sims.problem import Heads
+from sims.study.problem import Drawn
 from sims.weights import FACTORIES, WeightRule
 
 WIDEST = 2
@@ -20,15 +18,8 @@ POWERS = {"sparsemax": 1.0, "1.5-entmax": 2.0}
 """ν of the rules whose radius the sample sets; the others are kernels of that name."""
 
 
-@dataclass(frozen=True)
-class Problem:
-    """One problem of the law.
-
-    Attributes:
-        drawn: the law's fields.
-    """
-
-    drawn: Mapping[str, Any]
+class Problem(Drawn):
+    """One problem of the law."""
 
     @property
     def rule(self) -> str | WeightRule:

@@ -8,6 +8,7 @@ import pandas as pd
 from sims.base.estimates import jackknife
 from sims.judgement.effects import Effects
 from sims.judgement.effects_of_problems import gap, of_batches
+from sims.study.batches import drawn_values
 from sims.study.results import Results
 
 SHOWN = ("rule", "width", "keys", "reach", "first", "n_eff", "selectivity", "in_range")
@@ -19,7 +20,8 @@ def correlations(results: Results) -> np.ndarray:
     pair = np.stack([data["pair"].values for data in units], 1)
     alone = np.stack([data["own"].values for data in units], 1)[..., None]
     parts = {"pair": pair, "own": alone}
-    return np.moveaxis(jackknife(parts, lambda terms: terms["pair"] / terms["own"]), 1, 0)
+    draws = jackknife(parts, lambda terms: terms["pair"] / terms["own"])
+    return draws.swapaxes(0, 1)
 
 
 def effects(results: Results) -> Mapping[str, Effects]:
@@ -39,6 +41,5 @@ def effects(results: Results) -> Mapping[str, Effects]:
 
 def parameters(results: Results) -> pd.DataFrame:
     """Drawn values, n_eff, and accuracy of the series, one row per problem."""
-    law = results.predictions["law"]
-    columns = {name: law[name].values for name in SHOWN}
-    return pd.DataFrame(columns | {"accurate": np.isfinite(law["correlation"].values)})
+    frame = drawn_values(results)
+    return frame[[*SHOWN]].assign(accurate=np.isfinite(frame["correlation"]))

@@ -1,26 +1,22 @@
 """Shared label noise of three heads of one sparse rule, at two angles to the first."""
 
-from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
-import pandas as pd
-import xarray as xr
-
-from sims.study.results import Results
-from sims.study.study import Fields, Study
+from sims.study.study import Fields, Study, from_module
 
 from .problems import Problem
 
 if TYPE_CHECKING:
-    from matplotlib.figure import Figure
-
-    from sims.judgement.answers import Answer
-    from sims.judgement.effects import Effects
     from sims.montecarlo import Sampler
 
 
 class Angles(Study[Problem]):
     """Noise correlations by simulation and by the angle series."""
+
+    theory = from_module("predict")
+    effects = from_module("statistic")
+    parameters = from_module("statistic")
+    figure = from_module("figure")
 
     def problem(self, fields: Fields) -> Problem:
         return Problem(fields)
@@ -29,23 +25,3 @@ class Angles(Study[Problem]):
         from .simulate import noise_sampler
 
         return noise_sampler(problem, self.experiment.settings["queries"])
-
-    def theory(self, problem: Problem) -> xr.Dataset:
-        from .predict import correlations
-
-        return xr.Dataset({**correlations(problem), **problem.drawn})
-
-    def effects(self, results: Results) -> Mapping[str, "Effects"]:
-        from .statistic import effects
-
-        return effects(results)
-
-    def parameters(self, results: Results) -> pd.DataFrame:
-        from .statistic import parameters
-
-        return parameters(results)
-
-    def figure(self, results: Results, answers: "list[Answer]") -> "Figure":
-        from .figure import figure
-
-        return figure(results, answers)

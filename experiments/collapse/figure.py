@@ -1,6 +1,6 @@
 """Residuals by layer, outcomes, powers of depth, and what is lost of heads."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 import numpy as np
 import pandas as pd
@@ -8,7 +8,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from sims import figures
-from sims.figures.groups import binned, outcome_bars, outcomes_of_answers
+from sims.figures.groups import binned_by, outcome_bars, outcomes_of_answers
 from sims.judgement import house
 from sims.judgement.answers import Answer, by_id
 from sims.study.batches import stack_batches
@@ -20,12 +20,12 @@ from .statistic import exponents, parameters
 LOWEST = -12.0
 """log₁₀ ρ that the first panel ends at."""
 QUESTIONS = {
-    "collapse-order": r"attention alone: $\rho < 10^{-6}$",
+    "collapse-order": r"attention: $\rho < 10^{-6}$",
     "collapse-positions": "the same, mask or bias",
     "residual-depth": "residual stream keeps ρ",
     "residual-depth-scaled": r"the same, branches$/\sqrt{L}$",
-    "mlp-no-remedy": "5 % lost of summed heads",
-    "mlp-no-remedy-projection": "5 % lost of projected heads",
+    "mlp-no-remedy": "summed heads lose 5 %",
+    "mlp-no-remedy-projection": "projected heads lose 5 %",
     "gated-output": "gates help attended heads",
     "gated-output-free": "gates help free heads",
 }
@@ -36,16 +36,18 @@ def figure(results: Results, answers: Sequence[Answer]) -> Figure:
     answered = by_id(answers)
     word = answered["collapse-order"].word
     title = f"Attention alone loses rank within six layers: {word} without positions"
-    drawing, axes = figures.mosaic(("ab", "cd"), height=6.2, title=title)
+    drawing, axes = figures.mosaic(("ac", "bd"), height=5.0, heights=(1, 1.5), title=title)
     law = parameters(results)
     alone = law["block"] == ALONE
     path = stack_batches(results, "path").mean(1) / np.log(10)
     power = exponents(stack_batches(results, "ends")).mean(1)
     _paths(axes["a"], path, law, alone)
-    _outcomes(axes["b"], answered)
+    outcome_bars(axes["b"], outcomes_of_answers(answered, QUESTIONS))
+    gates = answered["gated-output"].word
+    axes["b"].set_title(f"Gates help heads that attend: {gates}")
     _powers(axes["c"], law[~alone].assign(power=power[~alone]))
     _lost(axes["d"], law.assign(gated=results.predictions["law"]["lost"].values[:, 1]))
-    figures.letters(axes[k] for k in "abcd")
+    figures.letters(axes[k] for k in "acbd")
     return drawing
 
 
@@ -53,61 +55,56 @@ def _paths(ax: Axes, path: np.ndarray, law: pd.DataFrame, alone: pd.Series) -> N
     """log₁₀ ρ by layer: median and middle half of the problems of a kind."""
     whole = law["branches"] == "whole"
     kinds = {
-        "attention alone": law["collapsing"] == 0,
-        "with a mask or bias": law["collapsing"] == 1,
-        "residual stream": ~alone & whole,
-        r"branches$/\sqrt{L}$": ~alone & ~whole,
+        "alone": law["collapsing"] == 0,
+        "mask or bias": law["collapsing"] == 1,
+        "residual": ~alone & whole,
+        r"residual$/\sqrt{L}$": ~alone & ~whole,
     }
     for place, (label, chosen) in enumerate(kinds.items()):
-        look = {"marker": figures.MARKERS[place], "ms": 3, "label": f"{label} (n = {chosen.sum()})"}
+        look = {"marker": figures.MARKERS[place], "label": f"{label} ({chosen.sum()})"}
         layers = np.arange(path.shape[1])
         figures.quartiles(ax, layers, path[chosen], figures.PALETTE[place], **look)
     ax.set(
         xlim=(0, len(path[0]) - 1),
+        xticks=range(0, len(path[0]), 3),
         ylim=(LOWEST, 0.2),
         xlabel="layer",
-        ylabel=r"$\log_{10}$ of the relative residual $\rho$",
-        title="Relative residual by layer",
+        ylabel=r"$\log_{10}$ of relative residual $\rho$",
+        title="Attention alone collapses fastest",
     )
-    ax.legend(loc="lower right")
-
-
-def _outcomes(ax: Axes, answers: Mapping[str, Answer]) -> None:
-    """Problems by outcome of each question."""
-    outcome_bars(ax, outcomes_of_answers(answers, QUESTIONS))
-    ax.set_title("Outcomes")
+    ax.legend(title="attention (n)", loc="lower right", bbox_to_anchor=(1.1, 0))
 
 
 def _powers(ax: Axes, law: pd.DataFrame) -> None:
     """Power of depth by which ρ falls in a residual stream, by the variance of its branches."""
-    for ink, kind in zip(figures.PALETTE, ("whole", "scaled"), strict=False):
-        rows = law[law["branches"] == kind]
-        binned(ax, rows["variance"], rows["power"], ink, label=f"{kind} (n = {len(rows)})")
-    ax.axhline(house.TOLERANCES["slope"], color=figures.GREY, lw=0.8, ls=":")
+    figures.dotted(ax, y=house.TOLERANCES["slope"], label="tolerance")
+    binned_by(ax, law, "variance", "power", "branches", "branches")
     figures.log_axes(ax, x=True)
     ax.set_yscale("symlog", linthresh=0.3)
+    figures.ticks(ax.xaxis, (0.3, 1, 3))
     figures.ticks(ax.yaxis, (-0.1, 0.1, 0.3, 1, 3, 10))
-    ax.legend(title="branches", loc="upper left")
     ax.set(
-        ylim=(-0.15, 40),
+        ylim=(-0.15, 100),
         xlabel=r"variance $\sigma^2$ of a branch",
         ylabel=r"power $p$ in $\rho \propto L^{-p}$",
-        title="Residual stream, new weights in every layer",
+        title="Scaled branches keep tokens apart",
     )
 
 
 def _lost(ax: Axes, law: pd.DataFrame) -> None:
     """Share of the heads' variance that is lost without gates and with, by theory."""
-    for ink, content in zip(figures.PALETTE, ("free", "attended"), strict=False):
-        for output, face in (("plain sum", ink), ("projection", "white")):
+    for place, content in enumerate(("free", "attended")):
+        for output, face in (("plain sum", None), ("projection", "none")):
             rows = law[(law["content"] == content) & (law["output"] == output)]
             x, y = 100 * rows["lost"], 100 * rows["gated"]
-            label = f"{content}, {output} (n = {len(rows)})"
-            ax.plot(x, y, "o", ms=3.5, ls="", color=ink, mfc=face, label=label)
-    ax.plot([0, 100], [0, 100], color=figures.GREY, lw=0.8, ls=":")
-    ax.legend(title="heads", loc="upper left")
+            label = f"{content}, {output} ({len(rows)})"
+            figures.dots(ax, x, y, place, label, mfc=face)
+    figures.diagonal(ax, 0, 100, "equal")
+    ax.legend(title="heads (n)", loc="upper left")
     ax.set(
-        xlabel="lost without gates (% of the heads' variance)",
+        ylim=(-3, 165),
+        yticks=(0, 50, 100),
+        xlabel="lost without gates (% of variance)",
         ylabel="lost with gates (%)",
-        title="Heads recovered from their mixed output",
+        title="Gates recover attending heads, not free ones",
     )

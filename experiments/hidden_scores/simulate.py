@@ -68,7 +68,9 @@ def stack(
     """log ρ after the last layer, (draw, arm), and the share of keys attended to, (layer, arm).
 
     That share is the inverse of Σw², the mean over rows and then over draws, over n. Arms share the
-    draws of tokens and weights.
+    draws of tokens and weights. With skip and norm half as many are drawn: every stack is followed
+    by the one with values W of the opposite sign, which takes much of the spread out of the mean.
+    Without, both would be the same.
 
     Args:
         rng: Generator of the draws.
@@ -79,20 +81,24 @@ def stack(
     """
     fields = problem.drawn
     memory = np.array([0.0, fields["memory"]])
-    tokens = rng.normal(size=(draws, 1, fields["n"], fields["d"]))
-    stream = hidden.split(np.repeat(tokens, 2, axis=1))
+    signs = np.array([1.0, -1.0] if normed else [1.0])[:, None, None, None]
+    count = draws // len(signs)
+    tokens = rng.normal(size=(count, 1, 1, fields["n"], fields["d"]))
+    stream = hidden.split(np.tile(tokens, (1, len(signs), 2, 1, 1)))
     skip = fields["skip"] if normed else 0.0
     keys = []
     for layer in range(layers):
         if layer == 0 or fields["weights"] == "independent":
-            form, value = draw_weights(rng, draws, problem)
+            form, value = (part[:, None] for part in draw_weights(rng, count, problem))
+            value = signs * value
         share = 1 - memory if layer else hidden.first_share(memory, fields["start"])
         stream = hidden.split_layer(stream, form, value, memory, skip, share)
         attention = softmax(stream.common[..., None, :] + stream.rows)
-        keys.append(effective_share(attention).mean(0))
+        keys.append(effective_share(attention).mean((0, 1)))
         if normed:
             stream = hidden.split_rms_norm(stream)
-    return np.maximum(stream.log_residual, LEAST_RESIDUAL), np.array(keys)
+    log_residual = stream.log_residual.reshape(-1, len(memory))
+    return np.maximum(log_residual, LEAST_RESIDUAL), np.array(keys)
 
 
 def effective_share(attention: np.ndarray) -> np.ndarray:

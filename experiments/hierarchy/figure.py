@@ -1,13 +1,14 @@
 """The error by levels, outcomes, corrections of blocks, and mixtures of scales."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 import numpy as np
+import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from sims import figures
-from sims.figures.groups import binned, outcome_bars, outcomes_of_answers
+from sims.figures.groups import binned_by, outcome_bars, outcomes_of_answers
 from sims.judgement.answers import Answer, by_id
 from sims.study.batches import stack_batches
 from sims.study.results import Results
@@ -17,11 +18,11 @@ from .statistic import FOURTH, GAUSSIAN, LEVELS, OUTPUTS, SINGLE
 
 TARGETS = ("geometric", "power law", "any order")
 QUESTIONS = {
-    "scale-decay": "geometric fall,\ngeometric weights",
-    "scale-decay-power": "geometric fall,\npower law",
-    "scale-decay-any": "geometric fall,\nno order",
-    "scale-error": "correction helps,\nspread up to 1",
-    "scale-error-wide": "correction helps,\nspread above 1",
+    "scale-decay": "falls, geometric weights",
+    "scale-decay-power": "falls, power law",
+    "scale-decay-any": "falls, no order",
+    "scale-error": "correction, spread ≤ 1",
+    "scale-error-wide": "correction, spread > 1",
 }
 
 
@@ -33,28 +34,30 @@ def figure(results: Results, answers: Sequence[Answer]) -> Figure:
         f"The error of few levels falls geometrically: {first} for geometric weights, "
         f"{second} for a power law"
     )
-    drawing, axes = figures.mosaic(("ab", "cd"), height=6.2, title=title)
+    drawing, axes = figures.mosaic(("ab", "cd"), height=4.3, title=title)
     _levels(axes["a"], results)
-    _outcomes(axes["b"], answered)
+    outcome_bars(axes["b"], outcomes_of_answers(answered, QUESTIONS))
+    axes["b"].set_title(f"The correction helps narrow blocks: {answered['scale-error'].word}")
     block = stack_batches(results, "remainder").mean(1)
     ratio = block[:, FOURTH] / block[:, GAUSSIAN]
     _ratios(axes["c"], results, "spread", ratio, "keys")
     figures.ticks(axes["c"].xaxis, (0.1, 0.3, 1, 3))
     axes["c"].set(
-        xlabel="standard deviation of scores in a block",
-        ylabel="error with cumulants 3, 4 / without",
-        title="Non-Gaussian correction of a block",
+        ylim=(2e-4, None),
+        xlabel="standard deviation in a block",
+        ylabel="error, corrected / not",
+        title="Correcting wide blocks harms",
     )
     mse = stack_batches(results, "mse").mean(1)
     _ratios(axes["d"], results, "step", mse[:, OUTPUTS] / mse[:, SINGLE], "views")
     figures.ticks(axes["d"].xaxis, (1.1, 1.5, 2, 3))
     figures.ticks(axes["d"].yaxis, (0.5, 0.7, 1))
     axes["d"].set(
-        xlabel="ratio of neighbouring bandwidths",
-        ylabel="error of mixed outputs / one bandwidth",
-        title="Scales mixed in outputs",
+        xlabel="ratio of bandwidths",
+        ylabel="error, mixed / one bandwidth",
+        title="Mixing scales in outputs lowers the error",
     )
-    figures.letters(axes[k] for k in "abcd")
+    figures.letters(axes.values())
     return drawing
 
 
@@ -75,29 +78,21 @@ def _levels(ax: Axes, results: Results) -> None:
             kept = np.array(KEPT)[shown]
             ax.fill_between(kept, low, high, color=ink, alpha=0.2 * band, lw=0)
             label = None if line else f"{kind} (n = {inside[:, 0].sum()})"
-            ax.plot(kept, median, line or marker, ms=4, color=ink, label=label)
+            ax.plot(kept, median, line or marker, color=ink, label=label)
     figures.log_axes(ax, y=True)
-    ax.legend(title="weights of the target", loc="lower left")
+    ax.legend(title="target's weights", loc="lower left")
     ax.set(
+        ylim=(2e-4, 1.5),
         xlabel="levels kept, L",
         ylabel="error / error of one level",
-        title="Error of the first levels",
+        title="Levels pay if weights are ordered",
     )
-
-
-def _outcomes(ax: Axes, answers: Mapping[str, Answer]) -> None:
-    """Problems by outcome of each question, by the method that decides it."""
-    outcome_bars(ax, outcomes_of_answers(answers, QUESTIONS))
-    ax.set_title("Outcomes")
 
 
 def _ratios(ax: Axes, results: Results, x: str, values: np.ndarray, hue: str) -> None:
     """Medians and quartiles of a ratio along a field of the law, by another one."""
     law = results.predictions["law"].isel(number=slice(len(values)))
-    for ink, kind in zip(figures.PALETTE, np.unique(law[hue]), strict=False):
-        chosen = law[hue].values == kind
-        label = f"{kind} (n = {chosen.sum()})"
-        binned(ax, law[x].values[chosen], values[chosen], ink, label=label)
-    ax.axhline(1, color=figures.GREY, lw=0.8, ls=":")
+    frame = pd.DataFrame({x: law[x].values, hue: law[hue].values, "ratio": values})
+    binned_by(ax, frame, x, "ratio", hue, {"views": "$d_k$"}.get(hue, hue))
+    figures.dotted(ax, y=1)
     figures.log_axes(ax, x=True, y=True)
-    ax.legend(title={"views": "$d_k$"}.get(hue, hue))

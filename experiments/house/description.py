@@ -4,10 +4,14 @@ from typing import Any
 
 import numpy as np
 
+from sims.study.problem import explicit_problem
+
 from .keys import GAUSSIAN
 from .problems import Problem
-from .sets import COMMON, HAAR, OWN_BEST
+from .sets import COMMON, HAAR
 
+LEFT_OUT = ("size", "frames", "query_frames", "design", "target", "sharpness", "queries", "pilot")
+"""Fields that the population leaves out: seeds, and the size, of which it has each number."""
 LEAST_KEYS = 50
 """Effective keys below which the file of a problem asks for no theory: it is out of its range."""
 
@@ -17,8 +21,7 @@ def population(problem: Problem) -> dict[str, Any]:
 
     ``selectivity`` is n_eff/n of the first Haar set at the common temperature, a mean over heads.
     """
-    seeds = {"frames", "query_frames", "design", "target", "sharpness", "queries", "pilot"}
-    drawn = {k: v for k, v in problem.fields.items() if k not in seeds and k != "size"}
+    drawn = {k: v for k, v in problem.fields.items() if k not in LEFT_OUT}
     dimension, heads, width = problem.fields["size"]
     keys = problem.keys[HAAR, COMMON]
     return drawn | {
@@ -35,8 +38,6 @@ def population(problem: Problem) -> dict[str, Any]:
         "n_eff": keys.mean(),
         "n_eff_spread": keys.std(),
         "selectivity": keys.mean() / problem.n,
-        "own_selectivity": ("set", problem.keys[:, OWN_BEST].mean(-1) / problem.n),
-        "index": ("set", problem.index),
     }
 
 
@@ -45,62 +46,44 @@ def described(problem: Problem) -> dict[str, Any]:
 
     At the common temperature and 16 of its queries.
     """
-    fields, dimension = problem.fields, problem.law.dimension
-    series = {
-        name: np.asarray(getattr(problem.target, name)).tolist()
-        for name in ("amplitude", "frequency", "phase")
-    }
-
-    def frames(arrays: np.ndarray) -> list[dict[str, Any]]:
-        sets = zip(arrays, problem.index, strict=True)
-        return [
-            {
-                "label": f"set {place}, index {index:.2f}",
-                "kind": "explicit",
-                "frames": array.tolist(),
-            }
-            for place, (array, index) in enumerate(sets)
-        ]
-
-    queries, keys = frames(problem.query_frames), frames(problem.key_frames)
+    fields = problem.fields
     heads = {
         "count": problem.heads,
         "width": fields["size"][2],
-        "frames": _explicit(queries[HAAR]),
+        "frames": explicit_frames(problem.query_frames[HAAR]),
         "kernel": fields["kernel"],
         "bandwidth": problem.bandwidth[HAAR, COMMON].tolist(),
     }
-    places = [{"heads.frames": frames} for frames in queries]
     if fields["apart"]:
-        heads["key_frames"] = _explicit(keys[HAAR])
-        for place, key_frames in zip(places, keys, strict=True):
-            place["heads.key_frames"] = key_frames
-    asked = np.concatenate([problem.queries(batch) for batch in range(2)])
+        heads["key_frames"] = explicit_frames(problem.key_frames[HAAR])
+    sets = []
+    for place, index in enumerate(problem.index):
+        label = {"label": f"set {place}, diversity index {index:.2f}"}
+        of_set = {"heads.frames": label | explicit_frames(problem.query_frames[place])}
+        if fields["apart"]:
+            of_set["heads.key_frames"] = label | explicit_frames(problem.key_frames[place])
+        sets.append(of_set)
+    queries = np.concatenate([problem.queries(batch) for batch in range(2)])
     facts = population(problem)
     about = (
-        f"Problem {problem.number}: d = {dimension}, H = {problem.heads}, d_k = {facts['width']}, "
-        f"n = {problem.n}, keys: {problem.law.family}, kernel: {fields['kernel']}; random heads at "
-        f"the common temperature have n_eff/n = {facts['selectivity']:.3f} and, by the pilot, a "
-        f"skill of {problem.skill:.2f}; label noise over the target's variance is "
-        f"{fields['noise_ratio']:.2f}."
+        f"Problem {problem.number}: d = {facts['dimension']}, H = {facts['heads']}, "
+        f"d_k = {facts['width']}, n = {facts['keys']}, keys: {fields['family']}, "
+        f"kernel: {fields['kernel']}; random heads at the common temperature have "
+        f"n_eff/n = {facts['selectivity']:.3f} and, by the pilot, a skill of {problem.skill:.2f}; "
+        f"label noise over the target's variance is {fields['noise_ratio']:.2f}."
     )
     few = facts["n_eff"] < LEAST_KEYS or problem.law.family not in GAUSSIAN
     return {
         "about": about,
         "theory": {"order": "none" if few else "first"},
-        "problem": {
-            "dimension": dimension,
-            "design": problem.law.as_design(),
-            "target": {"kind": "explicit", **series},
-            "noise_sd": float(problem.noise_sd),
-            "heads": heads,
-            "n": problem.n,
-            "queries": {"kind": "explicit", "count": len(asked), "points": asked.tolist()},
-        },
+        "problem": explicit_problem(
+            problem.target, problem.noise_sd, heads, problem.n, queries, problem.law.as_design()
+        ),
         "simulation": {"batches": 64, "replicates_per_batch": 64},
-        "sweep": {"list": places},
+        "sweep": {"list": sets},
     }
 
 
-def _explicit(frames: dict[str, Any]) -> dict[str, Any]:
-    return {name: value for name, value in frames.items() if name != "label"}
+def explicit_frames(frames: np.ndarray) -> dict[str, Any]:
+    """Frames (H, d, d_k) as a file has them."""
+    return {"kind": "explicit", "frames": frames.tolist()}

@@ -18,14 +18,14 @@ from .statistic import READINGS, Sample, changes_over_the_ladder, ladder_errors,
 from .tables import size_models
 
 QUESTIONS = {
-    "hdi-monotone": "error, rung by rung,\ngiven heads",
-    "hdi-monotone-law": "error, rung by rung,\nequally good heads",
-    "hdi": "variance kept, rung by rung,\ngiven heads",
-    "hdi-law": "variance kept, rung by rung,\nequally good heads",
-    "extremes": "orthogonal keep less\nthan random, given",
-    "adding-heads": "doubling pays more\nif random, given",
+    "hdi-monotone": "error falls, given",
+    "hdi-monotone-law": "error falls, equally good",
+    "hdi": "variance falls, given",
+    "hdi-law": "variance falls, equally good",
+    "extremes": "orthogonal keep less",
+    "adding-heads": "doubling pays if random",
 }
-LABELS = ("heads as given", "heads equally good alone")
+LABELS = ("as given", "equally good alone")
 """The readings in words."""
 BINS = 6
 """Groups of problems along n_eff/n, of equal size."""
@@ -41,11 +41,11 @@ def figure(results: Results, answers: Sequence[Answer]) -> Figure:
     medians = changes_over_the_ladder(sample).isel(reading=0, temperature=OWN_BEST).median()
     found = medians["error"] < 0 and medians["bias"] < 2 * min(float(medians["variance"]), 0.0)
     title = FINDING if found else NEUTRAL
-    drawing, axes = figures.mosaic(("ab", "cd"), height=7.2, title=title)
+    drawing, axes = figures.mosaic(("ab", "cd"), height=4.5, title=title)
     drawn = drawn.iloc[: len(sample.problems)]
     _sizes(axes["a"], sample, drawn, size_models(sample, drawn))
     outcome_bars(axes["b"], outcomes_of_answers(answered, QUESTIONS))
-    axes["b"].set_title("Outcomes, held against 1 %")
+    axes["b"].set_title("Variance falls more often than the error")
     _parts(axes["c"], sample, drawn)
     _ladder(axes["d"], sample, drawn)
     figures.letters(axes.values())
@@ -54,12 +54,11 @@ def figure(results: Results, answers: Sequence[Answer]) -> Figure:
 
 def headline(results: Results) -> Figure:
     """The figure of the README: the change of the error over n_eff/n, in both readings."""
-    drawing, axes = figures.panels(width=1.35 * figures.COLUMN, height=3.1)
+    drawing, axes = figures.panels(height=2.4)
     sample = Sample(results)
     drawn = parameters(results).iloc[: len(sample.problems)]
     _sizes(axes[0, 0], sample, drawn, size_models(sample, drawn))
-    title = f"Random heads err less than nearly aligned ones ({len(drawn)} problems)"
-    axes[0, 0].set_title(title, loc="left", fontweight="bold")
+    axes[0, 0].set_title(f"Random heads err less than nearly aligned ones ({len(drawn)} problems)")
     return drawing
 
 
@@ -81,25 +80,24 @@ def _sizes(ax: Axes, sample: Sample, drawn: pd.DataFrame, models: Sequence[SizeM
         beside = x * (0.97, 1.03)[place]
         middle = summary[0.5]
         bars = np.array([middle - summary[0.25], summary[0.75] - middle])
-        ax.errorbar(beside, middle, bars, color=ink, fmt=figures.MARKERS[place], ms=4, label=label)
+        ax.errorbar(beside, middle, bars, color=ink, fmt=figures.MARKERS[place], label=label)
         if models:
             curve = models[place]
             at = np.exp(curve.x)
             ax.fill_between(at, curve.curve[0], curve.curve[2], color=ink, alpha=0.18, lw=0)
-            ax.plot(at, curve.curve[1], color=ink, lw=1.5)
-    ax.axhline(0, color=figures.GREY, lw=0.8, ls=":")
+            ax.plot(at, curve.curve[1], color=ink)
     _selectivity_axis(ax)
-    ax.set(
-        ylabel="change of the error (%)",
-        title="From nearly aligned to random heads",
-    )
+    ax.plot([], [], color=figures.GREY, label="model")
+    ax.set_ylim(bottom=1.7 * ax.get_ylim()[0])
+    ax.set(ylabel="change of the error (%)", title="From aligned to random, the error falls")
     ax.legend(loc="lower right")
 
 
 def _selectivity_axis(ax: Axes) -> None:
-    figures.log_axes(ax, x=True, plain=True)
+    figures.dotted(ax)
+    figures.log_axes(ax, x=True)
     figures.ticks(ax.xaxis, (0.02, 0.05, 0.1, 0.2, 0.5))
-    ax.set_xlabel("effective keys of a head over all keys, n_eff/n")
+    ax.set_xlabel(figures.SELECTIVITY)
 
 
 def _parts(ax: Axes, sample: Sample, drawn: pd.DataFrame) -> None:
@@ -109,21 +107,18 @@ def _parts(ax: Axes, sample: Sample, drawn: pd.DataFrame) -> None:
     names = {
         "bias": "squared bias",
         "variance": "variance",
-        "mean_head": "mean error of a head",
-        "diversity": "minus the diversity of heads",
+        "mean_head": "mean head's error",
+        "diversity": "minus diversity",
     }
     for place, (name, label) in enumerate(names.items()):
         values = pd.Series(100 * sizes[name].values, index=drawn.index)
         median = values.groupby(groups).median()
         style = "-" if place < 2 else "--"
-        ax.plot(x, median, color=figures.PALETTE[place], ls=style, marker="o", ms=3, label=label)
-    ax.axhline(0, color=figures.GREY, lw=0.8, ls=":")
+        ax.plot(x, median, color=figures.PALETTE[place], ls=style, marker="o", label=label)
     _selectivity_axis(ax)
-    ax.set(
-        ylabel="change over the error (%), median",
-        title="The same change as two sums",
-    )
-    ax.legend(loc="upper center", bbox_to_anchor=(0.5, -0.2), ncols=2)
+    ax.set(ylabel="median change over the error (%)", title="Bias falls; variance hardly changes")
+    ax.set_ylim(top=45)
+    ax.legend(loc="upper left")
 
 
 def _ladder(ax: Axes, sample: Sample, drawn: pd.DataFrame) -> None:
@@ -132,14 +127,10 @@ def _ladder(ax: Axes, sample: Sample, drawn: pd.DataFrame) -> None:
     x = np.array([5, 25, 50, 75, 100])
     for place in range(len(READINGS)):
         relative = 100 * errors.isel(reading=place, temperature=1).values
-        low, median, high = np.quantile(relative, (0.25, 0.5, 0.75), axis=0)
-        ink = figures.PALETTE[place]
-        ax.fill_between(x, low, high, color=ink, alpha=0.18, lw=0)
-        label = LABELS[place]
-        ax.plot(x, median, color=ink, lw=2, marker="o", ms=4, label=label)
+        figures.quartiles(ax, x, relative, figures.PALETTE[place], marker="o", label=LABELS[place])
     ax.set(
-        xlabel="index of the set over that of random heads (%)",
-        ylabel="error over the first rung's (%)",
-        title=f"Along the ladder, n = {len(drawn)} problems",
+        xlabel="index / random heads' (%)",
+        ylabel="error / first rung's (%)",
+        title=f"Every rung lowers the median error (n = {len(drawn)})",
     )
-    ax.legend(loc="best")
+    ax.legend(loc="lower left")

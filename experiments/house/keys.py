@@ -1,6 +1,5 @@
 """Laws of keys and queries, by family, each of mean variance 1 over coordinates."""
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -8,6 +7,8 @@ import numpy as np
 from scipy.stats import ortho_group
 
 from sims.problem.designs import table_rows
+from sims.problem.tables import TABLES
+from sims.study.study import Fields
 
 FREEDOM = 5
 """Degrees of freedom of Student's t."""
@@ -16,7 +17,6 @@ CLUSTERS = 8
 BETWEEN = 0.7
 """Share of the clusters' centres in the variance of the keys."""
 GAUSSIAN = ("isotropic", "decaying")
-TABLES = ("digits", "text")
 
 
 @dataclass(frozen=True)
@@ -67,15 +67,15 @@ class KeyLaw:
         normal = rng.normal(size=(count, self.dimension))
         if self.family == "student":
             size = rng.chisquare(FREEDOM, size=(count, 1)) / (FREEDOM - 2)
-            return np.asarray(normal / np.sqrt(size))
+            return normal / np.sqrt(size)
         if self.family == "sphere":
             length = np.linalg.norm(normal, axis=1, keepdims=True)
-            return np.asarray(normal * self.dimension**0.5 / length)
+            return normal * self.dimension**0.5 / length
         if self.family == "clusters":
             assert self.centres is not None
             centres = self.centres[rng.integers(CLUSTERS, size=count)]
-            return np.asarray(centres + (1 - BETWEEN) ** 0.5 * normal)
-        return normal if self.root is None else np.asarray(normal @ self.root.T)
+            return centres + (1 - BETWEEN) ** 0.5 * normal
+        return normal if self.root is None else normal @ self.root.T
 
     def covariance(self) -> np.ndarray:
         """Covariance of Gaussian keys, (d, d)."""
@@ -102,7 +102,7 @@ class KeyLaw:
         return {"kind": "gaussian", "covariance": self.covariance().tolist()}
 
 
-def key_law(drawn: Mapping[str, Any], dimension: int) -> KeyLaw:
+def key_law(drawn: Fields, dimension: int) -> KeyLaw:
     """The law of the keys of a draw."""
     family = drawn["family"]
     rng = np.random.default_rng(drawn["design"])

@@ -66,8 +66,7 @@ def replicate_sums(
 
         def of_group(group: tuple[Array, Array, Array]) -> Sums:
             q, frames, truth = group
-            of_sets = partial(of_set, truth)
-            return lax.map(of_sets, (q, frames, inverse))
+            return lax.map(partial(of_set, truth), (q, frames, inverse))
 
         def of_set(truth: Array, heads: tuple[Array, Array, Array]) -> Sums:
             q, frames, inverse = heads

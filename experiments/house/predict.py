@@ -3,15 +3,14 @@
 import numpy as np
 import xarray as xr
 
+from sims.inspect.geometry import overlaps
 from sims.problem import Heads, Task
 from sims.problem.design_laws import GaussianDesign
 from sims.theory import FEW_KEYS, noise_correlation_law, predict
 
 from .keys import GAUSSIAN
 from .problems import PROBES, Problem
-from .sets import COMMON, HAAR
-
-TERMS = ("bias", "variance", "head_variance")
+from .sets import COMMON, HAAR, PROBED
 
 
 def predicted(problem: Problem, batches: int) -> xr.Dataset:
@@ -23,12 +22,12 @@ def predicted(problem: Problem, batches: int) -> xr.Dataset:
     """
     queries = np.concatenate([problem.queries(batch)[:PROBES] for batch in range(batches)])
     covered = np.zeros(len(queries), bool)
-    terms = dict.fromkeys(TERMS, np.nan)
+    terms = dict.fromkeys(PROBED, np.nan)
     if problem.law.family in GAUSSIAN:
         found = first_order(problem, queries)
         covered = found["covered"]
         if covered.any():
-            terms = {name: float(found[name][covered].mean()) for name in TERMS}
+            terms = {name: float(found[name][covered].mean()) for name in PROBED}
     return xr.Dataset(
         {f"theory_{name}": value for name, value in terms.items()}
         | {"covered": ("query", covered), "by_angles": by_angles(problem)}
@@ -45,20 +44,15 @@ def first_order(problem: Problem, queries: np.ndarray) -> dict[str, np.ndarray]:
     )
     task = Task(GaussianDesign(problem.law.covariance()), problem.target, problem.noise_sd)
     with np.errstate(all="ignore"):  # far out of its range it has no finite numbers
-        return _by_query(predict(task, heads, problem.n, queries))
-
-
-def _by_query(terms: xr.Dataset) -> dict[str, np.ndarray]:
-    signal, noise = terms["signal_covariance"].values, terms["noise_covariance"].values
-    covariance = signal + noise
-    keys = np.minimum(terms["n_eff"].values, terms["n_third"].values)
-    bias = terms["bias"].values.mean(-1) ** 2
-    return {
-        "bias": bias,
-        "variance": covariance.mean((-2, -1)),
-        "head_variance": np.diagonal(covariance, axis1=-2, axis2=-1).mean(-1),
-        "covered": keys.min(-1) >= FEW_KEYS,
-    }
+        terms = predict(task, heads, problem.n, queries)
+        covariance = terms["signal_covariance"].values + terms["noise_covariance"].values
+        keys = np.minimum(terms["n_eff"].values, terms["n_third"].values)
+        return {
+            "bias": terms["bias"].values.mean(-1) ** 2,
+            "variance": covariance.mean((-2, -1)),
+            "head_variance": np.diagonal(covariance, axis1=-2, axis2=-1).mean(-1),
+            "covered": keys.min(-1) >= FEW_KEYS,
+        }
 
 
 def by_angles(problem: Problem) -> float:
@@ -69,10 +63,7 @@ def by_angles(problem: Problem) -> float:
     fields = problem.fields
     if problem.law.family != "isotropic" or fields["apart"] or fields["uneven"]:
         return np.nan
-    frames = problem.key_frames[HAAR]
-    first, second = np.triu_indices(len(frames), 1)
-    products = np.swapaxes(frames[first], 1, 2) @ frames[second]
-    cosines = np.minimum(np.linalg.svd(products, compute_uv=False), 1.0)
+    cosines = overlaps(problem.key_frames[HAAR])[np.triu_indices(problem.heads, 1)]
     bandwidth = problem.bandwidth[HAAR, COMMON, 0]
     correlation = float(np.mean(noise_correlation_law(cosines, bandwidth, 1.0, fields["kernel"])))
     return correlation if np.isfinite(correlation) else np.nan

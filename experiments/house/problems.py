@@ -3,19 +3,22 @@
 Temperatures are tuned by a pilot simulation on draws of its own, by which nothing is judged.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
 from scipy.optimize import brentq
 from scipy.stats import ortho_group
 
+from sims.base.arrays import fill_up
 from sims.problem import TARGETS, TrigonometricSeries
-from sims.problem.diversity import DEFINITIONS, geometric_gram
+from sims.problem.diversity import geometric_gram, mean_index
+from sims.problem.tables import TABLES
 from sims.study.study import Fields
 
-from .keys import TABLES, KeyLaw, key_law
+from .keys import KeyLaw, key_law
 from .moments import Sums, replicate_sums
 from .sets import HAAR, LADDER, SETS
 
@@ -103,7 +106,7 @@ def draw_problem(fields: Fields) -> Problem | None:
     target = draw_target(fields, dimension, width)
     rng = np.random.default_rng(fields["pilot"])
     sample, times = law.keys(rng, 1, 4096)
-    variance = float(np.cov(target_values(target, sample[0]), aweights=times[0], ddof=0))
+    variance = float(np.cov(target.values(sample[0]), aweights=times[0], ddof=0))
     noise_sd = (fields["noise_ratio"] * variance) ** 0.5
     key_frames = draw_key_frames(fields["frames"], dimension, heads, width)
     query_frames = key_frames
@@ -113,9 +116,15 @@ def draw_problem(fields: Fields) -> Problem | None:
     if fields["uneven"]:
         normal = np.random.default_rng(fields["sharpness"]).normal(size=heads)
         sharpness = np.exp(0.5 * normal)
-    pilot = Pilot(fields, law, target, noise_sd, n)
+    # In float64, so that a problem is the same to rounding whatever the devices that draw it.
+    frames = (query_frames[None], key_frames[None])
+    pilot = partial(sums_of, target, frames=frames, kernel=fields["kernel"], precision="float64")
+    draws = draw_pilot(law, fields["pilot"], n)
     scale = width**0.5 * sharpness
-    errors = pilot.errors(query_frames, key_frames, scale)
+    tried = np.broadcast_to(GRID[:, None] * scale, (SETS, len(GRID), heads))
+    errors = np.mean(
+        [squared_errors(pilot(*draw, bandwidth=tried), noise_sd) for draw in draws], axis=0
+    )
     own = [inner_minimum(row) for row in errors]
     common = own[HAAR]
     skill = 1 - errors[HAAR].min() / variance
@@ -126,7 +135,8 @@ def draw_problem(fields: Fields) -> Problem | None:
     shift = fields["shift"] if fields["shifted"] else 1.0
     levels = np.stack([np.full(SETS, common), np.array(best)], axis=1)
     bandwidth = shift * levels[..., None] * scale
-    index = DEFINITIONS["mean"](np.stack([geometric_gram(frames) for frames in key_frames]))
+    index = mean_index(np.stack([geometric_gram(frames) for frames in key_frames]))
+    effective_keys = [pilot(*draw, bandwidth=bandwidth).keys.mean((0, 4)) for draw in draws]
     return Problem(
         fields=dict(fields) | {"rejected": fields.attempt},
         law=law,
@@ -138,14 +148,14 @@ def draw_problem(fields: Fields) -> Problem | None:
         key_frames=key_frames,
         bandwidth=bandwidth,
         index=index,
-        keys=pilot.effective_keys(query_frames, key_frames, bandwidth),
+        keys=np.mean(effective_keys, axis=0),
         skill=float(skill),
         edge=any(found is None for found in own),
         number=fields.number,
     )
 
 
-def draw_target(drawn: Mapping[str, Any], dimension: int, width: int) -> TrigonometricSeries:
+def draw_target(drawn: Fields, dimension: int, width: int) -> TrigonometricSeries:
     """The target, of d_k to 2·d_k random directions or of all, with its length scale."""
     rng = np.random.default_rng(drawn["target"])
     basis = np.eye(dimension)
@@ -153,30 +163,25 @@ def draw_target(drawn: Mapping[str, Any], dimension: int, width: int) -> Trigono
         count = min(dimension, round(width * drawn["directions"]))
         basis = ortho_group.rvs(dimension, random_state=rng)[:, :count]
     directions = basis.shape[1]
-    words = {
+    family = "rbf"
+    options = {
         "seed": int(rng.integers(2**62)),
         "lengthscale": drawn["lengthscale"] * directions**0.5,
         "features": drawn["features"],
     }
     if drawn["smoothness"] == "matern":
-        series = TARGETS["matern"](directions, nu=drawn["roughness"], **words)
-    else:
-        series = TARGETS["rbf"](directions, **words)
+        family = "matern"
+        options["nu"] = drawn["roughness"]
+    series = TARGETS[family](directions, **options)
     frequency = np.asarray(series.frequency) @ basis.T
     return TrigonometricSeries(series.amplitude, frequency, series.phase)
-
-
-def target_values(target: TrigonometricSeries, points: np.ndarray) -> np.ndarray:
-    """The target at points (…, d)."""
-    phases = points @ np.asarray(target.frequency).T + np.asarray(target.phase)
-    return np.asarray(np.cos(phases) @ np.asarray(target.amplitude))
 
 
 def orthonormal(frames: np.ndarray) -> np.ndarray:
     """Frames (…, d, d_k) by QR with positive diagonal, so that they vary smoothly."""
     basis, triangle = np.linalg.qr(frames)
     signs = np.sign(np.diagonal(triangle, axis1=-2, axis2=-1))
-    return np.asarray(basis * signs[..., None, :])
+    return basis * signs[..., None, :]
 
 
 def haar_frames(rng: np.random.Generator, count: int, dimension: int, width: int) -> np.ndarray:
@@ -198,14 +203,11 @@ def draw_key_frames(seed: int, dimension: int, heads: int, width: int) -> np.nda
     def mixed(share: float) -> np.ndarray:
         return orthonormal((1 - share) ** 0.5 * base + share**0.5 * first)
 
-    def mean_index(frames: np.ndarray) -> float:
-        return float(DEFINITIONS["mean"](geometric_gram(frames)))
+    def excess(share: float, rung: float) -> float:
+        return float(mean_index(geometric_gram(mixed(share))) - rung * full)
 
-    full = mean_index(first)
-    rungs = []
-    for rung in LADDER[:-1]:
-        share = brentq(lambda t, rung=rung: mean_index(mixed(t)) - rung * full, 0, 1, xtol=1e-4)
-        rungs.append(mixed(share))
+    full = float(mean_index(geometric_gram(first)))
+    rungs = [mixed(brentq(excess, 0, 1, args=(rung,), xtol=1e-4)) for rung in LADDER[:-1]]
     if heads * width <= dimension:
         columns = ortho_group.rvs(dimension, random_state=rng)[:, : heads * width]
         third = columns.reshape(dimension, heads, width).transpose(1, 0, 2)
@@ -229,58 +231,17 @@ def inner_minimum(errors: np.ndarray) -> float | None:
     return float(GRID[place] * (GRID[1] / GRID[0]) ** shift)
 
 
-@dataclass(frozen=True)
-class Pilot:
-    """A small simulation of a problem's heads, which tunes their temperatures.
+def draw_pilot(law: KeyLaw, seed: int, n: int) -> list[tuple[Any, np.ndarray]]:
+    """Keys and queries of each batch of a pilot, on draws of its own."""
+    rng = np.random.default_rng([seed, 1])
+    return [(law.keys(rng, REPLICATES, n), law.queries(rng, QUERIES[n])) for _ in range(PILOT)]
 
-    In float64, so that a problem is the same to rounding whatever the devices that draw it.
-    """
 
-    fields: Mapping[str, Any]
-    law: KeyLaw
-    target: TrigonometricSeries
-    noise_sd: float
-    n: int
-
-    def errors(
-        self, query_frames: np.ndarray, key_frames: np.ndarray, scale: np.ndarray
-    ) -> np.ndarray:
-        """Mean squared error of each set's ensemble at each bandwidth of the grid, (S, T)."""
-        bandwidth = np.broadcast_to(GRID[:, None] * scale, (len(key_frames), len(GRID), len(scale)))
-        found = []
-        for sums in self._batches(query_frames, key_frames, bandwidth):
-            deviation = sums.deviation.mean(3)
-            noise = self.noise_sd**2 * sums.ensemble_noise
-            found.append((deviation**2 + noise).mean((0, 3)))
-        return np.asarray(np.mean(found, axis=0))
-
-    def effective_keys(
-        self, query_frames: np.ndarray, key_frames: np.ndarray, bandwidth: np.ndarray
-    ) -> np.ndarray:
-        """Effective number of keys of each head, a mean over queries, (S, 2, H)."""
-        batches = self._batches(query_frames, key_frames, bandwidth)
-        return np.asarray(np.mean([sums.keys.mean((0, 4)) for sums in batches], axis=0))
-
-    def _batches(
-        self, query_frames: np.ndarray, key_frames: np.ndarray, bandwidth: np.ndarray
-    ) -> list[Sums]:
-        rng = np.random.default_rng([self.fields["pilot"], 1])
-        found = []
-        for _ in range(PILOT):
-            points, times = self.law.keys(rng, REPLICATES, self.n)
-            queries = self.law.queries(rng, QUERIES[self.n])
-            found.append(
-                sums_of(
-                    self.target,
-                    (points, times),
-                    queries,
-                    (query_frames[None], key_frames[None]),
-                    bandwidth,
-                    self.fields["kernel"],
-                    "float64",
-                )
-            )
-        return found
+def squared_errors(sums: Sums, noise_sd: float) -> np.ndarray:
+    """Mean squared error of each set's ensemble at each temperature, (S, T)."""
+    deviation = sums.deviation.mean(3)
+    noise = noise_sd**2 * sums.ensemble_noise
+    return (deviation**2 + noise).mean((0, 3))
 
 
 DIMENSION, WIDTH = 32, 8
@@ -309,18 +270,14 @@ def sums_of(
         precision: of the sums.
     """
     points, times = keys
-    values, truth = target_values(target, points), target_values(target, queries)
-    extra = DIMENSION - points.shape[-1]
-    narrow = WIDTH - frames[0].shape[-1]
-    padded = [np.pad(f, ((0, 0), (0, 0), (0, 0), (0, extra), (0, narrow))) for f in frames]
     groups = len(frames[0])
     arrays = (
-        np.pad(points, ((0, 0), (0, 0), (0, extra))),
+        fill_up(points, DIMENSION),
         times,
-        values,
-        np.pad(queries, ((0, 0), (0, extra))).reshape(groups, -1, DIMENSION),
-        truth.reshape(groups, -1),
-        *padded,
+        target.values(points),
+        fill_up(queries, DIMENSION).reshape(groups, -1, DIMENSION),
+        target.values(queries).reshape(groups, -1),
+        *(fill_up(of_groups, DIMENSION, WIDTH) for of_groups in frames),
         bandwidth**-2.0,
     )
     rounded = [np.asarray(array, precision) for array in arrays]

@@ -1,7 +1,6 @@
 """Simulation of a problem: every set of heads, at two temperatures, as given and in law."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 
 import numpy as np
 from scipy.stats import ortho_group
@@ -12,41 +11,27 @@ from sims.montecarlo.draws import Draw
 from .moments import Sums
 from .outcomes import FIRST_ROUND, LOOKS, is_decided
 from .problems import PROBES, ROTATIONS, Problem, sums_of
-from .sets import COMMON, HAAR, OWN_BEST, SECOND, SETS
+from .sets import COMMON, HAAR, OWN_BEST, PROBED, SECOND, SETS
 
 DIMS = ("reading", "set", "temperature")
 COORDS = {"reading": ["given", "in law"], "temperature": ["common", "own best"]}
-PROBED = {
-    "probe_bias": "bias",
-    "probe_variance": "variance",
-    "probe_head_variance": "head_variance",
-}
-"""Terms of the first Haar set as given, at the common temperature and at single queries, and what
-they are called below."""
+TERMS = ("bias", "variance", "head_bias", "head_variance", "noise", "head_noise", "half_error")
+"""Terms of the ensemble and of its mean head; the error of the first half of the heads."""
 
 
-@dataclass(frozen=True, eq=False)
 class HouseSampler(HostBatches):
     """Batches of a problem, which stop at a declared look once all outcomes are decided."""
-
-    fits: bool = True
 
     def precise(self, arrays: Mapping[str, np.ndarray], rel_mcse: float, negligible: float) -> bool:
         """True at a declared look where every outcome is decided."""
         count = len(arrays["bias"])
-        return count in LOOKS and is_decided(arrays, self.fits)
+        return count in LOOKS and is_decided(arrays, self.constants.fits)
 
 
-def sampler_of(problem: Problem) -> HouseSampler:
+def sampler(problem: Problem) -> HouseSampler:
     """The sampler of a problem."""
-    dims = dict.fromkeys(TERMS, DIMS) | dict.fromkeys(PROBED, ("query",))
-    return HouseSampler(
-        batch, constants=problem, dims=dims, coords=COORDS, partial=dims, fits=problem.fits
-    )
-
-
-TERMS = ("bias", "variance", "head_bias", "head_variance", "noise", "head_noise", "half_error")
-"""Terms of the ensemble and of its mean head; the error of the first half of the heads."""
+    dims = dict.fromkeys(TERMS, DIMS) | {f"probe_{name}": ("query",) for name in PROBED}
+    return HouseSampler(batch, constants=problem, dims=dims, coords=COORDS, partial=dims)
 
 
 def batch(draw: Draw, replicates: int, problem: Problem) -> dict[str, np.ndarray]:
@@ -84,10 +69,11 @@ def batch(draw: Draw, replicates: int, problem: Problem) -> dict[str, np.ndarray
         computed = terms[name].mean(-1).reshape(2, *bandwidth.shape[:2])
         outputs[name] = np.full((2, SETS, 2), np.nan, np.float32)
         outputs[name][:, sets, temperatures] = computed
-    for name, term in PROBED.items():
-        outputs[name] = np.full(PROBES, np.nan, np.float32)
+    for name in PROBED:
+        probes = np.full(PROBES, np.nan, np.float32)
         if first:
-            outputs[name][:] = terms[term][HAAR, COMMON, :PROBES]
+            probes[:] = terms[name][HAAR, COMMON, :PROBES]
+        outputs[f"probe_{name}"] = probes
     return outputs
 
 
@@ -95,10 +81,9 @@ def terms_of(sums: Sums, noise_sd: float) -> dict[str, np.ndarray]:
     """The terms of :data:`TERMS` by set, temperature and query, unbiased at any R ≥ 2."""
     deviation = sums.deviation
     replicates = len(deviation)
-    noise, ensemble_noise, half_noise = (
-        noise_sd**2 * values.mean(0)
-        for values in (sums.noise, sums.ensemble_noise, sums.half_noise)
-    )
+    variance = noise_sd**2
+    noise = variance * sums.noise.mean(0)
+    ensemble_noise = variance * sums.ensemble_noise.mean(0)
     ensemble = deviation.mean(3)
     half = deviation[:, :, :, : deviation.shape[3] // 2].mean(3)
     spread = ensemble.var(0, ddof=1)
@@ -111,5 +96,5 @@ def terms_of(sums: Sums, noise_sd: float) -> dict[str, np.ndarray]:
         "head_variance": head_spread.mean(2) + noise,
         "noise": ensemble_noise,
         "head_noise": noise,
-        "half_error": (half**2).mean(0) + half_noise,
+        "half_error": (half**2).mean(0) + variance * sums.half_noise.mean(0),
     }

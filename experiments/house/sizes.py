@@ -58,10 +58,11 @@ def fit(
     names, place = np.unique(family, return_inverse=True)
 
     def model() -> None:
-        intercept = numpyro.sample("intercept", dist.Normal(0, PRIOR))
-        slope = numpyro.sample("slope", dist.Normal(0, PRIOR))
-        bend = numpyro.sample("bend", dist.Normal(0, PRIOR))
-        by_skill = numpyro.sample("skill", dist.Normal(0, PRIOR))
+        coefficient = dist.Normal(0, PRIOR)
+        intercept = numpyro.sample("intercept", coefficient)
+        slope = numpyro.sample("slope", coefficient)
+        bend = numpyro.sample("bend", coefficient)
+        by_skill = numpyro.sample("skill", coefficient)
         spread = numpyro.sample("spread", dist.HalfNormal(PRIOR).expand([2]))
         with numpyro.plate("families", len(names)):
             offset = numpyro.sample("offset", dist.Normal(0, 1))

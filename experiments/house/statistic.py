@@ -10,14 +10,15 @@ import xarray as xr
 from sims.base.estimates import mcse, ratio
 from sims.judgement import house
 from sims.judgement.effects import Effects
-from sims.judgement.effects_of_problems import gap
+from sims.judgement.effects_of_problems import gap, outcomes
 from sims.judgement.robustness import Cell
 from sims.judgement.summaries import Share
 from sims.judgement.summarize import summarize
+from sims.study.batches import drawn_values
 from sims.study.results import Results
 
 from .outcomes import LOOKS, QUESTIONS, change_over_ends, falls_of
-from .sets import ALIGNED, COMMON, HAAR, SECOND
+from .sets import ALIGNED, COMMON, HAAR, PROBED, SECOND
 
 READINGS = ("given", "in law")
 TEMPERATURES = ("common", "own best")
@@ -37,8 +38,6 @@ SPECIFIED = ("hdi-monotone", "hdi", "extremes", "adding-heads")
 """Questions of the specification table."""
 TERMS = ("bias", "variance", "head_bias", "head_variance", "half_error")
 """Terms that sizes are made of."""
-PROBED = ("bias", "variance", "head_variance")
-"""Terms at single queries, which are held against theory."""
 NOISY = 0.2
 """Label noise over the target's variance that parts the problems in two."""
 
@@ -50,8 +49,8 @@ class Sample:
         law: the population and theory, a row a problem.
         problems: terms of each problem by name, (batch, reading, set, temperature); after the first
             round some are NaN.
-        first: number of batches of the first round.
-        first_rounds: terms of the first round alone, by which sizes are told.
+        first_round: the terms of all problems in the first round, by which sizes are told,
+            (problem, batch, …).
     """
 
     def __init__(self, results: Results) -> None:
@@ -62,65 +61,47 @@ class Sample:
             terms = {str(k): v.values for k, v in variables.items() if "batch" in v.dims}
             self.problems.append(terms)
         probes = self.problems[0]["probe_bias"].shape[1]
-        self.first = self.law.sizes["query"] // probes
-        self.first_rounds = []
-        for terms in self.problems:
-            self.first_rounds.append({k: values[: self.first] for k, values in terms.items()})
+        batches = self.law.sizes["query"] // probes
+        self.first_round = {}
+        for name in self.problems[0]:
+            self.first_round[name] = np.stack([terms[name][:batches] for terms in self.problems])
 
     def means(self) -> xr.Dataset:
         """Means over the first round, (problem, reading, set, temperature), in float64."""
         dims = ("problem", "reading", "set", "temperature")
-        means = {}
-        for name in TERMS:
-            rows = [terms[name].mean(0, dtype=float) for terms in self.first_rounds]
-            means[name] = (dims, np.stack(rows))
+        means = {name: (dims, self.first_round[name].mean(1, dtype=float)) for name in TERMS}
         return xr.Dataset(means)
 
 
 def effects(results: Results) -> Mapping[str, Effects]:
     """Every question's effects: outcomes of order, and gaps of simulation from theory."""
     sample = Sample(results)
-    sizes = changes_over_the_ladder(sample)
     made = {}
-    for question in QUESTIONS:
-        for reading, reading_name in enumerate(READINGS):
-            for temperature, temperature_name in enumerate(TEMPERATURES):
-                name = f"{question}, {reading_name}, {temperature_name}"
-                made[name] = _outcome(sample, question, reading, temperature, sizes)
-    made |= _gaps(sample)
-    return made
+    cells = product(QUESTIONS, enumerate(READINGS), enumerate(TEMPERATURES))
+    for question, (reading, reading_name), (temperature, temperature_name) in cells:
+        name = f"{question}, {reading_name}, {temperature_name}"
+        made[name] = _outcomes(sample, question, reading, temperature)
+    return made | _gaps(sample)
 
 
-def _outcome(
-    sample: Sample, question: str, reading: int, temperature: int, sizes: xr.Dataset
-) -> Effects:
-    fits = sample.law["fits"].values
-    first_only = temperature == COMMON
-    draws = []
-    for arrays in sample.first_rounds if first_only else sample.problems:
-        draws.append(falls_of(question, arrays, reading, temperature))
-    changes = []
-    for arrays in sample.first_rounds:
-        changes.append(change_over_ends(question, arrays, reading, temperature))
-    size = np.array([change.mean() for change in changes])
+def _outcomes(sample: Sample, question: str, reading: int, temperature: int) -> Effects:
+    changes = change_over_ends(question, sample.first_round, reading, temperature)
+    size = changes.mean(1)
+    looks = 1 if temperature == COMMON else len(LOOKS)
+    if temperature == COMMON:
+        draws = [*falls_of(question, sample.first_round, reading, temperature)]
+    else:
+        draws = [falls_of(question, arrays, reading, temperature) for arrays in sample.problems]
     if question == "extremes":
-        without = ~fits[: len(size)].astype(bool)
-        size[without] = np.nan
-        for number in np.flatnonzero(without):
+        for number in np.flatnonzero(sample.law["fits"].values == 0):
+            size[number] = np.nan
             draws[number][:] = np.nan
     components = {}
     if question == "hdi-monotone":
-        chosen = sizes.isel(reading=reading, temperature=temperature)
+        chosen = changes_over_the_ladder(sample).isel(reading=reading, temperature=temperature)
         components = {name: chosen[key].values for name, key in COMPONENTS.items()}
-    return Effects(
-        value=np.stack([falls.mean(0) for falls in draws]),
-        error=np.stack([mcse(falls) for falls in draws]),
-        kind="outcome",
-        draws=draws,
-        looks=1 if first_only else len(LOOKS),
-        size=size,
-        size_error=np.array([mcse(change) for change in changes]),
-        components=components,
+    return outcomes(
+        draws, looks=looks, size=size, size_error=mcse(changes.T), components=components
     )
 
 
@@ -135,20 +116,13 @@ def changes_over_the_ladder(sample: Sample) -> xr.Dataset:
     error = terms["bias"] + terms["variance"]
     head_error = terms["head_bias"] + terms["head_variance"]
     start = error.isel(set=ALIGNED)
-
-    def rise(values: xr.DataArray) -> xr.DataArray:
-        return values.isel(set=HAAR) - values.isel(set=ALIGNED)
-
-    return xr.Dataset(
-        {
-            "error": rise(error) / start,
-            "mean_head": rise(head_error) / start,
-            "diversity": rise(error - head_error) / start,
-            "bias": rise(terms["bias"]) / start,
-            "variance": rise(terms["variance"]) / start,
-            "yardstick": abs(error.isel(set=SECOND) / error.isel(set=HAAR) - 1),
-            "variance_share": terms["variance"].isel(set=ALIGNED) / start,
-        }
+    parts = terms[["bias", "variance"]].assign(
+        error=error, mean_head=head_error, diversity=error - head_error
+    )
+    changes = (parts.isel(set=HAAR) - parts.isel(set=ALIGNED)) / start
+    return changes.assign(
+        yardstick=abs(error.isel(set=SECOND) / error.isel(set=HAAR) - 1),
+        variance_share=terms["variance"].isel(set=ALIGNED) / start,
     )
 
 
@@ -163,70 +137,60 @@ def ladder_errors(sample: Sample) -> xr.DataArray:
 def _gaps(sample: Sample) -> dict[str, Effects]:
     """Gaps of simulation from theory at the first Haar set, at queries in theory's range."""
     law = sample.law
-    covered = law["covered"].values[: len(sample.problems)]
-    enough = covered.mean(1) >= LEAST_COVERED
-    simulated: dict[str, list[np.ndarray]] = {name: [] for name in PROBED}
-    apart = []
-    for number, terms in enumerate(sample.first_rounds):
-        mask = covered[number].reshape(sample.first, -1)
-        for name in PROBED:
-            simulated[name].append(_over_queries(terms[f"probe_{name}"], mask))
-        apart.append(_apart(terms, int(law["heads"][number])))
-    made = {"angles": gap(np.array(apart), 1 - law["by_angles"].values)}
-    values = {name: np.array(rows) for name, rows in simulated.items()}
-    values["mse"] = values["bias"] + values["variance"]
+    covered = law["covered"].values
+    simulated = {name: _means_over_covered(sample, name) for name in PROBED}
+    simulated["mse"] = simulated["bias"] + simulated["variance"]
     stated = {name: law[f"theory_{name}"].values for name in PROBED}
     stated["mse"] = stated["bias"] + stated["variance"]
-    for name, batches in values.items():
-        made[name] = gap(batches, stated[name], enough)
-    return made
+    enough = covered.mean(1) >= LEAST_COVERED
+    made = {name: gap(simulated[name], stated[name], enough) for name in simulated}
+    return made | {"angles": gap(_apart(sample), 1 - law["by_angles"].values)}
 
 
-def _over_queries(values: np.ndarray, mask: np.ndarray) -> np.ndarray:
-    """Means over the covered queries as pseudo-values of the batches, (B,)."""
-    inside = np.where(mask, values.astype(float), 0.0).sum(1)
-    share = mask.sum(1).mean()
-    return np.asarray(inside / share) if share else np.full(len(values), np.nan)
+def _means_over_covered(sample: Sample, name: str) -> np.ndarray:
+    """Means of a term over the covered queries as pseudo-values, (problem, batch)."""
+    values = sample.first_round[f"probe_{name}"].astype(float)
+    mask = sample.law["covered"].values.reshape(values.shape)
+    share = mask.sum(2).mean(1, keepdims=True)
+    inside = np.where(mask, values, 0.0).sum(2)
+    return inside / np.where(share > 0, share, np.nan)
 
 
-def _apart(terms: Mapping[str, np.ndarray], heads: int) -> np.ndarray:
-    """One less the mean noise correlation of two heads of the first Haar set, (B,)."""
-    noise = terms["noise"][:, 0, HAAR, COMMON].astype(float)
-    head_noise = terms["head_noise"][:, 0, HAAR, COMMON].astype(float)
+def _apart(sample: Sample) -> np.ndarray:
+    """One less the mean noise correlation of two heads of the first Haar set, (problem, batch)."""
+    place = np.s_[:, :, 0, HAAR, COMMON]
+    noise = sample.first_round["noise"][place].astype(float)
+    head_noise = sample.first_round["head_noise"][place].astype(float)
+    heads = sample.law["heads"].values[:, None]
     pairs = (heads**2 * noise - heads * head_noise) / (heads * (heads - 1))
-    return 1 - ratio(pairs, head_noise)
+    return 1 - ratio(pairs, head_noise, axis=1)
 
 
 def parameters(results: Results) -> pd.DataFrame:
     """The population, a row a problem: what the law drew, and what the pilot measured."""
-    law = results.predictions["law"]
-    frame = pd.DataFrame({str(k): v.values for k, v in law.items() if v.dims == ("number",)})
-    covered = law["covered"].mean("query").values
-    return frame.assign(covered=covered).drop(columns=["shift", "features"], errors="ignore")
+    covered = results.predictions["law"]["covered"].mean("query").values
+    return drawn_values(results, "shift", "features").assign(covered=covered)
 
 
 def specifications(results: Results, effects: Mapping[str, Effects]) -> dict[str, list[Cell]]:
     """The answers to four questions under every choice of reading, temperature and stratum."""
     frame = parameters(results)
-    tolerance = house.TOLERANCES["order"]
-    cells: dict[str, list[Cell]] = {question: [] for question in SPECIFIED}
-    choices = product(READINGS, TEMPERATURES, (False, True), (False, True), (False, True))
-    for reading, temperature, shifted, apart, noisy in choices:
-        chosen = (
-            (frame["shifted"] == shifted)
-            & (frame["apart"] == apart)
-            & ((frame["noise_ratio"] > NOISY) == noisy)
-        )
-        words = {
-            "heads": reading,
-            "temperature": temperature,
-            "tuned": "no" if shifted else "yes",
-            "maps": "two" if apart else "one",
-            "noise / signal": "> 0.2" if noisy else "< 0.2",
+    strata = pd.DataFrame(
+        {
+            "tuned": np.where(frame["shifted"], "no", "yes"),
+            "maps": np.where(frame["apart"], "two", "one"),
+            "noise / signal": np.where(frame["noise_ratio"] > NOISY, "> 0.2", "< 0.2"),
         }
+    )
+    values = (READINGS, TEMPERATURES, ("yes", "no"), ("one", "two"), ("< 0.2", "> 0.2"))
+    cells: dict[str, list[Cell]] = {question: [] for question in SPECIFIED}
+    for reading, temperature, *stratum in product(*values):
+        chosen = (strata == stratum).all(axis=1).to_numpy()
+        choices = {"heads": reading, "temperature": temperature}
+        choices |= dict(zip(map(str, strata), stratum, strict=True))
         for question in SPECIFIED:
             effect = effects[f"{question}, {reading}, {temperature}"]
-            share = summarize(effect, chosen.to_numpy(), tolerance)
+            share = summarize(effect, chosen, house.TOLERANCES["order"])
             if isinstance(share, Share):
-                cells[question].append(Cell(words, share))
+                cells[question].append(Cell(choices, share))
     return cells

@@ -111,15 +111,12 @@ def size_models(sample: Sample, frame: pd.DataFrame) -> "list[SizeModel]":
     if len(frame) < FEWEST_MODELLED:
         return []
     changes = changes_over_the_ladder(sample)["error"].isel(temperature=OWN_BEST)
-    columns = frame[["selectivity", "skill", "family"]]
+    columns = {name: frame[name].to_numpy() for name in ("selectivity", "skill", "family")}
     models = []
     for reading in range(len(READINGS)):
-        errors = []
-        for arrays in sample.first_rounds:
-            errors.append(mcse(change_over_ends("hdi-monotone", arrays, reading, OWN_BEST)))
+        batches = change_over_ends("hdi-monotone", sample.first_round, reading, OWN_BEST)
         change = changes.isel(reading=reading).values
-        arrays_of_columns = (column.to_numpy() for _, column in columns.items())
-        models.append(fit(100 * change, 100 * np.array(errors), *arrays_of_columns))
+        models.append(fit(100 * change, 100 * mcse(batches.T), **columns))
     return models
 
 

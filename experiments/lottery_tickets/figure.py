@@ -25,7 +25,7 @@ def figure(results: Results, answers: Sequence[Answer]) -> Figure:
     """The figure, by the numbers that the answers count."""
     word = next(answer.word for answer in answers if answer.id == "slt-rate")
     title = f"Norm up to 1: each further candidate weight halves the pruning error ({word})"
-    drawing, axes = figures.panels(2, 2, height=5.4, title=title)
+    drawing, axes = figures.panels(2, 2, height=4.2, title=title)
     _rates(axes[0, 0], results)
     _items(axes[0, 1], results)
     _constants(axes[1, 0], results)
@@ -45,18 +45,20 @@ def _rates(ax: Axes, results: Results) -> None:
     for place, (name, rows) in enumerate(_by_norm(law["norm"].values).items()):
         label = f"{name}, n = {rows.sum()}"
         ink = figures.PALETTE[place]
-        figures.quartiles(ax, items, ratio[rows], ink, marker="o", ms=4, label=label)
+        figures.quartiles(ax, items, ratio[rows], ink, marker="o", label=label)
     tolerance = house.TOLERANCES["slope"]
-    ax.fill_between(items, 0 * steps, np.exp(tolerance * steps), color=figures.BAND, zorder=0)
+    fast = np.exp(tolerance * steps)
+    ax.fill_between(items, 0 * steps, fast, color=figures.BAND, zorder=0, label="as fast")
     printed = np.exp(steps - PRINTED * 2 * (items - items[0]))
     figures.theory(ax, items, printed, label="printed fit, d = 2")
     figures.log_axes(ax, y=True)
     figures.ticks(ax.xaxis, items)
     ax.legend(loc="upper left")
     ax.set(
-        xlabel="candidate weights per entry, n′ = $n_K$/d",
+        ylim=(0.3, 2000),
+        xlabel="candidates per entry, n′ = $n_K$/d",
         ylabel="error / √n′ 2$^{-n′}$, 1 at first",
-        title="Error over the law's rate (band: as fast)",
+        title="Errors fall at the law's rate or faster",
     )
 
 
@@ -69,22 +71,22 @@ def _items(ax: Axes, results: Results) -> None:
     """Items added, with the tolerance as a band, a point a problem."""
     norm = results.predictions["law"]["norm"].values
     most = 1 + house.TOLERANCES["slope"]
-    names = {"entries": "doubling of entries", "accuracies": "halving of ε"}
+    names = {"entries": "entries doubled", "accuracies": "ε halved"}
+    inside = []
     for place, (name, label) in enumerate(names.items()):
         items = growth(results)[name].mean(1)
-        inside = percent((items[norm <= 1] <= most).mean()) if (norm <= 1).any() else "–"
-        label = f"{label}: {inside} in band up to norm 1"
-        marker = figures.MARKERS[place]
-        ax.plot(norm, items, marker, ms=3, ls="", color=figures.PALETTE[place], label=label)
-    ax.axhspan(0, most, color=figures.BAND, zorder=0)
-    ax.axvline(1, color=figures.GREY, lw=0.8, ls=":")
+        if (norm <= 1).any():
+            inside.append(percent((items[norm <= 1] <= most).mean()))
+        figures.dots(ax, norm, items, place, label, rasterized=False)
+    ax.axhspan(0, most, color=figures.BAND, zorder=0, label="at most one")
+    figures.dotted(ax, x=1)
     figures.log_axes(ax, x=True, plain=True)
     ax.legend(loc="upper left")
     ax.set(
         ylim=(0, None),
         xlabel="norm of the target",
         ylabel="further candidates per entry",
-        title="Candidates needed (band: at most one)",
+        title=f"Up to norm 1, one is enough: {' and '.join(inside)}",
     )
 
 
@@ -96,8 +98,8 @@ def _constants(ax: Axes, results: Results) -> None:
     ratio = failed / law["accuracy"].values[rows]
     broken = constant[ratio > 1]
     enough = np.ceil(10 * broken.max()) / 10 if len(broken) else 1
-    ax.plot(constant, ratio, ".", ms=4)
-    ax.axhspan(-1, 1, color=figures.BAND, zorder=0)
+    figures.dots(ax, constant, ratio, 0, "source")
+    ax.axhspan(-1, 1, color=figures.BAND, zorder=0, label="promise kept")
     figures.log_axes(ax, x=True)
     figures.ticks(ax.xaxis, (1, 2, 3, 4, 8))
     ax.set_yscale("symlog", linthresh=1)
@@ -105,8 +107,9 @@ def _constants(ax: Axes, results: Results) -> None:
         ylim=(-0.2, None),
         xlabel="constant C of the theorem's widths",
         ylabel="share of misses / ε",
-        title=f"Promise kept from C = {enough:.2g} on (norm up to 1, n = {rows.sum()})",
+        title=f"Promise kept from C = {enough:.2g} on (n = {rows.sum()})",
     )
+    ax.legend(loc="upper right")
 
 
 def _scales(ax: Axes, results: Results) -> None:
@@ -116,11 +119,11 @@ def _scales(ax: Axes, results: Results) -> None:
     for place, label in SCALES.items():
         over = np.exp(error[:, place] - error[:, 0])
         binned(ax, norm, over, figures.PALETTE[place], label=label)
-    ax.axhline(1, color=figures.GREY, lw=0.8, ls=":")
+    figures.dotted(ax, y=1)
     figures.log_axes(ax, x=True, y=True, plain=True)
     ax.legend(title="scale")
     ax.set(
         xlabel="norm of the target",
         ylabel="error of entries / at $n_K^{1/4}$",
-        title=f"Scales of the weights, n = {len(norm)}",
+        title=f"Xavier's scale fails large targets (n = {len(norm)})",
     )

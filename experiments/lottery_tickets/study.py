@@ -3,13 +3,18 @@
 import numpy as np
 import xarray as xr
 
-from sims.study.study import Fields, Study
+from sims.study.study import Fields, Study, from_module
 
 from .problems import Problem, make_problem
 
 
 class LotteryTickets(Study[Problem]):
     """Errors of pruned attention, and what the laws of subset sums say of them."""
+
+    sampler = from_module("simulate")
+    effects = from_module("statistic")
+    parameters = from_module("statistic")
+    figure = from_module("figure")
 
     def problem(self, fields: Fields) -> Problem:
         return make_problem(fields)

@@ -4,13 +4,19 @@ from collections.abc import Mapping
 from typing import Any
 
 from sims.study.results import Results
-from sims.study.study import Fields, Study
+from sims.study.study import Fields, Study, from_module
 
 from .problems import Problem
 
 
 class Merging(Study[Problem]):
     """Errors of heads over keys and over slots, each tuned, and theory of fixed gates."""
+
+    sampler = from_module("simulate")
+    theory = from_module("predict")
+    effects = from_module("statistic")
+    parameters = from_module("statistic")
+    figure = from_module("figure")
 
     def problem(self, fields: Fields) -> Problem | None:
         from .tuning import draw_problem

@@ -3,7 +3,6 @@
 from collections.abc import Sequence
 
 import numpy as np
-import seaborn as sns
 import xarray as xr
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
@@ -27,11 +26,11 @@ def figure(results: Results, answers: Sequence[Answer]) -> Figure:
     law = results.predictions["law"]
     word = next(answer.word for answer in answers if answer.id == "rates")
     title = f"Does a head's error fall at the classical rate? {word.capitalize()}, at many keys"
-    drawing, axes = figures.mosaic(("ab", "cc"), height=5.4, heights=(1, 0.6), title=title)
+    drawing, axes = figures.mosaic(("ab", "cc"), height=3.6, heights=(1, 0.55), title=title)
     draw_slopes(axes["a"], law)
     draw_local_slopes(axes["b"], law.isel(number=law["nuisance"].values > 0))
     draw_exponents(axes["c"], results)
-    figures.letters(axes[k] for k in "abc")
+    figures.letters(axes.values())
     return drawing
 
 
@@ -39,17 +38,18 @@ def draw_slopes(ax: Axes, law: xr.Dataset) -> None:
     """Slopes at many keys against the stated exponents, a point a problem."""
     far = law.isel(pool=0, n=law["n"].values > FAR)
     fitted = np.polyfit(np.log(far["n"]), np.log(far["error"]).T, 1)[0]
-    tolerance, line = house.TOLERANCES["slope"], np.array([-0.85, -0.15])
-    ax.fill_between(line, line - tolerance, line + tolerance, color=figures.BAND, zorder=0)
-    figures.theory(ax, line, line, zorder=1)
-    colours = dict(zip(range(1, 5), figures.PALETTE, strict=False))
+    tolerance = house.TOLERANCES["slope"]
+    figures.diagonal(ax, -0.85, -0.15, f"stated, ± {tolerance:g}", tolerance)
     stated, width = law["exponent"].values, law["width"].values
-    sns.scatterplot(x=stated, y=fitted, hue=width, palette=colours, s=6, linewidth=0, ax=ax)
-    ax.legend(loc="upper left", title="$d_k$")
+    for place in range(width.max()):
+        rows = width == place + 1
+        figures.dots(ax, stated[rows], fitted[rows], place, f"$d_k$ = {place + 1}", ms=1.5)
+    ax.legend(loc="upper left")
     ax.set(
-        xlabel="stated exponent $−2β/(2β + d_k)$, β ≤ 2",
+        ylim=(None, 0.3),
+        xlabel="stated exponent $−2β/(2β + d_k)$",
         ylabel="slope of log error on log $n$",
-        title=f"From 7·10⁷ keys, {len(stated)} problems (grey: ± {tolerance:g})",
+        title=f"As stated from 7·10⁷ keys on (n = {len(stated)})",
     )
 
 
@@ -61,13 +61,14 @@ def draw_local_slopes(ax: Axes, law: xr.Dataset) -> None:
     middle = np.sqrt(n[1:] * n[:-1])
     for place, name in enumerate(POOLS):
         figures.quartiles(ax, middle, local[:, place], figures.PALETTE[place], label=name)
-    ax.axhline(0, color=figures.GREY, lw=0.8, ls=":")
+    figures.dotted(ax)
     figures.log_axes(ax, x=True)
     ax.legend(loc="lower right")
     ax.set(
+        ylim=(-0.4, None),
         xlabel="number of keys $n$",
-        ylabel="local slope less stated exponent",
-        title=f"Slope on the way there ({len(local)} problems)",
+        ylabel="local slope − stated exponent",
+        title=f"Averaging slows the approach (n = {len(local)})",
     )
 
 
@@ -76,14 +77,19 @@ def draw_exponents(ax: Axes, results: Results) -> None:
     for place, fit in enumerate(relative(results).values()):
         ink, height = figures.PALETTE[place], 0.15 - place
         jitter = np.random.default_rng(place).uniform(-0.5, -0.2, len(fit.squares))
-        ax.plot(fit.squares, height + jitter, ".", ms=3, color=ink, alpha=0.5)
-        ax.plot([fit.mean - fit.spread, fit.mean + fit.spread], [height, height], color=ink, lw=1)
-        ax.plot(fit.interval, [height, height], color=ink, lw=5, solid_capstyle="butt")
-    ax.axvline(1, color=figures.GREY, lw=0.8, ls=":")
+        ax.plot(fit.squares, height + jitter, ".", ms=1.5, color=ink, alpha=0.5)
+        spread = [fit.mean - fit.spread, fit.mean + fit.spread]
+        ax.plot(spread, [height] * 2, color=ink, lw=0.8)
+        ax.plot(fit.interval, [height] * 2, color=ink, lw=3, solid_capstyle="butt")
+    for look, label in ((".", "problem"), ("-", "spread")):
+        ax.plot([], [], look, ms=1.5, lw=0.8, color=figures.GREY, label=label)
+    ax.plot([], [], color=figures.GREY, lw=3, label="95 % interval of the mean")
+    ax.legend(loc="upper center", bbox_to_anchor=(0.4, 0), borderaxespad=3.6, ncols=3)
+    figures.dotted(ax, x=1)
     ax.set_yticks([0, -1], POOLS[:2])
     first, *_, last = sizes(results)
     ax.set(
         xlabel="fitted exponent / stated exponent",
         ylim=(-1.5, 0.4),
-        title=f"Simulated at {first:.0f} to {last:,.0f} keys ({len(fit.squares)} problems)",
+        title=f"From {first:.0f} to {last:,.0f} keys, problems differ (n = {len(fit.squares)})",
     )

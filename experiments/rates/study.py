@@ -2,7 +2,7 @@
 
 from typing import TYPE_CHECKING, Any
 
-from sims.study.study import Fields, Study
+from sims.study.study import Fields, Study, from_module
 
 from .pools import POOLS
 from .problems import Problem
@@ -13,6 +13,12 @@ if TYPE_CHECKING:
 
 class Rates(Study[Problem]):
     """Slopes of the error in the number of keys, from 256 to 10^16 by first-order theory."""
+
+    theory = from_module("predict")
+    effects = from_module("statistic")
+    parameters = from_module("statistic")
+    figure = from_module("figure")
+    numbers = from_module("figure")
 
     def problem(self, fields: Fields) -> Problem:
         return Problem(fields)

@@ -17,9 +17,9 @@ from .rules import POWERS, SIMULATED
 from .statistic import KEPT, MIDDLE, Sample, effects
 
 RIVALS = {
-    "1.5-entmax against softmax": "softmax,\nboth kept",
-    "1.5-entmax against top-k": "top-k,\nboth kept",
-    "re-tuned": "softmax,\nboth re-tuned",
+    "1.5-entmax against softmax": "softmax,\nkept",
+    "1.5-entmax against top-k": "top-k,\nkept",
+    "re-tuned": "softmax,\nre-tuned",
 }
 """Comparisons as the axis names them."""
 FAR = 256
@@ -40,18 +40,18 @@ def figure(results: Results, answers: Sequence[Answer]) -> Figure:
     words = {answer.id: answer.word for answer in answers}
     word = words["competitive"]
     title = f"At {SIMULATED} times the keys, 1.5-entmax errs less than softmax: {word}"
-    drawing, axes = figures.mosaic(("aa", "bc"), height=6, title=title)
+    drawing, axes = figures.mosaic(("aa", "bc"), height=4.2, title=title)
     sample = Sample(results)
     draw_losses(axes["a"], sample)
     draw_changes(axes["b"], results)
     draw_exponents(axes["c"], sample)
     for letter, text, question in (
-        ("a", f"{MATCHED} stays within 5 % of its least error", "kept-temperature"),
+        ("a", f"{MATCHED} stays within 5 %", "kept-temperature"),
         ("b", "Less error than top-k", "top-k-alternative"),
         ("c", "The best temperature moves as stated", "kept-temperature-exponent"),
     ):
         axes[letter].set_title(f"{text}: {words[question]}")
-    figures.letters(axes[letter] for letter in "abc")
+    figures.letters(axes.values())
     return drawing
 
 
@@ -67,15 +67,16 @@ def draw_losses(ax: Axes, sample: Sample) -> None:
         ax.plot(near["ratio"], middle, color=ink, label=label)
         simulated = 1 + sample.loss(names, KEPT).mean(1)
         low, middle, high = interval_of_median(simulated[np.isfinite(simulated), None])
-        ax.errorbar(SIMULATED, middle, [middle - low, high - middle], fmt="o", ms=4, color=ink)
+        ax.errorbar(SIMULATED, middle, [middle - low, high - middle], fmt="o", color=ink)
     figures.log_axes(ax, x=True, y=True)
     figures.ticks(ax.xaxis, near["ratio"].values.astype(int))
     figures.ticks(ax.yaxis, (1, 2, 5, 10, 20, 50))
+    ax.plot([], [], "o", color=figures.GREY, label="simulated")
     ax.legend(loc="upper left")
     count = f"{sample.law.sizes['number']} problems, {len(sample.errors)} simulated"
     ax.set(
         xlabel=f"number of keys / number at tuning ({count})",
-        ylabel="error at the kept parameter / least error",
+        ylabel="error, kept / least",
     )
 
 
@@ -91,10 +92,10 @@ def draw_changes(ax: Axes, results: Results) -> None:
     made = effects(results)
     rows = {label: -100 * made[name].value[:, 0] for name, label in RIVALS.items()}
     frame = pd.DataFrame(rows).melt(var_name="rival", value_name="change").dropna()
-    ax.axvline(0, color=figures.GREY, lw=0.8, ls=":")
+    figures.dotted(ax, x=0)
     ink = figures.PALETTE[0]
-    sns.stripplot(frame, x="change", y="rival", ax=ax, color=ink, size=2.5, alpha=0.5)
-    ax.set(xlabel=f"change of the error to {MIDDLE} (%)", ylabel="")
+    sns.stripplot(frame, x="change", y="rival", ax=ax, color=ink, size=1.5, alpha=0.5)
+    ax.set(xlabel=f"change to {MIDDLE} (%), n = {len(made['re-tuned'].value)}", ylabel="")
 
 
 def draw_exponents(ax: Axes, sample: Sample) -> None:
@@ -104,15 +105,15 @@ def draw_exponents(ax: Axes, sample: Sample) -> None:
     best = np.log(sample.of_rule(far["tuned"].values, sample.matched("power")))
     x = np.log(far["ratio"].values)
     fitted = (best - best.mean(1, keepdims=True)) @ (x - x.mean()) / ((x - x.mean()) ** 2).sum()
-    stated, line = 2 * (beta / nu - 1) / (2 * beta + width), np.array([-0.5, 0.5])
+    stated = 2 * (beta / nu - 1) / (2 * beta + width)
     tolerance = house.TOLERANCES["slope"]
-    ax.fill_between(line, line - tolerance, line + tolerance, color=figures.BAND, zorder=0)
-    figures.theory(ax, line, line, zorder=1)
-    jitter = np.random.default_rng(0).uniform(-0.006, 0.006, len(nu))
-    colours = dict(zip(POWERS.values(), figures.PALETTE, strict=False))
-    sns.scatterplot(x=stated + jitter, y=fitted, hue=nu, palette=colours, s=9, linewidth=0, ax=ax)
-    ax.legend(title="ν", loc="upper left")
+    figures.diagonal(ax, -0.5, 0.5, f"stated, ± {tolerance:g}", tolerance)
+    for place, power in enumerate(POWERS.values()):
+        rows = nu == power
+        figures.dots(ax, stated[rows], fitted[rows], place, f"ν = {power:g}")
+    ax.legend(loc="upper left", ncols=2)
     ax.set(
-        xlabel="stated exponent 2(β − ν)/(ν(2β + d))",
-        ylabel="exponent of the best temperature",
+        ylim=(None, 1.3),
+        xlabel="stated exponent",
+        ylabel="best temperature's exponent",
     )

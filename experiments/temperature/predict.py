@@ -3,6 +3,7 @@
 import numpy as np
 import xarray as xr
 
+from sims.theory import in_range
 from sims.theory import predict as theory
 from sims.theory.first_order.adaptive import adaptive_terms
 
@@ -23,24 +24,21 @@ def terms(problem: Problem) -> xr.Dataset:
     """
     case = problem.heads(problem.drawn["keys"])
     first = theory(*case)
-    theories = [first, adaptive_terms(*case, hold=True)]
-    gaps, accurate = [], True
+    held = adaptive_terms(*case, hold=True)
+    gaps = []
+    accurate = True
     for size in SIZES.tolist():
-        task, head, n, queries = problem.heads(size, count=1)
-        leading = theory(task, head, n, queries)
-        exact = theory(task, head, n, queries, order="exact", rtol=ACCURATE)
+        one_head = problem.heads(size, count=1)
+        leading = float(theory(*one_head)["signal_variance"])
+        exact = theory(*one_head, order="exact", rtol=ACCURATE)
         value = float(exact["signal_variance"])
-        gaps.append(abs(float(leading["signal_variance"]) / value - 1))
-        accurate &= bool(10 * float(exact["signal_variance_error"]) < gaps[-1] * value)
+        gaps.append(abs(leading / value - 1))
+        accurate &= 10 * float(exact["signal_variance_error"]) < gaps[-1] * value
+    parts = {}
+    for part in ("signal", "noise"):
+        name = f"integrated_{part}_covariance"
+        parts[part] = ("theory", [float(terms[name].mean()) for terms in (first, held)])
     return xr.Dataset(
-        {
-            part: ("theory", [float(k[f"integrated_{part}_covariance"].mean()) for k in theories])
-            for part in ("signal", "noise")
-        }
-        | {
-            "in_range": not first.attrs.keys() & {"cautions", "faults"},
-            "gap": ("size", gaps),
-            "accurate": accurate,
-        },
+        {**parts, "in_range": in_range(first), "gap": ("size", gaps), "accurate": accurate},
         {"size": SIZES, "theory": ["adaptive", "held"]},
     )

@@ -8,8 +8,10 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import optax
+import pandas as pd
 from jaxtyping import Array, Float
 
+from sims.base.arrays import fill_up
 from sims.montecarlo import Replicates
 from sims.problem import Heads
 from sims.problem.normals import normal
@@ -95,8 +97,11 @@ def pairs_sampler(problems: list[Problem], keys: int, precision: str) -> Problem
     members = []
     for problem in problems:
         task, heads, n, queries = problem.heads(keys)
-        options: dict[str, Any] = {"raw_labels": False, "keep_queries": False}
-        sampler, _ = sampler_of(task, padded(heads), n, queries, precision=precision, **options)
+        # Frames as wide as the plane: one compiled shape.
+        padded = Heads(fill_up(np.asarray(heads.frames), PLANE), heads.rule, heads.bandwidth)
+        sampler, _ = sampler_of(
+            task, padded, n, queries, precision=precision, raw_labels=False, keep_queries=False
+        )
         members.append(sampler)
     return ProblemsSampler(members, [(number,) for number in range(len(members))])
 
@@ -104,38 +109,39 @@ def pairs_sampler(problems: list[Problem], keys: int, precision: str) -> Problem
 def population(problems: list[Problem], seed: int, learning: Mapping[str, Any]) -> Population:
     """The problems in arrays, with parameters that theory finds and those that heads learn."""
     tasks = [problem.tasks for problem in problems]
-    widths = [problem.drawn["width"] for problem in problems]
+    drawn = pd.DataFrame([problem.drawn for problem in problems])
     tuning = tuned(problems).sel(ratio=SIMULATED)
-    parameters = np.full((*tuning["held"].shape, len(TEMPERATURES)), np.nan)
-    parameters[..., 0], parameters[..., 1] = tuning["held"], tuning["tuned"]
+    held = tuning["held"].values
+    not_learned = np.full(held.shape, np.nan)
+    parameters = np.stack([held, tuning["tuned"].values, not_learned], axis=-1)
     arrays = Population(
         np.stack([task.amplitude[0] for task in tasks]),
-        np.stack([filled(task.frequency) for task in tasks]),
+        np.stack([fill_up(task.frequency, PLANE) for task in tasks]),
         np.stack([task.phase for task in tasks]),
-        np.stack([filled(task.queries) for task in tasks]),
-        (np.arange(PLANE) < np.array(widths)[:, None]).astype(float),
+        np.stack([fill_up(task.queries, PLANE) for task in tasks]),
+        (np.arange(PLANE) < drawn["width"].to_numpy()[:, None]).astype(float),
         parameters,
-        *(np.array([problem.drawn[k] for problem in problems]) for k in ("noise_sd", "context")),
+        drawn["noise_sd"].to_numpy(),
+        drawn["context"].to_numpy(),
     )
-    single = jax.tree.map(lambda leaf: jnp.asarray(leaf, jnp.float32), arrays)
     learn = partial(learned, most=int(arrays.context.max()), **learning)
     keys = jax.random.split(jax.random.key(seed), len(problems))
     places = [NAMES.index(name) for name in LEARNERS]
-    parameters[:, places, 2] = jax.jit(partial(jax.lax.map, learn))((keys, single))
+    learn_all = jax.jit(partial(jax.lax.map, learn))
+    parameters[:, places, 2] = learn_all((keys, in_single_precision(arrays)))
     return arrays
 
 
-def filled(values: np.ndarray) -> np.ndarray:
-    """Zeros for coordinates that a problem lacks in the plane."""
-    missing = PLANE - values.shape[-1]
-    return np.pad(values, [(0, 0)] * (values.ndim - 1) + [(0, missing)])
+def in_single_precision(population: Population) -> Population:
+    """The same arrays in float32."""
+    return jax.tree.map(lambda leaf: jnp.asarray(leaf, jnp.float32), population)
 
 
 def errors(key: Array, shared: Population, _: None, *, most: int) -> dict[str, Array]:
     """Mean squared errors of one replicate at :data:`~.rules.SIMULATED` times the context."""
-    single = jax.tree.map(lambda leaf: jnp.asarray(leaf, jnp.float32), shared)
+    keys = jax.random.split(key, len(shared.seen))
     problem_errors = partial(held_out, most=most)
-    return {"error": jax.lax.map(problem_errors, (jax.random.split(key, len(single.seen)), single))}
+    return {"error": jax.lax.map(problem_errors, (keys, in_single_precision(shared)))}
 
 
 def held_out(pair: tuple[Array, Population], most: int) -> Float[Array, "rule temperature"]:
@@ -145,8 +151,10 @@ def held_out(pair: tuple[Array, Population], most: int) -> Float[Array, "rule te
     """
     key, problem = pair
     score, values = problem.at_keys(key, SIMULATED, most)
-    gaps, order = values - problem.truth, jnp.argsort(-score, axis=1)
-    sums, parts = jnp.cumsum(jnp.take_along_axis(gaps, order, 1), 1), []
+    gaps = values - problem.truth
+    order = jnp.argsort(-score, axis=1)
+    sums = jnp.cumsum(jnp.take_along_axis(gaps, order, 1), 1)
+    parts = []
     for name, parameters in zip(NAMES, problem.parameters, strict=True):
         safe = jnp.nan_to_num(parameters, nan=1.0)
         if name == "top-k":
@@ -189,8 +197,3 @@ def learned(
     start = normal(for_start, (len(LEARNERS),), jnp.float32)
     begin = (start, optimiser.init(start))
     return jnp.exp(jax.lax.scan(step, begin, jax.random.split(for_steps, steps))[0][0])
-
-
-def padded(heads: Heads) -> Heads:
-    """The same heads with frames as wide as the plane: one compiled shape."""
-    return Heads(filled(np.asarray(heads.frames)), heads.rule, heads.bandwidth)

@@ -1,15 +1,17 @@
 """Losses from a kept temperature, exponents in the number of keys, gaps of the heads' terms."""
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Literal
 
 import numpy as np
 import pandas as pd
 
-from sims.base.estimates import mcse, ratio
+from sims.base.estimates import ratio
 from sims.judgement import house
 from sims.judgement.effects import Effects
-from sims.judgement.effects_of_problems import gap, of_batches, slope
+from sims.judgement.effects_of_problems import gap, of_batches, outcome, slope
+from sims.study.batches import drawn_values
 from sims.study.results import Results
 
 from .rules import POWERS, SIMULATED
@@ -27,8 +29,6 @@ class Sample:
         law: theory of all M problems.
         errors: simulated batches, (N, rule, temperature, batch).
         rules: names of the rules.
-        kept: theory's errors at the kept parameter, (M, rule); ``best`` likewise the least ones.
-        known: whether theory is in its range, (M, rule).
     """
 
     def __init__(self, results: Results) -> None:
@@ -36,17 +36,13 @@ class Sample:
         dims = ("problem", "rule", "temperature", "batch")
         self.errors = results.estimates["tasks"]["error"].transpose(*dims).values
         self.rules = self.law["rule"].values.tolist()
-        here = self.law.sel(ratio=SIMULATED)
-        self.kept = here["kept"].values
-        self.best = here["best"].values
-        self.known = here["known"].values.astype(bool)
 
     def of_rule(self, values: np.ndarray, names: str | list[str]) -> np.ndarray:
         """Values (K, rule, …) of one rule, or of one rule per problem, (K, …)."""
-        rows = np.arange(len(values))
         if isinstance(names, str):
-            return np.asarray(values[:, self.rules.index(names)])
-        return np.asarray(values[rows, [self.rules.index(names[row]) for row in rows]])
+            return values[:, self.rules.index(names)]
+        places = [self.rules.index(name) for name in names[: len(values)]]
+        return values[np.arange(len(values)), places]
 
     def matched(self, field: str) -> list[str]:
         """Name of the α-entmax whose power is this field of the law, for each problem."""
@@ -89,8 +85,9 @@ def hold_loss(
     draws = sign * (sample.loss(names, temperature) - tolerance)
     if temperature != KEPT:
         return of_batches(draws)
-    stated = sample.of_rule(sample.kept / sample.best, names) - 1
-    known = sample.of_rule(sample.known, names)
+    here = sample.law.sel(ratio=SIMULATED)
+    stated = sample.of_rule((here["kept"] / here["best"]).values, names) - 1
+    known = sample.of_rule(here["known"].values.astype(bool), names)
     return of_batches(draws, predicted=sign * (stated - tolerance), valid=known)
 
 
@@ -98,9 +95,7 @@ def compare(sample: Sample, other: str, temperature: int) -> Effects:
     """The share by which 1.5-entmax errs less than another rule, as an outcome."""
     one, two = (sample.of_rule(sample.errors, name)[:, temperature] for name in (MIDDLE, other))
     falls = 1 - ratio(one, two, axis=1)
-    value = falls.mean(1)
-    error = mcse(falls.T)[:, None]
-    return Effects(value[:, None], error, "outcome", draws=list(falls[..., None]), size=-value)
+    return replace(outcome(falls), size=-falls.mean(1))
 
 
 def fit_exponent(sample: Sample, name: str, expected: np.ndarray) -> Effects:
@@ -116,41 +111,39 @@ def fit_exponent(sample: Sample, name: str, expected: np.ndarray) -> Effects:
 def compare_methods(results: Results) -> dict[str, Effects]:
     """The terms of two averaged heads by simulation, first-order theory and exact theory."""
     heads = results.predictions["heads"]
-    inside, accurate = (heads[name].values.astype(bool) for name in ("in_range", "accurate"))
-    variance = batches_of_term(results, "signal") + batches_of_term(results, "noise")
-    signal = heads["signal"].sel(theory="adaptive").values
-    noise = heads["noise"].sel(theory="adaptive").values
-    off = np.abs(heads["signal"].sel(theory="held").values / signal - 1)
-    room = house.TOLERANCES["roads"] - off
-    nothing = np.full((len(off), 2), np.nan)
-    sizes = heads["size"].values
+    inside = heads["in_range"].values.astype(bool)
+    accurate = heads["accurate"].values.astype(bool)
+    simulated = batches_of_term(results, "signal") + batches_of_term(results, "noise")
+    adaptive = heads.sel(theory="adaptive")
+    held = heads["signal"].sel(theory="held").values
+    signal = adaptive["signal"].values
+    room = house.TOLERANCES["roads"] - np.abs(held / signal - 1)
+    nothing = np.full((len(room), 2), np.nan)
+    no_batches = np.empty((0, 2, 1))
     gaps = heads["gap"].values
     return {
-        "variance": gap(variance, signal + noise, inside),
+        "variance": gap(simulated, signal + adaptive["noise"].values, inside),
         "held radii": of_batches(nothing, predicted=room, valid=inside),
-        "remainder": slope(sizes, np.empty((0, 2, 1)), -1.0, None, gaps, accurate),
+        "remainder": slope(heads["size"].values, no_batches, -1.0, None, gaps, accurate),
     }
 
 
 def batches_of_term(results: Results, name: str) -> np.ndarray:
     """Batches of a covariance that is averaged over the pair of heads, (problem, batch)."""
     count = results.predictions["heads"].sizes["number"]
-    law = results.predictions["law"].isel(number=slice(count))
-    taken: dict[str, int] = {}
+    pairs = drawn_values(results)[["power", "keys"]].iloc[:count]
+    # Problems of a unit are in the order of their numbers.
+    places = pairs.groupby(["power", "keys"]).cumcount()
     rows = []
-    for power, keys in zip(law["power"].values, law["keys"].values, strict=True):
-        # Problems of a unit are in the order of their numbers.
-        unit = f"power {power:g}, {keys:g} keys"
-        place = taken.get(unit, 0)
-        taken[unit] = place + 1
-        data = results.estimates[unit][f"integrated_{name}_covariance"]
-        rows.append(data.isel(problem=place).mean(("head", "head2")).values)
+    for power, keys, place in zip(pairs["power"], pairs["keys"], places, strict=True):
+        unit = results.estimates[f"power {power:g}, {keys:g} keys"]
+        data = unit[f"integrated_{name}_covariance"].isel(problem=place)
+        rows.append(data.mean(("head", "head2")).values)
     return np.stack(rows)
 
 
 def parameters(results: Results) -> pd.DataFrame:
     """What the law drew, a row a problem; ``in_range`` is of the pair of heads, where simulated."""
-    law, heads = results.predictions["law"], results.predictions["heads"]
-    columns = {k: v.values for k, v in law.data_vars.items() if v.dims == ("number",)}
-    inside = heads["in_range"].values.astype(float)
-    return pd.DataFrame(columns).assign(in_range=np.resize(inside, law.sizes["number"]))
+    frame = drawn_values(results)
+    inside = results.predictions["heads"]["in_range"].values.astype(float)
+    return frame.assign(in_range=np.resize(inside, len(frame)))

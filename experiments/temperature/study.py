@@ -1,26 +1,23 @@
 """Errors of attention rules whose temperature stays while the context grows."""
 
-from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
-import pandas as pd
 import xarray as xr
 
-from sims.study.results import Results
-from sims.study.study import Fields, Study
+from sims.study.study import Fields, Study, from_module
 
 from .problems import Problem, tuned
 
 if TYPE_CHECKING:
-    from matplotlib.figure import Figure
-
-    from sims.judgement.answers import Answer
-    from sims.judgement.effects import Effects
     from sims.study.units import SampledUnit
 
 
 class Temperature(Study[Problem]):
     """Kept, best and learned temperatures of one head's tasks, and terms of two sparse heads."""
+
+    effects = from_module("statistic")
+    parameters = from_module("statistic")
+    figure = from_module("figure")
 
     def problem(self, fields: Fields) -> Problem:
         analytic = fields["family"] == "analytic"
@@ -32,7 +29,8 @@ class Temperature(Study[Problem]):
 
         from .simulate import pairs_sampler, tasks_sampler
 
-        settings, simulation = self.experiment.settings, self.experiment.simulation
+        settings = self.experiment.settings
+        simulation = self.experiment.simulation
         every = [self.draw(number) for number in range(self.simulated)]
         tasks = tasks_sampler(every, simulation.seed, settings["learning"])
         units = {"tasks": SampledUnit(tasks, {}, settings["replicates"])}
@@ -56,18 +54,3 @@ class Temperature(Study[Problem]):
         drawn = {k: ("number", [problem.drawn[k] for problem in every]) for k in every[0].drawn}
         pairs = in_threads(terms, every[: self.simulated])
         return {"law": tuned(every).assign(drawn), "heads": xr.concat(pairs, "number")}
-
-    def effects(self, results: Results) -> Mapping[str, "Effects"]:
-        from .statistic import effects
-
-        return effects(results)
-
-    def parameters(self, results: Results) -> pd.DataFrame:
-        from .statistic import parameters
-
-        return parameters(results)
-
-    def figure(self, results: Results, answers: "list[Answer]") -> "Figure":
-        from .figure import figure
-
-        return figure(results, answers)

@@ -3,6 +3,7 @@
 import pickle
 from collections import OrderedDict
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any, BinaryIO
 
 import numpy as np
@@ -19,14 +20,7 @@ ALLOWED: dict[tuple[str, str], Any] = {
     ("torch._utils", "_rebuild_tensor_v2"): lambda *arguments: arguments[:4],
     **{("torch", name): name for name in STORED},
 }
-"""All that a checkpoint may name; what else it names raises, or becomes an empty object."""
-
-
-class Empty:
-    """A stand-in for settings of training: it takes whatever state there is and keeps nothing."""
-
-    def __setstate__(self, state: object) -> None:
-        pass
+"""All that a checkpoint may name, but for settings of training; what else it names raises."""
 
 
 class Checkpoint(pickle.Unpickler):
@@ -38,7 +32,7 @@ class Checkpoint(pickle.Unpickler):
 
     def find_class(self, module: str, name: str) -> Any:
         if module in ("argparse", "fairseq.meters"):
-            return Empty
+            return SimpleNamespace  # settings of training, which nothing reads
         if (module, name) not in ALLOWED:
             raise pickle.UnpicklingError(f"{module}.{name}")
         return ALLOWED[module, name]

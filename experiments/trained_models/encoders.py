@@ -1,8 +1,7 @@
 """Trained encoders, ALBERT, RoBERTa and BERT, as NumPy passes."""
 
 import re
-import unicodedata
-from collections.abc import Mapping
+from collections.abc import Container, Mapping
 from functools import cache
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -30,16 +29,18 @@ class Family(NamedTuple):
     """How a family of models names its tensors, and its tokens for start, end and mask.
 
     Attributes:
-        within: prefix of the tensors of the encoder, and of layer i.
+        layer: prefix of the tensors of layer i.
         embeddings: of tokens and positions, and their LayerNorm.
+        token_types: embedding of token types; None without one.
         skipped: positions that no token has.
         block: of a layer: output bias, LayerNorm, the two maps of the MLP, LayerNorm.
         head: map, LayerNorm and map of the prediction; None without one.
         special: numbers of start, end and mask.
     """
 
-    within: tuple[str, str]
+    layer: str
     embeddings: tuple[str, str, str]
+    token_types: str | None
     skipped: int
     block: tuple[str, str, str, str, str]
     head: tuple[str, str, str] | None
@@ -47,24 +48,35 @@ class Family(NamedTuple):
 
 
 ALBERT = Family(
-    ("albert.embeddings.", "albert.encoder.albert_layer_groups.0.albert_layers.0."),
-    ("word_embeddings", "position_embeddings", "LayerNorm"),
+    "albert.encoder.albert_layer_groups.0.albert_layers.0.",
+    (
+        "albert.embeddings.word_embeddings",
+        "albert.embeddings.position_embeddings",
+        "albert.embeddings.LayerNorm",
+    ),
+    "albert.embeddings.token_type_embeddings",
     0,
     ("attention.dense", "attention.LayerNorm", "ffn", "ffn_output", "full_layer_layer_norm"),
     ("predictions.dense", "predictions.LayerNorm", "predictions.decoder"),
     (12, 13, 14),
 )
 ROBERTA = Family(
-    ("decoder.sentence_encoder.", "decoder.sentence_encoder.layers.{}."),
-    ("embed_tokens", "embed_positions", "emb_layer_norm"),
+    "decoder.sentence_encoder.layers.{}.",
+    (
+        "decoder.sentence_encoder.embed_tokens",
+        "decoder.sentence_encoder.embed_positions",
+        "decoder.sentence_encoder.emb_layer_norm",
+    ),
+    None,
     2,
     ("self_attn.out_proj", "self_attn_layer_norm", "fc1", "fc2", "final_layer_norm"),
     ("decoder.lm_head.dense", "decoder.lm_head.layer_norm", "decoder.lm_head"),
     (0, 2, 24),
 )
 BERT = Family(
-    ("embeddings.", "encoder.layer.{}."),
-    ("word_embeddings", "position_embeddings", "LayerNorm"),
+    "encoder.layer.{}.",
+    ("embeddings.word_embeddings", "embeddings.position_embeddings", "embeddings.LayerNorm"),
+    "embeddings.token_type_embeddings",
     0,
     (
         "attention.output.dense",
@@ -79,7 +91,7 @@ BERT = Family(
 
 
 def gelu(x: np.ndarray) -> np.ndarray:
-    return np.asarray(x * (1 + erf(x / 2**0.5)) / 2)
+    return x * (1 + erf(x / 2**0.5)) / 2
 
 
 class Encoder:
@@ -111,32 +123,32 @@ class Encoder:
         # (d, 3·H·d_k) and its bias, and W_O (H, d_v, d)
         self.heads = []
         for layer in self.layers:
-            flat = [m.swapaxes(0, 1).reshape(m.shape[1], -1) for m in layer.matrices[:3]]
-            bias = np.concatenate([*map(np.ravel, layer.biases)])
-            parts = np.concatenate(flat, 1), bias, layer.matrices.output
+            maps = [np.concatenate(heads, axis=1) for heads in layer.matrices[:3]]
+            bias = np.concatenate(layer.biases, axis=None)
+            parts = (np.concatenate(maps, axis=1), bias, layer.matrices.output)
             self.heads.append([part.astype(dtype) for part in parts])
 
     def numbers(self, text: str) -> np.ndarray:
         """The tokens of a text between start and end."""
         start, end, _ = self.family.special
+        parts = [*text]
         if self.family is BERT:
-            return np.array([start, *word_pieces(text, self.vocabulary), end])
-        parts = re.findall(TOKEN, text) if self.family is ALBERT else text
+            parts = word_pieces(text, self.vocabulary)
+        elif self.family is ALBERT:
+            parts = re.findall(TOKEN, text)
         return np.array([start, *(self.vocabulary[part] for part in parts), end])
 
     def embedded(self, tokens: np.ndarray) -> np.ndarray:
         """Inputs of the first layer, (T, d)."""
-        words, positions, norm = (self.family.within[0] + name for name in self.family.embeddings)
+        words, positions, norm = self.family.embeddings
         x = self.read[f"{words}.weight"][tokens]
         x = x + self.read[f"{positions}.weight"][self.family.skipped :][: len(tokens)]
-        if self.family is ROBERTA:
-            return self.norm(x, norm)
-        x = self.norm(
-            x + self.read[f"{self.family.within[0]}token_type_embeddings.weight"][0], norm
-        )
-        if self.family is BERT:
-            return x
-        return self.linear(x, "albert.encoder.embedding_hidden_mapping_in")
+        if self.family.token_types:
+            x = x + self.read[f"{self.family.token_types}.weight"][0]
+        x = self.norm(x, norm)
+        if self.family is ALBERT:
+            return self.linear(x, "albert.encoder.embedding_hidden_mapping_in")
+        return x
 
     def attention(self, place: int, x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Weights (…, H, T, T) and outputs (…, H, T, d_v) of the heads of a layer."""
@@ -149,7 +161,7 @@ class Encoder:
 
     def after(self, place: int, x: np.ndarray, attended: np.ndarray) -> np.ndarray:
         """Inputs of the next layer, from those of this one and the sum of its heads, (…, T, d)."""
-        prefix = self.family.within[1].format(place)
+        prefix = self.family.layer.format(place)
         output, first, inner, outer, last = (prefix + name for name in self.family.block)
         x = self.norm(x + attended + self.read[f"{output}.bias"], first)
         return self.norm(x + self.linear(gelu(self.linear(x, inner)), outer), last)
@@ -169,7 +181,7 @@ class Encoder:
         return inputs
 
     def linear(self, x: np.ndarray, name: str) -> np.ndarray:
-        return np.asarray(x @ self.read[f"{name}.weight"].T + self.read[f"{name}.bias"])
+        return x @ self.read[f"{name}.weight"].T + self.read[f"{name}.bias"]
 
     def norm(self, x: np.ndarray, name: str) -> np.ndarray:
         return layer_norm(x, EPSILON) * self.read[f"{name}.weight"] + self.read[f"{name}.bias"]
@@ -178,25 +190,21 @@ class Encoder:
 def family_of(names: Mapping[str, np.ndarray]) -> Family:
     """The family of a model, by the names of its tensors."""
     families = (ALBERT, ROBERTA, BERT)
-    return next(one for one in families if f"{one.within[0]}{one.embeddings[0]}.weight" in names)
+    return next(one for one in families if f"{one.embeddings[0]}.weight" in names)
 
 
-def word_pieces(text: str, vocabulary: Mapping[str, int]) -> list[int]:
-    """The numbers of a text's tokens: BERT's lower-case WordPiece."""
-    plain = unicodedata.normalize("NFD", text.lower())
-    spaced = "".join(
-        c if c.isalnum() else f" {c} " for c in plain if unicodedata.category(c) != "Mn"
-    )
-    numbers = []
-    for word in spaced.split():
+def word_pieces(text: str, vocabulary: Container[str]) -> list[str]:
+    """The tokens of a text in ASCII: BERT's lower-case WordPiece."""
+    pieces = []
+    for word in re.findall(r"\w+|[^\w\s]", text.lower()):
         start = 0
         while start < len(word):
             prefix = "##" if start else ""
             ends = range(len(word), start, -1)
             end = next(end for end in ends if prefix + word[start:end] in vocabulary)
-            numbers.append(vocabulary[prefix + word[start:end]])
+            pieces.append(prefix + word[start:end])
             start = end
-    return numbers
+    return pieces
 
 
 @cache

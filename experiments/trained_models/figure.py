@@ -18,9 +18,9 @@ from .problems import TOKENS
 from .statistic import GIVEN, beside_the_law, effects, law_table, parameters
 
 ROWS = {
-    "outputs": "size of what\nheads write",
-    f"subspaces{GIVEN}": "index of key subspaces,\ngiven sizes",
-    f"patterns{GIVEN}": "index of patterns,\ngiven sizes",
+    "outputs": "output size",
+    f"subspaces{GIVEN}": "subspaces,\ngiven size",
+    f"patterns{GIVEN}": "patterns,\ngiven size",
 }
 WITHIN = house.TOLERANCES["roads"]
 
@@ -49,9 +49,7 @@ def median(values: np.ndarray) -> tuple[float, float, float]:
 def figure(results: Results, answers: Sequence[Answer]) -> Figure:
     """The figure, by the effects that the answers count."""
     found = effects(results)
-    drawing, axes = figures.mosaic(
-        ("aa", "bc"), height=5.6, heights=(1, 1.25), title=finding(found)
-    )
+    drawing, axes = figures.mosaic(("aa", "bc"), height=3.9, heights=(1, 1.1), title=finding(found))
     _correlations(axes["a"], found, parameters(results))
     frame = beside_the_law(results)
     for name, tokens in zip("bc", TOKENS, strict=True):
@@ -78,57 +76,46 @@ def _correlations(ax: Axes, found: Mapping[str, Effects], stored: pd.DataFrame) 
         values = found[f"merging, {row}"].value
         for shift, model in enumerate(models):
             shown = values[(stored["model"] == model).to_numpy()]
-            ax.plot(
-                shown,
-                np.full(len(shown), 0.18 - 0.12 * shift - place),
-                ls="",
-                marker=figures.MARKERS[shift],
-                color=figures.PALETTE[shift],
-                label=model if place == 0 else None,
-            )
+            height = np.full(len(shown), 0.18 - 0.14 * shift - place)
+            figures.dots(ax, shown, height, shift, model if place == 0 else "", ms=3)
         middle, low, high = median(values)
         ax.errorbar(
             middle,
-            0.34 - place,
+            0.36 - place,
             xerr=[[middle - low], [high - middle]],
             marker="|",
-            ms=8,
+            ms=6,
             capsize=2,
             color="black",
             label="median, 95 % interval" if place == 0 else None,
         )
     ax.set_yticks(-np.arange(len(ROWS)), list(ROWS.values()))
-    ax.axvline(0, color=figures.GREY, lw=0.8, ls=":")
+    figures.dotted(ax, x=0)
     ax.set(
         xlim=(-1.05, 1.05),
         xlabel="rank correlation with the cost of merging two heads, within a layer",
-        title=f"What predicts the cost of merging, {len(stored)} layers",
+        title=f"Predictors of the cost of merging, {len(stored)} layers",
     )
-    ax.legend(loc="center left", bbox_to_anchor=(1, 0.5))
+    ax.legend(loc="upper center", bbox_to_anchor=(0.4, 0), borderaxespad=3.6, ncols=3)
 
 
 def _beside_the_law(ax: Axes, frame: pd.DataFrame, tokens: str) -> None:
     """Variance that averaging keeps over n_eff/n: a point per pass, and a line to the law's."""
     for shift, (_, rows) in enumerate(frame.groupby("model", sort=False)):
         ink = figures.PALETTE[shift]
-        ax.vlines(rows["selectivity"], rows["kept"], rows["law_kept"], color=ink, lw=0.8)
-        ax.plot(
-            rows["selectivity"],
-            rows["kept"],
-            ls="",
-            marker=figures.MARKERS[shift],
-            ms=4,
-            color=ink,
-        )
-        ax.plot(rows["selectivity"], rows["law_kept"], ls="", marker="_", ms=6, color=ink)
-    ax.plot([], [], ls="", marker="o", ms=4, color="black", label="trained heads")
-    ax.plot([], [], ls="", marker="_", ms=6, color="black", label="heads of the law")
+        x = rows["selectivity"]
+        ax.vlines(x, rows["kept"], rows["law_kept"], color=ink, lw=0.5)
+        figures.dots(ax, x, rows["kept"], shift, "", ms=2.5)
+        figures.dots(ax, x, rows["law_kept"], shift, "", marker="_", ms=4)
+    ax.plot([], [], ls="", marker="o", color="black", label="trained heads")
+    ax.plot([], [], ls="", marker="_", color="black", label="heads of the law")
+    gap = (frame["kept"] - frame["law_kept"]).abs().median()
     figures.log_axes(ax, x=True)
     figures.ticks(ax.xaxis, (0.05, 0.1, 0.2, 0.5, 1))
     ax.set(
         xlim=(0.05, 1.05),
         ylim=(0, 1.02),
-        xlabel="effective keys over all keys, n_eff/n",
-        ylabel="share of a head's noise variance\nthat averaging keeps",
-        title=f"Trained heads and the law's,\n{tokens}, {len(frame)} passes",
+        xlabel=figures.SELECTIVITY,
+        ylabel="share of variance kept",
+        title=f"{tokens.capitalize()}: median gap to the law {gap:.2f} (n = {len(frame)})",
     )

@@ -59,4 +59,4 @@ def shared_weights(
     log_scale = brentq(excess, -SHARPEST, SHARPEST, xtol=1e-3)
     weights = softmax(np.exp(log_scale) * scores)
     rows = weights.reshape(len(frames), -1)
-    return np.asarray(rows @ rows.T / QUERIES)
+    return rows @ rows.T / QUERIES

@@ -1,17 +1,14 @@
 """Predictors from weights alone: overlaps of key subspaces and sizes of matrices."""
 
-from collections.abc import Mapping
-from typing import Any
-
 import numpy as np
 import xarray as xr
 
-from sims.inspect.geometry import form_spectrum, frames_of, overlaps, projection_kernel
+from sims.inspect.geometry import form_spectrum, subspaces
 
-from .problems import read_model
+from .problems import Law, read_model
 
 
-def overlaps_of(law: Mapping[str, Any], name: str) -> xr.Dataset:
+def overlaps_of(law: Law, name: str) -> xr.Dataset:
     """A model's ``subspaces`` (layer, head, head2) and ``matrices`` (layer, head).
 
     Subspaces overlap by ``‖U_hᵀU_g‖²/√(r_h r_g)``, and ``matrices`` is ``‖W_V W_O‖``; ``cosines``
@@ -20,10 +17,9 @@ def overlaps_of(law: Mapping[str, Any], name: str) -> xr.Dataset:
     model = read_model(law, name)
     angles, kernels, sizes = [], [], []
     for layer in model.layers:
-        frames, ranks = frames_of(layer.matrices.key)
-        cosines = overlaps(frames)
+        cosines, kernel, _ = subspaces(layer.matrices.key)
         angles.append(cosines)
-        kernels.append(projection_kernel(cosines, ranks))
+        kernels.append(kernel)
         values = form_spectrum(layer.matrices.value, layer.matrices.output.swapaxes(1, 2))
         sizes.append(np.linalg.norm(values, axis=1))
     pair = ("layer", "head", "head2")

@@ -10,13 +10,15 @@ from sims.study.referenced_files import checkpoint
 
 from .encoders import RESIDUES, Encoder, encoder
 
+Law = Mapping[str, Any]
+"""The law of experiment.yaml, or a part of it."""
 SENTENCES = Path(__file__).with_name("sentences.txt").read_text(encoding="utf-8").splitlines()
 """English sentences, written for this project."""
 TOKENS = ("all tokens", "no special tokens")
 """Which tokens count as queries and keys, in the order of the files."""
 
 
-def read_model(law: Mapping[str, Any], name: str) -> Encoder:
+def read_model(law: Law, name: str) -> Encoder:
     """The model of that name.
 
     Raises:
@@ -26,7 +28,7 @@ def read_model(law: Mapping[str, Any], name: str) -> Encoder:
 
 
 def draw_sequence(
-    law: Mapping[str, Any], name: str, model: Encoder, rng: np.random.Generator
+    law: Law, name: str, model: Encoder, rng: np.random.Generator
 ) -> tuple[np.ndarray, np.ndarray]:
     """The tokens of a sequence, and the places (M,) at which the model sees its mask.
 
@@ -55,9 +57,7 @@ def compose_reaction(parts: Mapping[str, list[str]], rng: np.random.Generator) -
     return f"{'.'.join(mixed)}>>{product}"
 
 
-def draw_antibody(
-    law: Mapping[str, Any], name: str, model: Encoder, rng: np.random.Generator
-) -> np.ndarray:
+def draw_antibody(law: Law, name: str, model: Encoder, rng: np.random.Generator) -> np.ndarray:
     """The tokens of a public chain whose residues the model has drawn anew, some at a time."""
     starts = law[name]
     residues = [model.vocabulary[letter] for letter in RESIDUES]

@@ -2,7 +2,6 @@
 
 from collections.abc import Mapping
 from functools import cache
-from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -10,9 +9,8 @@ from scipy.special import log_softmax
 
 from sims.inspect.geometry import frames_of
 from sims.montecarlo import Draw
-from sims.study.referenced_files import checkpoint
 
-from .encoders import Encoder, encoder
+from .encoders import Encoder
 from .lawlike import mix_frames, overlap_of, shared_weights
 from .problems import draw_sequence, mask, read_model
 
@@ -45,7 +43,7 @@ class Observed(NamedTuple):
     patterns: np.ndarray
     selectivity: np.ndarray
     keys: np.ndarray
-    recovered: np.ndarray
+    recovered: float
 
 
 def measure_batch(draw: Draw, replicates: int, constants: Mapping[str, Any]) -> dict[str, Any]:
@@ -58,7 +56,8 @@ def measure_batch(draw: Draw, replicates: int, constants: Mapping[str, Any]) -> 
     masked tokens that pruning makes: what it adds to the loss of tokens that the whole model draws.
     """
     rng = draw.rng()
-    law, name = constants["law"], constants["name"]
+    law = constants["law"]
+    name = constants["name"]
     model = read_model(law, name)
     every = [draw_sequence(law, name, model, rng) for _ in range(replicates)]
     half = replicates // 2
@@ -66,78 +65,71 @@ def measure_batch(draw: Draw, replicates: int, constants: Mapping[str, Any]) -> 
     held_out = observe(model, every[half:]).outputs
     means = seen.outputs.mean(1)
     costs = [removal(*layer) for layer in zip(seen.outputs, held_out, model.heads, strict=True)]
-    size, merging, pruning = (np.array(values) for values in zip(*costs, strict=True))
+    size, merging, pruning = map(np.array, zip(*costs, strict=True))
     changed = [divergences(model, *case, means) for case in every[half:]]
-    found = seen._asdict() | {
-        "law_patterns": law_patterns(rng, law, name, seen),
+    return seen._asdict() | {
+        "law_patterns": law_patterns(rng, model, seen),
         "outputs": size,
         "merging": merging,
         "pruning": pruning,
         "predictions": np.mean(changed, axis=0),
     }
-    return found
 
 
 def observe(model: Encoder, sequences: list[tuple[np.ndarray, np.ndarray]]) -> Observed:
     """What the heads do on sequences, means over tokens and then over sequences."""
-    outputs, shared, shares, counts, recovered = [], [], [], [], []
-    for tokens, places in sequences:
-        inputs = model.passed(mask(model, tokens, places))
-        special = np.union1d(places, [0, len(tokens) - 1])
-        plain = np.delete(np.arange(len(tokens)), special)
-        heads = [model.attention(place, x) for place, x in enumerate(inputs[:-1])]
-        weights = np.stack([layer for layer, _ in heads])
-        outputs.append(np.stack([layer.swapaxes(0, 1) for _, layer in heads]))
-        among_plain = weights[..., plain, :][..., plain]
-        rescaled = among_plain / among_plain.sum(-1, keepdims=True)
-        both = [use_of_keys(weights), use_of_keys(rescaled)]
-        shared.append([products for products, _ in both])
-        shares.append([selectivity for _, selectivity in both])
-        counts.append([len(tokens), len(plain)])
-        recovered.append(np.nan)
-        if model.family.head:
-            returned = model.scores(inputs[-1]).argmax(1) == tokens
-            recovered[-1] = returned[plain].mean()
+    observed = [observe_sequence(model, tokens, places) for tokens, places in sequences]
+    outputs, *others = zip(*observed, strict=True)
+    return Observed(np.concatenate(outputs, 1), *(np.mean(values, 0) for values in others))
+
+
+def observe_sequence(model: Encoder, tokens: np.ndarray, places: np.ndarray) -> Observed:
+    """What the heads do on one sequence, masked at some places."""
+    inputs = model.passed(mask(model, tokens, places))
+    heads = [model.attention(place, x) for place, x in enumerate(inputs[:-1])]
+    weights, outputs = map(np.stack, zip(*heads, strict=True))
+    special = np.union1d(places, [0, len(tokens) - 1])
+    plain = np.delete(np.arange(len(tokens)), special)
+    among_plain = weights[..., plain, :][..., plain]
+    rescaled = among_plain / among_plain.sum(-1, keepdims=True)
+    recovered = np.nan
+    if model.family.head:
+        recovered = (model.scores(inputs[-1]).argmax(1) == tokens)[plain].mean()
     return Observed(
-        np.concatenate(outputs, 1),
-        np.mean(shared, 0),
-        np.mean(shares, 0),
-        np.mean(counts, 0),
-        np.asarray(np.mean(recovered)),
+        outputs.swapaxes(1, 2),
+        np.stack([shared_keys(weights), shared_keys(rescaled)]),
+        np.stack([selectivity(weights), selectivity(rescaled)]),
+        np.array([len(tokens), len(plain)]),
+        recovered,
     )
 
 
-def use_of_keys(weights: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """``Σ_i w_hi w_gi`` (layer, H, H) and n_eff/n (layer, H), means over queries.
-
-    Args:
-        weights: (layer, H, query, key).
-    """
-    queries, keys = weights.shape[2:]
+def shared_keys(weights: np.ndarray) -> np.ndarray:
+    """``Σ_i w_hi w_gi`` (layer, H, H), means over queries, of weights (layer, H, query, key)."""
     rows = weights.reshape(*weights.shape[:2], -1)
-    products = rows @ rows.swapaxes(1, 2) / queries
+    return rows @ rows.swapaxes(1, 2) / weights.shape[2]
+
+
+def selectivity(weights: np.ndarray) -> np.ndarray:
+    """n_eff/n (layer, H), means over queries, of weights (layer, H, query, key)."""
     effective = 1 / (weights**2).sum(-1)
-    return products, effective.mean(-1) / keys
+    return effective.mean(-1) / weights.shape[3]
 
 
-def law_patterns(
-    rng: np.random.Generator, law: Mapping[str, Any], name: str, seen: Observed
-) -> np.ndarray:
+def law_patterns(rng: np.random.Generator, model: Encoder, seen: Observed) -> np.ndarray:
     """:attr:`Observed.patterns` of heads of the law at a layer's H, d_k, d, index, n, n_eff/n."""
     patterns = np.empty_like(seen.patterns)
-    places = range(seen.patterns.shape[1])
-    for kind, keys in enumerate(seen.keys):
-        for place in places:
-            selectivity = float(seen.selectivity[kind, place].mean())
-            frames = law_frames(checkpoint(law["checkpoints"][name]), place)
-            patterns[kind, place] = shared_weights(rng, frames, round(keys), selectivity)
+    for kind, place in np.ndindex(patterns.shape[:2]):
+        frames = law_frames(model, place)
+        share = float(seen.selectivity[kind, place].mean())
+        patterns[kind, place] = shared_weights(rng, frames, round(float(seen.keys[kind])), share)
     return patterns
 
 
 @cache
-def law_frames(path: Path, place: int) -> np.ndarray:
+def law_frames(model: Encoder, place: int) -> np.ndarray:
     """Random frames with the mean overlap of a layer's key subspaces; every pass has its own."""
-    frames, _ = frames_of(encoder(path).layers[place].matrices.key)
+    frames, _ = frames_of(model.layers[place].matrices.key)
     heads, dimension, width = frames.shape
     rng = np.random.default_rng(place)
     return mix_frames(rng, heads, dimension, width, overlap_of(frames))
@@ -149,10 +141,8 @@ def removal(
     """Sizes (H,), and costs of merging (H, H) and pruning (H,), of outputs (token, H, d_v)."""
     written = matrices[2].astype(float)
     mean = seen.mean(0)
-    known, fresh = (
-        np.einsum("thi,tgj->hgij", off, off, optimize=True) / len(off)
-        for off in (seen - mean, new - mean)
-    )
+    known = second_moments(seen - mean)
+    fresh = second_moments(new - mean)
     products = written @ written.swapaxes(1, 2)
     total = np.einsum("hdi,hgde,gei->", written, fresh, written, optimize=True)
     heads = range(len(written))
@@ -165,11 +155,15 @@ def removal(
             cross = stand_in @ fresh[g, h]
             residual = fresh[h, h] - cross - cross.T + stand_in @ fresh[g, g] @ stand_in.T
             merging[h, g] = (products[h] * residual).sum() / total
-    size, pruning = (
-        np.array([(products[h] * moments[h, h]).sum() for h in heads]) for moments in (known, fresh)
-    )
     np.fill_diagonal(merging, 0)
+    size = np.array([(products[h] * known[h, h]).sum() for h in heads])
+    pruning = np.array([(products[h] * fresh[h, h]).sum() for h in heads])
     return size, merging, pruning / total
+
+
+def second_moments(outputs: np.ndarray) -> np.ndarray:
+    """Second moments of every two heads' outputs (token, H, d_v), (H, H, d_v, d_v)."""
+    return np.einsum("thi,tgj->hgij", outputs, outputs, optimize=True) / len(outputs)
 
 
 def divergences(
@@ -192,8 +186,7 @@ def divergences(
         joined = np.concatenate([joined, np.broadcast_to(x, pruned.shape)])
         after = model.after(place, joined, np.concatenate([attended, pruned]))
         x, running = after[0], after[1:]
-    reference, others = (
-        log_softmax(model.scores(o[..., places, :]), axis=-1) for o in (x, running)
-    )
+    reference = log_softmax(model.scores(x[places]), axis=-1)
+    others = log_softmax(model.scores(running[:, places]), axis=-1)
     moved = (np.exp(reference) * (reference - others)).sum(-1).mean(-1)
-    return np.asarray(moved.reshape(len(model.heads), -1))
+    return moved.reshape(len(model.heads), -1)

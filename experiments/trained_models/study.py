@@ -1,31 +1,29 @@
 """Overlaps of trained heads, and the layer's loss without them."""
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-import pandas as pd
 import xarray as xr
 
 from sims.study.referenced_files import checkpoint, digest_of
-from sims.study.results import Results
-from sims.study.study import Study
+from sims.study.study import Study, from_module
 
 if TYPE_CHECKING:
-    from matplotlib.figure import Figure
-
-    from sims.judgement.answers import Answer
-    from sims.judgement.effects import Effects
     from sims.study.units import SampledUnit
 
 
 class TrainedModels(Study[str]):
     """Costs of merging and pruning heads, and their attention maps; a unit per model."""
 
+    effects = from_module("statistic")
+    parameters = from_module("statistic")
+    figure = from_module("figure")
+    numbers = from_module("figure")
+
     @property
     def models(self) -> Mapping[str, str]:
         """Name of each model to its file."""
-        files: Mapping[str, str] = self.experiment.spec.law["checkpoints"]
-        return files
+        return self.experiment.spec.law["checkpoints"]
 
     def units(self) -> "dict[str, SampledUnit]":
         from sims.montecarlo import HostBatches
@@ -56,23 +54,3 @@ class TrainedModels(Study[str]):
 
     def problem_digests(self) -> dict[str, str]:
         return {name: digest_of(checkpoint(file)) for name, file in self.models.items()}
-
-    def effects(self, results: Results) -> Mapping[str, "Effects"]:
-        from .statistic import effects
-
-        return effects(results)
-
-    def parameters(self, results: Results) -> pd.DataFrame:
-        from .statistic import parameters
-
-        return parameters(results)
-
-    def figure(self, results: Results, answers: "list[Answer]") -> "Figure":
-        from .figure import figure
-
-        return figure(results, answers)
-
-    def numbers(self, results: Results) -> Mapping[str, Any]:
-        from .figure import numbers
-
-        return numbers(results)

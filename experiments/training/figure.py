@@ -14,12 +14,12 @@ from sims.study.results import Results
 from .statistic import TERMS, Measured, falls, measured, parameters
 
 QUESTIONS = {
-    "specialization": "key subspaces further\napart than if alone",
-    "specialization-gain": "smaller error\nthan identical",
-    "specialization-gain-separate": "smaller error\nthan alone",
-    "specialization-identical": "covariance falls more than\nbias, from identical",
-    "specialization-separate": "covariance falls more than\nbias, from alone",
-    "specialization-variance": "variance falls,\nfrom identical",
+    "specialization": "further apart than alone",
+    "specialization-gain": "errs less than identical",
+    "specialization-gain-separate": "errs less than alone",
+    "specialization-identical": "covariance > bias, identical",
+    "specialization-separate": "covariance > bias, alone",
+    "specialization-variance": "variance falls, identical",
 }
 CONTROLS = {"identical": "identical heads", "separate": "heads trained alone"}
 NAMES = dict(zip(TERMS, ("squared bias", "heads' variance", "covariance"), strict=True))
@@ -29,10 +29,11 @@ INK = dict(zip(TERMS, figures.PALETTE, strict=False))
 def figure(results: Results, answers: Sequence[Answer]) -> Figure:
     """The figure; numbers are those of the answers, and of the changes of the error's terms."""
     answered = by_id(answers)
-    drawing, axes = figures.mosaic(("ab", "cd"), height=6.6, title=finding(answered))
+    drawing, axes = figures.mosaic(("ab", "cd"), height=4.6, title=finding(answered))
     layers = measured(results)
     averaged = (parameters(results)["maps"] == "averaged").to_numpy()
-    _outcomes(axes["a"], answered, averaged)
+    outcome_bars(axes["a"], outcomes_of_answers(answered, QUESTIONS))
+    axes["a"].set_title("Joint training wins, by bias")
     _waterfall(axes["b"], layers, averaged)
     _by_selectivity(axes["c"], layers, averaged)
     _subspaces(axes["d"], layers, averaged)
@@ -64,12 +65,6 @@ def share_that_holds(answer: Answer) -> float:
     return counted.parts["holds"] / (counted.parts["holds"] + counted.parts["fails"])
 
 
-def _outcomes(ax: Axes, answers: Mapping[str, Answer], averaged: np.ndarray) -> None:
-    """Problems by outcome of each question, in percent of all."""
-    outcome_bars(ax, outcomes_of_answers(answers, QUESTIONS))
-    ax.set_title(f"Outcomes, {averaged.sum()} problems, averaged heads")
-
-
 def _waterfall(ax: Axes, layers: Measured, averaged: np.ndarray) -> None:
     """Mean changes of the terms one below the other, down to that of the error, by control."""
     for place, control in enumerate(CONTROLS):
@@ -81,17 +76,17 @@ def _waterfall(ax: Axes, layers: Measured, averaged: np.ndarray) -> None:
             start = 0.0 if name == "mse" else left
             ax.barh(row, change, left=start, color=INK.get(name, figures.GREY), height=0.75)
             bar = 1.96 * values.std(ddof=1) / len(values) ** 0.5
-            ax.errorbar(start + change, row, xerr=bar, color="black", lw=1, capsize=2)
+            ax.errorbar(start + change, row, xerr=bar, color="black", lw=0.7, capsize=1.5)
             left += change
     rows = [-(5 * place + step) for place in range(len(CONTROLS)) for step in range(4)]
     ax.set_yticks(rows, [*NAMES.values(), "error"] * len(CONTROLS))
     for place, name in enumerate(CONTROLS.values()):
-        ax.text(0.02, 0.75 - 5 * place, f"from {name}", transform=ax.get_yaxis_transform())
-    ax.axvline(0, color=figures.GREY, lw=0.8, ls=":")
+        ax.text(1, 0.75 - 5 * place, f"from {name}", transform=ax.get_yaxis_transform(), ha="right")
+    figures.dotted(ax, x=0)
     ax.set(
         ylim=(-5 * len(CONTROLS) + 1, 1.4),
-        xlabel="mean change over the error (%)",
-        title="Terms of the error, added up",
+        xlabel="mean change / error (%)",
+        title="Bias makes the gain",
     )
 
 
@@ -101,13 +96,14 @@ def _by_selectivity(ax: Axes, layers: Measured, averaged: np.ndarray) -> None:
     for name in TERMS:
         values = -100 * falls(layers, "identical", name).mean(1)[averaged]
         binned(ax, selectivity, values, INK[name], label=NAMES[name])
-    ax.axhline(0, color=figures.GREY, lw=0.8, ls=":")
+    figures.dotted(ax)
     ax.set(
-        xlabel="effective keys over all keys, n_eff/n",
-        ylabel="change over the error (%)",
-        title="From identical heads, by selectivity",
+        ylim=(None, 25),
+        xlabel=figures.SELECTIVITY,
+        ylabel="change / error (%)",
+        title="Selective heads gain more",
     )
-    ax.legend()
+    ax.legend(loc="upper left")
 
 
 def _subspaces(ax: Axes, layers: Measured, averaged: np.ndarray) -> None:
@@ -115,20 +111,13 @@ def _subspaces(ax: Axes, layers: Measured, averaged: np.ndarray) -> None:
     separate, joint = (layers[name]["subspaces"].mean(1) for name in ("separate", "joint"))
     kinds = {"averaged": averaged, "$W_V$ and $W_O$ trained": ~averaged}
     for place, (label, kind) in enumerate(kinds.items()):
-        ax.plot(
-            separate[kind],
-            joint[kind],
-            ls="",
-            marker=figures.MARKERS[place],
-            ms=3.5,
-            mfc="none",
-            color=figures.PALETTE[place],
-            label=f"{label} ({kind.sum()})",
-        )
-    ax.plot([0, 1], [0, 1], color=figures.GREY, lw=0.8, ls=":")
+        figures.dots(ax, separate[kind], joint[kind], place, f"{label} ({kind.sum()})", mfc="none")
+    figures.diagonal(ax, 0, 1, "equal")
     ax.set(
-        xlabel="diversity index, each head trained alone",
-        ylabel="diversity index, trained together",
-        title="Key subspaces after training",
+        ylim=(-0.5, 1.05),
+        yticks=(0, 0.5, 1),
+        xlabel="index, each head trained alone",
+        ylabel="index, trained together",
+        title="Together, subspaces separate",
     )
     ax.legend(loc="lower right")

@@ -9,7 +9,7 @@ import xarray as xr
 
 from sims.base.identity import rounded_digest
 from sims.study.results import Results
-from sims.study.study import Study
+from sims.study.study import Study, from_module
 
 from .problems import draw_problem
 
@@ -19,6 +19,10 @@ if TYPE_CHECKING:
 
 class Training(Study[dict[str, Any]]):
     """Errors of trained layers on new tasks; a unit per size, a batch per problem."""
+
+    effects = from_module("statistic")
+    parameters = from_module("statistic")
+    figure = from_module("figure")
 
     @cached_property
     def law(self) -> Mapping[str, Any]:

@@ -22,21 +22,21 @@ CHANGE = "change of the pool's error (%)"
 def figure(results: Results, answers: Sequence[Answer]) -> Figure:
     """The figure; outcomes are those of the answers."""
     title = f"A pool of less correlated estimators errs less: {answers[0].spoken()}"
-    drawing, axes = figures.mosaic(("ab", "cc"), height=5.2, title=title)
+    drawing, axes = figures.mosaic(("ac", "bb"), height=3.9, title=title)
     change = -100 * effects(results)["fall"].value[:, 0]
     asked = parameters(results).assign(change=change).dropna(subset="change")
     _outcomes(axes["a"], answers[0])
     _mechanisms(axes["b"], asked)
     heads = asked[asked["kind"] == "heads"]
     binned(axes["c"], heads["selectivity"], heads["change"], INKS["heads"])
-    axes["c"].axhline(0, color=figures.GREY, lw=0.8, ls=":")
+    figures.dotted(axes["c"])
     axes["c"].set(
         xlim=(0, 1),
-        xlabel="effective keys of a head over all keys, n_eff/n",
+        xlabel=figures.SELECTIVITY,
         ylabel=CHANGE,
-        title=f"Heads: by their selectivity (n = {len(heads)})",
+        title=f"Selective heads gain more (n = {len(heads)})",
     )
-    figures.letters(axes[k] for k in "abc")
+    figures.letters(axes[k] for k in "acb")
     return drawing
 
 
@@ -45,9 +45,9 @@ def _outcomes(ax: Axes, answer: Answer) -> None:
     rows = {}
     for kind, share in answer.shares().items():
         if kind in ("all", *KINDS) and share.simulated is not None:
-            rows[f"{kind}\nn = {share.simulated.total}"] = share.simulated.parts
+            rows[f"{kind} (n = {share.simulated.total})"] = share.simulated.parts
     outcome_bars(ax, rows)
-    ax.set_title("Does the error fall? (± 1 %)")
+    ax.set_title(f"The error falls by over 1 %: {answer.word}")
 
 
 def _mechanisms(ax: Axes, asked: pd.DataFrame) -> None:
@@ -62,11 +62,11 @@ def _mechanisms(ax: Axes, asked: pd.DataFrame) -> None:
         order=list(counts.index),
         whis=(5, 95),
         showfliers=False,
-        linewidth=0.8,
+        linewidth=0.6,
         legend=False,
         ax=ax,
     )
     labels = [f"{name} (n = {count})" for name, count in counts.items()]
     ax.set_yticks(range(len(counts)), labels)
-    ax.axvline(0, color=figures.GREY, lw=0.8, ls=":")
-    ax.set(xlabel=CHANGE, ylabel="", title="By mechanism")
+    figures.dotted(ax, x=0)
+    ax.set(xlabel=CHANGE, ylabel="", title="Random features raise the error")

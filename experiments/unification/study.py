@@ -2,7 +2,7 @@
 
 from typing import TYPE_CHECKING
 
-from sims.study.study import Fields, Study
+from sims.study.study import Fields, Study, from_module
 
 from .problems import Problem, solve_noise
 
@@ -12,6 +12,11 @@ if TYPE_CHECKING:
 
 class Unification(Study[Problem]):
     """Errors of pools and correlations of their agents."""
+
+    theory = from_module("predict")
+    effects = from_module("statistic")
+    parameters = from_module("statistic")
+    figure = from_module("figure")
 
     def problem(self, fields: Fields) -> Problem | None:
         # Heads alone are rejected: another draw of a number is of heads, too.

@@ -1,4 +1,4 @@
-"""Arrays of real numbers from users' input, without silent loss. No JAX."""
+"""Arrays of real numbers from what users give, and zeros up to a given shape. No JAX."""
 
 from typing import Any
 
@@ -30,6 +30,13 @@ def real_numbers(field: str, value: Any) -> np.ndarray:
         allowed = "a number or a rectangular list of numbers, real, unmasked and exact in float64"
         raise InputError(field, value, allowed) from None
     return array
+
+
+def fill_up(values: np.ndarray, *sizes: int) -> np.ndarray:
+    """The values with zeros behind them, up to these sizes of the last axes."""
+    filled = np.zeros((*values.shape[: -len(sizes)], *sizes), values.dtype)
+    filled[tuple(map(slice, values.shape))] = values
+    return filled
 
 
 def is_masked(value: Any) -> bool:

@@ -132,9 +132,6 @@ def sweep(
         Option(help="Output FILE.nc; the figure has the same name (default: in results/sweeps)"),
     ] = None,
     shard: Annotated[str | None, Option(help="Compute part i of N only, given as i/N")] = None,
-    gather: Annotated[
-        int | None, Option(min=1, max=10_000, help="Combine this number of computed parts")
-    ] = None,
     shards: Annotated[
         int | None,
         Option(min=2, max=10_000, help="Compute this number of parts in parallel, by Snakemake"),
@@ -154,8 +151,8 @@ def sweep(
     from sims.cli import sweep
 
     simulation = _given(rel_mcse=rel_mcse, seed=seed)
-    parts = sweep.Parts(shard, gather, shards, options or [])
-    sweep.sweep(spec, set or [], simulation, output, parts, allow_code, dry)
+    snakemake = options or []
+    sweep.sweep(spec, set or [], simulation, output, shard, shards, snakemake, allow_code, dry)
 
 
 @app.command()

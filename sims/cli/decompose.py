@@ -22,7 +22,7 @@ from sims.cli.options import check_kind
 from sims.problem import EmpiricalDesign
 from sims.simulation import estimate
 from sims.study.planning import check_covered, cost, plan_lines
-from sims.study.provenance import machine, versions
+from sims.study.provenance import origin
 from sims.study.python_parts import unread
 from sims.study.schema import SimulationSpec, TheorySpec
 from sims.study.specification import Problem, ProblemSpec
@@ -88,7 +88,7 @@ def decompose(
     outcome["read"] = read
     outcome["settings"] = spec.model_dump(mode="json")
     if as_json:
-        outcome["provenance"] = {"versions": versions(), **machine()}
+        outcome["provenance"] = origin()
         print(RootModel[dict[str, Any]](outcome).model_dump_json(indent=1))
     else:
         _print(outcome)

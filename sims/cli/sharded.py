@@ -1,4 +1,4 @@
-"""``sims sweep --shards N``: the parts of a sweep and their gathering, as a run of Snakemake."""
+"""``sims sweep --shards N``: the parts of a sweep and its end, as a run of Snakemake."""
 
 import json
 import os
@@ -19,7 +19,7 @@ from sims.base.runtime import host_devices
 def run_sharded(
     sweep: Sequence[str], output: Path, shards: int, source_digest: str, options: Sequence[str]
 ) -> None:
-    """Compute and gather the parts of a sweep, here or where Snakemake's options send them.
+    """Compute the parts of a sweep and write its file, here or where Snakemake's options send them.
 
     Args:
         sweep: file of the sweep, and the options of ``sims sweep`` that its parts share.
@@ -45,7 +45,7 @@ def run_sharded(
         f"--workflow-profile none --cores {host_devices()} --resources gpu=1 --keep-going "
         "--quiet host rules progress"
     ).split()
-    # A file of other numbers may be there, which Snakemake would take for this one: gather.
+    # A file of other numbers may be there, which Snakemake would take for this one: force it.
     command = [sys.executable, "-P", "-m", "snakemake", "--snakefile", str(CARRIED / "sweep.smk")]
     command += ["--forcerun", "gather", "--rerun-incomplete", *(options or local_options)]
     run = subprocess.Popen(

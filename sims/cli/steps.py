@@ -129,7 +129,7 @@ def _publish(fidelity: str, report: Path) -> None:
     from sims.report.learnt import readme_texts
 
     source, target = report.parent, Path("results", "published")
-    figures = [name for name in experiments() if (source / name / "figure.png").exists()]
+    figures = [drawn for name in experiments() if (drawn := _figure_of(source / name))]
     files = [path for name in PUBLISHED if (path := source / name).is_file()]
     if len(files) < len(PUBLISHED) or not figures:
         raise InputError(str(source), "no finished run", "make reproduce, first")
@@ -137,12 +137,14 @@ def _publish(fidelity: str, report: Path) -> None:
     texts = readme_texts(answers)
     shutil.rmtree(target, ignore_errors=True)
     (target / CLAIMS).mkdir(parents=True)
-    for name in figures:
-        shutil.copy(source / name / "figure.png", target / f"{name}.png")
-        shutil.copy(source / name / "caption.md", target / f"{name}.md")
-    for panel in source.glob(f"*/{CLAIMS}/*.png"):
-        _copy_small(panel, target / CLAIMS / panel.name)
-    for path in [*files, *source.glob("*/headline.png")]:
+    for figure in figures:
+        name = figure.parent.name
+        shutil.copy(figure, target / f"{name}{figure.suffix}")
+        shutil.copy(figure.with_name("caption.md"), target / f"{name}.md")
+    for panel in source.glob(f"*/{CLAIMS}/*.svg"):
+        shutil.copy(panel, target / CLAIMS)
+    # README.md is shown on white, the site on any ground.
+    for path in [*files, *source.glob("*/headline.png"), *source.glob("*/headline.svg")]:
         shutil.copy(path, target)
     for name, text in texts.items():
         _fill(name, text)
@@ -156,12 +158,10 @@ def _publish(fidelity: str, report: Path) -> None:
         shutil.copytree(source / "counterexamples", target / "counterexamples")
 
 
-def _copy_small(picture: Path, target: Path) -> None:
-    """Copy a picture in 64 colours, at a fifth of its size."""
-    from PIL import Image
-
-    image = Image.open(picture).convert("RGB")
-    image.quantize(64, dither=Image.Dither.NONE).save(target, "PNG", optimize=True)
+def _figure_of(folder: Path) -> Path | None:
+    """The figure of an experiment: its SVG, or the PNG of a smoke run; None without one."""
+    paths = (folder / f"figure.{kind}" for kind in ("svg", "png"))
+    return next((path for path in paths if path.is_file()), None)
 
 
 def _again(fidelity: str, marker: Path) -> None:

@@ -1,7 +1,6 @@
 """``sims sweep``: one problem at many values of its fields."""
 
 import sys
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -20,68 +19,47 @@ MAX_ROWS = 40
 """Maximum number of points printed; the file has all."""
 
 
-@dataclass(frozen=True)
-class Parts:
-    """Parts of a sweep that a command computes or gathers.
-
-    Attributes:
-        shard: ``i/N``, the part to compute.
-        gather: number of parts to write the file from.
-        shards: number of parts to compute by snakemake.
-        snakemake: Snakemake's options.
-    """
-
-    shard: str | None
-    gather: int | None
-    shards: int | None
-    snakemake: list[str]
-
-    def check(self) -> tuple[int, int]:
-        """Part to compute, and the number of parts.
-
-        Raises:
-            InputError: options do not go together.
-        """
-        given = [option for option in (self.shard, self.gather, self.shards) if option is not None]
-        if len(given) > 1:
-            raise InputError("--shard, --gather, --shards", "several", "one of them")
-        if self.snakemake and self.shards is None:
-            allowed = "one file; snakemake's options only with --shards"
-            raise InputError("arguments", " ".join(self.snakemake), allowed)
-        if self.shard is not None:
-            return part_of("--shard", self.shard)
-        return 1, self.gather or self.shards or 1
-
-
 def sweep(
     spec: str,
     sets: list[str],
     simulation: dict[str, Any],
     output_path: Path | None,
-    parts: Parts,
+    shard: str | None,
+    shards: int | None,
+    snakemake: list[str],
     allow_code: bool,
     dry: bool,
 ) -> None:
-    """Run a sweep or one part of it, or gather its parts; write the file and the figure.
+    """Run one part of a sweep, or the sweep; the sweep writes its file and its figure.
 
     Args:
         spec: file of the problem or sweep.
         sets: axes that are added, or replace the file's.
         simulation: settings that override the file's.
         output_path: path of the output; None is results/sweeps/NAME.nc.
-        parts: parts to compute or gather.
+        shard: ``i/N``, the part to compute.
+        shards: number of parts to compute by snakemake.
+        snakemake: Snakemake's options.
         allow_code: allow the Python files that the problem names.
         dry: print the plan only.
+
+    Raises:
+        InputError: options do not go together.
     """
     check_kind(spec, "a sweep", "a problem")
-    part, count = parts.check()
+    if shard is not None and shards is not None:
+        raise InputError("--shard, --shards", "both", "one of them")
+    if snakemake and shards is None:
+        allowed = "one file; snakemake's options only with --shards"
+        raise InputError("arguments", " ".join(snakemake), allowed)
+    part = None if shard is None else part_of("--shard", shard)
     output = writable(output_path or f"results/sweeps/{Path(spec).stem}.nc")
     if output.suffix != ".nc":
         raise InputError("--output", str(output), "a file whose name ends in .nc")
     if dry and (lines := unread_code(spec)):
         print(*lines, sep="\n")
         return
-    run = Run(read_sweep(spec, sets, simulation, allow_code, dry), output, count)
+    run = Run(read_sweep(spec, sets, simulation, allow_code, dry), output)
     plan = run.plan()
     interactive = sys.stderr.isatty()
     if dry:
@@ -89,20 +67,19 @@ def sweep(
         header = f"{spec}: nothing is run or written"
         print(header, *code_lines, *plan, f"output       {output}", sep="\n")
         return
-    if interactive or (parts.shard is None and not run.is_covered):
+    if interactive or (part is None and not run.is_covered):
         print(*plan, sep="\n", file=sys.stderr)
-    if parts.shard is not None:
+    if part is not None:
         run.compute(part, interactive)
-    elif parts.shards is None:
-        columns = None if parts.gather else run.compute(progress=interactive)
-        _write(run.gather(columns), run)
+    elif shards is None:
+        _write(run.finish(interactive), run)
     elif run.is_done():
         print(f"{run.identity}: complete", output, sep="\n")
     else:
         from sims.cli.sharded import run_sharded
 
         options = _arguments(sets, simulation, allow_code)
-        run_sharded([spec, *options], output, count, run.source_digest, parts.snakemake)
+        run_sharded([spec, *options], output, shards, run.source_digest, snakemake)
 
 
 def _arguments(sets: list[str], simulation: dict[str, Any], allow_code: bool) -> list[str]:

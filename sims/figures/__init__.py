@@ -7,11 +7,20 @@
 ========================= =====================================================================
 
 Each shows ± 2 Monte Carlo standard errors. They draw on axes (from :func:`panels` and
-:func:`mosaic`, 183 mm wide) and use only frames. Matplotlib, slow to start, is imported on demand.
+:func:`mosaic`, 89 mm wide) and use only frames. Matplotlib, slow to start, is imported on demand.
 """
 
-from sims.figures.layout import COLUMN, letters, mosaic, panels
-from sims.figures.marks import note, quartiles, reference, simulated, theory, words
+from sims.figures.layout import COLUMN, PAGE, letters, mosaic, panels
+from sims.figures.marks import (
+    diagonal,
+    dots,
+    dotted,
+    note,
+    quartiles,
+    simulated,
+    theory,
+    words,
+)
 from sims.figures.output import save
 from sims.figures.overview import overview
 from sims.figures.plots import curve, scatter
@@ -20,6 +29,7 @@ from sims.figures.theme import (
     GREY,
     MARKERS,
     PALETTE,
+    SELECTIVITY,
     SMALL,
     log_axes,
     number,
@@ -32,9 +42,14 @@ __all__ = [
     "COLUMN",
     "GREY",
     "MARKERS",
+    "PAGE",
     "PALETTE",
+    "SELECTIVITY",
     "SMALL",
     "curve",
+    "diagonal",
+    "dots",
+    "dotted",
     "letters",
     "log_axes",
     "mosaic",
@@ -43,7 +58,6 @@ __all__ = [
     "overview",
     "panels",
     "quartiles",
-    "reference",
     "save",
     "scatter",
     "simulated",

@@ -5,11 +5,12 @@ import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from sims.figures.layout import COLUMN, panels
+from sims.figures.layout import panels
+from sims.figures.marks import dotted
 from sims.figures.theme import GREY, PALETTE, style
 from sims.judgement.effects import Effects
 
-WORDS = {"selectivity": "$n_{eff}/n$", "n_eff": "$n_{eff}$"}
+WORDS = {"selectivity": r"$n_\mathrm{eff}/n$", "n_eff": r"$n_\mathrm{eff}$"}
 """Parameters that can colour the problems, with their names; the first available is used."""
 SHOWN = (0.01, 0.99)
 """Quantiles of the effects at the ends of the axis."""
@@ -31,7 +32,7 @@ def sorted_effects(
     rows = rows[np.argsort(value[rows], kind="stable")]
     name = next((name for name in WORDS if name in parameters), None)
     colour = None if name is None else np.log10(parameters[name].to_numpy(float)[rows])
-    drawing, axes = panels(width=COLUMN, height=2.3)
+    drawing, axes = panels(height=2.0)
     with style():
         _draw(axes[0, 0], value[rows], 2 * np.nan_to_num(error[rows]), colour)
         axes[0, 0].set(xlabel=f"problems in order, N = {len(rows)}", ylabel=label)
@@ -44,12 +45,10 @@ def sorted_effects(
 def _draw(ax: Axes, height: np.ndarray, far: np.ndarray, colour: np.ndarray | None) -> None:
     """Points in order, their errors, and a line at zero."""
     place = np.arange(1, len(height) + 1)
-    ax.vlines(place, height - far, height + far, color=GREY, lw=0.5, alpha=0.6)
-    ax.axhline(0, color=GREY, lw=0.8, ls=":")
-    if colour is None:
-        ax.scatter(place, height, s=4, color=PALETTE[0], lw=0)
-    else:
-        ax.scatter(place, height, s=5, c=colour, cmap="viridis", lw=0)
+    ax.vlines(place, height - far, height + far, color=GREY, lw=0.4, rasterized=True)
+    dotted(ax)
+    ink = {"color": PALETTE[0]} if colour is None else {"c": colour, "cmap": "viridis"}
+    ax.scatter(place, height, s=4, lw=0, rasterized=True, zorder=3, **ink)
     low, high = np.quantile(height, SHOWN) if len(height) else (-1.0, 1.0)
     margin = 0.08 * (high - low) or 1.0
     ax.set_ylim(min(low, 0.0) - margin, max(high, 0.0) + margin)

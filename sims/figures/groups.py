@@ -11,6 +11,7 @@ from sims.figures.marks import quartiles
 from sims.figures.theme import PALETTE
 
 if TYPE_CHECKING:
+    import pandas as pd
     from matplotlib.axes import Axes
     from numpy.typing import ArrayLike
 
@@ -20,22 +21,32 @@ OUTCOME_INKS = {"holds": PALETTE[0], "level": "0.72", "undecided": "0.9", "fails
 """Outcome to its colour, in the order of the bars."""
 
 
-def outcome_bars(ax: Axes, rows: Mapping[str, Mapping[str, float]]) -> None:
+def outcome_bars(
+    ax: Axes,
+    rows: Mapping[str, Mapping[str, float]],
+    inks: Mapping[str, str] = OUTCOME_INKS,
+    of: str = "problems",
+) -> None:
     """Draw one bar per question, from the top, split into the shares of its outcomes.
 
     Args:
         ax: the axes.
         rows: name of the question to its shares by outcome, which sum to 1.
+        inks: outcome to its colour, in the order of the bars.
+        of: what is counted.
     """
     left = np.zeros(len(rows))
     places = -np.arange(len(rows))
-    for outcome, ink in OUTCOME_INKS.items():
+    for outcome, ink in inks.items():
         width = 100 * np.array([parts[outcome] for parts in rows.values()])
-        ax.barh(places, width, left=left, color=ink, height=0.7, label=outcome)
+        ax.barh(places, width, left=left, color=ink, height=0.42, label=outcome)
         left += width
-    ax.set_yticks(places, list(rows))
-    ax.set(xlim=(0, 100), xlabel="problems (%)")
-    ax.legend(loc="upper center", bbox_to_anchor=(0.35, -0.2), ncols=4, columnspacing=1.0)
+    for place, name in zip(places, rows, strict=True):
+        ax.text(0, place + 0.25, name)
+    ax.spines["left"].set_visible(False)
+    ax.set(xlim=(0, 100), ylim=(-len(rows) + 0.6, 0.75), yticks=[])
+    ax.set_xlabel(f"{of} (%; n in brackets)")
+    ax.legend(loc="upper center", bbox_to_anchor=(0.5, 0), borderaxespad=3.6, ncols=2)
 
 
 def outcomes_of_answers(
@@ -52,7 +63,7 @@ def outcomes_of_answers(
         shares = answers[name].shares() if name in answers else {}
         counted = shares["all"].deciding if shares else None
         if counted is not None:
-            rows[f"{label} (n = {counted.total})"] = counted.parts
+            rows[f"{label} ({counted.total})"] = counted.parts
     return rows
 
 
@@ -74,4 +85,20 @@ def binned(ax: Axes, x: ArrayLike, values: ArrayLike, ink: str, bins: int = 6, *
     if len(effects):
         places = [np.median(places_of[rows]) for rows in groups]
         parts = [np.quantile(effects[rows], (0.25, 0.5, 0.75)) for rows in groups]
-        quartiles(ax, places, np.transpose(parts), ink, marker="o", ms=4, **line)
+        quartiles(ax, places, np.transpose(parts), ink, marker="o", **line)
+
+
+def binned_by(ax: Axes, frame: pd.DataFrame, x: str, y: str, hue: str, title: str) -> None:
+    """The same for each group of problems, with a legend that says how many it has.
+
+    Args:
+        ax: the axes.
+        frame: a row a problem.
+        x: column of the parameter.
+        y: column of the effects.
+        hue: column of the groups.
+        title: of the legend.
+    """
+    for ink, (kind, rows) in zip(PALETTE, frame.groupby(hue), strict=False):
+        binned(ax, rows[x], rows[y], ink, label=f"{kind} (n = {len(rows)})")
+    ax.legend(title=title)

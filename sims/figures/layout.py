@@ -6,7 +6,7 @@ import textwrap
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from sims.figures.theme import style
+from sims.figures.theme import TITLE, style
 
 if TYPE_CHECKING:
     import numpy as np
@@ -20,7 +20,7 @@ COLUMN, PAGE = 89 / 25.4, 183 / 25.4
 def panels(
     rows: int = 1,
     columns: int = 1,
-    width: float = PAGE,
+    width: float = COLUMN,
     height: float | None = None,
     sharey: bool = False,
     title: str = "",
@@ -30,7 +30,7 @@ def panels(
     Args:
         rows: number of rows of panels.
         columns: number of columns of panels.
-        width: inches, such as :data:`COLUMN`; a page by default.
+        width: inches; one column of a page by default.
         height: inches; None gives every panel the proportion 4:3.3.
         sharey: whether panels share the y axis.
         title: the figure's message in a sentence, at its upper left.
@@ -48,15 +48,17 @@ def mosaic(
     *,
     height: float,
     heights: Sequence[float] | None = None,
+    width: float = COLUMN,
     title: str = "",
 ) -> tuple[Figure, Mapping[str, Axes]]:
-    """Figure of two columns with panels of different sizes.
+    """Figure with panels of different sizes.
 
     Args:
         layout: one word per row, one letter per panel: ``("abc", "ddd")`` has three panels above a
             wide one. "." is empty.
         height: inches.
         heights: heights of the rows, relative to each other; equal by default.
+        width: inches; one column of a page by default.
         title: as in :func:`panels`.
 
     Returns:
@@ -69,7 +71,7 @@ def mosaic(
         bands[-1].append((row, part))
     axes: dict[str, Axes] = {}
     with style():
-        figure = _sheet(PAGE, height, title)
+        figure = _sheet(width, height, title)
         # Bands are laid out apart, or long names of one would leave the others no room.
         ratios = [sum(part for _, part in band) for band in bands]
         sheets = figure.subfigures(len(bands), height_ratios=ratios, squeeze=False)
@@ -83,20 +85,25 @@ def _sheet(width: float, height: float, title: str) -> Figure:
     """Empty figure, whose height grows with the lines of its title."""
     from matplotlib.figure import Figure
 
-    # A bold letter of 9 points is 0.078 inches wide, a line of them 0.17 inches high.
-    title = textwrap.fill(title, int(width / 0.078))
-    figure = Figure(figsize=(width, height + 0.17 * title.count("\n")), layout="constrained")
+    # A bold letter of 7 points is 0.062 inches wide, a line of them 0.13 inches high.
+    title = textwrap.fill(title, int(width / 0.062))
+    figure = Figure(figsize=(width, height + 0.13 * title.count("\n")), layout="constrained")
     if title:
-        figure.suptitle(title, x=0.005, ha="left", fontsize=9, fontweight="bold")
+        figure.suptitle(title, x=0.005, ha="left", fontsize=7, fontweight="bold")
     return figure
 
 
 def letters(axes: Iterable[Axes]) -> None:
-    """Add panel letters a, b, … in bold at the upper left, before the panel's title if it has one.
+    """Panel letters a, b, … in bold before the panels' titles, which are wrapped to their panels.
 
     Call it last: a title set later would be centred separately.
     """
     for letter, ax in zip("abcdefghijklmnopqrstuvwxyz", axes, strict=False):
-        title = ax.get_title()
+        place = ax.get_subplotspec()
+        share = len(place.colspan) / place.get_gridspec().ncols if place else 1.0
+        # A letter of a title is 0.05 inches wide; ticks and their label take the rest.
+        room = int((ax.figure.canvas.figure.get_figwidth() * share - 0.35) / 0.05)
+        title = f"{letter}  {ax.get_title()}".replace(" = ", "\xa0=\xa0").replace(" %", "\xa0%")
+        title = textwrap.fill(title, room, break_on_hyphens=False)
         ax.set_title("")
-        ax.set_title(rf"$\mathbf{{{letter}}}$  {title}".strip(), loc="left", fontsize=8)
+        ax.set_title(rf"$\mathbf{{{letter}}}${title[1:]}".strip(), loc="left", fontsize=TITLE)

@@ -7,19 +7,18 @@ standard errors to either side, drawn with caps however small).
 from __future__ import annotations
 
 import textwrap
-from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from sims.figures.theme import BAR, GREY, SMALL
+from sims.figures.theme import BAND, BAR, GREY, MARKERS, PALETTE, SMALL
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from numpy.typing import ArrayLike
 
-DASHES = (0, (4, 3))
-"""Line style of edges and references."""
+MANY = 200
+"""Points of a group beyond which a vector file has them as a picture."""
 
 
 def quartiles(ax: Axes, x: ArrayLike, values: np.ndarray, ink: str, **line: Any) -> None:
@@ -50,8 +49,8 @@ def bars_note(ax: Axes) -> None:
 
 
 def theory(ax: Axes, x: ArrayLike, y: ArrayLike, color: str = GREY, **options: Any) -> None:
-    """Draw a prediction as a line. ``options`` are those of ``Axes.plot``."""
-    ax.plot(x, y, **{"color": color, "zorder": 2, "lw": 1.2, **options})
+    """A prediction: a line. ``options`` are those of ``Axes.plot``."""
+    ax.plot(x, y, **{"color": color, "zorder": 2, "lw": 0.9, **options})
 
 
 def simulated(
@@ -80,54 +79,53 @@ def simulated(
         "marker": marker,
         "linestyle": "none",
         "markerfacecolor": "white",
-        "markeredgewidth": 0.9,
-        "markersize": 3.6,
-        "elinewidth": 0.8,
-        "capsize": 2.2,
+        "markeredgewidth": 0.7,
+        "markersize": 2.6,
+        "elinewidth": 0.6,
+        "capsize": 1.5,
         "zorder": 3,
     }
     ax.errorbar(x, y, **look | options)
 
 
-def reference(
-    ax: Axes,
-    y: Any,
-    text: str = "",
-    x: Sequence[float] | np.ndarray | None = None,
-    share: float = 0.0,
-) -> None:
-    """Draw a dashed grey reference line with its name.
-
-    Args:
-        ax: the axes; set scale and limits first.
-        y: a constant, or values at x.
-        text: the name, above the line.
-        x: places of the values; None for a constant.
-        share: share of the line before its name, 0 to 1.
-    """
-    frame = ax.transData
+def dotted(ax: Axes, x: float | None = None, y: float = 0.0, label: str | None = None) -> None:
+    """A dotted grey line to compare with, at x if given and else at y."""
+    look: dict[str, Any] = {"color": GREY, "lw": 0.7, "ls": ":", "zorder": 1, "label": label}
     if x is None:
-        frame, x, y = ax.get_yaxis_transform(), (0.0, 1.0), (y, y)
-    theory(ax, x, y, lw=0.8, ls=DASHES, zorder=1, transform=frame)
-    place = int(share * (len(x) - 1) + 0.5)
-    side, shift = ("right", -4) if 2 * place >= len(x) else ("left", 4)
-    ax.annotate(
-        text,
-        (x[place], y[place]),
-        (shift, 2),
-        xycoords=frame,
-        textcoords="offset points",
-        fontsize=SMALL,
-        color=GREY,
-        ha=side,
-    )
+        ax.axhline(y, **look)
+    else:
+        ax.axvline(x, **look)
+
+
+def diagonal(ax: Axes, low: float, high: float, label: str, margin: float = 0.0) -> None:
+    """The line of equality from low to high, in a band of this margin to either side."""
+    line = np.array([low, high])
+    ax.fill_between(line, line - margin, line + margin, color=BAND, lw=0, zorder=0)
+    ax.plot(line, line, color=GREY, lw=0.7, ls=":", zorder=1, label=label)
+
+
+def dots(ax: Axes, x: ArrayLike, y: ArrayLike, place: int, label: str, **options: Any) -> None:
+    """Problems as points in the colour and marker of this place, many of them as a picture.
+
+    ``options`` are those of ``Axes.plot``.
+    """
+    look: dict[str, Any] = {
+        "color": PALETTE[place],
+        "marker": MARKERS[place],
+        "label": label,
+        "ls": "",
+        "ms": 2.2,
+        "mew": 0.4,
+        "rasterized": len(np.asarray(x)) > MANY,
+    }
+    ax.plot(x, y, **look | options)
 
 
 def words(ax: Axes) -> None:
     """Add the words of answers above an axis of shares in percent, with dotted limits."""
     for limit in (100 / 3, 200 / 3, 95):
-        ax.axvline(limit, color=GREY, lw=0.8, ls=":")
+        dotted(ax, x=limit)
     top = ax.secondary_xaxis("top")
     top.set_xticks([16, 50, 79, 98], ["rarely", "sometimes", "usually", "nearly\nalways"])
-    top.tick_params(length=0, pad=1, labelsize=SMALL, labelcolor=GREY)
+    top.tick_params(length=0, pad=1, labelcolor=GREY)
     top.spines["top"].set_visible(False)

@@ -1,4 +1,4 @@
-"""Files of a figure in one folder: PDF, PNG and SVG, the same bytes for the same data."""
+"""Files of a figure in one folder: PDF, PNG and clear SVG, the same bytes for the same data."""
 
 from __future__ import annotations
 
@@ -46,5 +46,7 @@ def save(
     for kind in formats:
         buffer = io.BytesIO()
         with style():
-            figure.savefig(buffer, format=kind, metadata=metadata[kind])
+            # Pages in a dark room show the SVG on their ground.
+            clear = kind == "svg"
+            figure.savefig(buffer, format=kind, metadata=metadata[kind], transparent=clear)
         write(buffer.getvalue(), Path(path).with_suffix(f".{kind}"), f"figure.{kind} of {identity}")

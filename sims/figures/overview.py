@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -18,6 +20,8 @@ if TYPE_CHECKING:
 
 TERMS = ("mse", "squared_bias", "variance", "covariance")
 MAX_FIELDS = 6
+NUMBERED = re.compile(r".*, ([\w ]+) (-?[\d.]+)")
+"""A label that ends in a number: "set 2, diversity index 0.25"."""
 
 
 def overview(data: xr.Dataset) -> Figure:
@@ -25,30 +29,52 @@ def overview(data: xr.Dataset) -> Figure:
 
     A grid has a panel for the MSE and each of its parts, along the field with the most values, with
     one colour per value of another field; further fields have their first value. Points outside a
-    grid have a panel for each field.
+    grid have these panels if they differ in one field, and a panel of the MSE per field if they
+    differ in several. A term that is the same everywhere is not shown.
 
     Args:
         data: a sweep's data, from :mod:`sims.study.sweeping`.
     """
-    data = data if data.sizes else data.expand_dims("point")
-    return _draw_scattered(data) if "point" in data.dims else _draw_grid(data)
+    data = _number_labels(data if data.sizes else data.expand_dims("point"))
+    terms = [term for term in TERMS if np.ptp(data[term].values) > 0] or ["mse"]
+    return _draw_scattered(data, terms) if "point" in data.dims else _draw_grid(data, terms)
 
 
-def _draw_scattered(data: xr.Dataset) -> Figure:
-    """A panel of the MSE for each field, theory as dashes."""
-    fields = [str(name) for name in data.coords if name != "point"][:MAX_FIELDS] or ["n_eff"]
-    columns = min(len(fields), 3)
+def _number_labels(data: xr.Dataset) -> xr.Dataset:
+    """The data with numbers in place of the labels of a field that all end in one."""
+    for name, field in data.coords.items():
+        matches = [NUMBERED.fullmatch(str(value)) for value in field.values]
+        found = [match for match in matches if match]
+        if found and len(found) == len(matches):
+            numbers = [float(match[2]) for match in found]
+            words = {"long_name": found[0][1], "scale": "linear"}
+            data = data.assign_coords({name: (field.dims, numbers, words)})
+    return data
+
+
+def _draw_scattered(data: xr.Dataset, terms: Sequence[str]) -> Figure:
+    """Panels along the fields that differ, theory as dashes if there are several of them."""
+    names = [str(name) for name in data.coords if name != "point"]
+    fields = [name for name in names if len(np.unique(data[name])) > 1][:MAX_FIELDS] or ["n_eff"]
     frame = data.to_dataframe().reset_index()
-    drawing, axes = panels(-(-len(fields) // columns), columns)
-    for ax, field in zip(axes.flat, fields, strict=False):
-        _panel(ax, data, frame, field, "mse", dashes=frame[field].dtype.kind in "fiu")
-    for ax in axes.flat[len(fields) :]:
-        ax.set_visible(False)
-    letters(axes.flat[: len(fields)])
+    several = len(fields) > 1
+    shown = [(name, "mse") for name in fields] if several else [(fields[0], y) for y in terms]
+    drawing, axes = _draw_sheet(len(shown))
+    for ax, (field, term) in zip(axes, shown, strict=True):
+        _panel(ax, data, frame, field, term, dashes=several and frame[field].dtype.kind in "fiu")
+    letters(axes)
     return drawing
 
 
-def _draw_grid(data: xr.Dataset) -> Figure:
+def _draw_sheet(count: int) -> tuple[Figure, list[Axes]]:
+    """A figure of this many panels, two in a row."""
+    drawing, axes = panels(-(-count // 2), min(count, 2))
+    for ax in axes.flat[count:]:
+        ax.set_visible(False)
+    return drawing, list(axes.flat[:count])
+
+
+def _draw_grid(data: xr.Dataset, terms: Sequence[str]) -> Figure:
     """A panel for each term, along the field with the most values."""
     sizes = {str(name): size for name, size in data.sizes.items()}
     x = max(sizes, key=lambda name: (data[name].dtype.kind in "fiu", sizes[name]))
@@ -57,13 +83,13 @@ def _draw_grid(data: xr.Dataset) -> Figure:
     if hue is not None:
         del fixed[hue]
     frame = data.sel(fixed).to_dataframe().reset_index()
-    drawing, axes = panels(2, 2)
-    for ax, term in zip(axes.flat, TERMS, strict=True):
+    drawing, axes = _draw_sheet(len(terms))
+    for ax, term in zip(axes, terms, strict=True):
         _panel(ax, data, frame, x, term, hue)
     if fixed:
         places = [f"{_name(data, name)} = {value}" for name, value in fixed.items()]
-        note(ax, f"at {', '.join(places)}")
-    letters(axes.flat)
+        note(axes[0], f"at {', '.join(places)}")
+    letters(axes)
     return drawing
 
 
@@ -82,7 +108,8 @@ def _panel(
     if rows.empty:
         return
     numeric = rows[x].dtype.kind in "fiu"
-    log = "x" * (numeric and _wide(rows[x])) + "y" * _wide(rows[y])
+    linear = not numeric or data[x].attrs.get("scale") == "linear"
+    log = "x" * (not linear and _wide(rows[x])) + "y" * _wide(rows[y])
     lines = rows[:0] if dashes else None
     points = rows if numeric else rows.astype({x: str})
     legend = {"title": _name(data, hue)} if hue and y == "mse" else None

@@ -35,8 +35,13 @@ GREY = "0.4"
 """Colour of references and remarks."""
 BAND = "0.94"
 """Fill of a margin's band; its edges are drawn in :data:`GREY`, since the fill alone is faint."""
-SMALL = 7.0
-"""Font size of remarks, in points: the smallest in print."""
+SMALL = 6.0
+"""Size of text in points: nothing is smaller at the size of print."""
+SELECTIVITY = r"effective share of keys, $n_\mathrm{eff}/n$"
+"""Label of the axis along which most figures show their problems."""
+TITLE = 6.5
+"""Size of a panel's title, in points."""
+SIZES = ("axes.labelsize", "xtick.labelsize", "ytick.labelsize", "legend.fontsize")
 
 
 @contextmanager
@@ -47,18 +52,25 @@ def style() -> Iterator[None]:
 
     look = {
         "font.family": "DejaVu Sans",
-        "font.size": 7.7,
-        "axes.titlesize": "medium",
-        **dict.fromkeys(("xtick.labelsize", "ytick.labelsize", "legend.fontsize"), SMALL),
+        "mathtext.fontset": "dejavusans",  # formulas in the letters of the words around them
+        "font.size": SMALL,
+        "axes.titlesize": TITLE,
+        **dict.fromkeys(SIZES, SMALL),
         "axes.prop_cycle": cycler(color=PALETTE),
-        "axes.linewidth": 1.0,
+        "axes.linewidth": 0.7,
+        "axes.labelpad": 2,
+        "legend.handlelength": 1.2,
+        "legend.handletextpad": 0.5,
+        "legend.labelspacing": 0.3,
+        "legend.columnspacing": 1.0,
         "axes.spines.top": False,
         "axes.spines.right": False,
-        "lines.linewidth": 1.2,
-        "lines.markersize": 4.8,
+        "lines.linewidth": 1.1,
+        "lines.markersize": 3,
         "patch.edgecolor": "white",
         "patch.force_edgecolor": True,
-        **dict.fromkeys(("xtick.major.size", "ytick.major.size"), 4.8),
+        **dict.fromkeys(("xtick.major.size", "ytick.major.size"), 2.5),
+        **dict.fromkeys(("xtick.minor.size", "ytick.minor.size"), 1.5),
         "pdf.fonttype": 42,  # letters stay text, which can be searched and edited
         "svg.hashsalt": "sims",  # names of clip paths would be random otherwise
         "savefig.dpi": 300,

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from sims.figures import PALETTE, letters, mosaic, simulated, style, theory
+from sims.figures import PAGE, PALETTE, letters, mosaic, simulated, style, theory
 from sims.figures.marks import bars_note
 
 if TYPE_CHECKING:
@@ -44,7 +44,8 @@ def figure(data: xr.Dataset) -> Figure:
     number = data.layer.values[layer]
     names = "ab"[: len(heat_maps)]
     layout = (names, "c" * len(heat_maps))
-    drawing, axes = mosaic(layout, height=5.0, heights=(1.2, 1), title=data.attrs["sentence"])
+    sentence = data.attrs["sentence"]
+    drawing, axes = mosaic(layout, height=5.0, heights=(1.2, 1), width=PAGE, title=sentence)
     heat_axes = [axes[name] for name in names]
     depth_axes = axes["c"]
     with style():

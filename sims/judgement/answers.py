@@ -41,6 +41,7 @@ class Answer:
         id: id of the question.
         claim: id of the paper's claim.
         question: text of the question, on one line.
+        quantity: quantity whose relative change the result reports.
         status: confirmatory, which gets a word, or exploratory.
         subject: "paper" (a claim of a paper), "ours" (a claim of this suite), or "formula" (one of
             ours, compared with simulation).
@@ -78,6 +79,7 @@ class Answer:
     id: str
     claim: str
     question: str
+    quantity: str = "error"
     status: str
     says: str | None
     result: AnyResult
@@ -115,6 +117,11 @@ class Answer:
         """
         always = self.failure()
         return f"{self.word_in_full()}; {always}" if always else self.word_in_full()
+
+    def how_much(self, short: bool = False) -> str:
+        """Quantity with the median and quartiles of its change; "" where no size is reported."""
+        sizes = self.result.how_much(short=short) if isinstance(self.result, Share) else ""
+        return f"{self.quantity} {sizes}" if sizes else ""
 
     def word_in_full(self) -> str:
         """Word of the answer, with the tolerance of gaps; "estimate" if there is none."""
@@ -169,7 +176,7 @@ def answer(
     can_fail = np.isfinite(margins(effects, tolerance)[selected[: len(effects.value)]]).any()
     always = verdict(p) if can_fail else ""
     found = Answer(
-        **question.model_dump(include={"paper", "id", "question", "status", "says"}),
+        **question.model_dump(include={"paper", "id", "question", "quantity", "status", "says"}),
         claim=question.claim or question.id,
         result=result,
         word="" if question.status == "exploratory" else result.word,

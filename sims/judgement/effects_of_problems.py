@@ -1,5 +1,8 @@
 """Stock effects: one number per problem, from theory and simulation of N problems. No JAX."""
 
+from collections.abc import Sequence
+from typing import Any
+
 import numpy as np
 
 from sims.base.estimates import mcse
@@ -20,6 +23,19 @@ def of_batches(values: np.ndarray, **fields: np.ndarray | str | None) -> Effects
         draws=values,
         **fields,  # type: ignore[arg-type]
     )
+
+
+def outcomes(draws: Sequence[np.ndarray], **fields: Any) -> Effects:
+    """Outcomes of problems with several pairs: whether a quantity falls, rises or is level.
+
+    Args:
+        draws: of each problem the relative falls over its pairs, (B, P), as iid batches; NaN of a
+            problem that has no pair.
+        **fields: others of :class:`~sims.judgement.effects.Effects`.
+    """
+    value = np.stack([falls.mean(0) for falls in draws])
+    error = np.stack([mcse(falls) for falls in draws])
+    return Effects(value, error, "outcome", draws=draws, **fields)
 
 
 def outcome(falls: np.ndarray, size: np.ndarray | None = None) -> Effects:

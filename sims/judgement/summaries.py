@@ -19,6 +19,10 @@ from sims.judgement.wording import (
 
 Pair = tuple[float, float]
 Quartiles = tuple[float, float, float]
+MANY = 0.1
+"""Share of undecided problems above which an answer names the reason."""
+OUTSIDE = "outside theory's range"
+"""The reason of theory's undecided problems."""
 NOISY = 0.2
 """Monte Carlo error of a size, relative to its quartile range, above which it is reported."""
 
@@ -34,6 +38,7 @@ class Tally:
         level: number of problems without a relevant difference; they are in no share.
         bracket: the share, counting none and all of the undecided problems.
         interval: Clopper–Pearson interval around the bracket.
+        reason: of undecided problems: theory's range, or Monte Carlo error.
     """
 
     holds: int
@@ -42,6 +47,7 @@ class Tally:
     bracket: Pair
     interval: Pair
     level: int = 0
+    reason: str = ""
 
     @property
     def total(self) -> int:
@@ -54,9 +60,25 @@ class Tally:
         names = ("holds", "fails", "level", "undecided")
         return {name: getattr(self, name) / self.total for name in names}
 
+    @property
+    def why_undecided(self) -> str:
+        """The reason of undecided problems if they are many, else ""."""
+        many = self.total >= house.SHOWN and self.undecided > MANY * self.total
+        return self.reason if many else ""
 
-def tally(calls: np.ndarray) -> Tally | None:
-    """Tally of calls of 1 (holds), −1 (fails), 2 (level) and 0 (undecided); None without calls."""
+    def undecided_in_words(self) -> str:
+        """The share of undecided problems, with its reason, if they are many; else ""."""
+        reason = self.why_undecided
+        return f"{percent(self.parts['undecided'])} undecided ({reason})" if reason else ""
+
+
+def tally(calls: np.ndarray, reason: str = "") -> Tally | None:
+    """Tally of calls of 1 (holds), −1 (fails), 2 (level) and 0 (undecided); None without calls.
+
+    Args:
+        calls: calls of the problems.
+        reason: reason of undecided problems.
+    """
     if not len(calls):
         return None
     holds, fails, undecided, level = (
@@ -64,11 +86,12 @@ def tally(calls: np.ndarray) -> Tally | None:
     )
     total, upper = holds + fails + undecided, holds + undecided
     if not total:
-        return Tally(0, 0, 0, (0.0, 1.0), (0.0, 1.0), level)
+        return Tally(0, 0, 0, (0.0, 1.0), (0.0, 1.0), level, reason)
     tail = (1 - house.LEVEL) / 2
     low = float(betaincinv(holds, total - holds + 1, tail)) if holds else 0.0
     high = float(betaincinv(upper + 1, total - upper, 1 - tail)) if upper < total else 1.0
-    return Tally(holds, fails, undecided, (holds / total, upper / total), (low, high), level)
+    bracket = (holds / total, upper / total)
+    return Tally(holds, fails, undecided, bracket, (low, high), level, reason)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -77,7 +100,8 @@ class Share:
 
     Attributes:
         problems: number N of simulated problems in which the question has a meaning.
-        simulated: tally by simulation, which calls each problem at three standard errors.
+        simulated: tally by simulation, which calls each problem at three standard errors, or of
+            outcomes by theory alone.
         theory: tally by theory of M ≥ N problems; problems outside its range are undecided.
         contradictions: decided problems in theory's range for which theory has the opposite call.
         size: lower quartile, median and upper quartile of the relative change.
@@ -138,12 +162,19 @@ class Share:
         return "; ".join([share, *named]) if self.deciding.level else share
 
     def decided_by(self) -> str:
-        """The method whose tally decides the word, and contradictions between the two."""
-        if self.deciding is None or self.theory is None:
+        """The method whose tally decides the word, contradictions, and why many are undecided."""
+        if self.deciding is None:
             return "simulation"
-        method = "theory" if self.deciding is self.theory else "simulation"
-        contradictions = self.contradictions or "no"
-        return f"{method}; {contradictions} contradictions"
+        parts = [self._method(self.deciding)]
+        if self.theory is not None:
+            parts.append(f"{self.contradictions or 'no'} contradictions")
+        parts.append(self.deciding.undecided_in_words())
+        return "; ".join(filter(None, parts))
+
+    def _method(self, counted: Tally) -> str:
+        """The method of a tally: outcomes may be theory's alone."""
+        by_theory = counted is self.theory or counted.reason == OUTSIDE
+        return "theory" if by_theory else "simulation"
 
     def how_much(self, short: bool = False) -> str:
         """Median and quartiles of the relative change; "" where no size is reported."""
@@ -164,10 +195,9 @@ class Share:
     def details(self) -> str:
         """The shares by both methods, with their intervals and numbers of problems."""
         parts = []
-        if self.theory is not None:
-            parts.append(f"{share_in_words(self.theory)} by theory")
-        if self.simulated is not None:
-            parts.append(f"{share_in_words(self.simulated)} by simulation")
+        for counted in (self.theory, self.simulated):
+            if counted is not None:
+                parts.append(f"{share_in_words(counted)} by {self._method(counted)}")
         if self.contradictions:
             parts[-1] += f", {self.contradictions} contradict theory"
         return "; ".join(parts) or "–"
@@ -217,8 +247,9 @@ class Gap:
         return word_of(self.near)
 
     def decided_by(self) -> str:
-        """Names of both methods."""
-        return "both"
+        """Names of both methods, and the reason if many problems are undecided."""
+        undecided = self.near.undecided_in_words() if self.near else ""
+        return f"both; {undecided}" if undecided else "both"
 
     def headline(self, short: bool = False) -> str:
         """T95 with its interval; without the noun if ``short``."""

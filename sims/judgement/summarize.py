@@ -8,7 +8,8 @@ from scipy.special import bdtr, stdtrit
 from sims.base.estimates import mcse
 from sims.judgement import house
 from sims.judgement.effects import Effects, calls, foreseen
-from sims.judgement.summaries import Gap, Mean, Quartiles, Result, Share, tally
+from sims.judgement.outcomes import UNDECIDED
+from sims.judgement.summaries import OUTSIDE, Gap, Mean, Quartiles, Result, Share, tally
 
 
 def summarize(effects: Effects, selected: np.ndarray, tolerance: float | None = None) -> Result:
@@ -34,16 +35,25 @@ def _share(
     effects: Effects, selected: np.ndarray, rows: np.ndarray, tolerance: float | None
 ) -> Share:
     call = calls(effects, tolerance)[rows]
-    share = replace(_sizes(effects, rows), problems=int(rows.sum()), simulated=tally(call))
+    counted = tally(call, _reason(effects, rows, call))
+    share = replace(_sizes(effects, rows), problems=int(rows.sum()), simulated=counted)
     theory = foreseen(effects)
     if not len(theory):
         return share
     products = call * theory[: len(rows)][rows]
     return replace(
         share,
-        theory=tally(theory[selected & np.isfinite(theory)]),
+        theory=tally(theory[selected & np.isfinite(theory)], OUTSIDE),
         contradictions=int((products < 0).sum()),
     )
+
+
+def _reason(effects: Effects, rows: np.ndarray, call: np.ndarray) -> str:
+    """What leaves problems undecided: theory's range, or the error after so many batches."""
+    if effects.draws is None:
+        return OUTSIDE
+    batches = effects.freedom[rows][call == UNDECIDED] + 1
+    return f"Monte Carlo error after {batches.max():,.0f} batches" if len(batches) else ""
 
 
 def _sizes(effects: Effects, rows: np.ndarray) -> Share:
@@ -68,7 +78,7 @@ def _gap(effects: Effects, rows: np.ndarray, tolerance: float | None) -> Gap:
     """T95 by order statistics, and the detectable gap."""
     size, error = np.abs(effects.value[rows]), effects.error[rows]
     call = calls(effects, tolerance)[rows]
-    near = tally(call[np.isfinite(call)])
+    near = tally(call[np.isfinite(call)], _reason(effects, rows, call))
     count, tail = len(size), (1 - house.LEVEL) / 2
     if not count:
         return Gap(problems=0, tolerance=tolerance, near=near)

@@ -38,14 +38,15 @@ def percent_range(low: float, high: float, short: bool = False) -> str:
     if first == last:
         return last
     start = first.removesuffix("%").removesuffix(" ")
-    joined = short and not last.startswith("−")  # a dash next to a minus sign misleads
+    joined = short and "−" not in start + last  # a dash next to a minus sign misleads
     return f"{start}–{last}" if joined else f"{start} to {last}"
 
 
 def number_range(low: float, high: float, short: bool = False) -> str:
     """Two numbers as a range: "0.1 to 0.2", or "0.1–0.2" if ``short``."""
-    between = "–" if short else " to "
-    return f"{significant(low)}{between}{significant(high)}"
+    ends = [significant(low), significant(high)]
+    joined = short and "−" not in "".join(ends)
+    return ("–" if joined else " to ").join(ends)
 
 
 def too_few(problems: int) -> str:

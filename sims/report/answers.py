@@ -91,7 +91,7 @@ def _line(answer: Answer, link: Link | None, brief: bool) -> list[str]:
     if answer.conditions is not None:
         sizes = [answer.conditions.in_words(brief), ""]
     elif isinstance(result, Share):
-        sizes = [f"{headline}, N {result.answered}", result.how_much(short=brief)]
+        sizes = [f"{headline}, N {result.answered}", answer.how_much(brief)]
     else:
         sizes = ["–" if isinstance(result, Mean) else f"N {result.problems}", headline]
     if brief:

@@ -74,22 +74,24 @@ def _answer(answer: Answer) -> str:
     if answer.conditions is not None:
         lines.append(f"- By condition: {answer.conditions.in_words()}.")
     if isinstance(answer.result, Share):
-        lines += _share_lines(answer.result)
+        lines += _share_lines(answer.result, answer.how_much())
     if answer.robust is not None:
         lines.append(f"- Other choices: {answer.robust.in_words()}.")
     return "\n".join(lines)
 
 
-def _share_lines(share: Share) -> list[str]:
+def _share_lines(share: Share, how_much: str) -> list[str]:
     """Lines on the size of the change, and on the outcomes of all problems."""
     lines = []
     if share.size is not None:
         made_of = f"; {share.made_of()}" if share.made_of() else ""
-        lines.append(f"- Change, median (quartiles): {share.how_much()}{made_of}.")
+        lines.append(f"- Change, median (quartiles): {how_much}{made_of}.")
     counted = share.deciding
     if counted is not None and counted.total >= house.SHOWN:
         parts = [f"{name} {100 * part:.0f} %" for name, part in counted.parts.items() if part]
         lines.append(f"- Of {counted.total} problems: {', '.join(parts)}.")
+        if counted.why_undecided:
+            lines.append(f"- Undecided problems: {counted.why_undecided}.")
     return lines
 
 

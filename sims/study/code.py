@@ -46,14 +46,8 @@ _ENTRIES = {
 }
 """Step to the modules of this package from which it starts; their imports follow."""
 STEPS = tuple(step for step in _ENTRIES if step != "sweep")
-_OWN = {
-    "simulate": ("simulate",),
-    "predict": ("predict",),
-    "judge": ("statistic",),
-    "search": ("predict", "statistic"),
-    "plot": ("statistic", "figure"),
-}
-"""Step to the modules of an experiment's folder that are its code by their names."""
+_OWN = {"judge": "statistic", "plot": "figure"}
+"""Step to the module that a law of problems may have for it, without a study.py."""
 _METHODS = {
     "sampler": ("simulate",),
     "replicates": ("simulate",),
@@ -108,15 +102,14 @@ def code(step: str, experiment: Path | None) -> str:
         study = experiment / "study.py"
         if not study.is_file():
             modules.add("sims.study.drawn")
-        own = (experiment / f"{name}.py" for name in _OWN.get(step, ()))
-        for path in filter(Path.is_file, (study, *own)):
+        for path in filter(Path.is_file, (study, experiment / f"{_OWN.get(step)}.py")):
             sources = own_sources(path, without)
             modules |= sources.modules
             files += sources.files
         files += [path for path in files_below(experiment) if path.name not in _PROSE]
         if step == "plot":
             files += filter(Path.is_file, [experiment / "caption.md"])
-    digests = [syntax(file, without) for file in dict.fromkeys(files)]
+    digests = [syntax(file, without) for file in files]
     return combined_digest(_package_digest(frozenset(modules)), *digests)
 
 

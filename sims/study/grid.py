@@ -4,6 +4,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from copy import deepcopy
 from dataclasses import dataclass
+from textwrap import shorten
 from typing import TYPE_CHECKING, Any
 
 from sims.base.errors import InputError, one_of
@@ -31,13 +32,15 @@ class Point:
 
 @contextmanager
 def point_errors(name: str, coordinates: Mapping[str, object]) -> Iterator[None]:
-    """Context in which errors name the point where they happen."""
+    """Context in which errors name the point where they happen, unless they do so already."""
     try:
         yield
     except InputError as error:
+        if error.field.startswith("point "):
+            raise
         location = ", ".join(f"{path}: {value}" for path, value in coordinates.items())
-        location = location if len(location) <= 120 else location[:117] + "..."
-        field = f"point {name} ({location or 'the base problem'}): {error.field}"
+        location = f" ({shorten(location, 120, placeholder='...')})" if location else ""
+        field = f"point {name}{location}: {error.field}"
         raise type(error)(field, error.value, error.allowed) from error
 
 

@@ -45,9 +45,6 @@ def load_study(experiment: Experiment) -> Study[Any]:
 class DrawnModulesStudy(DrawnStudy):
     """A law of problems with modules ``statistic`` or ``figure``."""
 
-    def _module(self, name: str) -> Any:
-        return self.experiment.module(name)
-
     def effects(self, results: Results) -> Any:
         module = self.experiment.module("statistic")
         return module.effects(results) if module else super().effects(results)
@@ -55,3 +52,11 @@ class DrawnModulesStudy(DrawnStudy):
     def parameters(self, results: Results) -> Any:
         module = self.experiment.module("statistic")
         return module.parameters(results) if module else super().parameters(results)
+
+    def figure(self, results: Results, answers: Any) -> Any:
+        module = self.experiment.module("figure")
+        return module.figure(results, answers) if module else super().figure(results, answers)
+
+    def numbers(self, results: Results) -> Any:
+        module = self.experiment.module("figure")
+        return getattr(module, "numbers", super().numbers)(results)

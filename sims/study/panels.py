@@ -14,7 +14,7 @@ CLAIMS = "claims"
 
 
 def plot_claims(experiment: Experiment, study: Study[Any], results: Results, folder: Path) -> None:
-    """Draw the first question on every claim, ``claims/CLAIM.png``."""
+    """Draw the first question on every claim, ``claims/CLAIM.svg``."""
     from sims.figures import save
     from sims.figures.claims import axis_label, sorted_effects
 
@@ -25,8 +25,8 @@ def plot_claims(experiment: Experiment, study: Study[Any], results: Results, fol
         rows = parameters.iloc[:count]
         selected = condition_mask(rows, question.restrict.where if question.restrict else {})
         panel = sorted_effects(effect, selected, rows, axis_label(effect))
-        path = folder / CLAIMS / f"{claim}.png"
-        save(panel, path, experiment.identity, results.digest, ["png"])
+        path = folder / CLAIMS / f"{claim}.svg"
+        save(panel, path, experiment.identity, results.digest, ["svg"])
 
 
 def _first_questions(experiment: Experiment) -> dict[str, QuestionSpec]:

@@ -28,6 +28,11 @@ PACKAGES = (
 )
 
 
+def origin(**facts: Any) -> dict[str, Any]:
+    """The facts of a result, with the versions and the machine that it was made with."""
+    return {**facts, "versions": versions(), **machine()}
+
+
 def versions() -> dict[str, str]:
     """Versions of Python, of this package and of the packages that determine its numbers."""
     from sims import __version__

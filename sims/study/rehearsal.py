@@ -32,8 +32,7 @@ def rehearse(experiment: Experiment) -> None:
     kind = type(load_study(experiment))
     if kind is drawn.DrawnStudy:
         check_effects(experiment, SCALARS)
-    statistic = experiment.folder / "statistic.py"
-    if kind is drawn.DrawnStudy or (kind.effects is Study.effects and not statistic.is_file()):
+    if kind is drawn.DrawnStudy or kind.effects is Study.effects:
         return  # the experiment has no code for effects
     from sims.figures import style
 

@@ -123,11 +123,20 @@ def assembled(
         provenance: provenance of the run, stored as JSON with its main facts as attributes.
         variables: descriptions of the experiment's variables and coordinates.
     """
-    stacked = stack(data, coordinates)
     entries = {name: dict(coordinates.get(name, {})) for name in data}
-    return described(stacked, variables).assign_attrs(
-        **attributes(provenance), provenance=_json(provenance), points=_json(entries)
-    )
+    stacked = labelled(stack(data, coordinates), provenance, variables)
+    return stacked.assign_attrs(points=_json(entries))
+
+
+def labelled(
+    data: xr.Dataset, provenance: Mapping[str, Any], variables: Mapping[str, Words] | None = None
+) -> xr.Dataset:
+    """The dataset with words and units, and with the provenance as attributes.
+
+    The rest is as in :func:`assembled`.
+    """
+    facts = attributes(provenance)
+    return described(data, variables).assign_attrs(facts, provenance=_json(provenance))
 
 
 def write(data: xr.Dataset, path: str | Path, identity: str) -> None:

@@ -129,25 +129,25 @@ def simulate(
     Raises:
         InputError: a problem cannot be built or simulated; the line names the unit.
     """
-    from sims.study.units import Simulation
+    from sims.study.units import experiment_simulation
 
     if experiment.fidelity != "smoke":
         _compile_sums()
     study = load_study(experiment)
-    simulation = Simulation(experiment, units_of(study), output, progress)
-    units = simulation.units
-    names = list(units)[part[0] - 1 :: part[1]]
+    units = units_of(study)
+    simulation = experiment_simulation(experiment, units, output, progress)
+    names = simulation.part(*part)
     kept = {name for name in names if simulation.path(name).exists()}
     if not kept and (experiment.fidelity != "smoke" or isinstance(study, drawn.DrawnStudy)):
         rehearse(experiment)
     on_one_core = {name for name in names if units[name].on_one_core}
     plan = schedule(names, kept, on_one_core, processes, predicting)
-    computed, has_predicted = _compute(simulation, plan)
+    computed, has_predicted = _compute(experiment, simulation, plan, output)
     # An error of a unit, or of its process, occurs here again.
     estimates = {name: computed.get(name) or simulation.batches_of(name) for name in names}
     print(f"{experiment.name}: simulation {len(names)}/{len(units)}", file=sys.stderr)
     if predicting and not has_predicted:
-        predict(experiment, simulation.theory)
+        predict(experiment, output.with_name("theory.nc"))
     if part != (1, 1):
         return
     coordinates = {name: unit.coordinates for name, unit in units.items()}
@@ -173,7 +173,9 @@ def _compile_sums() -> None:
     usable(GAUSSIAN, jax.default_backend(), LEAST_WORK)
 
 
-def _compute(simulation: "Simulation", plan: "Schedule") -> tuple[dict[str, xr.Dataset], bool]:
+def _compute(
+    experiment: Experiment, simulation: "Simulation", plan: "Schedule", output: Path
+) -> tuple[dict[str, xr.Dataset], bool]:
     """Compute and keep units, here and in separate processes.
 
     A process that fails leaves its unit to the next request.
@@ -183,12 +185,10 @@ def _compute(simulation: "Simulation", plan: "Schedule") -> tuple[dict[str, xr.D
     """
     from joblib import Parallel, delayed
 
-    experiment = replace(simulation.experiment)  # without its cached properties
+    experiment = replace(experiment)  # without its cached properties
     calls = []
-    if plan.predicts_apart:
-        calls.append(delayed(_worker)(plan.environment, experiment, simulation.theory, None))
-    for name in plan.apart:
-        calls.append(delayed(_worker)(plan.environment, experiment, simulation.output, name))
+    for name in [None] * plan.predicts_apart + plan.apart:
+        calls.append(delayed(_worker)(plan.environment, experiment, output, name))
     finished = set[str | None]()
     run_apart = Parallel(plan.processes, batch_size=1, return_as="generator_unordered")
     with closing(run_apart(calls)) as work:
@@ -253,14 +253,14 @@ def _worker(
     from threadpoolctl import threadpool_limits
 
     os.environ.update(environment)  # before anything sets up JAX
-    from sims.study.units import Simulation
+    from sims.study.units import experiment_simulation
 
     with threadpool_limits(1):
         if name is None:
-            predict(experiment, output)
+            predict(experiment, output.with_name("theory.nc"))
         else:
             unit = load_study(experiment).unit(name)
-            Simulation(experiment, {name: unit}, output).batches_of(name)
+            experiment_simulation(experiment, {name: unit}, output).batches_of(name)
     return name
 
 
@@ -378,19 +378,17 @@ def _write_method(
     """Write a method's results, with the digest of every problem."""
     step = "simulate" if method == "simulation" else "predict"
     settings = _settings(experiment, method)
-    origin = {
-        "method": method,
-        "experiment": experiment.name,
-        "fidelity": experiment.fidelity,
-        "fingerprint": code.digest(step, experiment.folder, experiment.fidelity),
-        "versions": provenance.versions(),
-        **provenance.machine(),
-        "specification": experiment.spec.model_dump(mode="json"),
-        "problem": settings["problem"],
-        "problems": dict(digests),
-        "settings": settings,
-        "seed": experiment.simulation.seed,
+    origin = provenance.origin(
+        method=method,
+        experiment=experiment.name,
+        fidelity=experiment.fidelity,
+        fingerprint=code.digest(step, experiment.folder, experiment.fidelity),
+        specification=experiment.spec.model_dump(mode="json"),
+        problem=settings["problem"],
+        problems=dict(digests),
+        settings=settings,
+        seed=experiment.simulation.seed,
         **provenance.replicates(data.values()),
-    }
+    )
     labelled = assembled(data, coordinates, origin, read_variables(experiment.folder))
     write(labelled, output, f"{method}.nc of {experiment.identity}")

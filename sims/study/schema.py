@@ -130,6 +130,7 @@ class QuestionSpec(Strict):
     )
     question: str = Field(min_length=1, description="the question, on one line")
     effect: str = Field(description="name of the study's effect")
+    quantity: str = Field(default="error", description="quantity whose relative change is shown")
     revision: int = Field(
         default=1,
         ge=1,

@@ -78,8 +78,15 @@ def _parse(text: bytes | str, without: Container[str]) -> ast.Module:
     tree = ast.parse(text)
     for node in tree.body:
         if isinstance(node, ast.ClassDef):
-            node.body = [item for item in node.body if getattr(item, "name", "") not in without]
+            node.body = [item for item in node.body if _name_of(item) not in without]
     return tree
+
+
+def _name_of(item: ast.stmt) -> str:
+    """Name that a statement of a class defines; "" if it is neither a method nor one name."""
+    if isinstance(item, ast.Assign):
+        return getattr(item.targets[0], "id", "")
+    return getattr(item, "name", "")
 
 
 def _running_nodes(node: ast.AST) -> Iterator[ast.AST]:
@@ -99,6 +106,10 @@ def _imports(node: ast.AST) -> Iterator[tuple[str, int]]:
     elif isinstance(node, ast.ImportFrom):
         for alias in node.names:
             yield f"{node.module}.{alias.name}" if node.module else alias.name, node.level
+    elif isinstance(node, ast.Call) and getattr(node.func, "id", "") == "from_module":
+        for argument in node.args:
+            if isinstance(argument, ast.Constant):
+                yield str(argument.value), 1
 
 
 def _files_of(name: str, level: int, file: Path) -> set[Path]:

@@ -1,29 +1,20 @@
 """An experiment as a class: problems from drawn fields, their simulation, theory and effects.
 
 A subclass of :class:`Study` stands in ``study.py`` of the experiment's folder. The base class draws
-the problems, loops over them, names units and streams of draws, and joins what comes back. What is
-made of a problem stands in modules next to it, by step, unless the subclass has a method for it:
-
-- ``simulate.py``: ``sampler(problem)``;
-- ``predict.py``: ``theory(problem)``;
-- ``statistic.py``: ``effects(results)`` and, if not all fields, ``parameters(results)``;
-- ``figure.py``: ``figure(results, answers)`` and ``numbers(results)``.
-
-A step depends on its modules, and on what the methods that it calls import inside themselves
+the problems, loops over them, names units and streams of draws, and joins what comes back. A step
+depends on what the methods that it calls import: inside themselves, or by :func:`from_module`
 (:mod:`sims.study.code`).
 """
 
 from collections.abc import Mapping, Sequence
 from functools import cached_property
 from importlib import import_module
-from importlib.util import find_spec
 from itertools import count
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 import pandas as pd
 import xarray as xr
 
-from sims.base.errors import InputError
 from sims.base.identity import rounded_digest
 from sims.study.batches import LAW, drawn_values
 from sims.study.results import Results
@@ -64,8 +55,31 @@ class Fields(dict[str, Any]):
         self.attempt = attempt
 
 
+def from_module(module: str) -> Any:
+    """Method of a study that is the function of its name in a module next to ``study.py``.
+
+    The module is imported when the method is first used, so that a step loads only its code:
+    ``effects = from_module("statistic")``.
+    """
+    return _Late(module)
+
+
+class _Late:
+    """Descriptor behind :func:`from_module`."""
+
+    def __init__(self, module: str) -> None:
+        self.module = module
+
+    def __set_name__(self, owner: type, name: str) -> None:
+        self.package = owner.__module__.rpartition(".")[0]
+        self.name = name
+
+    def __get__(self, study: object, owner: type) -> Any:
+        return getattr(import_module(f"{self.package}.{self.module}"), self.name)
+
+
 class Study(Generic[Problem]):
-    """The code of an experiment; a subclass has at least ``problem``.
+    """The code of an experiment; a subclass has at least ``problem``, ``sampler`` and ``effects``.
 
     Attributes:
         experiment: its file, at a fidelity.
@@ -75,31 +89,13 @@ class Study(Generic[Problem]):
         self.experiment = experiment
         self._drawn: dict[int, Problem] = {}
 
-    def _module(self, name: str) -> Any:
-        """The module of that name next to study.py; None where there is none."""
-        package = type(self).__module__.rpartition(".")[0]
-        location = f"{package}.{name}"
-        return import_module(location) if find_spec(location) else None
-
-    def _call(self, module: str, function: str, *arguments: Any) -> Any:
-        """What a function of a module next to study.py returns.
-
-        Raises:
-            InputError: there is none.
-        """
-        own = self._module(module)
-        if not hasattr(own, function):
-            location = str(self.experiment.folder / f"{module}.py")
-            raise InputError(location, f"no {function}", "a function of that name, or a method")
-        return getattr(own, function)(*arguments)
-
     def problem(self, fields: Fields) -> Problem | None:
         """Problem of a draw; None rejects it, and another is drawn."""
         raise NotImplementedError
 
     def sampler(self, problem: Problem) -> "Sampler":
         """Sampler of one problem."""
-        return self._call("simulate", "sampler", problem)
+        raise NotImplementedError
 
     def replicates(self, problem: Problem) -> int | None:
         """Replicates of a batch; None uses the file's."""
@@ -107,23 +103,19 @@ class Study(Generic[Problem]):
 
     def theory(self, problem: Problem) -> xr.Dataset:
         """Theory of one problem, with its fields: one row of the point ``law``."""
-        return self._call("predict", "theory", problem)
+        raise NotImplementedError
 
     def effects(self, results: Results) -> Mapping[str, "Effects"]:
         """Effects by name: one number per problem."""
-        return self._call("statistic", "effects", results)
+        raise NotImplementedError
 
     def parameters(self, results: Results) -> pd.DataFrame:
         """Drawn values of the law, one row per problem, the simulated ones first."""
-        if hasattr(self._module("statistic"), "parameters"):
-            return self._call("statistic", "parameters", results)
         return drawn_values(results)
 
     def figure(self, results: Results, answers: "list[Answer]") -> "Figure | None":
         """The experiment's figure; None for the default: the first question's effects."""
-        if self._module("figure") is None:
-            return None
-        return self._call("figure", "figure", results, answers)
+        return None
 
     def headline(self, results: Results) -> "Figure | None":
         """Figure for the README; None if the experiment has none."""
@@ -131,8 +123,6 @@ class Study(Generic[Problem]):
 
     def numbers(self, results: Results) -> Mapping[str, Any]:
         """Numbers that the caption names."""
-        if hasattr(self._module("figure"), "numbers"):
-            return self._call("figure", "numbers", results)
         return {}
 
     def specifications(

@@ -2,7 +2,7 @@
 
 import itertools
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -15,7 +15,7 @@ from sims.base.documents import mapping, read_yaml
 from sims.base.errors import InputError
 from sims.base.validation import Strict, parse
 from sims.study.experiment import folder_of, load_experiment
-from sims.study.grid import Point, changed, coordinate, without_labels
+from sims.study.grid import Point, changed, coordinate, point_errors, without_labels
 from sims.study.loading import load_study
 from sims.study.referenced_files import resolve_files, resolved_consent
 from sims.study.schema import SimulationSpec, TheorySpec
@@ -142,12 +142,18 @@ class Sweep:
         return axes
 
 
+def _numbered(path: str) -> tuple[str, int] | None:
+    """The experiment and the number of ``NAME#17``; None of what is a file."""
+    name, _, index = path.partition("#")
+    return (name, int(index)) if index.isdecimal() and not Path(path).exists() else None
+
+
 def unread_code(path: str) -> list[str]:
     """Lines of a plan for the problem ``NAME#17`` if code builds it, which is not run."""
-    name, _, index = path.partition("#")
-    if not index.isdecimal() or Path(path).exists():
+    numbered = _numbered(path)
+    if numbered is None:
         return []
-    folder = folder_of(name)
+    folder = folder_of(numbered[0])
     code = next(filter(Path.is_file, (folder / "study.py", folder / "problems.py")), None)
     if code is None:
         return []
@@ -161,12 +167,13 @@ def read_problem(path: str, allow_code: bool | None = False) -> dict[str, Any]:
         InputError: the file cannot be read, the experiment's problems cannot be files, or consent
             to run its code is missing.
     """
-    name, mark, index = path.partition("#")
-    if not (mark and index.isdecimal()) or Path(path).exists():
+    numbered = _numbered(path)
+    if numbered is None:
         return read_yaml(path)
+    name, number = numbered
     experiment = load_experiment(name, allow_code=allow_code)
     with experiment.code_errors():
-        problem = load_study(experiment).file_of(int(index))
+        problem = load_study(experiment).file_of(number)
     if problem is None:
         raise InputError(path, "an experiment without problem files", "such as house#17")
     return problem
@@ -240,17 +247,17 @@ def read_sweep(
     base = data["problem"]
     folder = Path(path).parent
     anywhere = bool(resolved_consent(allow_code))
-    changes = [*itertools.chain.from_iterable(map(_combinations, _blocks(spec.sweep, base, path)))]
+    changes = _changes(spec.sweep, base, path)
     paths = list(dict.fromkeys(itertools.chain(*changes)))
     points = []
     for i, change in enumerate(changes):
         labelled = changed(base, change)
         coordinates = {field: coordinate(labelled, field) for field in paths}
-        problem = resolve_files(without_labels(labelled), folder, anywhere=anywhere)
-        location = ", ".join(f"{key}: {value}" for key, value in coordinates.items())
-        location = f"{path}: point {i} ({location or 'the problem alone'})"
-        point_spec = parse(ProblemSpec, problem, location, context={"allow_code": consent})
-        points.append(Point(f"{i:05d}", coordinates, point_spec))
+        name = f"{i:05d}"
+        with point_errors(name, coordinates):
+            problem = resolve_files(without_labels(labelled), folder, anywhere=anywhere)
+            point_spec = parse(ProblemSpec, problem, "", context={"allow_code": consent})
+        points.append(Point(name, coordinates, point_spec))
     sweep = Sweep(spec, points)
     if sweep.is_grid and math.prod(map(len, sweep.axes.values())) != len(points):
         allowed = "distinct values along each axis, each with a distinct label"
@@ -272,58 +279,53 @@ def _axis(text: str) -> tuple[str, Any]:
     return path.strip(), mapping(lines, f"--set {path}")
 
 
-def _blocks(design: DesignSpec, base: Mapping[str, Any], location: str) -> list[dict[str, Any]]:
-    """Points as blocks of a grid; a random design extends a smaller one."""
+def _changes(design: DesignSpec, base: Mapping[str, Any], location: str) -> list[dict[str, Any]]:
+    """Dotted path to value, for every point."""
     if design.list is not None:
-        return [*design.list]
-    if design.random is not None:
-        return _draw_points(design.random, base, f"{location}: sweep.random.fields")
-    axes = dict(design.grid or {})
-    count = 1
+        changes = [*design.list]
+    elif design.random is not None:
+        changes = _draw_points(design.random, base, f"{location}: sweep.random.fields")
+    else:
+        changes = _combine(design.grid or {}, base, f"{location}: sweep.grid")
+    for path, value in itertools.chain.from_iterable(change.items() for change in changes):
+        if isinstance(value, list) or (isinstance(value, Mapping) and "label" not in value):
+            allowed = (
+                "a scalar, or a mapping with a `label`, the coordinate: {label: …, value: […]}"
+            )
+            raise InputError(f"{location}: sweep: {path}", value, allowed)
+    return changes
+
+
+def _combine(
+    axes: Mapping[str, Any], base: Mapping[str, Any], location: str
+) -> list[dict[str, Any]]:
+    """Every combination of the values of axes."""
+    lists = []
     for path, values in axes.items():
         if isinstance(values, Mapping) and "label" not in values:
-            span = parse(Span, values, f"{location}: sweep.grid.{path}")
-            axes[path] = list(dict.fromkeys(span.values(_is_integer(base, path))))
-        if isinstance(axes[path], list):
-            count *= len(axes[path])
-    if count > MAX_POINTS:
-        raise InputError(f"{location}: sweep.grid", f"{count:,} points", f"at most {MAX_POINTS:,}")
-    return [axes]
+            span = parse(Span, values, f"{location}.{path}")
+            values = list(dict.fromkeys(span.values(_is_integer(base, path))))
+        lists.append(values if isinstance(values, list) else [values])
+    count = math.prod(map(len, lists))
+    if not 1 <= count <= MAX_POINTS:
+        raise InputError(location, f"{count:,} points", f"at least 1, at most {MAX_POINTS:,}")
+    return [dict(zip(axes, choice, strict=True)) for choice in itertools.product(*lists)]
 
 
 def _draw_points(
     random: RandomSpec, base: Mapping[str, Any], location: str
 ) -> list[dict[str, Any]]:
-    """Dotted path to value, for every drawn point."""
+    """Points drawn at random; they begin with those of a smaller number."""
     rng = np.random.default_rng(random.seed)
     shares = rng.uniform(size=(random.points, len(random.fields)))
-    points: list[dict[str, Any]] = [{} for _ in shares]
+    columns = []
     for share, (path, values) in zip(shares.T, random.fields.items(), strict=True):
         if isinstance(values, list) and values:
-            drawn = [values[place] for place in (share * len(values)).astype(int)]
+            columns.append([values[place] for place in (share * len(values)).astype(int)])
         else:
             span = parse(Span, values, f"{location}.{path}")
-            drawn = span.values(_is_integer(base, path), share)
-        for point, value in zip(points, drawn, strict=True):
-            point[path] = value
-    return points
-
-
-def _combinations(block: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
-    """Dotted path to value, for every point of a block."""
-    axes = []
-    for path, value in block.items():
-        values = value if isinstance(value, list) else [value]
-        for item in values or [[]]:
-            if isinstance(item, list):
-                allowed = "scalars or mappings, at least one (a list as {label: …, value: […]})"
-                raise InputError(f"grid: {path}", value, allowed)
-            if isinstance(item, Mapping) and "label" not in item:
-                allowed = "a `label` for each value that is not a scalar"
-                raise InputError(f"grid: {path}", item, allowed)
-        axes.append(values)
-    for choice in itertools.product(*axes):
-        yield dict(zip(block, choice, strict=True))
+            columns.append(span.values(_is_integer(base, path), share))
+    return [dict(zip(random.fields, row, strict=True)) for row in zip(*columns, strict=True)]
 
 
 def _is_integer(base: Mapping[str, Any], path: str) -> bool:

@@ -6,7 +6,6 @@ import sys
 import warnings
 from collections import Counter
 from collections.abc import Callable, Sequence
-from contextlib import nullcontext
 from dataclasses import dataclass
 from functools import cached_property, partial
 from pathlib import Path
@@ -15,21 +14,21 @@ from typing import Any
 import numpy as np
 import xarray as xr
 
-from sims.base import store
 from sims.base.errors import InputError
 from sims.base.identity import digest
 from sims.base.runtime import in_threads
 from sims.base.terms import BATCH, PROBLEM, SCALARS, phrases
 from sims.simulation.many import estimate_many
 from sims.study import code, provenance
-from sims.study.describing import KEYS, VARIABLES, Words, attributes, described
+from sims.study.describing import KEYS, VARIABLES, Words
 from sims.study.grid import Point, point_errors
 from sims.study.planning import ProblemClass, classify, plan_lines
-from sims.study.results import read, write
-from sims.study.schema import TheorySpec
+from sims.study.results import labelled, read, write
+from sims.study.schema import SimulationSpec, TheorySpec
 from sims.study.specification import Problem
-from sims.study.stacking import POINT, column, short_names
-from sims.study.sweepfile import Sweep, SweepSpec
+from sims.study.stacking import POINT, Scalar, column, short_names
+from sims.study.sweepfile import Sweep
+from sims.study.units import Simulation
 from sims.theory import predict
 
 MEANS = {
@@ -45,36 +44,86 @@ NOTES = ("faults", "cautions")
 
 
 @dataclass(frozen=True)
+class Group:
+    """A unit of a sweep: points of one class, computed by one call of a program.
+
+    Attributes:
+        points: the points.
+        size: number of problems of the call, padded with the last one. Groups of a class have one
+            size, since a program is compiled for each.
+        work: number of operations.
+        theory: order and accuracy of theory.
+        is_covered: true if theory covers the points.
+    """
+
+    points: Sequence[Point]
+    size: int
+    work: float
+    theory: TheorySpec
+    is_covered: bool
+
+    @property
+    def identity(self) -> str:
+        """Index of the first point, which identifies the group within one sweep."""
+        return f"group_{self.points[0].name}"
+
+    @property
+    def coordinates(self) -> dict[str, Scalar]:
+        """Coordinates of a single point."""
+        return self.points[0].coordinates if len(self.points) == 1 else {}
+
+    def estimate(
+        self, settings: SimulationSpec, progress: bool = False, checkpoint: Path | None = None
+    ) -> xr.Dataset:
+        """Terms by both methods, one row per point; the checkpoint is for a single one.
+
+        Raises:
+            InputError: a problem cannot be simulated; the line names the point.
+        """
+        problems = []
+        for point in self.points:
+            with point_errors(point.name, point.coordinates):
+                problems.append(point.spec.build())
+        predictions = [xr.Dataset()] * len(problems)
+        if self.is_covered:
+            predictions = in_threads(partial(_prediction, theory=self.theory), problems)
+        options = {**settings.estimator, **settings.sampling, "keep_queries": False}
+        options |= {"checkpoint": checkpoint if self.size == 1 else None, "progress": progress}
+        filled = problems + [problems[-1]] * (self.size - len(problems))
+        data = estimate_many(filled, settings.seed, **options)
+        data = data.isel({PROBLEM: slice(len(problems))})
+        columns = columns_of(data, predictions, self.theory.order)
+        columns["rounding"] = data["rounding"].values
+        for name in NOTES:
+            columns[name] = []
+            for note, prediction in zip(data[name].values, predictions, strict=True):
+                columns[name].append("; ".join(filter(None, [note, *phrases(prediction, name)])))
+        rows = {name: (POINT, values) for name, values in columns.items()}
+        places = [int(point.name) for point in self.points]
+        return xr.Dataset(rows, {POINT: places}, {"precision": data.attrs["precision"]})
+
+
+@dataclass(frozen=True)
 class Run:
-    """A sweep and its output file; unfinished work is in a folder next to it.
+    """A sweep and its output file; finished groups are in a folder next to it.
 
     Attributes:
         sweep: the problems.
         output: the file.
-        shards: number of separately computed parts, each of complete groups of points.
     """
 
     sweep: Sweep
     output: Path
-    shards: int = 1
 
     @property
     def identity(self) -> str:
-        """Name with which the sweep's files are sealed."""
+        """Name with which the sweep's file is sealed."""
         return f"sweep {self.output.stem}"
 
     @property
     def folder(self) -> Path:
-        """Folder of finished work until it is gathered.
-
-        Files are named by the digest of code, settings and points. For one digest, the index of a
-        point identifies its problem, for any number of parts.
-        """
+        """Folder of finished groups until the file is written."""
         return self.output.with_suffix(".shards")
-
-    def part(self, index: int) -> Path:
-        """The file of the i-th part, from 1."""
-        return self.folder / f"{index}-of-{self.shards}-{self.source_digest}.nc"
 
     @cached_property
     def classes(self) -> list[ProblemClass]:
@@ -117,68 +166,65 @@ class Run:
         return lines
 
     @cached_property
-    def groups(self) -> list[tuple[ProblemClass, list[Point], int]]:
-        """Groups of points that are computed together, with their padded size.
+    def groups(self) -> dict[str, Group]:
+        """Groups by the names of their points; groups of a class are adjacent.
 
-        A group has one class, and does not depend on the number of parts. Groups of a class have
-        one size, since a program is compiled for each.
+        They do not depend on the number of parts.
         """
-        groups = []
+        simulation = self.sweep.spec.simulation
+        theory = self.sweep.spec.theory
+        groups = {}
         for problem_class in self.classes:
             points = problem_class.points
-            limit = int(LONG / problem_class.cost.work)
-            if self.sweep.spec.simulation.rel_mcse is not None:
-                limit = 1
+            work = problem_class.cost.work
+            limit = 1 if simulation.rel_mcse is not None else int(LONG / work)
             count = -(-len(points) // min(max(limit, 1), MAX_GROUP))
             size = -(-len(points) // count)
+            is_covered = theory.order != "none" and not problem_class.uncovered
             for start in range(0, len(points), size):
-                groups.append((problem_class, points[start : start + size], size))
+                members = points[start : start + size]
+                name = " to ".join(dict.fromkeys([members[0].name, members[-1].name]))
+                groups[name] = Group(members, size, len(members) * work, theory, is_covered)
         return groups
 
-    def compute(self, index: int = 1, progress: bool = False) -> xr.Dataset:
-        """Terms of the i-th part by both methods, saved as a file if there are several parts.
+    def simulation(self, progress: bool = False) -> Simulation:
+        """Units of the sweep, kept in its folder."""
+        settings = self.sweep.spec.simulation
+        return Simulation(self.groups, settings, self.folder, self.source_digest, progress)
 
-        Groups that an earlier run finished, with any number of parts, are reused. A class stays
-        together, so that a part compiles few programs.
+    def compute(self, part: tuple[int, int] = (1, 1), progress: bool = False) -> list[xr.Dataset]:
+        """Rows of the groups of the i-th of N parts, which are kept.
+
+        Groups that an earlier run finished, with any number of parts, are reused.
 
         Raises:
             InputError: a problem cannot be simulated; the line names the point.
         """
-        work = np.array([len(points) * alike.cost.work for alike, points, _ in self.groups])
-        middle = (np.cumsum(work) - work / 2) / work.sum()
-        rows = []
-        for place in np.flatnonzero((middle * self.shards).astype(int) + 1 == index):
-            problem_class, points, size = self.groups[place]
-            compute = partial(self._run_group, problem_class, points, size, progress)
-            path = self.folder / f"group_{points[0].name}-{self.source_digest}.npz"
-            rows.append(store.load_or_compute(path, compute))
-        columns = xr.concat(rows, POINT, combine_attrs="override") if rows else xr.Dataset()
-        print(f"{self.identity}: part {index}/{self.shards}", file=sys.stderr)
-        if self.shards > 1:
-            write(columns, self.part(index), self._seal(index))
-        return columns
+        simulation = self.simulation(progress)
+        rows = [simulation.batches_of(name) for name in simulation.part(*part)]
+        print(f"{self.identity}: part {part[0]}/{part[1]}", file=sys.stderr)
+        return rows
 
-    def _seal(self, index: int) -> str:
-        return f"part {index} of {self.shards} of {self.identity}, made {self.source_digest}"
-
-    def gather(self, columns: xr.Dataset | None = None) -> xr.Dataset:
-        """Labelled result, written to the file; gathered from all parts if no columns are given.
-
-        Raises:
-            InputError: a part is missing, damaged, or has other settings or another sweep; or the
-                parts do not contain every point exactly once.
-        """
-        if columns is None:
-            parts = [read(self.part(i), self._seal(i)) for i in range(1, self.shards + 1)]
-            filled = [part for part in parts if part.sizes]
-            columns = xr.concat(filled, POINT, combine_attrs="override")
-        places = np.sort(columns[POINT].values)
-        if not np.array_equal(places, np.arange(len(self.sweep.points))):
-            found = f"{len(places)} rows of {len(np.unique(places))} points"
-            allowed = f"each of {len(self.sweep.points)} points once: compute the parts again"
-            raise InputError(str(self.folder), found, allowed)
-        data = self._labelled(columns.sortby(POINT))
-        data = data.assign_attrs(origin(self.sweep.spec, columns), made=self.source_digest)
+    def finish(self, progress: bool = False) -> xr.Dataset:
+        """Labelled result, written to the file; missing groups are computed."""
+        spec = self.sweep.spec
+        rows = self.compute(progress=progress)
+        columns = xr.concat(rows, POINT, combine_attrs="override").sortby(POINT)
+        facts = provenance.origin(
+            experiment="none: a problem of one's own",
+            fidelity="none",
+            method="sweep: theory and simulation",
+            fingerprint=digest(code.code("sweep", None), spec.simulation.model_dump()),
+            seed=spec.simulation.seed,
+            precision=columns.attrs["precision"],
+            replicates_total=int(columns["replicates"].sum()),
+        )
+        data = labelled(self._on_axes(columns), facts, MEANS).assign_attrs(
+            title="Bias, variance and covariance of an ensemble of Nadaraya-Watson heads",
+            theory=spec.theory.order,
+            specification=json.dumps(spec.model_dump(mode="json")),
+            made=self.source_digest,
+        )
         write(data, self.output, f"{self.output.name} of {self.identity}")
         shutil.rmtree(self.folder, ignore_errors=True)
         return data
@@ -191,41 +237,7 @@ class Run:
             return False
         return data.attrs.get("made") == self.source_digest
 
-    def _run_group(
-        self,
-        problem_class: ProblemClass,
-        points: Sequence[Point],
-        size: int,
-        progress: bool,
-        checkpoint: Path,
-    ) -> xr.Dataset:
-        """Terms by both methods at points of one class, one row per point."""
-        spec = self.sweep.spec
-        problems = []
-        for point in points:
-            with point_errors(point.name, point.coordinates):
-                problems.append(point.spec.build())
-        predictions = [xr.Dataset()] * len(problems)
-        if spec.theory.order != "none" and not problem_class.uncovered:
-            predictions = in_threads(partial(_prediction, theory=spec.theory), problems)
-        options = {**spec.simulation.estimator, **spec.simulation.sampling, "keep_queries": False}
-        options |= {"checkpoint": checkpoint if size == 1 else None, "progress": progress}
-        filled = problems + [problems[-1]] * (size - len(problems))
-        first = points[0]
-        with point_errors(first.name, first.coordinates) if size == 1 else nullcontext():
-            data = estimate_many(filled, spec.simulation.seed, **options)
-        data = data.isel({PROBLEM: slice(len(problems))})
-        columns = columns_of(data, predictions, spec.theory.order)
-        columns["rounding"] = data["rounding"].values
-        for name in NOTES:
-            columns[name] = []
-            for note, prediction in zip(data[name].values, predictions, strict=True):
-                columns[name].append("; ".join(filter(None, [note, *phrases(prediction, name)])))
-        rows = {name: (POINT, values) for name, values in columns.items()}
-        places = [int(point.name) for point in points]
-        return xr.Dataset(rows, {POINT: places}, {"precision": data.attrs["precision"]})
-
-    def _labelled(self, columns: xr.Dataset) -> xr.Dataset:
+    def _on_axes(self, columns: xr.Dataset) -> xr.Dataset:
         """The rows of all points under their coordinates."""
         axes = self.sweep.axes
         is_grid = self.sweep.is_grid
@@ -237,30 +249,7 @@ class Run:
             columns = columns.drop_vars(POINT).map(
                 lambda v: xr.DataArray(v.values.reshape(shape), dims=[*coordinates])
             )
-        return described(columns.assign_coords(coordinates), MEANS)
-
-
-def origin(spec: SweepSpec, columns: xr.Dataset) -> dict[str, str]:
-    """Provenance of a sweep, as attributes of its file."""
-    settings = spec.simulation.model_dump()
-    facts = {
-        "experiment": "none: a problem of one's own",
-        "fidelity": "none",
-        "method": "sweep: theory and simulation",
-        "versions": provenance.versions(),
-        **provenance.machine(),
-        "fingerprint": digest(code.code("sweep", None), settings),
-        "seed": spec.simulation.seed,
-        "precision": columns.attrs["precision"],
-        "replicates_total": int(columns["replicates"].sum()),
-    }
-    return {
-        **attributes(facts),
-        "title": "Bias, variance and covariance of an ensemble of Nadaraya-Watson heads",
-        "theory": spec.theory.order,
-        "specification": json.dumps(spec.model_dump(mode="json")),
-        "provenance": json.dumps(facts),
-    }
+        return columns.assign_coords(coordinates)
 
 
 def _prediction(problem: Problem, theory: TheorySpec) -> xr.Dataset:

@@ -1,13 +1,17 @@
-"""Units of a simulation: the named samplers of an experiment.
+"""Units of work: named estimates that are kept until a result is complete.
 
-The driver supplies them with keys, batches, devices, checkpoints, resumption and stopping.
+A unit of an experiment is a named sampler, usually of one problem; a unit of a sweep is a group of
+points. The driver supplies samplers with keys, batches, devices, checkpoints, resumption and
+stopping.
 """
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from functools import cached_property
+from itertools import compress
 from pathlib import Path
+from typing import ClassVar, Protocol
 
+import numpy as np
 import xarray as xr
 
 from sims.base import store
@@ -18,6 +22,27 @@ from sims.study.experiment import Experiment
 from sims.study.grid import point_errors
 from sims.study.schema import SimulationSpec
 from sims.study.stacking import Scalar
+
+
+class Unit(Protocol):
+    """An estimate that is computed at once and kept when it is finished."""
+
+    @property
+    def identity(self) -> str:
+        """Name of its file, completed by the digest of code and settings."""
+
+    @property
+    def coordinates(self) -> Mapping[str, Scalar]:
+        """Coordinates of the point: name to a scalar or a label."""
+
+    @property
+    def work(self) -> float:
+        """Cost relative to other units."""
+
+    def estimate(
+        self, settings: SimulationSpec, progress: bool = False, checkpoint: Path | None = None
+    ) -> xr.Dataset:
+        """Result of the unit; the checkpoint keeps unfinished batches."""
 
 
 @dataclass(frozen=True)
@@ -36,6 +61,7 @@ class SampledUnit:
     coordinates: Mapping[str, Scalar] = field(default_factory=dict)
     replicates: int | None = None
     stream: tuple[int, ...] = ()
+    work: ClassVar[float] = 1.0
 
     @property
     def identity(self) -> str:
@@ -77,6 +103,7 @@ class DrawnUnit:
     identity: str
     coordinates: Mapping[str, Scalar]
     on_one_core: bool = True
+    work: ClassVar[float] = 1.0
 
     def estimate(
         self, settings: SimulationSpec, progress: bool = False, checkpoint: Path | None = None
@@ -88,41 +115,50 @@ class DrawnUnit:
 
 @dataclass(frozen=True)
 class Simulation:
-    """Units of an experiment, and the files that keep them during its simulation.
+    """Units of work, and the folder that keeps the finished ones.
 
     Attributes:
-        experiment: the experiment.
-        units: units by the names of their points.
-        output: file to which all are written at the end.
+        units: units by name.
+        settings: settings of the simulation.
+        folder: folder of the files.
+        source_digest: digest of the code and settings that determine a unit, in the file names.
         progress: show progress on stderr.
     """
 
-    experiment: Experiment
-    units: Mapping[str, SampledUnit | DrawnUnit]
-    output: Path
+    units: Mapping[str, Unit]
+    settings: SimulationSpec
+    folder: Path
+    source_digest: str
     progress: bool = False
 
-    @cached_property
-    def source_digest(self) -> str:
-        """Digest of the code and settings that determine a point."""
-        settings = self.experiment.simulation.model_dump()
-        return digest(code("simulate", self.experiment.folder), settings)
+    def part(self, index: int, count: int) -> list[str]:
+        """Names of the units of the i-th of N parts, from 1.
 
-    @property
-    def theory(self) -> Path:
-        """Path of the theory file, next to the simulation file."""
-        return self.output.with_name("theory.nc")
+        Parts are contiguous and about equal in work: units that share a program are adjacent, so
+        that a part compiles few programs.
+        """
+        work = np.array([unit.work for unit in self.units.values()])
+        middle = (np.cumsum(work) - work / 2) / work.sum()
+        return list(compress(self.units, (middle * count).astype(int) + 1 == index))
 
     def path(self, name: str) -> Path:
-        """Path of the file that keeps a point."""
-        unit = self.units[name].identity
-        return self.output.parent / f".points/{unit}-simulation-{self.source_digest}.npz"
+        """Path of the file that keeps a unit."""
+        return self.folder / f"{self.units[name].identity}-{self.source_digest}.npz"
 
     def batches_of(self, name: str) -> xr.Dataset:
-        """Batches of a unit, computed if they are not saved; resumed after a killed run."""
+        """Result of a unit, computed if it is not saved; resumed after a killed run."""
         unit = self.units[name]
-        settings = self.experiment.simulation
         with point_errors(name, unit.coordinates):
             return store.load_or_compute(
-                self.path(name), lambda batches: unit.estimate(settings, self.progress, batches)
+                self.path(name),
+                lambda checkpoint: unit.estimate(self.settings, self.progress, checkpoint),
             )
+
+
+def experiment_simulation(
+    experiment: Experiment, units: Mapping[str, Unit], output: Path, progress: bool = False
+) -> Simulation:
+    """Units of an experiment, kept in ``.points`` next to the output file."""
+    settings = experiment.simulation
+    source_digest = digest(code("simulate", experiment.folder), settings.model_dump())
+    return Simulation(units, settings, output.parent / ".points", source_digest, progress)

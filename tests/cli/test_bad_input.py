@@ -135,8 +135,11 @@ def test_a_problem(folder, capsys, recwarn, path, value, words):
 
 
 AXES = [
-    ("heads.bandwith=1,2", "point 0 (heads.bandwith: 1): heads.bandwith: got 'bandwith'; allowed"),
-    ("n=1.5", "point 0 (n: 1.5): n: got 1.5; allowed: a valid integer"),
+    (
+        "heads.bandwith=1,2",
+        "point 00000 (heads.bandwith: 1): heads.bandwith: got 'bandwith'; allowed",
+    ),
+    ("n=1.5", "point 00000 (n: 1.5): n: got 1.5; allowed: a valid integer"),
     ("n=9:2:3", "low and high: got [9.0, 2.0]; allowed: low < high"),
     ("n=0:2:3:log", "got 0.0; allowed: > 0 on a logarithmic scale"),
     ("n=1:2:3:lgo", "scale: got 'lgo'; allowed: linear, log (did you mean log?)"),
@@ -148,7 +151,9 @@ AXES = [
 DESIGNS = [
     ({"grid": {}, "list": [{}]}, "sweep: got ['grid', 'list']; allowed: exactly one of grid"),
     ({"gird": {}}, "got 'gird'; allowed: grid, list, random (did you mean grid?)"),
-    ({"grid": {"n": [[1]]}}, "grid: n: got [[1]]; allowed: scalars or mappings"),
+    ({"grid": {"n": [[1]]}}, "sweep: n: got [1]; allowed: a scalar, or a mapping with a `label`"),
+    ({"list": [{"n": 8}, {"n": [16]}]}, "sweep: n: got [16]; allowed: a scalar, or a mapping"),
+    ({"grid": {"n": []}}, "sweep.grid: got '0 points'; allowed: at least 1"),
     ({"grid": {"n": list(range(1, 400)), "noise_sd": list(range(400))}}, "got '159,600 points'"),
     ({"random": {"points": 3, "fields": {}}}, "sweep.random.fields"),
     ({"list": [{"heads.kernal": "gaussian"}]}, "(did you mean kernel?)"),
@@ -312,8 +317,8 @@ LINES = [
     ("decompose spec.yaml --rel-mcse 0", "simulation.rel_mcse: got 0.0; allowed: greater than 0"),
     ("decompose spec.yaml --seed -3", "simulation.seed: got -3; allowed: greater than or equal"),
     ("sweep spec.yaml --output a.txt", "--output: got 'a.txt'; allowed: a file whose name"),
-    ("sweep spec.yaml --gather 0", "'--gather': Input should be greater than or equal to 1"),
-    ("sweep spec.yaml --shards 2 --gather 2", "--gather, --shards: got 'several'; allowed: one of"),
+    ("sweep spec.yaml --shards 1", "'--shards': Input should be greater than or equal to 2"),
+    ("sweep spec.yaml --shards 2 --shard 1/2", "--shard, --shards: got 'both'; allowed: one of"),
     (
         "sweep spec.yaml --shards 2 --output {x}.nc",
         "--output: got '{x}.nc'; allowed: letters, digits",

@@ -16,7 +16,6 @@ import yaml
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from sims.base.errors import InputError
 from sims.base.terms import SCALARS
 from sims.cli import sweep as printing
 from sims.study import sweeping
@@ -70,7 +69,7 @@ def test_a_grid_is_one_labelled_file_and_a_figure(folder, capsys):
 
 
 def test_parts_give_the_file_of_the_whole(folder, monkeypatch, capsys):
-    """In any order, going on where one was killed; none may be missing or of another sweep."""
+    """In any order, going on where one was killed; what is missing or damaged is computed."""
     assert run("sweep", "spec.yaml", *AXES) == 0
     whole, part = opened(), ("sweep", "spec.yaml", *AXES, "--output", "a.nc")
     estimate, done = sweeping.estimate_many, []
@@ -93,20 +92,24 @@ def test_parts_give_the_file_of_the_whole(folder, monkeypatch, capsys):
     for index in (3, 1, 2):
         assert run(*part, "--shard", f"{index}/3") == 0
     assert len(done) == 6  # each point once
-    (first,) = Path("a.shards").glob("1-of-3-*.nc")
-    first.rename("1.nc")
-    assert run(*part, "--gather", "3") == 2
-    assert ".nc: file not found" in capsys.readouterr().err
-    second = first.with_name(first.name.replace("1", "2", 1))
-    first.write_bytes(second.read_bytes())
-    assert run(*part, "--gather", "3") == 2
-    assert ".nc: got 'part 2 of 3 of sweep a, made " in capsys.readouterr().err
-    Path("1.nc").rename(first)
-    assert run(*part, "--seed", "1", "--gather", "3") == 2
-    assert ".nc: file not found" in capsys.readouterr().err
-    assert run(*part, "--gather", "3") == 0
+    first, second, *_ = sorted(Path("a.shards").iterdir())
+    first.unlink()
+    second.write_bytes(second.read_bytes()[:-1])
+    capsys.readouterr()
+    assert run(*part) == 0
+    assert f"{second}: got " in capsys.readouterr().err
+    assert len(done) == 8
     assert not Path("a.shards").exists()
     xr.testing.assert_allclose(opened("a.nc"), whole, rtol=1e-12)
+
+
+def test_what_other_settings_made_is_not_mixed_in(folder, monkeypatch):
+    monkeypatch.setattr(sweeping, "LONG", 0)
+    part = ("sweep", "spec.yaml", *AXES[2:], "--output", "a.nc")
+    assert run(*part, "--shard", "1/2") == 0
+    assert run(*part, "--seed", "1") == 0
+    assert run(*part[:-1], "b.nc", "--seed", "1") == 0
+    xr.testing.assert_equal(opened("a.nc"), opened("b.nc"))
 
 
 @settings(max_examples=30, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck))
@@ -127,38 +130,44 @@ def test_a_sweep_stopped_and_cut_anew_at_random_is_the_undisturbed_one(monkeypat
     problem = SPEC | {"sweep": {"grid": sizes}}
     computed, left = [], [0]
 
-    def group(run, problem_class, points, size, progress, checkpoint):
+    def estimate(group, settings, progress, checkpoint):
         if not left[0]:
             raise KeyboardInterrupt
         left[0] -= 1
+        points = group.points
         computed.extend(point.name for point in points)
         values = [point.spec.n * point.spec.heads.bandwidth for point in points]
         rows = {"mse": ("point", values), "replicates": ("point", [1] * len(points))}
         return xr.Dataset(rows, {"point": [int(p.name) for p in points]}, {"precision": "float32"})
 
-    monkeypatch.setattr(sweeping.Run, "_run_group", group)
+    monkeypatch.setattr(sweeping.Group, "estimate", estimate)
     with TemporaryDirectory() as home:
         Path(home, "s.yaml").write_text(yaml.safe_dump(problem))
-        sweep, output = read_sweep(f"{home}/s.yaml"), Path(home, "o.nc")
+        run = sweeping.Run(read_sweep(f"{home}/s.yaml"), Path(home, "o.nc"))
         for shards, index, left[0] in stops:
-            run = sweeping.Run(sweep, output, shards)
             with suppress(KeyboardInterrupt):
-                run.compute((index - 1) % shards + 1)
-        left[0], whole = 99, sweeping.Run(sweep, output, last)
-        parts = [whole.compute(index) for index in range(1, last + 1)]
-        data = whole.gather(parts[0] if last == 1 else None)
-        assert not output.with_suffix(".shards").exists()
+                run.compute(((index - 1) % shards + 1, shards))
+        left[0] = 99
+        for index in range(1, last):  # without the last part
+            run.compute((index, last))
+        data = run.finish()
+        assert not Path(home, "o.shards").exists()
     np.testing.assert_array_equal(data["mse"], data["bandwidth"] * data["n"])
     assert sorted(computed) == [f"{place:05d}" for place in range(12)]  # each once
 
 
-def test_gathering_refuses_points_that_are_missing_or_there_twice(folder):
-    sweep = read_sweep(written(folder, grid={"n": [16, 32, 64]}))
-    run = sweeping.Run(sweep, folder / "o.nc", 2)
-    names = {"mse": ("point", [1.0, 2.0]), "replicates": ("point", [1, 1])}
-    for places, found in (([0, 1], "2 rows of 2 points"), ([1, 1], "2 rows of 1 points")):
-        with pytest.raises(InputError, match=rf"got '{found}'; allowed: each of 3 points once"):
-            run.gather(xr.Dataset(names, {"point": places}, {"precision": "float32"}))
+@pytest.mark.parametrize("count", [1, 2, 3, 7, 20])
+def test_parts_hold_every_group_once_and_are_about_equal_in_work(folder, monkeypatch, count):
+    """Were they equal in number, one of two parts would have all the long groups."""
+    monkeypatch.setattr(sweeping, "MAX_GROUP", 2)
+    sizes = {"noise_sd": [k / 8 for k in range(1, 9)], "n": [16, 4096]}
+    run = sweeping.Run(read_sweep(written(folder, grid=sizes)), folder / "o.nc")
+    simulation = run.simulation()
+    parts = [simulation.part(index, count) for index in range(1, count + 1)]
+    assert [name for part in parts for name in part] == list(run.groups)
+    work = [sum(run.groups[name].work for name in part) for part in parts]
+    largest = max(group.work for group in run.groups.values())
+    assert max(work) <= sum(work) / count + largest
 
 
 def test_parts_by_snakemake_go_on_where_they_were_stopped(folder, monkeypatch, capfd):

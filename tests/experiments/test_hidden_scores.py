@@ -17,6 +17,15 @@ def drawn(**changes):
     return problems.Problem(Law(EXPERIMENT.spec.law | changes).draw(3, 0))
 
 
+SIGNS = np.array([1, -1])[:, None, None]
+"""Of the values of two stacks with skip and norm, which are one draw."""
+
+
+def stacks(parts):
+    """Two of each part: two draws, or one draw twice."""
+    return np.resize(parts, (2, *parts.shape[1:]))
+
+
 def rows_of(scores):
     raised = np.exp(scores - scores.max(1, keepdims=True))
     return raised / raised.sum(1, keepdims=True)
@@ -32,12 +41,15 @@ def test_a_stack_by_plain_layers(weights, matrix, start, normed):
     fields, d = problem.drawn, 3
     residual, keys = simulate.stack(np.random.default_rng(9), 2, problem, 3, normed)
     rng = np.random.default_rng(9)
-    tokens, layers = rng.normal(size=(2, 4, 3)), []
+    drawn_stacks = 1 if normed else 2
+    tokens, layers = stacks(rng.normal(size=(drawn_stacks, 4, 3))), []
     for layer in range(3):
         if layer == 0 or weights == "independent":
-            form, value = rng.normal(size=(2, 2, d, d))
+            form, value = map(stacks, rng.normal(size=(2, drawn_stacks, d, d)))
             if matrix == "semidefinite":
                 form = form @ form.swapaxes(1, 2) / (2 * d) ** 0.5
+            if normed:
+                value = value * SIGNS
         layers.append((fields["score_scale"] * form / d, fields["value_scale"] * value / d**0.5))
     skip = fields["skip"] if normed else 0
     for arm, memory in enumerate((0, fields["memory"])):
@@ -63,8 +75,10 @@ def test_the_mean_cosine_and_keys_are_those_of_the_stack_with_skip_and_norm():
     result = simulate.batch(Draw.from_seed(5, (), 2).draw(0), 2, problem)
     rng, fields = Draw.from_seed(5, (), 2).draw(0).rng(), problem.drawn
     for normed, layers in ((False, 2), (True, 3)):
-        tokens = rng.normal(size=(2, 4, 3))
-        form, value = rng.normal(size=(2, 2, 3, 3))
+        drawn_stacks = 1 if normed else 2
+        tokens = stacks(rng.normal(size=(drawn_stacks, 4, 3)))
+        form, value = map(stacks, rng.normal(size=(2, drawn_stacks, 3, 3)))
+        value = value * SIGNS if normed else value
         skip = fields["skip"] if normed else 0.0
         cosines, keys = np.zeros(2), np.zeros((3, 2))
         for k, x in enumerate(tokens):

@@ -30,8 +30,11 @@ def law_of_few_keys():
 
 @pytest.fixture(scope="module")
 def drawn():
+    """Problems at temperatures of a short pilot: near the best ones, which nothing here needs."""
     study = law_of_few_keys()
-    return [study.draw(number) for number in range(COUNT)]
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(problems, "PILOT", 4)
+        return [study.draw(number) for number in range(COUNT)]
 
 
 def keys_by_hand(rng, design, dimension, count):

@@ -29,21 +29,25 @@ def target_by_hand(problem, points):
 
 
 def by_loops(problem, keys, gates, bandwidth, stride):
-    """Estimate and noise of one sequence at each query, for slots of one gate a key."""
-    result = []
+    """Estimates and noise (…, Q) of sequences (…, n, d), for slots of one gate a key."""
+    values = target_by_hand(problem, keys)
+    estimates, squares = [], []
     for x in problem.queries:
-        weights = np.zeros(len(keys))
+        weights = np.zeros(keys.shape[:-1])
         for frame in problem.frames:
             scores = []
-            for first in range(0, len(keys), stride):
+            for first in range(0, keys.shape[-2], stride):
                 inside = range(first, first + stride)
-                k, q = sum(gates[i] * keys[i] for i in inside) @ frame, x @ frame
+                k = sum(gates[..., i, None] * keys[..., i, :] for i in inside) @ frame
+                q = x @ frame
                 softmax = problem.drawn["kernel"] == "softmax"
-                scores.append((q @ k if softmax else -((q - k) ** 2).sum() / 2) / bandwidth**2)
-            parts = np.exp(np.array(scores) - max(scores))
-            weights += np.repeat(parts / parts.sum(), stride) * gates / 2
-        result.append((weights @ target_by_hand(problem, keys), (weights**2).sum()))
-    return np.array(result).T
+                scores.append((k @ q if softmax else -((q - k) ** 2).sum(-1) / 2) / bandwidth**2)
+            parts = np.exp(np.stack(scores, -1) - np.max(scores, axis=0)[..., None])
+            share = parts / parts.sum(-1, keepdims=True)
+            weights += np.repeat(share, stride, axis=-1) * gates / 2
+        estimates.append((weights * values).sum(-1))
+        squares.append((weights**2).sum(-1))
+    return np.stack(estimates, -1), np.stack(squares, -1)
 
 
 @pytest.mark.parametrize("kernel", ["softmax", "gaussian"])
@@ -59,9 +63,8 @@ def test_errors_by_plain_loops_are_at_the_tuned_temperatures(kernel, gates):
     cases = [(1, TUNED[0]), (3, TUNED[1]), (3, TUNED[0]), (3, problem.bandwidth)]
     for place, (stride, bandwidth) in enumerate(cases):
         gates_of_keys = heads.draw_gates(problem, sequences) if stride > 1 else np.ones((3, 24))
-        pairs = zip(sequences, gates_of_keys, strict=True)
-        parts = np.array([by_loops(problem, k, g, bandwidth, stride) for k, g in pairs])
-        centre, noise = parts[:, 0], 0.49 * parts[:, 1]
+        centre, squares = by_loops(problem, sequences, gates_of_keys, bandwidth, stride)
+        noise = 0.49 * squares
         expected = ((centre - truth) ** 2 + noise).mean()
         assert result["mse"][place] == pytest.approx(expected, rel=1e-9)
         spread = (centre.var(0, ddof=1) + noise.mean(0)).mean()
@@ -93,29 +96,30 @@ def test_temperatures_are_tuned_by_draws_that_do_not_judge():
     assert found >= 2
 
 
-def sequence_by_hand(rng, problem, count):
-    """A stationary autoregression of order 2, from far before its first key."""
+def sequences_by_hand(rng, problem, replicates, count):
+    """Stationary autoregressions of order 2, from far before their first keys."""
     root = problem.drawn["persistence"] if problem.drawn["correlated"] else 0.0
     second = root if problem.drawn["smooth"] else 0.0
-    keys = rng.normal(size=(count + 400, 4))
+    keys = rng.normal(size=(count + 400, replicates, 4))
     for t in range(2, len(keys)):
         keys[t] += (root + second) * keys[t - 1] - root * second * keys[t - 2]
     near = (root + second) / (1 + root * second)
-    return keys[400:] * np.sqrt((1 - near**2) * (1 - (root * second) ** 2))
+    return keys[400:].swapaxes(0, 1) * np.sqrt((1 - near**2) * (1 - (root * second) ** 2))
 
 
 def gates_by_hand(problem, keys, stride):
-    drawn_gates = problem.drawn["gates"]
+    drawn_gates, count = problem.drawn["gates"], keys.shape[1]
     if drawn_gates == "mean":
-        return np.full(len(keys), 1 / stride)
+        return np.full(count, 1 / stride)
     logits = problem.drawn["spread"] * problem.raw_gates
     if drawn_gates == "fixed":
-        raw = np.exp(np.tile(logits, len(keys) // stride))
+        raw = np.exp(np.tile(logits, count // stride))
     else:
         raw = 1 / (1 + np.exp(-keys @ logits))
     if drawn_gates == "printed":
         return raw * 2 / stride
-    return raw / np.repeat(raw.reshape(-1, stride).sum(1), stride)
+    slots = raw.reshape(*raw.shape[:-1], -1, stride)
+    return raw / np.repeat(slots.sum(-1), stride, axis=-1)
 
 
 def test_errors_are_those_by_numpy_alone():
@@ -127,16 +131,17 @@ def test_errors_are_those_by_numpy_alone():
         truth = target_by_hand(problem, problem.queries)
         draws = Draw.from_seed(2, (number,), 4)
         simulated = np.array([simulate.errors(draws.draw(b), 4, problem)["mse"] for b in range(24)])
+        keys = sequences_by_hand(rng, problem, 96, 24)
         by_hand = []
-        for _ in range(96):
-            keys = sequence_by_hand(rng, problem, 24)
-            cases = [(np.ones(24), TUNED[0], 1)]
-            cases.append((gates_by_hand(problem, keys, stride), TUNED[1], stride))
-            parts = np.array([by_loops(problem, keys, *case) for case in cases])
-            noise = problem.drawn["noise_sd"] ** 2 * parts[:, 1]
-            by_hand.append(((parts[:, 0] - truth) ** 2 + noise).mean(1))
-        gap = simulated[:, :2].mean(0) - np.mean(by_hand, axis=0)
-        joint = simulated[:, :2].var(0, ddof=1) / 24 + np.var(by_hand, axis=0, ddof=1) / 96
+        for gates, bandwidth, slot in (
+            (np.ones(24), TUNED[0], 1),
+            (gates_by_hand(problem, keys, stride), TUNED[1], stride),
+        ):
+            estimates, squares = by_loops(problem, keys, gates, bandwidth, slot)
+            noise = problem.drawn["noise_sd"] ** 2 * squares
+            by_hand.append(((estimates - truth) ** 2 + noise).mean(1))
+        gap = simulated[:, :2].mean(0) - np.mean(by_hand, axis=1)
+        joint = simulated[:, :2].var(0, ddof=1) / 24 + np.var(by_hand, axis=1, ddof=1) / 96
         worst.append(np.abs(gap) / np.sqrt(joint))
     assert np.max(worst) < 5
 

@@ -2,10 +2,12 @@
 
 import subprocess
 import sys
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
 import pytest
+import xarray as xr
 from matplotlib.colors import to_hex, to_rgb
 
 from sims import figures
@@ -39,6 +41,13 @@ def bars(ax):
         filled = to_hex(line.get_markerfacecolor()) != "#ffffff"
         out += [(x, y, h, filled) for (x, y), h in zip(line.get_xydata(), halves, strict=True)]
     return sorted(out)
+
+
+def luminance(color):
+    """Relative luminance of WCAG 2, and the 0.05 of its contrasts."""
+    value = np.array(to_rgb(color))
+    linear = np.where(value <= 0.04045, value / 12.92, ((value + 0.055) / 1.055) ** 2.4)
+    return linear @ [0.2126, 0.7152, 0.0722] + 0.05
 
 
 def spans(ax):
@@ -113,12 +122,6 @@ def test_panels_have_letters_and_plain_ticks(ax):
 
 def test_colours_have_contrast():
     """Of WCAG 2: (lighter + 0.05)/(darker + 0.05) of relative luminances."""
-
-    def luminance(color):
-        value = np.array(to_rgb(color))
-        linear = np.where(value <= 0.04045, value / 12.92, ((value + 0.055) / 1.055) ** 2.4)
-        return linear @ [0.2126, 0.7152, 0.0722] + 0.05
-
     for background in ("white", figures.BAND):
         paper = luminance(background)
         assert paper / max(map(luminance, (*figures.PALETTE, figures.GREY))) >= 3
@@ -171,3 +174,39 @@ def test_outcomes_fill_a_bar_and_bins_leave_out_what_has_no_value(ax):
     x, values = np.arange(9.0), np.array([1, 2, 3, 4, np.nan, 5, 6, 7, 8.0])
     binned(ax, x[::-1], values[::-1], "C0")
     assert np.allclose(ax.lines[-1].get_xydata(), [[1.5, 2.5], [6.5, 6.5]])
+
+
+def test_an_overview_has_numbers_for_labels_that_end_in_one_and_terms_that_differ():
+    """Three sets of heads by their index, of which the variance is the same everywhere."""
+    labels = [
+        "set 0, diversity index 0.30",
+        "set 1, diversity index 0.02",
+        "set 2, diversity index 0.4",
+    ]
+    terms = {"mse": [3.0, 1.0, 2.0], "squared_bias": [2.0, 0.0, 1.0]}
+    columns = {"variance": [1.0] * 3, "covariance": [1.0] * 3} | terms
+    data = xr.Dataset(
+        {name: ("point", values, {"long_name": name}) for name, values in columns.items()}
+    )
+    for name in columns:
+        data[f"{name}_mcse"] = "point", [0.1] * 3
+        data[f"{name}_theory"] = "point", [np.nan] * 3
+    data = data.assign_coords(frames=("point", labels, {"long_name": "frames"}))
+    axes = figures.overview(data).axes
+    assert [ax.get_ylabel() for ax in axes] == list(terms)
+    assert {ax.get_xlabel() for ax in axes} == {"diversity index"}
+    assert [bar[:2] for bar in bars(axes[0])] == [(0.02, 1.0), (0.3, 3.0), (0.4, 2.0)]
+
+
+def test_colours_have_contrast_in_a_dark_room():
+    """After the site's filter: each channel inverted to 92 %, hues turned back by 180 degrees."""
+    css = (Path(__file__).parents[2] / "docs/static/site.css").read_text("utf-8")
+    assert css.count("filter: invert(0.92) hue-rotate(180deg)") == 2
+    grey = np.array([0.213, 0.715, 0.072])
+    turn = 2 * np.ones((3, 1)) * grey - np.eye(3)
+
+    def shown(colour):
+        return np.clip(turn @ (0.92 - 0.84 * np.array(to_rgb(colour))), 0, 1)
+
+    paper = luminance(shown("white"))
+    assert min(luminance(shown(ink)) for ink in (*figures.PALETTE, figures.GREY)) / paper >= 3

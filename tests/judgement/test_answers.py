@@ -18,6 +18,7 @@ from sims.judgement.outcomes import outcome_calls
 from sims.judgement.summaries import Mean, tally
 from sims.judgement.summarize import summarize
 from sims.judgement.wording import percent
+from sims.report.claims import page
 from sims.study.schema import QuestionSpec
 
 RNG = np.random.default_rng()
@@ -278,6 +279,31 @@ def test_groups_and_the_whole_agree(kind, by_theory, left_out):
         assert [(one.holds, one.fails) for one in parts] == [(0, 66), (67, 0)]
     if kind == "estimate" and left_out != "no parameter":
         assert summarize(effects, s < 0.5).value == pytest.approx(low, rel=0.01)
+
+
+@pytest.mark.parametrize(("undecided", "named"), [(0.1, False), (0.11, True)])
+def test_an_answer_with_many_undecided_problems_names_the_reason(undecided, named):
+    """Batches of simulation; the range of theory, beside simulation or alone; not of a tenth."""
+    silent = np.arange(ROWS) < undecided * ROWS
+    value = np.where(silent, 0.0, 1.0)
+    everywhere = np.ones(ROWS)
+    alone = np.where(silent, np.inf, 0.0)[:, None]
+    monte_carlo = "Monte Carlo error after 32 batches"
+    outside = "outside theory's range"
+    by_theory = simulated(everywhere, 0.5, predicted=everywhere, valid=~silent)
+    cases = [
+        (simulated(value, error=0.01), monte_carlo, "simulation"),
+        (by_theory, outside, "theory; no contradictions"),
+        (Effects(everywhere[:, None], alone, "outcome"), outside, "theory"),
+    ]
+    for effects, reason, method in cases:
+        made = asked(effects)
+        told = f"; 11 % undecided ({reason})" if named else ""
+        assert made.result.decided_by() == method + told
+        assert (f"- Undecided problems: {reason}." in page([made])) == named
+    wide = gap(1 + 0.05 * simulated(1 - value, error=0.01).draws, everywhere)
+    told = f"; 11 % undecided ({monte_carlo})" if named else ""
+    assert asked(wide, tolerance="roads").result.decided_by() == "both" + told
 
 
 def test_gaps_and_their_tolerance(tmp_path):

@@ -59,8 +59,7 @@ def portable(library, monkeypatch):
 def test_rules(portable, name, precision):
     """With few keys attended to and many, in broken blocks."""
     for bandwidth in (0.25, 20.0):
-        size = (5, 4, 3, 333)
-        error = compared(*RULES[name], "distance", size, bandwidth, precision)
+        error = compared(*RULES[name], "distance", [(5, 4, 3, 333)], bandwidth, precision)
         assert error <= OF_RULES[precision], bandwidth
     assert set(portable) == {f"sims_rules_{precision}"}
 
