@@ -58,7 +58,7 @@ def effects(results: Results) -> Mapping[str, Effects]:
         "fall": fall(terms["error"]),
         "fall of many": fall(terms["many"]),
         "decorrelation": of_batches(decorrelation),
-        "roads": gap(terms["error"][..., DIVERSE], theory, law["predicted"].values),
+        "roads": gap(terms["error"][..., DIVERSE], theory, law["predicted"].values.astype(bool)),
     }
 
 
