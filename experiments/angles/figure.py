@@ -18,7 +18,7 @@ PANELS = {
     "one curve": ("angle-one-curve", "Gaussian law"),
     "series": ("angle-series", "Angle series"),
 }
-"""Effect of a panel to its question, and to what the panel compares with."""
+"""Effect of a panel to the id of its question and the name of its reference."""
 LOWEST = -16
 """Lower end of the gaps, in percent, which leaves room for the legend."""
 
@@ -27,10 +27,10 @@ def figure(results: Results, answers: Sequence[Answer]) -> Figure:
     """The figure; a point is a problem."""
     often = {name: share_within(answer) for name, answer in by_id(answers).items()}
     first = often["angle-one-curve"]
-    title = f"Sparse and Gaussian heads share noise alike: 1 − ρ within 5 % in {first} of problems"
+    margin = 100 * house.TOLERANCES["roads"]
+    title = f"1 − ρ of sparse and of Gaussian heads: within {margin:.0f} % in {first} of problems"
     drawing, axes = figures.panels(1, 2, height=2.5, sharey=True, title=title)
     law = parameters(results)
-    margin = 100 * house.TOLERANCES["roads"]
     for ax, (name, (question, reference)) in zip(axes.flat, PANELS.items(), strict=True):
         effect = effects(results)[name]
         frame = law.assign(gap=100 * effect.value, bar=effect.error).dropna(subset="gap")
@@ -56,4 +56,4 @@ def figure(results: Results, answers: Sequence[Answer]) -> Figure:
 def share_within(answer: Answer) -> str:
     """Share of problems within the tolerance, in words."""
     near = answer.result.near if isinstance(answer.result, Gap) else None
-    return percent_range(*near.bracket) if near else "none"
+    return percent_range(*near.bracket) if near else "too few problems"

@@ -1,4 +1,4 @@
-"""Gains of KQ-SVD on its rivals, cost of calibration, and loss of an estimator."""
+"""Gains of KQ-SVD over its rivals, cost of calibration, and error of a compressed estimator."""
 
 from collections.abc import Mapping, Sequence
 
@@ -12,7 +12,7 @@ from sims.study.batches import drawn_values, stack_batches
 from sims.study.results import Results
 
 KQ, K, EIGEN, CENTRED = range(4)
-"""Places of the methods."""
+"""Indices of the compressions along the axis ``method``."""
 
 
 def effects(results: Results) -> Mapping[str, Effects]:
@@ -42,18 +42,18 @@ def effects(results: Results) -> Mapping[str, Effects]:
 def falls(error: np.ndarray, method: int, rivals: Sequence[int]) -> np.ndarray:
     """Relative falls from each rival's error (problem, batch, method) to a method's.
 
-    Pseudo-values (problem, batch, rival): their mean is the fall of the means.
+    Pseudo-values (problem, batch, rival) over batches, whose mean is the fall of the means.
     """
     return 1 - ratio(error[..., [method]], error[..., list(rivals)], axis=1)
 
 
 def _order(draws: np.ndarray) -> Effects:
-    """Outcomes over pairs, with the rise over the better rival for a size."""
+    """Outcomes over all rivals; size is the relative rise over the better one's error."""
     value = draws.mean(1)
     error = np.stack([mcse(batches) for batches in draws])
     return Effects(value, error, "outcome", draws=list(draws), size=-value.min(1))
 
 
 def parameters(results: Results) -> pd.DataFrame:
-    """Drawn values, price of calibration and share of variance, one row per problem."""
+    """Drawn values and numbers by theory that questions refer to, one row per problem."""
     return drawn_values(results, "axes", "target", "least", "keys_only")

@@ -44,8 +44,9 @@ def errors_of(
 def draw_gates(problem: Problem, keys: np.ndarray) -> np.ndarray:
     """A gate for every key, (R, n).
 
-    Where they depend on the keys they are sigmoids of a projection: over their chunk's sum if
-    ``normalised``, else, as ``printed``, over the mean sum s/2, which a value matrix can undo.
+    Gates that depend on the keys are sigmoids of a projection, divided by their chunk's sum if
+    ``normalised``, or, as in the paper's formula (``printed``), by its mean s/2, a constant that a
+    value matrix can absorb.
     """
     stride = problem.drawn["stride"]
     replicates, count, _ = keys.shape
@@ -68,7 +69,8 @@ def terms_of(
     """Terms of the heads' average and of a head, a row per bandwidth.
 
     ``mse`` and ``variance`` are of the average; label noise is integrated out, so that an error is
-    ``(Σ w_j m_j − m(x))² + σ² Σ w_j² g_j²``. ``n_eff`` is a head's ``1/Σ w_j² g_j²``.
+    ``(Σ w_j m_j − m(x))² + σ² Σ w_j² g_j²`` with weights w, values m and squared gates g² of keys
+    or slots. ``n_eff`` is a head's ``1/Σ w_j² g_j²``.
 
     Args:
         problem: the problem.

@@ -143,7 +143,7 @@ def simulate(
     on_one_core = {name for name in names if units[name].on_one_core}
     plan = schedule(names, kept, on_one_core, processes, predicting)
     computed, has_predicted = _compute(experiment, simulation, plan, output)
-    # An error of a unit, or of its process, occurs here again.
+    # Units whose process failed are computed here, so that their error is raised here.
     estimates = {name: computed.get(name) or simulation.batches_of(name) for name in names}
     print(f"{experiment.name}: simulation {len(names)}/{len(units)}", file=sys.stderr)
     if predicting and not has_predicted:
@@ -164,7 +164,7 @@ def _collect_digests(study: Study[Any], estimates: Mapping[str, xr.Dataset]) -> 
 
 
 def _compile_sums() -> None:
-    """Compile the sums of the engine, which pays for a long run."""
+    """Compile the native sums of the engine, which is worth it in a long run only."""
     import jax
 
     from sims.problem.kernels import GAUSSIAN
