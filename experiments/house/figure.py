@@ -18,20 +18,20 @@ from .statistic import READINGS, Sample, changes_over_the_ladder, ladder_errors,
 from .tables import size_models
 
 QUESTIONS = {
-    "hdi-monotone": "error falls, given",
+    "hdi-monotone": "error falls, as drawn",
     "hdi-monotone-law": "error falls, equally good",
-    "hdi": "variance falls, given",
+    "hdi": "variance falls, as drawn",
     "hdi-law": "variance falls, equally good",
     "extremes": "orthogonal keep less",
     "adding-heads": "doubling pays if random",
 }
-LABELS = ("as given", "equally good alone")
+LABELS = ("as drawn", "equally good alone")
 """The readings in words."""
 BINS = 6
 """Groups of problems along n_eff/n, of equal size."""
 FINDING = "Random heads err less than nearly aligned ones, mostly by less bias"
 NEUTRAL = "The error of random and of nearly aligned heads"
-"""Titles: the first one where the medians of given heads show it."""
+"""Titles: the first one where the medians of heads as drawn show it."""
 
 
 def figure(results: Results, answers: Sequence[Answer]) -> Figure:
@@ -101,7 +101,7 @@ def _selectivity_axis(ax: Axes) -> None:
 
 
 def _parts(ax: Axes, sample: Sample, drawn: pd.DataFrame) -> None:
-    """Median changes of bias and variance, mean head and diversity, of given heads."""
+    """Median changes of bias and variance, mean head and diversity, of heads as drawn."""
     groups, x = _groups(drawn)
     sizes = changes_over_the_ladder(sample).isel(reading=0, temperature=1)
     names = {
