@@ -1,5 +1,7 @@
 """House rules: tolerances, words and counts that are the same for every question."""
 
+NEGLIGIBLE = 0.01
+"""Shares of level or undecided problems below which short tables leave them out."""
 LEVEL = 0.95
 """Confidence of every interval, and of "not always"."""
 WITHIN = 0.95

@@ -158,6 +158,8 @@ class Share:
         )
         share = f"{share} ({interval})" if short else f"{share} of problems ({interval})"
         others = {name: self.deciding.parts[name] for name in ("level", "undecided")}
+        if short:
+            others = {name: part for name, part in others.items() if part >= house.NEGLIGIBLE}
         named = [f"{percent(v, short=short)} {name}" for name, v in others.items()]
         return "; ".join([share, *named]) if self.deciding.level else share
 
