@@ -150,7 +150,7 @@ ROWS = {
     "shard elsewhere": (*plain(index({"weight_map": {Q: "../../x"}})), "files of the same folder"),
     # tensors
     "NaN": (*plain(tensors({Q: NAN})), f"{Q}: got 'NaN or infinity'; allowed: finite"),
-    "integers": (*plain(entry(dtype="I64")), "got 'I64'; allowed: F64, F32, F16, BF16 (quant"),
+    "integers": (*plain(entry(dtype="I64")), "got 'I64'; allowed: F64, F32, F16, BF16 (dequant"),
     "no key": (*plain(tensors({f"{LLAMA}.k_proj.weight": None})), "k_proj.weight: got 'no tensor'"),
     "no output": (*plain(tensors({f"{LLAMA}.o_proj.weight": None})), "got 'no output matrix'"),
     "flat": (*plain(tensors({Q: np.ones(D)})), "allowed: a matrix with a side of d = 24"),

@@ -59,7 +59,7 @@ def test_a_model_beside_another_and_beside_a_written_report(folder, capsys):
     for other in ("b", "b.nc"):
         assert run("inspect", "a", "--compare", other) == 0
         printed = capsys.readouterr().out
-        assert "b/model.safetensors less a/model.safetensors" in printed
+        assert "b/model.safetensors minus a/model.safetensors" in printed
         for change in two - one:
             assert f"{change:+.3g}" in printed
 
