@@ -64,7 +64,9 @@ rule shard:
         SWEEP["command"][2],
     output:
         touch(
-            str(WHOLE.parent / "{name}.shards/{shard}-of-{of}-") + SWEEP["made"] + ".done"
+            str(WHOLE.parent / "{name}.shards/{shard}-of-{of}-")
+            + SWEEP["made"]
+            + ".done"
         ),
     log:
         WHOLE.parent / "{name}.shards/{shard}-of-{of}.log",
