@@ -30,7 +30,7 @@ def _either(hint: object) -> object:
         if not issubclass(hint, AbstractArray):
             return None
         arrays = hint.dtype[jax.Array | np.ndarray, hint.dim_str]
-        return typing.Union[arrays, np.number]  # NumPy's sums of vectors are numbers
+        return arrays | np.number  # NumPy's sums of vectors are numbers
     if typing.get_origin(hint) not in (types.UnionType, typing.Union, tuple):
         return None
     parts = [p if p is types.NoneType else _either(p) for p in typing.get_args(hint)]

@@ -63,8 +63,8 @@ class Tally:
     @property
     def why_undecided(self) -> str:
         """The reason of undecided problems if they are many, of enough for a word; else ""."""
-        many = self.total >= house.SHOWN and self.undecided > MANY * self.total
-        return self.reason if many and self.total >= house.FEWEST else ""
+        many = self.total >= house.FEWEST and self.undecided > MANY * self.total
+        return self.reason if many else ""
 
     def undecided_in_words(self) -> str:
         """The share of undecided problems, with its reason, if they are many; else ""."""

@@ -106,7 +106,7 @@ def _details(answer: Answer) -> list[str]:
         shown = {name: part for name, part in shown.items() if _apart(part, answer.result)}
     lines += [f"- {name}: {part.headline()}" for name, part in shown.items()]
     if alike := len(answer.strata) - len(shown):
-        lines.append(f"- {alike} {'other ' if shown else ''}strata agree with all problems together.")
+        lines.append(f"- {alike} {'other ' if shown else ''}strata agree with all problems.")
     return ["**Where it changes** (decided problems)", "\n".join(lines)] if lines else []
 
 
