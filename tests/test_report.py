@@ -53,7 +53,7 @@ RESULTS = Results("e", "smoke", DATA, {}, {"depth": 3}, {"0": {}})
 
 def _caption(path, text, numbers=()):
     path.write_text(text, encoding="utf-8")
-    return render_caption(path, RESULTS, [ANSWER], dict(numbers))
+    return render_caption(path, RESULTS, {ANSWER.id: ANSWER}, dict(numbers))
 
 
 def test_caption_is_filled_in(tmp_path):

@@ -13,7 +13,7 @@ from sims import figures
 from sims.base.estimates import mcse, ratio
 from sims.figures.groups import OUTCOME_INKS, outcome_bars
 from sims.judgement import house
-from sims.judgement.answers import Answer
+from sims.judgement.answers import Answers
 from sims.judgement.effects import Effects, calls
 from sims.judgement.outcomes import FAILS, HOLDS, LEVEL, UNDECIDED
 from sims.judgement.summaries import Share
@@ -34,7 +34,7 @@ OUTCOMES = {
 }
 
 
-def figure(results: Results, answers: Sequence[Answer]) -> Figure:
+def figure(results: Results, answers: Answers) -> Figure:
     """The figure; outcomes and margins are those that the answers count."""
     drawing, axes = figures.mosaic(
         ("ab", "cd"), height=4.9, heights=(1, 1.6), title=title_of(answers)
@@ -54,13 +54,12 @@ def figure(results: Results, answers: Sequence[Answer]) -> Figure:
     most = decided.groupby(law["temperature"].values[decided.index]).agg(lambda f: f.mode()[0])
     common = ", ".join(f"{form} ({rule})" for rule, form in most.items())
     axes["d"].set_title(f"$d_k^*$ mostly grows by: {common}")
-    figures.letters(axes.values())
     return drawing
 
 
-def title_of(answers: Sequence[Answer]) -> str:
+def title_of(answers: Answers) -> str:
     """What an inner split changes in the median regime with a shared view."""
-    result = next(answer.result for answer in answers if answer.id == "allocation")
+    result = answers["allocation"].result
     if not isinstance(result, Share) or result.size is None:
         return "The best inner split of a budget against the better end"
     change = result.size[1]

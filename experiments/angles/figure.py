@@ -1,12 +1,10 @@
 """Noise correlations of sparse heads compared with those of Gaussian heads of equal n_eff."""
 
-from collections.abc import Sequence
-
 from matplotlib.figure import Figure
 
 from sims import figures
 from sims.judgement import house
-from sims.judgement.answers import Answer, by_id
+from sims.judgement.answers import Answer, Answers
 from sims.judgement.summaries import Gap
 from sims.judgement.wording import percent_range
 from sims.study.results import Results
@@ -23,9 +21,9 @@ LOWEST = -16
 """Lower end of the gaps, in percent, which leaves room for the legend."""
 
 
-def figure(results: Results, answers: Sequence[Answer]) -> Figure:
+def figure(results: Results, answers: Answers) -> Figure:
     """The figure; a point is a problem."""
-    often = {name: share_within(answer) for name, answer in by_id(answers).items()}
+    often = {name: share_within(answer) for name, answer in answers.items()}
     first = often["angle-one-curve"]
     margin = 100 * house.TOLERANCES["roads"]
     title = f"1 − ρ of sparse and of Gaussian heads: within {margin:.0f} % in {first} of problems"
@@ -49,7 +47,6 @@ def figure(results: Results, answers: Sequence[Answer]) -> Figure:
         )
     axes[0, 0].set(ylim=(LOWEST, None), ylabel="gap of 1 − ρ, simulated / reference (%)")
     axes[0, 1].legend(loc="lower left", ncols=2)
-    figures.letters(axes.flat)
     return drawing
 
 

@@ -1,7 +1,5 @@
 """Residuals by layer, outcomes, powers of depth, and what is lost of heads."""
 
-from collections.abc import Sequence
-
 import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
@@ -10,7 +8,7 @@ from matplotlib.figure import Figure
 from sims import figures
 from sims.figures.groups import binned_by, outcome_bars, outcomes_of_answers
 from sims.judgement import house
-from sims.judgement.answers import Answer, by_id
+from sims.judgement.answers import Answers
 from sims.study.batches import stack_batches
 from sims.study.results import Results
 
@@ -31,10 +29,9 @@ QUESTIONS = {
 }
 
 
-def figure(results: Results, answers: Sequence[Answer]) -> Figure:
+def figure(results: Results, answers: Answers) -> Figure:
     """The figure; outcomes are those of the answers."""
-    answered = by_id(answers)
-    word = answered["collapse-order"].word
+    word = answers["collapse-order"].word
     title = f"Attention alone loses rank within six layers: {word} without positions"
     drawing, axes = figures.mosaic(("ac", "bd"), height=5.0, heights=(1, 1.5), title=title)
     law = parameters(results)
@@ -42,12 +39,11 @@ def figure(results: Results, answers: Sequence[Answer]) -> Figure:
     path = stack_batches(results, "path").mean(1) / np.log(10)
     power = exponents(stack_batches(results, "ends")).mean(1)
     _paths(axes["a"], path, law, alone)
-    outcome_bars(axes["b"], outcomes_of_answers(answered, QUESTIONS))
-    gates = answered["gated-output"].word
+    outcome_bars(axes["b"], outcomes_of_answers(answers, QUESTIONS))
+    gates = answers["gated-output"].word
     axes["b"].set_title(f"Gates help heads that attend: {gates}")
     _powers(axes["c"], law[~alone].assign(power=power[~alone]))
     _lost(axes["d"], law.assign(gated=results.predictions["law"]["lost"].values[:, 1]))
-    figures.letters(axes[k] for k in "acbd")
     return drawing
 
 

@@ -1,12 +1,10 @@
 """How often memory does what is said of it, and by how much along its weight and n_eff/n."""
 
-from collections.abc import Sequence
-
 from matplotlib.figure import Figure
 
 from sims import figures
 from sims.figures.groups import binned_by, outcome_bars, outcomes_of_answers
-from sims.judgement.answers import Answer, by_id
+from sims.judgement.answers import Answers
 from sims.study.results import Results
 
 from .statistic import effects, parameters
@@ -19,12 +17,11 @@ CLAIMS = {
 }
 
 
-def figure(results: Results, answers: Sequence[Answer]) -> Figure:
+def figure(results: Results, answers: Answers) -> Figure:
     """The figure; outcomes are those of the answers."""
-    answered = by_id(answers)
-    title = f"Hidden scores slow rank collapse: {answered['hidden-collapse'].spoken()}"
+    title = f"Hidden scores slow rank collapse: {answers['hidden-collapse'].spoken()}"
     drawing, axes = figures.mosaic(("ab", "cd"), height=4.0, title=title)
-    outcome_bars(axes["a"], outcomes_of_answers(answered, CLAIMS))
+    outcome_bars(axes["a"], outcomes_of_answers(answers, CLAIMS))
     axes["a"].set_title("Tokens seldom become less alike")
     effect = effects(results)
     drawn = parameters(results).assign(
@@ -54,5 +51,4 @@ def figure(results: Results, answers: Sequence[Answer]) -> Figure:
     )
     for name in "bcd":
         figures.dotted(axes[name])
-    figures.letters(axes.values())
     return drawing

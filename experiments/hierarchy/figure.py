@@ -1,7 +1,5 @@
 """The error by levels, outcomes, corrections of blocks, and mixtures of scales."""
 
-from collections.abc import Sequence
-
 import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
@@ -9,7 +7,7 @@ from matplotlib.figure import Figure
 
 from sims import figures
 from sims.figures.groups import binned_by, outcome_bars, outcomes_of_answers
-from sims.judgement.answers import Answer, by_id
+from sims.judgement.answers import Answers
 from sims.study.batches import stack_batches
 from sims.study.results import Results
 
@@ -26,18 +24,17 @@ QUESTIONS = {
 }
 
 
-def figure(results: Results, answers: Sequence[Answer]) -> Figure:
+def figure(results: Results, answers: Answers) -> Figure:
     """The figure; outcomes are those of the answers."""
-    answered = by_id(answers)
-    first, second = answered["scale-decay"].word, answered["scale-decay-power"].word
+    first, second = answers["scale-decay"].word, answers["scale-decay-power"].word
     title = (
         f"The error of few levels falls geometrically: {first} for geometric weights, "
         f"{second} for a power law"
     )
     drawing, axes = figures.mosaic(("ab", "cd"), height=4.3, title=title)
     _levels(axes["a"], results)
-    outcome_bars(axes["b"], outcomes_of_answers(answered, QUESTIONS))
-    axes["b"].set_title(f"The correction helps narrow blocks: {answered['scale-error'].word}")
+    outcome_bars(axes["b"], outcomes_of_answers(answers, QUESTIONS))
+    axes["b"].set_title(f"The correction helps narrow blocks: {answers['scale-error'].word}")
     block = stack_batches(results, "remainder").mean(1)
     ratio = block[:, FOURTH] / block[:, GAUSSIAN]
     _ratios(axes["c"], results, "spread", ratio, "keys")
@@ -57,7 +54,6 @@ def figure(results: Results, answers: Sequence[Answer]) -> Figure:
         ylabel="error, mixed / one bandwidth",
         title="Mixing scales in outputs lowers the error",
     )
-    figures.letters(axes.values())
     return drawing
 
 

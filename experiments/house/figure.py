@@ -9,7 +9,7 @@ from matplotlib.figure import Figure
 
 from sims import figures
 from sims.figures.groups import outcome_bars, outcomes_of_answers
-from sims.judgement.answers import Answer, by_id
+from sims.judgement.answers import Answers
 from sims.study.results import Results
 
 from .sets import OWN_BEST
@@ -34,9 +34,8 @@ NEUTRAL = "The error of random and of nearly aligned heads"
 """Titles: the first one where the medians of heads as drawn show it."""
 
 
-def figure(results: Results, answers: Sequence[Answer]) -> Figure:
+def figure(results: Results, answers: Answers) -> Figure:
     """The figure; numbers are those of the answers, and of the first round of simulation."""
-    answered = by_id(answers)
     sample, drawn = Sample(results), parameters(results)
     medians = changes_over_the_ladder(sample).isel(reading=0, temperature=OWN_BEST).median()
     found = medians["error"] < 0 and medians["bias"] < 2 * min(float(medians["variance"]), 0.0)
@@ -44,11 +43,10 @@ def figure(results: Results, answers: Sequence[Answer]) -> Figure:
     drawing, axes = figures.mosaic(("ab", "cd"), height=4.5, title=title)
     drawn = drawn.iloc[: len(sample.problems)]
     _sizes(axes["a"], sample, drawn, size_models(sample, drawn))
-    outcome_bars(axes["b"], outcomes_of_answers(answered, QUESTIONS))
+    outcome_bars(axes["b"], outcomes_of_answers(answers, QUESTIONS))
     axes["b"].set_title("Variance falls more often than the error")
     _parts(axes["c"], sample, drawn)
     _ladder(axes["d"], sample, drawn)
-    figures.letters(axes.values())
     return drawing
 
 

@@ -1,7 +1,5 @@
 """Outputs by the keys' mean, rivals by norms, the price of calibration, and the estimator."""
 
-from collections.abc import Sequence
-
 import numpy as np
 import pandas as pd
 import seaborn as sns
@@ -10,7 +8,7 @@ from matplotlib.figure import Figure
 
 from sims import figures
 from sims.figures.groups import binned
-from sims.judgement.answers import Answer
+from sims.judgement.answers import Answers
 from sims.judgement.wording import percent_range
 from sims.study.batches import stack_batches
 from sims.study.results import Results
@@ -18,9 +16,9 @@ from sims.study.results import Results
 from .statistic import CENTRED, EIGEN, KQ, K, parameters
 
 
-def figure(results: Results, answers: Sequence[Answer]) -> Figure:
+def figure(results: Results, answers: Answers) -> Figure:
     """The figure, by the numbers that the answers count."""
-    shares = {answer.id: answer.shares() for answer in answers}
+    shares = {name: answer.shares() for name, answer in answers.items()}
     often = {}
     for name in ("kq-heldout", "kq-output"):
         counted = shares[name]["all"].simulated
@@ -34,7 +32,6 @@ def figure(results: Results, answers: Sequence[Answer]) -> Figure:
     _balance(axes[0, 1], results)
     _calibration(axes[1, 0], results)
     _estimator(axes[1, 1], results)
-    figures.letters(axes.flat)
     return drawing
 
 

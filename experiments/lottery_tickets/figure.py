@@ -1,7 +1,5 @@
 """Errors over the law of subset sums, items needed, constants of the widths, scales of weights."""
 
-from collections.abc import Sequence
-
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
@@ -9,7 +7,7 @@ from matplotlib.figure import Figure
 from sims import figures
 from sims.figures.groups import binned
 from sims.judgement import house
-from sims.judgement.answers import Answer
+from sims.judgement.answers import Answers
 from sims.judgement.wording import percent
 from sims.study.batches import stack_batches
 from sims.study.results import Results
@@ -21,16 +19,15 @@ SCALES = {1: "√(6|w|√d)", 2: "Xavier's"}
 """Scales compared with n_K^¼, by their places."""
 
 
-def figure(results: Results, answers: Sequence[Answer]) -> Figure:
+def figure(results: Results, answers: Answers) -> Figure:
     """The figure, by the numbers that the answers count."""
-    word = next(answer.word for answer in answers if answer.id == "slt-rate")
+    word = answers["slt-rate"].word
     title = f"Norm up to 1: each further candidate weight halves the pruning error ({word})"
     drawing, axes = figures.panels(2, 2, height=4.2, title=title)
     _rates(axes[0, 0], results)
     _items(axes[0, 1], results)
     _constants(axes[1, 0], results)
     _scales(axes[1, 1], results)
-    figures.letters(axes.flat)
     return drawing
 
 

@@ -1,6 +1,6 @@
 """Cost of merging by correlation and stride, and how often it is small."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 
 import numpy as np
 import pandas as pd
@@ -10,7 +10,7 @@ from matplotlib.figure import Figure
 
 from sims import figures
 from sims.judgement import house
-from sims.judgement.answers import Answer, by_id
+from sims.judgement.answers import Answers
 from sims.judgement.summaries import Tally
 from sims.judgement.wording import percent_range
 from sims.study.results import Results
@@ -21,9 +21,9 @@ ALIKE = {"iid": 1e-9, "up to 0.6": 0.6, "0.6 to 0.85": 0.85, "above 0.85": 1.0}
 """Groups of problems by the correlation of neighbouring keys, and where they end."""
 
 
-def figure(results: Results, answers: Sequence[Answer]) -> Figure:
+def figure(results: Results, answers: Answers) -> Figure:
     """The figure; rises and shares are those that the answers count."""
-    shares = {answer.id: answer.shares() for answer in answers}
+    shares = {name: answer.shares() for name, answer in answers.items()}
     same = shares["merge-same"]
     counted = {
         "correlated keys,\nboth tuned": shares["mtla-competitive"]["all"],
@@ -36,9 +36,8 @@ def figure(results: Results, answers: Sequence[Answer]) -> Figure:
     often = percent_range(*first.bracket) if first else "none"
     title = f"Merging correlated keys raises the error by at most 5 % in {often} of problems"
     drawing, axes = figures.mosaic(("a", "b"), height=4.2, heights=(1.1, 1), title=title)
-    _costs(axes["a"], results, by_id(answers)["merge-dominated"].word)
+    _costs(axes["a"], results, answers["merge-dominated"].word)
     _shares(axes["b"], tallies)
-    figures.letters(axes.values())
     return drawing
 
 

@@ -1,7 +1,5 @@
 """Exponents at many keys and on the way there, by least squares and hierarchically."""
 
-from collections.abc import Sequence
-
 import numpy as np
 import xarray as xr
 from matplotlib.axes import Axes
@@ -9,7 +7,7 @@ from matplotlib.figure import Figure
 
 from sims import figures
 from sims.judgement import house
-from sims.judgement.answers import Answer
+from sims.judgement.answers import Answers
 from sims.study.results import Results
 
 from .pools import POOLS
@@ -21,16 +19,15 @@ def numbers(results: Results) -> dict[str, object]:
     return {"exponents": relative(results)}
 
 
-def figure(results: Results, answers: Sequence[Answer]) -> Figure:
+def figure(results: Results, answers: Answers) -> Figure:
     """The figure; slopes and gaps are those that the answers count."""
     law = results.predictions["law"]
-    word = next(answer.word for answer in answers if answer.id == "rates")
+    word = answers["rates"].word
     title = f"Does a head's error fall at the classical rate? {word.capitalize()}, at many keys"
     drawing, axes = figures.mosaic(("ab", "cc"), height=3.6, heights=(1, 0.55), title=title)
     draw_slopes(axes["a"], law)
     draw_local_slopes(axes["b"], law.isel(number=law["nuisance"].values > 0))
     draw_exponents(axes["c"], results)
-    figures.letters(axes.values())
     return drawing
 
 

@@ -10,8 +10,8 @@ import numpy as np
 
 from sims.problem import DESIGNS, TARGETS, Heads, Task, TrigonometricSeries
 from sims.study.problem import Drawn
+from sims.theory.first_order.isotropic import Moments, best, moments
 
-from .closed_forms import Moments, best, moments
 from .pools import POOLS
 
 MOST_HEADS, WIDEST_HEAD, RELEVANT = 8, 4, 2

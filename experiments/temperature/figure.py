@@ -1,7 +1,5 @@
 """Cost of a kept temperature as the context grows, and the drift of the best temperature."""
 
-from collections.abc import Sequence
-
 import numpy as np
 import pandas as pd
 import seaborn as sns
@@ -10,7 +8,7 @@ from matplotlib.figure import Figure
 
 from sims import figures
 from sims.judgement import house
-from sims.judgement.answers import Answer
+from sims.judgement.answers import Answers
 from sims.study.results import Results
 
 from .rules import POWERS, SIMULATED
@@ -35,9 +33,9 @@ LINES = {
 """Rules as the legend names them."""
 
 
-def figure(results: Results, answers: Sequence[Answer]) -> Figure:
+def figure(results: Results, answers: Answers) -> Figure:
     """The figure; lines and points are over the problems that the answers count."""
-    words = {answer.id: answer.word for answer in answers}
+    words = {name: answer.word for name, answer in answers.items()}
     word = words["competitive"]
     title = f"At {SIMULATED} times the keys, 1.5-entmax errs less than softmax: {word}"
     drawing, axes = figures.mosaic(("aa", "bc"), height=4.2, title=title)
@@ -51,7 +49,6 @@ def figure(results: Results, answers: Sequence[Answer]) -> Figure:
         ("c", "The best temperature moves as stated", "kept-temperature-exponent"),
     ):
         axes[letter].set_title(f"{text}: {words[question]}")
-    figures.letters(axes.values())
     return drawing
 
 

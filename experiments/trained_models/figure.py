@@ -1,6 +1,6 @@
 """Trained heads in three panels: predictors of merging costs, and comparison with the law."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 
 import numpy as np
 import pandas as pd
@@ -10,7 +10,7 @@ from scipy.stats import binom
 
 from sims import figures
 from sims.judgement import house
-from sims.judgement.answers import Answer
+from sims.judgement.answers import Answers
 from sims.judgement.effects import Effects
 from sims.study.results import Results
 
@@ -46,7 +46,7 @@ def median(values: np.ndarray) -> tuple[float, float, float]:
     return float(np.median(values)), float(low), float(high)
 
 
-def figure(results: Results, answers: Sequence[Answer]) -> Figure:
+def figure(results: Results, answers: Answers) -> Figure:
     """The figure, by the effects that the answers count."""
     found = effects(results)
     drawing, axes = figures.mosaic(("aa", "bc"), height=3.9, heights=(1, 1.1), title=finding(found))
@@ -55,7 +55,6 @@ def figure(results: Results, answers: Sequence[Answer]) -> Figure:
     for name, tokens in zip("bc", TOKENS, strict=True):
         _beside_the_law(axes[name], frame[frame["tokens"] == tokens], tokens)
     axes["c"].legend(loc="upper left")
-    figures.letters(axes.values())
     return drawing
 
 

@@ -1,14 +1,12 @@
 """Training together in four panels: outcomes, terms of the error, selectivity, subspaces."""
 
-from collections.abc import Mapping, Sequence
-
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from sims import figures
 from sims.figures.groups import binned, outcome_bars, outcomes_of_answers
-from sims.judgement.answers import Answer, by_id
+from sims.judgement.answers import Answer, Answers
 from sims.study.results import Results
 
 from .statistic import TERMS, Measured, falls, measured, parameters
@@ -26,22 +24,20 @@ NAMES = dict(zip(TERMS, ("squared bias", "heads' variance", "covariance"), stric
 INK = dict(zip(TERMS, figures.PALETTE, strict=False))
 
 
-def figure(results: Results, answers: Sequence[Answer]) -> Figure:
+def figure(results: Results, answers: Answers) -> Figure:
     """The figure; numbers are those of the answers, and of the changes of the error's terms."""
-    answered = by_id(answers)
-    drawing, axes = figures.mosaic(("ab", "cd"), height=4.6, title=finding(answered))
+    drawing, axes = figures.mosaic(("ab", "cd"), height=4.6, title=finding(answers))
     layers = measured(results)
     averaged = (parameters(results)["maps"] == "averaged").to_numpy()
-    outcome_bars(axes["a"], outcomes_of_answers(answered, QUESTIONS))
+    outcome_bars(axes["a"], outcomes_of_answers(answers, QUESTIONS))
     axes["a"].set_title("Joint training wins, by bias")
     _waterfall(axes["b"], layers, averaged)
     _by_selectivity(axes["c"], layers, averaged)
     _subspaces(axes["d"], layers, averaged)
-    figures.letters(axes.values())
     return drawing
 
 
-def finding(answers: Mapping[str, Answer]) -> str:
+def finding(answers: Answers) -> str:
     """The figure's title, in the words that the two halves of the answer allow."""
     apart, identical, separate = (
         share_that_holds(answers[name])

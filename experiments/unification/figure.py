@@ -1,7 +1,5 @@
 """How often less correlation pays, and by how much: by mechanism and by selectivity."""
 
-from collections.abc import Sequence
-
 import pandas as pd
 import seaborn as sns
 from matplotlib.axes import Axes
@@ -9,7 +7,7 @@ from matplotlib.figure import Figure
 
 from sims import figures
 from sims.figures.groups import binned, outcome_bars
-from sims.judgement.answers import Answer
+from sims.judgement.answers import Answer, Answers
 from sims.study.results import Results
 
 from .statistic import effects, parameters
@@ -19,13 +17,14 @@ INKS = dict(zip(KINDS, figures.PALETTE, strict=False))
 CHANGE = "change of the pool's error (%)"
 
 
-def figure(results: Results, answers: Sequence[Answer]) -> Figure:
+def figure(results: Results, answers: Answers) -> Figure:
     """The figure; outcomes are those of the answers."""
-    title = f"A pool of less correlated estimators errs less: {answers[0].spoken()}"
+    answer = answers["unification"]
+    title = f"A pool of less correlated estimators errs less: {answer.spoken()}"
     drawing, axes = figures.mosaic(("ac", "bb"), height=3.9, title=title)
     change = -100 * effects(results)["fall"].value[:, 0]
     asked = parameters(results).assign(change=change).dropna(subset="change")
-    _outcomes(axes["a"], answers[0])
+    _outcomes(axes["a"], answer)
     _mechanisms(axes["b"], asked)
     heads = asked[asked["kind"] == "heads"]
     binned(axes["c"], heads["selectivity"], heads["change"], INKS["heads"])
@@ -36,7 +35,6 @@ def figure(results: Results, answers: Sequence[Answer]) -> Figure:
         ylabel=CHANGE,
         title=f"Selective heads gain more (n = {len(heads)})",
     )
-    figures.letters(axes[k] for k in "acb")
     return drawing
 
 

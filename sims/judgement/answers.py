@@ -308,6 +308,10 @@ def adjusted(answers: Sequence[Answer], families: Mapping[str, int]) -> list[Ans
     return out
 
 
+Answers = Mapping[str, Answer]
+"""Answers by the ids of their questions."""
+
+
 def by_id(answers: Iterable[Answer]) -> dict[str, Answer]:
     """The answers by the ids of their questions."""
     return {answer.id: answer for answer in answers}

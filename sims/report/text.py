@@ -1,7 +1,7 @@
 """Text for people: templates, Markdown with formulas, numbers."""
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -15,7 +15,7 @@ from sims.base.errors import InputError
 from sims.judgement.wording import percent, significant
 
 if TYPE_CHECKING:
-    from sims.judgement.answers import Answer
+    from sims.judgement.answers import Answers
     from sims.study.results import Results
 
 _ABSOLUTE = re.compile(r"[a-z][a-z0-9+.-]*:|//", re.IGNORECASE)
@@ -92,7 +92,7 @@ def environment(html: bool = False) -> jinja2.Environment:
 
 
 def render_caption(
-    path: Path, results: "Results", answers: Sequence["Answer"], numbers: Mapping[str, object]
+    path: Path, results: "Results", answers: "Answers", numbers: Mapping[str, object]
 ) -> str:
     """Caption of an experiment with the numbers of this run.
 
@@ -109,7 +109,7 @@ def render_caption(
             environment()
             .from_string(path.read_text(encoding="utf-8"))
             .render(
-                answers={answer.id: answer for answer in answers},
+                answers=answers,
                 replicates=results.replicates,
                 fidelity=results.fidelity,
                 settings=results.settings,

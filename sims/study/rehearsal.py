@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from sims.base.errors import InputError
 from sims.base.terms import SCALARS
+from sims.judgement.answers import by_id
 from sims.study import drawn
 from sims.study.experiment import Experiment
 from sims.study.judge import answer_questions, check_effects
@@ -52,7 +53,7 @@ def rehearse(experiment: Experiment) -> None:
     with experiment.code_errors():
         predictions = study.predictions()
     few = Results(small.name, "smoke", estimates, predictions, small.settings, coordinates, origin)
-    answers = answer_questions(small, few)
+    answers = by_id(answer_questions(small, few))
     try:
         with experiment.code_errors(), style():
             study.figure(few, answers)

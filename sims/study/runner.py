@@ -18,7 +18,7 @@ import xarray as xr
 from sims.base import files
 from sims.base.errors import InputError
 from sims.base.identity import digest
-from sims.judgement.answers import Answer, read_answers, write_answers
+from sims.judgement.answers import Answer, by_id, read_answers, write_answers
 from sims.study import code, drawn, provenance
 from sims.study.describing import read_variables
 from sims.study.experiment import Experiment, load_experiment
@@ -121,8 +121,8 @@ def simulate(
         output: the file; finished units, and batches of unfinished ones, are kept in ``.points``
             next to it.
         progress: show progress on stderr.
-        processes: number of processes for points of plain Python.
-        part: (i, N): the i-th of N parts of the points; they are kept, and the file is written by
+        processes: number of processes for units of plain Python.
+        part: (i, N): the i-th of N parts of the units; they are kept, and the file is written by
             a call for all, (1, 1).
         predicting: whether another process also computes theory.
 
@@ -249,7 +249,7 @@ def schedule(
 def _worker(
     environment: Mapping[str, str], experiment: Experiment, output: Path, name: str | None
 ) -> str | None:
-    """Compute and save a point of an experiment, or theory, in a separate process."""
+    """Compute and save a unit of an experiment, or theory, in a separate process."""
     from threadpoolctl import threadpool_limits
 
     os.environ.update(environment)  # before anything sets up JAX
@@ -282,13 +282,13 @@ def plot(experiment: Experiment, output: Path) -> None:
     Raises:
         InputError: a file cannot be read.
     """
-    from sims.figures import save, style
+    from sims.figures import letters, save, style
     from sims.report.text import render_caption
 
     folder = output.parent
     study = load_study(experiment)
     results = results_of(experiment, folder)
-    answers = _read_final_answers(experiment, results, folder)
+    answers = by_id(_read_final_answers(experiment, results, folder))
     template = experiment.folder / "caption.md"
     kinds = code.FORMATS[experiment.fidelity]
     caption = drawn.CAPTION
@@ -296,6 +296,7 @@ def plot(experiment: Experiment, output: Path) -> None:
         caption = render_caption(template, results, answers, study.numbers(results))
     with style():
         figure = study.figure(results, answers) or _default_figure(study, results)
+        letters(ax for ax in figure.axes if ax.get_title())
         headline = study.headline(results)
     save(figure, output, experiment.identity, results.digest, kinds)
     if headline is not None:

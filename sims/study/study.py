@@ -23,7 +23,7 @@ from sims.study.stacking import Scalar
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-    from sims.judgement.answers import Answer
+    from sims.judgement.answers import Answers
     from sims.judgement.effects import Effects
     from sims.judgement.robustness import Cell
     from sims.montecarlo import Sampler
@@ -113,7 +113,7 @@ class Study(Generic[Problem]):
         """Drawn values of the law, one row per problem, the simulated ones first."""
         return drawn_values(results)
 
-    def figure(self, results: Results, answers: "list[Answer]") -> "Figure | None":
+    def figure(self, results: Results, answers: "Answers") -> "Figure | None":
         """The experiment's figure; None for the default: the first question's effects."""
         return None
 

@@ -53,7 +53,7 @@ from sims.study.drawn import DrawnStudy
 
 class Small(DrawnStudy):
     def figure(self, results, answers):
-        drawing, axes = figures.panels(1, 1, width=figures.COLUMN, title=answers[0].id)
+        drawing, axes = figures.panels(1, 1, width=figures.COLUMN, title=next(iter(answers)))
         figures.log_axes(axes[0, 0], x=True, y=True)
         return drawing
 

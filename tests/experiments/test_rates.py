@@ -8,11 +8,10 @@ from sims.problem import TARGETS, gaussian_queries
 from sims.problem.law import Law
 from sims.study.experiment import load_experiment
 from sims.theory import predict as library
+from sims.theory.first_order import isotropic as closed
 
 EXPERIMENT = load_experiment("rates")
-closed, problems, statistic = (
-    EXPERIMENT.module(name) for name in ("closed_forms", "problems", "statistic")
-)
+problems, statistic = (EXPERIMENT.module(name) for name in ("problems", "statistic"))
 
 
 def drawn(number, **changes):

@@ -218,7 +218,7 @@ def test_reading_results_executes_nothing(tmp_path, monkeypatch):
     results = Results("e", "smoke", {"0": xr.Dataset()}, {}, {}, {"0": {}})
     Path("caption.md").write_text("{{ ''.__class__.__mro__ }}")
     with pytest.raises(InputError, match=r"caption\.md"):
-        render_caption(Path("caption.md"), results, [], {})
+        render_caption(Path("caption.md"), results, {}, {})
     page = html("<script>alert(1)</script> ![](http://x.y/z.png)", lambda target: None)
     assert "<script" not in page
     assert "<img" not in page

@@ -117,8 +117,8 @@ SOURCES = {
         from sims import figures
 
         def figure(results, answers):
-            names = [one.id for one in answers]
-            drawing, axes = figures.panels(1, 1, width=figures.COLUMN, title=names[0])
+            first = next(iter(answers))
+            drawing, axes = figures.panels(1, 1, width=figures.COLUMN, title=first)
             return drawing
     """,
 }

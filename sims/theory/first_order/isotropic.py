@@ -1,4 +1,4 @@
-"""First-order moments of a head of isotropic keys at any bandwidth, and its best bandwidth."""
+"""Moments of a head of isotropic keys at any bandwidth, and its best bandwidth, to first order."""
 
 from typing import NamedTuple
 
@@ -9,7 +9,7 @@ from jaxtyping import Array, Float
 from scipy.interpolate import CubicSpline
 
 from sims.problem import TrigonometricSeries
-from sims.theory import Tilt, tilted_mean, tilted_product
+from sims.theory.first_order.closed_forms import Tilt, tilted_mean, tilted_product
 
 Number = np.ndarray | Array
 LEAST_KEYS = 10.0
