@@ -13,6 +13,7 @@ from pathlib import Path
 
 FILES = {
     "sims/theory/first_order/closed_forms.py": "tests/theory/first_order/test_closed_forms.py",
+    "sims/theory/first_order/isotropic.py": "tests/experiments/test_rates.py",
     "sims/theory/first_order/laws.py": "tests/theory/first_order/test_laws.py"
     " tests/theory/first_order/test_laws_of_maps.py",
     "sims/theory/exact/laplace.py": "tests/theory/exact/test_exact.py"

@@ -174,7 +174,7 @@ def test_the_readme_and_the_report_say_what_is_published():
     published = ROOT / "results" / "published"
     answers, readme = read_run(published), (ROOT / "README.md").read_text("utf-8")
     for name, text in readme_texts(answers).items():
-        assert f"<!-- answers {name} -->" in readme
+        assert f"<!--answers:{name}-->" in readme
         assert filled(readme, name, text) == readme, name
     report = (published / "report.html").read_text("utf-8")
     for answer in answers:

@@ -35,8 +35,8 @@ class Agreement:
         names = f" ({', '.join(self.differing)} differ)" if self.differing else ""
         seen = percent(self.visible)
         return (
-            f"{len(self.agreeing)} of {count} answers agree{partner}{names}; in half of them a "
-            f"difference of {seen} or less would have been seen."
+            f"{len(self.agreeing)} of {count} answers agree{partner}{names}; "
+            f"half of the comparisons would show a difference of {seen}."
         )
 
 

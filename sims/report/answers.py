@@ -152,7 +152,7 @@ def by_claim(answers: Iterable[Answer]) -> dict[str, list[Answer]]:
 
 
 def filled(readme: str, name: str, text: str) -> str:
-    """README with a text between the mark ``<!-- answers NAME -->`` and the next ``<!-- end``."""
-    before, mark, rest = readme.partition(f"<!-- answers {name} -->\n")
-    _, end, after = rest.partition("<!-- end")
+    """README with a text between the mark ``<!--answers:NAME-->`` and the next ``<!--end-->``."""
+    before, mark, rest = readme.partition(f"<!--answers:{name}-->\n")
+    _, end, after = rest.partition("<!--end-->")
     return f"{before}{mark}{text}{end}{after}" if mark and end else readme

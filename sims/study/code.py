@@ -46,8 +46,6 @@ _ENTRIES = {
 }
 """Step to the modules of this package from which it starts; their imports follow."""
 STEPS = tuple(step for step in _ENTRIES if step != "sweep")
-_OWN = {"judge": "statistic", "plot": "figure"}
-"""Step to the module that a law of problems may have for it, without a study.py."""
 _METHODS = {
     "sampler": ("simulate",),
     "replicates": ("simulate",),
@@ -100,12 +98,12 @@ def code(step: str, experiment: Path | None) -> str:
     without = frozenset(name for name, steps in _METHODS.items() if step not in steps)
     if experiment is not None:
         study = experiment / "study.py"
-        if not study.is_file():
-            modules.add("sims.study.drawn")
-        for path in filter(Path.is_file, (study, experiment / f"{_OWN.get(step)}.py")):
-            sources = own_sources(path, without)
+        if study.is_file():
+            sources = own_sources(study, without)
             modules |= sources.modules
             files += sources.files
+        else:
+            modules.add("sims.study.drawn")
         files += [path for path in files_below(experiment) if path.name not in _PROSE]
         if step == "plot":
             files += filter(Path.is_file, [experiment / "caption.md"])

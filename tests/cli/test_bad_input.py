@@ -238,6 +238,12 @@ def test_settings_that_the_experiments_own_code_cannot_use(folder, capsys, recwa
         run("step", "simulate", "small")
 
 
+def test_code_that_no_study_uses(folder, capsys, recwarn):
+    Path("experiments/small/statistic.py").write_text("")
+    words = "study.py: file not found; a Study in it has to use statistic.py"
+    refused(capsys, recwarn, words, "step", "simulate", "small")
+
+
 ANSWER = {
     "result": {"kind": "gap", "problems": 3},
     "word": "",

@@ -152,7 +152,7 @@ def test_from_questions_to_the_published_page(home, capsys):
     assert "Does it fall?" in out
     assert "not always" in out
     assert "results/standard/small/answers.json\n" in out
-    places = [f"<!-- answers {name} -->\nold\n<!-- end -->\n" for name in ("neighbours", "again")]
+    places = [f"<!--answers:{name}-->\nold\n<!--end-->\n" for name in ("neighbours", "again")]
     Path("README.md").write_text("".join(["# R\n", *places, "more\n"]))
     for step in ("ledger", "report", "publish", "again"):
         assert run("step", step) == 0, capsys.readouterr().err
@@ -179,8 +179,8 @@ def test_from_questions_to_the_published_page(home, capsys):
     assert near.startswith("| Is it σ²/n? | nearly always within 5 % | N 200 | within ")
     _, _, near, _, _, again, *rest = Path("README.md").read_text().splitlines()
     assert near.startswith("- [P](https://arxiv.org/abs/2601.00001): Is it σ²/n? **Nearly")
-    assert again.startswith("With fresh draws 3 of 3 answers agree; in half of them ")
-    assert rest == ["<!-- end -->", "more"]
+    assert again.startswith("With fresh draws 3 of 3 answers agree; half of the comparisons ")
+    assert rest == ["<!--end-->", "more"]
     page = (published / "report.html").read_text()
     assert "<code>sims decompose small#" in page
     caption = Path("results/standard/small/caption.md").read_text()
