@@ -31,7 +31,8 @@ def figure(results: Results, answers: Answers) -> Figure:
     law = parameters(results)
     for ax, (name, (question, reference)) in zip(axes.flat, PANELS.items(), strict=True):
         effect = effects(results)[name]
-        frame = law.assign(gap=100 * effect.value, bar=effect.error).dropna(subset="gap")
+        frame = law.assign(gap=100 * effect.value, bar=effect.error)
+        frame = frame[frame["sparse"] > 0].dropna(subset="gap")
         ax.axhspan(-margin, margin, color=figures.BAND, zorder=0, label=f"within {margin:.0f} %")
         bars = {"yerr": 200 * frame["bar"], "fmt": "none", "ecolor": "0.7", "elinewidth": 0.4}
         ax.errorbar(frame["selectivity"], frame["gap"], **bars)

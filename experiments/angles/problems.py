@@ -1,4 +1,4 @@
-"""Problems of the law ``angles``: three heads of one sparse rule, at two angles to the first.
+"""Problems of the law ``angles``: three heads of one rule, at two angles to the first.
 
 Both methods take the problems from here.
 """

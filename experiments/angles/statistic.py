@@ -42,4 +42,7 @@ def effects(results: Results) -> Mapping[str, Effects]:
 def parameters(results: Results) -> pd.DataFrame:
     """Drawn values, n_eff, and accuracy of the series, one row per problem."""
     frame = drawn_values(results)
-    return frame[[*SHOWN]].assign(accurate=np.isfinite(frame["correlation"]))
+    return frame[[*SHOWN]].assign(
+        accurate=np.isfinite(frame["correlation"]),
+        sparse=(frame["rule"] != "gaussian").astype(float),
+    )

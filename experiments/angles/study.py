@@ -1,4 +1,4 @@
-"""Shared label noise of three heads of one sparse rule, at two angles to the first."""
+"""Shared label noise of three heads of one rule, at two angles to the first."""
 
 from typing import TYPE_CHECKING
 

@@ -35,6 +35,7 @@ def population(problem: Problem) -> dict[str, Any]:
         "noise_sd": problem.noise_sd,
         "skill": problem.skill,
         "edge": problem.edge,
+        "diversity": problem.index[HAAR],
         "n_eff": keys.mean(),
         "n_eff_spread": keys.std(),
         "selectivity": keys.mean() / problem.n,

@@ -31,6 +31,7 @@ if TYPE_CHECKING:
 FEWEST_MODELLED = 40
 """Problems below which sizes are not modelled."""
 COLUMNS = {
+    "index": ("diversity", significant),
     "n_eff": ("n_eff", significant),
     "n_eff/n": ("selectivity", significant),
     "share of variance in the error": ("variance_share", percent),

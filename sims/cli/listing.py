@@ -8,6 +8,9 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
+LONGEST_NAME = 40
+"""Characters of a first cell up to which it is not wrapped."""
+
 
 def print_table(
     columns: Sequence[str], rows: Sequence[Sequence[str]], numbers: bool = False
@@ -16,7 +19,8 @@ def print_table(
     table = Table(*columns, box=SIMPLE_HEAD, pad_edge=False)
     for row in rows:
         table.add_row(*map(escape, row))
-    table.columns[0].no_wrap = True
+    # Names stay whole; sentences wrap, or they would leave the other columns no room.
+    table.columns[0].no_wrap = all(len(row[0]) <= LONGEST_NAME for row in rows)
     for column in table.columns:
         column.overflow = "fold"
     for column in table.columns[1:] if numbers else ():

@@ -14,6 +14,8 @@ from sims.judgement.wording import percent, significant
 
 MOST_GROUPS = 4
 """Maximum number of groups shown; if there are more, the lowest and the highest are."""
+FIRST = ("selectivity", "family")
+"""Parameters that are named before others."""
 
 
 @dataclass(frozen=True)
@@ -55,8 +57,9 @@ def changes(
     by_theory: bool,
     tolerance: float | None = None,
 ) -> list[Change]:
-    """Up to two parameters along which the answer changes most, by quarters or values.
+    """Up to two parameters along which the answer changes, by quarters or values.
 
+    Selectivity and family come first, then those along which it changes most.
     Only parameters that pass Kruskal and Wallis's test over all parameters count. A problem without
     an answer is in no group: it is undecided, the question has no meaning in it, or it is outside
     theory's range where theory decides. Neither is a problem without a value of the parameter.
@@ -84,7 +87,7 @@ def changes(
             sizes = [group.mean() for group in groups.values()]
         values = [float(size) for size in sizes]
         candidates.append(Change(str(name), [*groups], values, effects.kind != "estimate"))
-    return sorted(candidates, key=lambda c: -np.ptp(c.values))[:2]
+    return sorted(candidates, key=lambda c: (c.parameter not in FIRST, -np.ptp(c.values)))[:2]
 
 
 def deciding_field(

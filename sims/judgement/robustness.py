@@ -10,8 +10,8 @@ from sims.judgement import house
 from sims.judgement.summaries import Share
 from sims.judgement.wording import percent
 
-MOST_CONTRADICTING = 0.25
-"""Largest share of contradicting cells under which a word needs no qualification."""
+LEAST_SAME = 0.75
+"""Share of cells with the answer's word from which on the word needs no qualification."""
 
 
 @dataclass(frozen=True)
@@ -27,13 +27,15 @@ class Robustness:
     """Robustness of an answer's word over a table of specifications.
 
     Attributes:
-        cells: cells with enough problems.
+        cells: cells with enough problems for a word.
+        same: cells with the answer's word.
         contradicting: cells whose interval allows none of the words that the answer's allows.
         choice: the choice that changes the share most, with all others equal.
         shares: its values, each with the mean share; undecided problems count as half.
     """
 
     cells: int
+    same: int
     contradicting: int
     choice: str
     shares: dict[str, float]
@@ -41,14 +43,14 @@ class Robustness:
     @property
     def holds(self) -> bool:
         """True if the word needs no qualification by a choice."""
-        return self.contradicting <= MOST_CONTRADICTING * self.cells
+        return self.cells > 0 and self.same >= LEAST_SAME * self.cells
 
     def in_words(self) -> str:
         """Sentence on the number of contradicting cells and the most influential choice."""
         values = ", ".join(f"{value} {percent(share)}" for value, share in self.shares.items())
         return (
-            f"{self.contradicting} of {self.cells} specifications contradict the word; the share "
-            f"depends most on {self.choice} ({values})"
+            f"{self.same} of {self.cells} specifications have the same word, {self.contradicting} "
+            f"contradict it; the share depends most on {self.choice} ({values})"
         )
 
 
@@ -57,9 +59,11 @@ def robustness(answer: Share, cells: Sequence[Cell]) -> Robustness | None:
     told = [cell for cell in cells if cell.share.deciding and cell.share.answered >= house.SHOWN]
     if answer.interval is None or len(told) < 2:
         return None
+    worded = [cell.share for cell in told if cell.share.answered >= house.FEWEST]
+    same = sum(share.word == answer.word for share in worded)
     allowed = set(house.words_of(answer.interval))
     contradicting = sum(
-        allowed.isdisjoint(house.words_of(cell.share.interval or (0.0, 1.0))) for cell in told
+        allowed.isdisjoint(house.words_of(share.interval or (0.0, 1.0))) for share in worded
     )
     differences = {name: _differences(told, name) for name in told[0].choices}
     choice = max(differences, key=lambda name: abs(differences[name]))
@@ -67,7 +71,7 @@ def robustness(answer: Share, cells: Sequence[Cell]) -> Robustness | None:
     for cell in told:
         grouped.setdefault(cell.choices[choice], []).append(_middle(cell))
     shares = {value: float(np.mean(middles)) for value, middles in grouped.items()}
-    return Robustness(len(told), contradicting, choice, shares)
+    return Robustness(len(worded), same, contradicting, choice, shares)
 
 
 def _differences(cells: Sequence[Cell], choice: str) -> float:

@@ -19,7 +19,7 @@ from sims.judgement.wording import (
 
 Pair = tuple[float, float]
 Quartiles = tuple[float, float, float]
-MANY = 0.1
+MANY = 0.05
 """Share of undecided problems above which an answer names the reason."""
 OUTSIDE = "outside theory's range"
 """The reason of theory's undecided problems."""
@@ -156,7 +156,8 @@ class Share:
             percent_range(*ends, short=short)
             for ends in (self.deciding.bracket, self.deciding.interval)
         )
-        share = f"{share} ({interval})" if short else f"{share} of problems ({interval})"
+        problems = "problems that change" if self.deciding.level else "problems"
+        share = f"{share} ({interval})" if short else f"{share} of {problems} ({interval})"
         others = {name: self.deciding.parts[name] for name in ("level", "undecided")}
         if short:
             others = {name: part for name, part in others.items() if part >= house.NEGLIGIBLE}

@@ -1,5 +1,6 @@
 """Tables of answers, in Markdown. No JAX."""
 
+import re
 from collections.abc import Callable, Iterable, Sequence
 
 from sims.judgement import house
@@ -26,14 +27,15 @@ def listing(
         answers: answers of a run.
         link: function from an answer to its link; None for no links.
         brief: only the first four columns.
-        first: only the first answer with a word on each claim, without algebra, as in a README.
+        first: only one answer on each claim, the first with a word if any has one, without algebra,
+            as in a README.
     """
     rows = _rows(paper, answers, "paper")
     if not first:
         return f"{table(rows, link, brief)}\n{_algebra(paper.claims)}".strip() + "\n"
-    worded = [answer for answer in rows if answer.word != house.TOO_FEW]
-    firsts = {answer.claim: answer for answer in reversed(worded)}
-    return table(list(firsts.values())[::-1], link, brief)
+    worded_first = sorted(rows, key=lambda answer: answer.word == house.TOO_FEW)
+    firsts = {answer.claim: answer for answer in reversed(worded_first)}
+    return table([answer for answer in rows if firsts[answer.claim] is answer], link, brief)
 
 
 def found_besides(answers: Sequence[Answer], link: Link | None = None) -> str:
@@ -152,7 +154,11 @@ def by_claim(answers: Iterable[Answer]) -> dict[str, list[Answer]]:
 
 
 def filled(readme: str, name: str, text: str) -> str:
-    """README with a text between the mark ``<!--answers:NAME-->`` and the next ``<!--end-->``."""
+    """README with a text between the mark ``<!--answers:NAME-->`` and the next ``<!--end-->``.
+
+    Its tables are narrow: percentages are without a space.
+    """
+    text = re.sub(r"(?<=\d) %", "%", text)
     before, mark, rest = readme.partition(f"<!--answers:{name}-->\n")
     _, end, after = rest.partition("<!--end-->")
     return f"{before}{mark}{text}{end}{after}" if mark and end else readme

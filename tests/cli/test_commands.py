@@ -10,6 +10,7 @@ import sys
 from pathlib import Path
 
 from sims.base.files import read_json
+from sims.cli.listing import print_table
 from sims.study.papers import MAIN, papers
 from tests.cli.small import HOST, OWN, run, write
 from tests.pipeline import ROOT
@@ -146,3 +147,9 @@ def test_a_command_that_is_asked_to_stop_says_so(folder, capsys, monkeypatch):
     monkeypatch.setattr("sims.cli.claims.experiments", stopped)
     assert run("experiments") == 75
     assert capsys.readouterr().err == "sims experiments: stopped; repeat the command to resume\n"
+
+
+def test_a_long_sentence_leaves_the_other_columns_room(capsys):
+    print_table(("question", "answer"), [(f"Does it {'really ' * 20}fall?", "usually")])
+    assert re.search(r"question +answer", text := capsys.readouterr().out)
+    assert "usually" in text

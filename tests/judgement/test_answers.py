@@ -281,9 +281,9 @@ def test_groups_and_the_whole_agree(kind, by_theory, left_out):
         assert summarize(effects, s < 0.5).value == pytest.approx(low, rel=0.01)
 
 
-@pytest.mark.parametrize(("undecided", "named"), [(0.1, False), (0.11, True)])
+@pytest.mark.parametrize(("undecided", "named"), [(0.05, False), (0.06, True)])
 def test_an_answer_with_many_undecided_problems_names_the_reason(undecided, named):
-    """Batches of simulation; the range of theory, beside simulation or alone; not of a tenth."""
+    """Batches of simulation; theory's range, with simulation or alone; not of a twentieth."""
     silent = np.arange(ROWS) < undecided * ROWS
     value = np.where(silent, 0.0, 1.0)
     everywhere = np.ones(ROWS)
@@ -298,11 +298,11 @@ def test_an_answer_with_many_undecided_problems_names_the_reason(undecided, name
     ]
     for effects, reason, method in cases:
         made = asked(effects)
-        told = f"; 11 % undecided ({reason})" if named else ""
+        told = f"; 6 % undecided ({reason})" if named else ""
         assert made.result.decided_by() == method + told
         assert (f"- Undecided problems: {reason}." in page([made])) == named
     wide = gap(1 + 0.05 * simulated(1 - value, error=0.01).draws, everywhere)
-    told = f"; 11 % undecided ({monte_carlo})" if named else ""
+    told = f"; 6 % undecided ({monte_carlo})" if named else ""
     assert asked(wide, tolerance="roads").result.decided_by() == "both" + told
 
 
