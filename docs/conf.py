@@ -26,7 +26,13 @@ extensions = [
     "extensions.outside",
     "extensions.try_it",
 ]
-exclude_patterns = ["examples", "learnt", "answers/main.md", "answers/learnt.md"]
+exclude_patterns = [
+    "examples",
+    "learnt",
+    "answers/main.md",
+    "answers/learnt.md",
+    "answers/headline.md",
+]
 html_math_renderer = "mathml"
 html_theme = "furo"
 html_title = "Heads as kernel estimators"

@@ -15,13 +15,13 @@ from sims.base.errors import InputError
 from sims.base.files import write
 from sims.judgement.agreement import agreement
 from sims.judgement.answers import Answer, write_answers
-from sims.judgement.summaries import Share, tally
+from sims.judgement.summaries import Mean, Share, tally
 from sims.judgement.wording import percent, significant
 from sims.report import write_report
-from sims.report.answers import by_claim, filled, listing
+from sims.report.answers import by_claim, filled, listing, table
 from sims.report.claims import background, page
 from sims.report.learnt import readme_texts
-from sims.report.text import html, render_caption
+from sims.report.text import html, render_caption, title_of
 from sims.study.experiment import load_experiment
 from sims.study.ledger import read_run
 from sims.study.papers import MAIN, papers
@@ -155,7 +155,8 @@ def test_a_claims_page_answers_first_and_leads_to_what_is_behind():
         "- Of 100 problems: holds 90 %, fails 10 %.",
         "![panel](x.png)",
         "- narrow: 90 % of problems (82 to 95 %)",
-        "effect −3 % ± 1 %, n 64. Run it: `sims decompose small#3`.",
+        "effect −3 % ± 1 %, n 64. File: `results/published/counterexamples/gaps.yaml`. "
+        "Run it: `sims decompose small#3`.",
         "$$\n\\operatorname{MSE}",
         "(../theory.md#the-decomposition)",
         "**Why this reading**\n\nAn identity cannot fail",
@@ -167,6 +168,34 @@ def test_a_claims_page_answers_first_and_leads_to_what_is_behind():
     law = background(load_experiment("small").spec, one, "smoke")
     assert law.startswith("**The problems.** Bandwidths of 0.7 to 0.9.\n\n**How it was")
     assert "`make reproduce FIDELITY=smoke EXPERIMENT=small`" in law
+
+
+def test_stars_of_a_question_stay_in_bold_type():
+    """Of d_k* and H*, in a page and in a table; code keeps its characters."""
+    starred = replace(ANSWER, question="Do d_k* and H* rise?", restriction="`a*b` < 1")
+    for text in (page([starred]), table([starred])):
+        shown = html(text, lambda _: None)
+        assert "Do d_k* and H* rise?" in shown
+        assert "<code>a*b</code> &lt; 1" in shown
+    assert "<strong>Do d_k* and H* rise?</strong>" in html(page([starred]), lambda _: None)
+
+
+@pytest.mark.usefixtures("folder")
+def test_a_failure_that_a_search_found_has_its_effect_and_runs():
+    searched = replace(ANSWER, problem={"sweep": None}, searched=160, least=-5.74)
+    text = page([searched], run="results/mine")
+    assert "effect −5.74 by theory" in text
+    assert "`sims sweep results/mine/counterexamples/gaps.yaml`" in text
+
+
+def test_an_exploratory_share_is_no_estimate():
+    explored = replace(ANSWER, word="", status="exploratory")
+    assert explored.word_in_full() == "exploratory"
+    assert replace(explored, result=Mean(problems=2)).word_in_full() == "estimate"
+
+
+def test_the_title_of_a_caption_is_plain_text():
+    assert title_of(r"**Best d_k\* and $x$** (a) …") == "Best d_k* and x"
 
 
 def test_the_readme_and_the_report_say_what_is_published():
@@ -185,10 +214,12 @@ def test_the_readme_and_the_report_say_what_is_published():
 
 @pytest.fixture
 def report(folder):  # noqa: F811
-    """The page of a run of two experiments, one of them of the main paper."""
+    """The page of a run of three experiments, two of them of the main paper."""
     shutil.copytree(ROOT / "papers", "papers")
+    shutil.copytree("experiments/small", "experiments/early")
     home = folder / "results"
     answers = [
+        replace(ANSWER, experiment="early", claim="unification"),
         ANSWER,
         replace(ANSWER, paper="2601.22766", experiment="far", claim="relu-epanechnikov"),
     ]
@@ -198,9 +229,10 @@ def report(folder):  # noqa: F811
     )
     image = io.BytesIO()
     Image.new("RGB", (2000, 600), "white").save(image, "PNG")
-    for name in ("small", "far"):
+    for name in ("early", "small", "far"):
         write(caption, home / name / "caption.md", f"caption.md of {name} at smoke")
         write(image.getvalue(), home / name / "figure.png", f"figure.png of {name} at smoke")
+    write(image.getvalue(), home / "small/headline.png", "figure.png of small at smoke")
     write_report(home, "smoke", home / "report.html")
     return home / "report.html"
 
@@ -213,7 +245,10 @@ def test_the_page_stands_for_itself(report):
     assert {"decomposition", f"paper-{MAIN}", "paper-2601.22766"} <= set(ids)
     assert "relu-epanechnikov" not in ids
     sources = re.findall(r'src="([^"]{22})', text)
-    assert sources == ["data:image/png;base64,"]
+    assert sources == ["data:image/png;base64,"] * 3
+    assert re.findall(r'alt="([^"]*)"', text) == ["Seen"] * 3
+    places = [text.index(part) for part in ("<img ", "<table", 'n id="decomposition"', 'n id="uni')]
+    assert places == sorted(places)
     targets = set(re.findall(r'href="([^"]*)"', text)) - {"data:,"}
     assert "#decomposition" in targets
     outside = {target for target in targets if target.removeprefix("#") not in ids}

@@ -12,9 +12,13 @@ import numpy as np
 import pytest
 
 from docs.extensions import try_table
+from docs.extensions.answers import claim_page
 from sims.problem import Heads
-from sims.report.answers import by_claim
+from sims.report.answers import by_claim, found_besides, instrument, listing
+from sims.report.claims import page as report_page
+from sims.report.text import escape_markdown
 from sims.study.ledger import read_run
+from sims.study.papers import MAIN, papers
 from sims.theory import predict
 from tests.browser.visiting import in_a_browser, visit
 
@@ -45,6 +49,61 @@ class Page(HTMLParser):
 
 
 page = cache(Page)
+
+
+def numbers(text):
+    return set(re.findall(r"−?\d[\d.]*(?:·10[⁻⁰¹²³⁴⁵⁶⁷⁸⁹]+)?", text))
+
+
+def numbers_of(answer):
+    """Those of its headline share, or else of its number, and of its size."""
+    share = answer.conditions.in_words(True) if answer.conditions else answer.result.headline()
+    return numbers(share.split(";")[0] + answer.how_much())
+
+
+def said_of(answer, text):
+    """What follows an answer's question on its line, and in the next lines on its number."""
+    question = re.escape(escape_markdown(answer.question))
+    return re.findall(question + r"(.*(?:\n+- \*\*.*)?(?:\n- (?:Change|By).*)*)", text)
+
+
+def test_pages_tables_and_readme_have_one_share_and_size_of_an_answer():
+    """Claims' pages, of the site and of the report, have them; README and index no others."""
+    answers = read_run(ROOT / "results/published")
+    tables = [listing(paper, answers, brief=True) for paper in papers().values()]
+    tables = "\n".join([*tables, found_besides(answers), instrument(answers)])
+    index = (DOCS / "index.md").read_text("utf-8")
+    assert set(re.findall(r"[\d.]+ ?%", index)) == {"95 %"}
+    index += listing(papers()[MAIN], answers, brief=True, first=True)
+    readme = (ROOT / "README.md").read_text("utf-8")
+    pages = {}
+    for claim, rows in by_claim(answers).items():
+        pages[claim] = claim_page(rows), report_page(rows)
+    for answer in answers:
+        if answer.status == "confirmatory":
+            known = numbers_of(answer)
+            for text in (*pages[answer.claim], tables):
+                assert any(known <= numbers(said) for said in said_of(answer, text)), answer.id
+            result = answer.result
+            known |= numbers(f"{result.headline(short=True)} {result.answered}")
+            known |= numbers(answer.restriction + answer.spoken())
+            for said in said_of(answer, readme + index):
+                assert numbers(said) <= known, answer.id
+
+
+def test_a_claims_page_leads_to_the_published_run():
+    """To its fidelity, and to the file of a failure, with the command for that file."""
+    answers = by_claim(read_run(ROOT / "results/published", "paper"))
+    for rows in answers.values():
+        text = claim_page(rows)
+        assert "`make reproduce FIDELITY=paper EXPERIMENT=" in text
+        assert f'alt: "Effect of every problem, in order. {rows[0].spoken().capitalize()}' in text
+        files = re.findall(r"<\.\./\.\./(results/published/counterexamples/.*?)>", text)
+        assert (rows[0].problem is not None) == any(f"/{rows[0].id}.yaml" in f for f in files)
+        for file in files:
+            assert (ROOT / file).is_file()
+        for kind, file in re.findall(r"`sims (\w+) (results/\S+)`", text):
+            assert (kind == "sweep") == ("\nsweep:" in (ROOT / file).read_text("utf-8"))
 
 
 @pytest.mark.site

@@ -6,21 +6,22 @@ from pathlib import Path
 
 from sphinx.application import Sphinx
 
-from sims.judgement.answers import Answer
+from sims.judgement.answers import Answer, by_id
 from sims.report.answers import by_claim, found_besides, instrument, listing
-from sims.report.claims import background, claim_of, page
+from sims.report.claims import PUBLISHED, PUBLISHED_FIDELITY, background, claim_of, page
 from sims.report.learnt import learnt
+from sims.report.text import escape_markdown, title_of
 from sims.study.experiment import load_experiment
 from sims.study.ledger import read_run
 from sims.study.papers import MAIN, Paper, papers
 
-PUBLISHED = Path("results", "published")
+RUN = Path(PUBLISHED)
 ALGEBRA = re.compile(r"((?:^- By algebra .*\n?)+)", re.M)
 
 
 def write(app: Sphinx) -> None:
     """Pages and their index, into a folder that git ignores; only what changed is written."""
-    answers = read_run(PUBLISHED)
+    answers = read_run(RUN, PUBLISHED_FIDELITY)
     claims = by_claim(answers)
     pages = {claim: claim_page(rows) for claim, rows in claims.items()}
     lists = {}
@@ -32,25 +33,48 @@ def write(app: Sphinx) -> None:
     main = listing(papers()[MAIN], answers, lambda one: f"answers/{one.claim}.md", True, True)
     pages["main"] = framed(main)
     pages["learnt"] = learnt(answers, "learnt")
+    pages["headline"] = headline(by_id(answers)["hdi-monotone"])
     pages["index"] = "# All answers\n\n" + toctree(list(lists), hidden=False)
     save(Path(app.srcdir, "answers"), pages | lists)
+
+
+def headline(answer: Answer) -> str:
+    """The headline figure, described by the change that it shows."""
+    change = f"{answer.how_much()}, median and quartiles of {answer.result.problems} problems"
+    return image(RUN / "headline.svg", f"From nearly aligned to random heads: {change}.", "..")
+
+
+def image(path: Path, finding: str, up: str = "../..") -> str:
+    """A figure of the repository, described by its finding."""
+    alt = finding.replace('"', "'")
+    return f':::{{image}} {up}/{path.as_posix()}\n:alt: "{alt}"\n:::'
+
+
+def download(path: str) -> str:
+    """A link to a file of the repository, which the site contains."""
+    return f"{{download}}`{Path(path).name} <../../{path}>`"
 
 
 def claim_page(rows: Sequence[Answer]) -> str:
     """The page of a claim."""
     first = rows[0]
     spec = load_experiment(first.experiment).spec
-    panel = PUBLISHED / "claims" / f"{first.claim}.svg"
-    whole = PUBLISHED / f"{first.experiment}.svg"
-    alt = f"Effect of every problem, in order. {first.question} {first.spoken().capitalize()}."
-    picture = f':::{{image}} ../../{panel if panel.is_file() else whole}\n:alt: "{alt}"\n:::'
-    caption = (PUBLISHED / f"{first.experiment}.md").read_text("utf-8").split("<!--")[0].strip()
-    figure = f':::{{image}} ../../{whole}\n:alt: "Figure to: {spec.title}"\n:::\n\n'
-    text = page(rows, picture, spec.derivation, folded)
-    behind = folded(
-        "The problems, and how the answer was computed", background(spec, first, "standard")
-    )
-    return f"# {label(first)}\n\n{text}\n{behind}\n{folded('The figure', figure + caption)}"
+    panel = RUN / "claims" / f"{first.claim}.svg"
+    whole = RUN / f"{first.experiment}.svg"
+    caption = (RUN / f"{first.experiment}.md").read_text("utf-8").split("<!--")[0].strip()
+    finding = title_of(caption)
+    picture = image(panel, brief(first)) if panel.is_file() else image(whole, finding)
+    text = page(rows, picture, spec.derivation, folded, link=download)
+    computed = background(spec, first, PUBLISHED_FIDELITY)
+    behind = folded("The problems, and how the answer was computed", computed)
+    figure = folded("The figure", f"{image(whole, finding)}\n\n{caption}")
+    return f"# {escape_markdown(label(first))}\n\n{text}\n{behind}\n{figure}"
+
+
+def brief(answer: Answer) -> str:
+    """Finding of a claim's panel: the word of its answer, and its number."""
+    numbers = answer.conditions.in_words() if answer.conditions else answer.result.headline()
+    return f"Effect of every problem, in order. {answer.spoken().capitalize()}. {numbers}."
 
 
 def folded(title: str, text: str) -> str:
@@ -68,7 +92,7 @@ def paper_page(
     entries = []
     for id in order:
         first = claims[id][0]
-        entries.append(f"{label(first)} ({first.word or 'estimate'}) <{id}>")
+        entries.append(f"{label(first)} ({first.word_in_full()}) <{id}>")
     names = "" if paper.authors.startswith("not ") else f"{paper.authors}, "
     source = f"{names}arXiv {paper.arxiv}."
     return "\n\n".join([f"# {paper.title}", source, framed(table), toctree(entries)])

@@ -20,7 +20,7 @@ from sims.judgement import house
 from sims.judgement.changes import Change, changes, deciding_field
 from sims.judgement.effects import Effects, confirmed_failure, margins
 from sims.judgement.robustness import Robustness
-from sims.judgement.summaries import Gap, Result, Share
+from sims.judgement.summaries import Gap, Mean, Result, Share
 from sims.judgement.summarize import summarize
 from sims.judgement.wording import percent, significant
 
@@ -113,7 +113,7 @@ class Answer:
     def spoken(self) -> str:
         """Word of the answer, with the tolerance of gaps and the verdict on "always".
 
-        It is "estimate" if there is no word.
+        Without a word, see :meth:`word_in_full`.
         """
         always = self.failure()
         return f"{self.word_in_full()}; {always}" if always else self.word_in_full()
@@ -124,12 +124,16 @@ class Answer:
         return f"{self.quantity} {sizes}" if sizes else ""
 
     def word_in_full(self) -> str:
-        """Word of the answer, with the tolerance of gaps; "estimate" if there is none."""
+        """Word of the answer, with the tolerance of gaps.
+
+        Without a word it is "estimate" for a mean, and "exploratory" for a share or gap.
+        """
         near = ""
         if isinstance(self.result, Gap) and self.result.tolerance and self.word:
             enough = self.result.problems >= house.FEWEST
             near = f" within {percent(self.result.tolerance)}" if enough else ""
-        return f"{self.word or 'estimate'}{near}"
+        wordless = "estimate" if isinstance(self.result, Mean) else "exploratory"
+        return f"{self.word or wordless}{near}"
 
     def failure(self) -> str:
         """True if a failure is confirmed; "" if the claim does not say always and none is."""

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Sequence
 from sims.judgement import house
 from sims.judgement.answers import Answer
 from sims.judgement.summaries import Mean, Share
+from sims.report.text import escape_markdown
 from sims.study.papers import MAIN, Claim, Paper, papers
 
 BRIEF_COLUMNS = ("question", "answer", "how often", "by how much")
@@ -30,7 +31,7 @@ def listing(
         first: only one answer on each claim, the first with a word if any has one, without algebra,
             as in a README.
     """
-    rows = _rows(paper, answers, "paper")
+    rows = answers_on(paper, answers, "paper")
     if not first:
         return f"{table(rows, link, brief)}\n{_algebra(paper.claims)}".strip() + "\n"
     worded_first = sorted(rows, key=lambda answer: answer.word == house.TOO_FEW)
@@ -42,7 +43,7 @@ def found_besides(answers: Sequence[Answer], link: Link | None = None) -> str:
     """Table of the answers on our claims, for all papers, and of claims decided by algebra."""
     rows, claims = list[Answer](), list[Claim]()
     for paper in papers().values():
-        rows += _rows(paper, answers, "ours")
+        rows += answers_on(paper, answers, "ours")
         claims += paper.ours
     return f"{table(rows, link)}\n{_algebra(claims)}".strip() + "\n"
 
@@ -52,7 +53,7 @@ def instrument(answers: Sequence[Answer], link: Link | None = None) -> str:
     return table([answer for answer in answers if answer.subject == "formula"], link)
 
 
-def _rows(paper: Paper, answers: Sequence[Answer], subject: str) -> list[Answer]:
+def answers_on(paper: Paper, answers: Sequence[Answer], subject: str) -> list[Answer]:
     """Confirmatory answers on a paper's claims, in their order."""
     order = [claim.id for claim in (*paper.claims, *paper.ours)]
     rows = [
@@ -83,7 +84,7 @@ def table(answers: Sequence[Answer], link: Link | None = None, brief: bool = Fal
 def _line(answer: Answer, link: Link | None, brief: bool) -> list[str]:
     """Cells of an answer."""
     part = f" ({answer.restriction})" if answer.restriction else ""
-    question = f"{answer.question}{part}"
+    question = escape_markdown(f"{answer.question}{part}")
     if link and (target := link(answer)):
         question = f"[{question}]({target})"
     result, word = answer.result, answer.word_in_full()
@@ -91,14 +92,14 @@ def _line(answer: Answer, link: Link | None, brief: bool) -> list[str]:
         word += f"; depends on {answer.robust.choice}"
     headline = result.headline(short=brief)
     if answer.conditions is not None:
-        sizes = [answer.conditions.in_words(brief), ""]
+        sizes = [escape_markdown(answer.conditions.in_words(brief)), ""]
     elif isinstance(result, Share):
         sizes = [f"{headline}, N {result.answered}", answer.how_much(brief)]
     else:
         sizes = ["–" if isinstance(result, Mean) else f"N {result.problems}", headline]
     if brief:
         return [question, word, *sizes]
-    changes = "; ".join(change.in_words() for change in answer.where)
+    changes = escape_markdown("; ".join(change.in_words() for change in answer.where))
     return [question, word, *sizes, answer.failure(), changes, result.decided_by()]
 
 
@@ -108,7 +109,8 @@ def _algebra(claims: Sequence[Claim]) -> str:
     for claim in claims:
         if claim.algebra:
             verdict = f"false, {claim.counterexample}" if claim.counterexample else "true"
-            lines.append(f"- By algebra {verdict}: {claim.statement} (`{claim.algebra}`)")
+            text = escape_markdown(f"{verdict}: {claim.statement}")
+            lines.append(f"- By algebra {text} (`{claim.algebra}`)")
     return "\n".join(lines)
 
 
@@ -125,7 +127,8 @@ def headlines(answers: Sequence[Answer]) -> str:
         word = answer.word_in_full().capitalize()
         name = paper.title.split(":")[0].split(" (")[0]
         paper_link = f"[{name}](https://arxiv.org/abs/{id})"
-        lines.append(f"- {paper_link}: {answer.question} **{word}**: {result}.")
+        asked = escape_markdown(answer.question)
+        lines.append(f"- {paper_link}: {asked} **{word}**: {result}.")
     return "\n".join(lines) + "\n"
 
 

@@ -5,18 +5,19 @@ import io
 from collections.abc import Sequence
 from html import escape
 from pathlib import Path
+from typing import NamedTuple
 
 from PIL import Image
 
 from sims.base import files
 from sims.base.errors import InputError
 from sims.judgement.answers import Answer
-from sims.report.answers import by_claim, found_besides, instrument, listing
-from sims.report.claims import background, page
-from sims.report.text import environment, html
+from sims.report.answers import answers_on, by_claim, found_besides, instrument, listing
+from sims.report.claims import PUBLISHED, PUBLISHED_FIDELITY, background, page
+from sims.report.text import environment, html, title_of
 from sims.study.experiment import load_experiment
 from sims.study.ledger import read_run
-from sims.study.papers import MAIN, Paper, papers
+from sims.study.papers import MAIN, Paper, paper_of, papers
 
 Page = tuple[str, str, str]
 """Id, question and text of a claim's page."""
@@ -26,11 +27,32 @@ WIDTH = 1400
 """Maximum width of a figure in pixels."""
 
 
+class Article(NamedTuple):
+    """Section of an experiment.
+
+    Attributes:
+        title: question of the experiment.
+        figure: address of its figure.
+        finding: what the figures show, in a sentence.
+        headline: address of the figure at the top of the report; "" without one.
+        text: caption and background, as HTML.
+        pages: pages of its claims.
+    """
+
+    title: str
+    figure: str
+    finding: str
+    headline: str
+    text: str
+    pages: list[Page]
+
+
 def write_report(folder: Path, fidelity: str, output: Path) -> None:
     """Write the report, a self-contained page.
 
-    It lists the answer on every claim; figures and claims' pages are those of the main paper's
-    experiments, or of all experiments if there are none.
+    It lists the answer on every claim, below the headline figure if the run has one. Figures and
+    claims' pages are those of the main paper's experiments, or of all experiments if there are
+    none.
 
     Args:
         folder: results of one fidelity, with ``answers.json`` and a folder for each experiment.
@@ -60,9 +82,13 @@ def write_report(folder: Path, fidelity: str, output: Path) -> None:
 
 
 def _shown(answers: Sequence[Answer], folder: Path) -> list[str]:
-    """Experiments whose figures are shown: those of the main paper, or all if there are none."""
+    """Experiments whose figures are shown, in the order of the tables.
+
+    They are those of the main paper, or all if there are none.
+    """
     of_main = [answer for answer in answers if answer.paper == MAIN]
-    names = dict.fromkeys(answer.experiment for answer in of_main or answers)
+    rows = answers_on(paper_of(MAIN), of_main, "paper") if of_main else answers
+    names = dict.fromkeys(answer.experiment for answer in (*rows, *of_main))
     return [name for name in names if (folder / name / "caption.md").exists()]
 
 
@@ -90,21 +116,22 @@ def _lists(answers: Sequence[Answer], shown: Sequence[str]) -> tuple[list[Sectio
     return main, others
 
 
-def _article(
-    name: str, answers: Sequence[Answer], folder: Path, fidelity: str
-) -> tuple[str, str, str, list[Page]]:
-    """Section of an experiment: its title, figure and text, and the pages of its claims."""
+def _article(name: str, answers: Sequence[Answer], folder: Path, fidelity: str) -> Article:
+    """Section of an experiment."""
     spec = load_experiment(name, allow_code=None).spec
     run = f"{name} at {fidelity}"
     caption = files.read(folder / name / "caption.md", f"caption.md of {run}").decode()
     figure = _figure(folder / name / "figure.png", f"figure.png of {run}")
+    source = PUBLISHED if fidelity == PUBLISHED_FIDELITY else folder.as_posix()
     pages = []
     own = [answer for answer in answers if answer.experiment == name]
     for claim, rows in by_claim(own).items():
-        text = _markup(page(rows, derivation=spec.derivation))
+        text = _markup(page(rows, derivation=spec.derivation, run=source))
         pages.append((claim, rows[0].question, text))
     text = f"{caption.strip()}\n\n{background(spec, own[0], fidelity)}"
-    return spec.title, figure, _markup(text), pages
+    path = folder / name / "headline.png"
+    headline = _figure(path, f"figure.png of {run}") if path.exists() else ""
+    return Article(spec.title, figure, title_of(caption), headline, _markup(text), pages)
 
 
 def _markup(text: str) -> str:

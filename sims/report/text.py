@@ -9,6 +9,7 @@ import jinja2
 import jinja2.sandbox
 from docutils.utils.math.latex2mathml import tex2mathml
 from markdown_it import MarkdownIt
+from markupsafe import Markup
 from mdit_py_plugins.dollarmath import dollarmath_plugin
 
 from sims.base.errors import InputError
@@ -21,6 +22,11 @@ if TYPE_CHECKING:
 _ABSOLUTE = re.compile(r"[a-z][a-z0-9+.-]*:|//", re.IGNORECASE)
 _ACCENTED = re.compile(r"(\\(?:hat|bar|tilde) ?(?:\w|\{[^{}]*\}|\\[a-zA-Z]+))(?=[_^])")
 """An accented letter before its index, which docutils would set below the letter."""
+_SPECIAL = re.compile(
+    r"(?:[\\*\[\]$~]|<(?=\S)|(?<!\w)_|_(?!\w))"
+    r"(?=(?:[^`]*`[^`]*`)*[^`]*$)"
+)
+"""A character with a meaning in Markdown outside code: an even number of backticks follows."""
 
 
 class _Relative(MarkdownIt):
@@ -50,6 +56,17 @@ MARKDOWN.use(
     dollarmath_plugin, allow_space=False, allow_digits=False, allow_labels=False, renderer=mathml
 )
 """CommonMark with tables and formulas: ``$x$`` in a line and ``$$x$$`` displayed."""
+
+
+def escape_markdown(text: str) -> str:
+    """Markdown that shows a plain text, with a backslash before every star; code stays code."""
+    return _SPECIAL.sub(r"\\\g<0>", text)
+
+
+def title_of(caption: str) -> str:
+    """Title of a caption, its first words in bold type, as plain text."""
+    title = caption.removeprefix("**").partition("**")[0]
+    return Markup(MARKDOWN.renderInline(title)).striptags()
 
 
 def html(markdown: str, inside: Callable[[str], str | None]) -> str:
