@@ -36,7 +36,7 @@ class Agreement:
         seen = percent(self.visible)
         return (
             f"{len(self.agreeing)} of {count} answers agree{partner}{names}; "
-            f"half of the comparisons would show a difference of {seen}."
+            f"half would show a difference of {seen}."
         )
 
 

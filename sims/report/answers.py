@@ -125,7 +125,7 @@ def headlines(answers: Sequence[Answer]) -> str:
         answer = rows[0]
         result = answer.conditions.in_words(True) if answer.conditions else _short(answer)
         word = answer.word_in_full().capitalize()
-        name = paper.title.split(":")[0].split(" (")[0]
+        name = re.split(r": | for | \(", paper.title)[0]
         paper_link = f"[{name}](https://arxiv.org/abs/{id})"
         asked = escape_markdown(answer.question)
         lines.append(f"- {paper_link}: {asked} **{word}**: {result}.")
