@@ -75,7 +75,7 @@ def build() -> None:
     chip = subprocess.run(query, capture_output=True, text=True, check=True).stdout
     chip = "sm_" + chip.split()[0].replace(".", "")
     cuts = [(f"-DTHREADS={t}", f"-DWAVES={w}") for t, w in CUTS]
-    plain = [cuda._command(*sizes(case), chip) for case in CASES]
+    plain = [cuda.compile_command(*sizes(case), chip) for case in CASES]
     commands = [*plain, *((*plain[0], *cut) for cut in cuts)]
 
     def one(command: tuple[str, ...]) -> None:
@@ -100,7 +100,7 @@ def load(case: tuple, *macros: str) -> Callable[..., Any]:
     """The CUDA sums of a library, registered under a name of its own."""
     from sims.simulation.native import cuda, in_cache
 
-    command = (*cuda._command(*sizes(case), target()), *macros)
+    command = (*cuda.compile_command(*sizes(case), target()), *macros)
     name = cuda._name(*sizes(case)) + "".join(macros)
     cuda.load(in_cache("cuda", (cuda.SOURCE,), command), command, name, target())
     return lambda *arrays, **given: cuda.cuda_sums(*arrays, name=name, **given)

@@ -45,6 +45,7 @@ FILES = {
     " -k lottery_tickets",
     "experiments/training/problems.py": "tests/experiments/test_training.py",
     "experiments/training/statistic.py": "tests/experiments/test_battery.py -k training",
+    "experiments/trained_models/problems.py": "tests/experiments/test_trained_models.py",
     "experiments/trained_models/statistic.py": "tests/experiments/test_trained_models.py",
     "experiments/trained_models/lawlike.py": "tests/experiments/test_trained_models.py",
     "experiments/unification/problems.py": "tests/experiments/test_unification.py",

@@ -96,11 +96,12 @@ def _write(data: xr.Dataset, run: Run) -> None:
 
     figure = run.output.with_suffix(".png")
     save(overview(data), figure, run.identity, digest(run.output), ["png"])
-    _print(data)
+    print_sweep(data)
     print(run.output, figure, sep="\n")
 
 
-def _print(data: xr.Dataset) -> None:
+def print_sweep(data: xr.Dataset) -> None:
+    """Print a finished sweep as a table of points, with theory's gap and where it is rough."""
     fields = [str(k) for k in data.coords if k != "point"]
     frame = (data if data.sizes else data.expand_dims("point")).to_dataframe().reset_index()
     shown = frame[[*fields, "mse", "mse_mcse", "mse_theory"]].head(MAX_ROWS).copy()

@@ -21,7 +21,6 @@ from sims.study.referenced_files import (
     MissingModels,
     check_consent,
     checkpoint,
-    load_module,
     resolve_files,
     resolved_consent,
 )
@@ -72,21 +71,6 @@ class Experiment:
         if seed >= 2**63:
             raise InputError("seed, with its offset", seed, "less than 2**63")
         return self.spec.simulation_settings(self.fidelity).model_copy(update={"seed": seed})
-
-    def module(self, name: str) -> Any:
-        """A module of the experiment's folder, or None.
-
-        It is imported as part of a package of that folder, whose modules can import one another
-        (``from .statistic import …``).
-
-        Raises:
-            InputError: consent to run it is missing.
-        """
-        path = self.folder / f"{name}.py"
-        if not path.is_file():
-            return None
-        check_consent(str(path), "code", self.allow_code)
-        return load_module(path)
 
     @contextmanager
     def code_errors(self) -> Iterator[None]:

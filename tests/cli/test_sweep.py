@@ -17,7 +17,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from sims.base.terms import SCALARS
-from sims.cli import sweep as printing
+from sims.cli.sweep import print_sweep
 from sims.study import sweeping
 from sims.study.sweepfile import read_sweep
 from sims.study.sweeping import columns_of
@@ -260,7 +260,7 @@ def test_a_sweeps_gap_is_that_of_simulation_from_theory(capsys):
         "n_third": [55.0, 40.0, np.nan],
     }
     data = xr.Dataset({k: ("n", v) for k, v in columns.items()}, coords={"n": [16, 32, 64]})
-    printing._print(data)
+    print_sweep(data)
     said = capsys.readouterr().out
     rows = [line.split() for line in said.splitlines()]
     gaps = {row[0]: row[3:5] for row in rows if row and row[0] in ("16", "32", "64")}

@@ -4,14 +4,12 @@ import jax
 import numpy as np
 import pytest
 
+from experiments.angles import predict, problems, simulate
 from sims import nw_weights
 from sims.problem.law import Law
 from sims.study.experiment import load_experiment
 
 EXPERIMENT = load_experiment("angles")
-problems, simulate, predict, statistic = (
-    EXPERIMENT.module(name) for name in ("problems", "simulate", "predict", "statistic")
-)
 
 
 def drawn(number=0, **changes):

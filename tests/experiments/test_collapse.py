@@ -3,14 +3,12 @@
 import numpy as np
 import pytest
 
+from experiments.collapse import predict, problems, simulate
 from sims.attention.hidden import split
 from sims.problem.law import Law
 from sims.study.experiment import load_experiment
 
 EXPERIMENT = load_experiment("collapse")
-problems, simulate, statistic, predict = (
-    EXPERIMENT.module(name) for name in ("problems", "simulate", "statistic", "predict")
-)
 
 
 def drawn(number=0, **changes):

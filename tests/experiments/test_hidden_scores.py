@@ -3,14 +3,12 @@
 import numpy as np
 import pytest
 
+from experiments.hidden_scores import predict, problems, simulate
 from sims.montecarlo.draws import Draw
 from sims.problem.law import Law
 from sims.study.experiment import load_experiment
 
 EXPERIMENT = load_experiment("hidden_scores")
-predict, problems, simulate, statistic = (
-    EXPERIMENT.module(name) for name in ("predict", "problems", "simulate", "statistic")
-)
 
 
 def drawn(**changes):

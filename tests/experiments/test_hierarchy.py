@@ -3,14 +3,12 @@
 import numpy as np
 import pytest
 
+from experiments.hierarchy import predict, problems, simulate
 from sims.attention import hierarchy
 from sims.problem.law import Law
 from sims.study.experiment import load_experiment
 
 EXPERIMENT = load_experiment("hierarchy")
-predict, problems, simulate, statistic = (
-    EXPERIMENT.module(name) for name in ("predict", "problems", "simulate", "statistic")
-)
 
 
 def drawn(number=0, **changes):

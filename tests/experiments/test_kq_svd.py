@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+from experiments.kq_svd import problems, simulate
 from sims import nw_weights
 from sims.problem.law import Law
 from sims.study.experiment import load_experiment
@@ -10,9 +11,6 @@ from sims.theory import predict as library
 from sims.theory.neighbours import spectra
 
 EXPERIMENT = load_experiment("kq_svd")
-problems, simulate, statistic = (
-    EXPERIMENT.module(name) for name in ("problems", "simulate", "statistic")
-)
 
 
 def drawn(number=0, **changes):

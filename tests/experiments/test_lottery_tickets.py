@@ -6,14 +6,12 @@ from math import ceil, log
 import numpy as np
 import pytest
 
+from experiments.lottery_tickets import problems, simulate
 from sims.montecarlo.draws import Draw
 from sims.problem.law import Law
 from sims.study.experiment import load_experiment
 
 EXPERIMENT = load_experiment("lottery_tickets")
-problems, simulate, statistic = (
-    EXPERIMENT.module(name) for name in ("problems", "simulate", "statistic")
-)
 SOURCES = 3
 
 

@@ -4,6 +4,7 @@ import jax
 import numpy as np
 import pytest
 
+from experiments.rates import problems
 from sims.problem import TARGETS, gaussian_queries
 from sims.problem.law import Law
 from sims.study.experiment import load_experiment
@@ -11,7 +12,6 @@ from sims.theory import predict as library
 from sims.theory.first_order import isotropic as closed
 
 EXPERIMENT = load_experiment("rates")
-problems, statistic = (EXPERIMENT.module(name) for name in ("problems", "statistic"))
 
 
 def drawn(number, **changes):

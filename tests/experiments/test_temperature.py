@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from scipy.optimize import brentq
 
+from experiments.temperature import problems, rules, simulate
 from sims.problem import DESIGNS, Heads, Task, TrigonometricSeries
 from sims.study.experiment import load_experiment
 from sims.study.loading import load_study
@@ -15,7 +16,6 @@ from sims.theory import predict as library
 from sims.weights import FACTORIES
 
 EXPERIMENT = load_experiment("temperature")
-problems, simulate, rules = (EXPERIMENT.module(name) for name in ("problems", "simulate", "rules"))
 
 
 @pytest.fixture(scope="module")

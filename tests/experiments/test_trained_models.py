@@ -1,100 +1,24 @@
 """Heads of trained models: planted rank correlations, and one head taken out by hand."""
 
-from types import SimpleNamespace
-
 import numpy as np
 import pytest
-import xarray as xr
 from scipy.special import softmax
-from scipy.stats import rankdata, spearmanr
 
+from experiments.trained_models import lawlike, problems, simulate, statistic
 from sims.base.errors import InputError
 from sims.inspect.patterns import Rule, projections, weights
 from sims.study.experiment import choose, load_experiment
-from sims.theory import noise_correlation_law
+from tests.experiments.planted.trained_models import plant
 
 EXPERIMENT = load_experiment("trained_models")
-problems, simulate, statistic, lawlike = (
-    EXPERIMENT.module(name) for name in ("problems", "simulate", "statistic", "lawlike")
-)
 LAW = EXPERIMENT.spec.law
 
 
-def planted(sign):
-    """Costs that rise (1) or fall (−1) with one minus the overlap of patterns, in two passes."""
-    rng = np.random.default_rng(0)
-    noise = rng.uniform(size=(2, 8, 8))
-    noise += noise.swapaxes(1, 2)
-    noise /= 2
-    noise[:, range(8), range(8)] = 1
-    others = (1 - np.eye(8)) * noise
-    head = -sign * others.mean(-1)
-    both = np.stack([noise, noise])
-    batches = {
-        "patterns": both,
-        "law_patterns": both,
-        "outputs": rng.uniform(size=(2, 8)),
-        "merging": 2 - sign * noise,
-        "pruning": 1 + 1e-6 * head,
-        "predictions": head,
-    }
-    cosines = rng.uniform(size=(2, 8, 8, 3))
-    weights = {
-        "cosines": cosines,
-        "subspaces": noise[::-1],
-        "matrices": rng.uniform(size=(2, 8)),
-    }
-    return results_of(batches | {"keys": np.full(2, 20.0)}, weights)
-
-
-def results_of(batches, weights):
-    """Results of one model of two passes, the same in each of four batches."""
-    dims = ("layer", "head", "head2", "angle")
-    own = {}
-    for name, values in batches.items():
-        tokens = ("tokens",) if name in ("patterns", "law_patterns", "keys") else ()
-        names = ("batch", *tokens, *dims[: values.ndim - len(tokens)])
-        own[name] = names, np.stack([values] * 4)
-    fixed = {name: (dims[: values.ndim], values) for name, values in weights.items()}
-    return SimpleNamespace(
-        estimates={"one": xr.Dataset(own)},
-        predictions={"one": xr.Dataset(fixed | {"module": ("layer", ["a", "b"])})},
-    )
-
-
-@pytest.mark.parametrize("sign", [1, -1])
-def test_planted_orders_are_found(sign):
-    found = statistic.effects(planted(sign))
-    for cost in ("merging", "predictions"):
-        for name in ("patterns", f"patterns{statistic.GIVEN}"):
-            np.testing.assert_allclose(found[f"{cost}, {name}"].value, sign)
-
-
-def test_planted_attention_maps_beside_the_law():
-    """Maps of the angle law, by theory's own function, and heads of the law that keep all."""
-    rng = np.random.default_rng(2)
-    cosines = rng.uniform(size=(2, 8, 8, 3))
-    cosines = (cosines + cosines.swapaxes(1, 2)) / 2
-    cosines[:, range(8), range(8)] = 1
-    bandwidth, keys = 1.5, 40.0
-    correlation = noise_correlation_law(cosines, bandwidth, 1.0, "softmax")
-    noise = (1 - 2 / bandwidth**4) ** -1.5 / keys
-    results = planted(1)
-    data = results.estimates["one"]
-    data["patterns"][:] = noise * correlation
-    data["law_patterns"][:] = 1.0
-    data["keys"][:] = keys
-    results.predictions["one"]["cosines"][:] = cosines
+def test_planted_orders_and_gaps_from_the_angle_law_are_found():
+    results, expected = plant(None)
     found = statistic.effects(results)
-    kept = correlation.mean((1, 2))
-    for tokens in statistic.TOKENS:
-        np.testing.assert_allclose(found[f"angles, {tokens}"].value, 0, atol=1e-9)
-        np.testing.assert_allclose(found[f"kept, {tokens}"].value, kept - 1)
-    apart = np.eye(8) + 0.5 * (correlation - np.eye(8))
-    data["patterns"][:] = noise * apart
-    gap = statistic.effects(results)["angles, all tokens"].value
-    pairs = correlation[:, ~np.eye(8, dtype=bool)].mean(1)
-    np.testing.assert_allclose(gap, (1 - pairs / 2) / (1 - pairs) - 1)
+    for name, values in expected.items():
+        np.testing.assert_allclose(found[name].value, values, atol=1e-7, err_msg=name)
 
 
 def test_heads_of_the_law_have_the_index_and_effective_keys_of_a_layer():
@@ -114,16 +38,6 @@ def test_heads_of_the_law_have_the_index_and_effective_keys_of_a_layer():
         np.testing.assert_allclose(statistic.noise_correlation(equal), 1)
         aligned, mixed = (statistic.variance_kept(each) for each in (equal, shared))
         assert mixed < aligned
-
-
-def test_rank_correlation_is_scipys_and_partial_by_residuals():
-    rng = np.random.default_rng(1)
-    a, b, c = rng.normal(size=(3, 28))
-    b += a + c
-    assert statistic.rank_correlation(a, b) == pytest.approx(spearmanr(a, b).statistic)
-    ranks = [rankdata(each) for each in (a, b, c)]
-    left = [r - np.polyval(np.polyfit(ranks[2], r, 1), ranks[2]) for r in ranks[:2]]
-    assert statistic.rank_correlation(a, b, c) == pytest.approx(np.corrcoef(left)[0, 1])
 
 
 def test_a_head_taken_out_by_hand():

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from sklearn.ensemble import RandomForestRegressor
 
+from experiments.unification import predict, simulate
 from sims.montecarlo import run
 from sims.problem import Heads
 from sims.problem.law import Law
@@ -15,9 +16,6 @@ from sims.study.study import Fields
 from sims.theory import predict as library
 
 EXPERIMENT = load_experiment("unification")
-simulate, predict, statistic = (
-    EXPERIMENT.module(name) for name in ("simulate", "predict", "statistic")
-)
 
 
 def drawn(number=0, **changes):

@@ -11,7 +11,6 @@ import xarray as xr
 
 from sims.base.errors import InputError
 from sims.montecarlo import Fold, Replicates, replicate_key, root_key, run
-from sims.montecarlo.compiled import run_batches
 
 ONE = jax.devices()[:1]
 
@@ -146,17 +145,13 @@ def power(key, shared, batch, *, exponent):
     return {"x": jax.random.normal(key) ** exponent}
 
 
-def test_one_compilation_for_equal_arguments_and_all_constants():
-    def sampled(exponent, scale):
+def test_one_compilation_for_equal_arguments_and_all_constants(caplog):
+    for exponent, scale, count in ((2, 1.0, 1), (2, 5.0, 0), (3, 5.0, 1)):
         sampler = Replicates(partial(power, exponent=exponent), constants=scale)
-        return run(sampler, 0, replicates_per_batch=2, batches=2)
-
-    sampled(2, 1.0)
-    before = run_batches._cache_size()
-    sampled(2, 5.0)
-    assert run_batches._cache_size() == before
-    sampled(3, 5.0)
-    assert run_batches._cache_size() == before + 1
+        caplog.clear()
+        with jax.log_compiles():
+            run(sampler, 0, replicates_per_batch=2, batches=2)
+        assert caplog.text.count("Compiling jit(run_batches)") == count
 
 
 def scaled(factor):

@@ -37,7 +37,7 @@ def emulated(tmp_path_factory):
     def run(name, queries, keys, columns, centres, reach):
         kernel, heads, width, count, precision = SIZES[name]
         path = folder / f"{name}.so"
-        command = cuda._command(KERNELS[kernel], heads, width, count, precision, "sm_90")
+        command = cuda.compile_command(KERNELS[kernel], heads, width, count, precision, "sm_90")
         macros = [word for word in command if word[:2] in ("-D", "-I")]
         flags = ["-Og", "-std=c++20", "-shared", "-fPIC", "-pthread", "-w", f"-I{SHIM}"]
         if not path.exists():
@@ -110,7 +110,7 @@ def test_compiles_for_a_gpu_that_is_not_here(tmp_path, monkeypatch):
     elif shutil.which("nvcc") is None:
         pytest.skip("neither nvcc nor NVRTC")
     kernel, *sizes = SIZES["house"]
-    command = cuda._command(KERNELS[kernel], *sizes, "sm_90")
+    command = cuda.compile_command(KERNELS[kernel], *sizes, "sm_90")
     native.build(tmp_path / "sums.so", command)
     if cuda.has_nvrtc():
         kernels = cuda.by_nvrtc(command, "sm_90", tmp_path / "kept").code

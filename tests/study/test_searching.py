@@ -9,12 +9,12 @@ import pandas as pd
 import pytest
 import xarray as xr
 
-from sims.judgement.answers import answer
+from sims.judgement.answers import answer, write_answers
 from sims.judgement.effects_of_problems import of_batches
 from sims.problem.law import Law
 from sims.report.claims import page
 from sims.study import searching
-from sims.study.ledger import _searched
+from sims.study.ledger import gather
 from sims.study.results import Results
 from sims.study.schema import QuestionSpec
 from sims.study.study import Study
@@ -85,10 +85,17 @@ def test_a_search_goes_where_no_draw_has_been(asked):
     assert fields["kernel"] == "gaussian"
     assert found.least == pytest.approx(1.9 - fields["x"] - fields["y"])
     assert 120 < found.searched + SIMULATED <= 120 + COUNT
-    assert "It was found by theory, in a search." in page([found])
-    assert _searched(one, [found]) == found
-    other = replace(one, results="other")
-    assert _searched(other, [found]) == other  # a search beside other results
+    assert f"found in a search over {found.searched} more problems" in page([found])
+
+
+def test_gathered_answers_have_the_search_of_the_same_results(asked, tmp_path):
+    one, found = asked(1.9, restrict=GAUSSIAN)
+    for original, problem in ((one, found.problem), (replace(one, results="other"), None)):
+        for stem, each in {"answers": original, "search": found}.items():
+            file = f"{stem}.json"
+            write_answers([each], tmp_path / "house" / file, f"{file} of house at standard")
+        (gathered,) = gather("standard", tmp_path)
+        assert gathered.problem == problem
 
 
 def test_no_counterexample_where_there_is_none(asked):

@@ -64,7 +64,7 @@ def cuda_usable(
         return False
     target = "sm_" + str(getattr(device, "compute_capability", "")).replace(".", "")
     sizes = (heads.count, heads.width, columns, precision)
-    path = in_cache("cuda", (SOURCE,), _command(heads.kernel, *sizes, target))
+    path = in_cache("cuda", (SOURCE,), compile_command(heads.kernel, *sizes, target))
     if not path.exists() and evaluations < LEAST_WORK:
         return False
     return _loaded(heads.kernel, *sizes, target)
@@ -82,7 +82,7 @@ def _name(kernel: Kernel, heads: int, width: int, columns: int, precision: str) 
     return f"sims_cuda_{kernel.name}_{heads}_{width}_{columns}_{precision}"
 
 
-def _command(
+def compile_command(
     kernel: Kernel, heads: int, width: int, columns: int, precision: str, target: str
 ) -> tuple[str, ...]:
     """Options of nvcc or, without it, of the C++ compiler for host code."""
@@ -130,7 +130,7 @@ def _loaded(
     kernel: Kernel, heads: int, width: int, columns: int, precision: str, target: str
 ) -> bool:
     sizes = (heads, width, columns, precision)
-    command = _command(kernel, *sizes, target)
+    command = compile_command(kernel, *sizes, target)
     reason = ""
     path = in_cache("cuda", (SOURCE,), command)
     try:

@@ -77,11 +77,3 @@ def growth(dimension: int, variance: float) -> float:
     for low, high in pairwise(cuts):
         total += integrate.quad(integrand, low, high, epsabs=1e-300, epsrel=1e-12, limit=200)[0]
     return float(special.exp1(rate) + total)
-
-
-def normed_growth(dimension: int, variance: float) -> float:
-    """``g + σ²/((1 + σ²)d)``, about: with a norm of every token after each layer.
-
-    The norm takes the part of R along the new mean away, whose mean share of R's energy that is.
-    """
-    return growth(dimension, variance) + variance / ((1 + variance) * dimension)

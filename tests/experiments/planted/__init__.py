@@ -8,10 +8,13 @@ the effect, too, it is the same; of a pair of lists the second one is theory's.
 from importlib import import_module
 from importlib.util import find_spec
 
+from sims.study.referenced_files import load_module
+
 
 def planted(experiment, results):
     """The results with planted values, and the effects expected; None where nothing plants them."""
-    if (tests := experiment.module("tests")) is not None:
-        return tests.plant(results)
+    path = experiment.folder / "tests.py"
+    if path.is_file():
+        return load_module(path).plant(results)
     name = f"{__name__}.{experiment.name}"
     return import_module(name).plant(results) if find_spec(name) else None

@@ -11,7 +11,6 @@ from sims.theory.neighbours.collapse import (
     late_rate,
     log_pull,
     norm_rate,
-    normed_growth,
 )
 from sims.theory.neighbours.hidden import Simplex, simplex_log_sizes
 
@@ -84,7 +83,7 @@ def test_norm_takes_the_part_along_the_new_mean():
     moved = rng.normal(size=(400_000, d)) * (variance / d) ** 0.5
     moved[:, 0] += 1
     share = np.mean(moved[:, 1] ** 2 / np.sum(moved**2, 1))
-    law = normed_growth(d, variance) - growth(d, variance)
+    law = variance / ((1 + variance) * d)
     assert law == pytest.approx(share, rel=0.12)
 
 
