@@ -59,7 +59,7 @@ def claim_page(rows: Sequence[Answer]) -> str:
     """The page of a claim."""
     first = rows[0]
     spec = load_experiment(first.experiment).spec
-    panel = RUN / "claims" / f"{first.claim}.svg"
+    panel = RUN / "claims" / f"{first.id}.svg"
     whole = RUN / f"{first.experiment}.svg"
     caption = (RUN / f"{first.experiment}.md").read_text("utf-8").split("<!--")[0].strip()
     finding = title_of(caption)

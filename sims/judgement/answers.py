@@ -239,15 +239,25 @@ def _with_changes(
     if isinstance(found.result, Share):
         by_theory = found.result.deciding is found.result.theory
         decisive = deciding_field(effects, selected, parameters, by_theory, tolerance)
-    trends = []
     if isinstance(found.result, Gap):
         by_theory = False
-    for change in changes(effects, selected, parameters, by_theory, tolerance):
-        label = labels.get(change.parameter, change.parameter)
-        trends.append(replace(change, parameter=label))
+    found = replace(
+        found,
+        where=[
+            _labelled(change, labels)
+            for change in changes(effects, selected, parameters, by_theory, tolerance)
+        ],
+        conditions=None if decisive is None else _labelled(decisive, labels),
+    )
     if decisive is None or not found.word:
-        return replace(found, where=trends, conditions=decisive)
-    return replace(found, where=trends, conditions=decisive, word=house.BY_CONDITION)
+        return found
+    return replace(found, word=house.BY_CONDITION)
+
+
+def _labelled(change: Change, labels: Mapping[str, str]) -> Change:
+    """The change with its parameter's name for readers."""
+    name = change.parameter.replace("_", " ")
+    return replace(change, parameter=labels.get(change.parameter, name))
 
 
 def _in_words(

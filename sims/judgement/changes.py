@@ -40,14 +40,13 @@ class Change:
             percent(value, short=short) if self.percent else significant(value)
             for value in self.values
         ]
-        name = self.parameter.replace("_", " ")
         if all(" to " in group for group in self.groups):
-            return f"{name} ↑: {shown[0]} → {shown[-1]}"
+            return f"{self.parameter} ↑: {shown[0]} → {shown[-1]}"
         groups = [{"True": "yes", "False": "no"}.get(group, group) for group in self.groups]
         rows = list(zip(self.values, groups, shown, strict=True))
         if len(rows) > MOST_GROUPS:
             rows = [min(rows), max(rows)]
-        return f"{name} " + ", ".join(f"{group}: {value}" for _, group, value in rows)
+        return f"{self.parameter} " + ", ".join(f"{group}: {value}" for _, group, value in rows)
 
 
 def changes(

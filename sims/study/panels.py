@@ -14,25 +14,25 @@ CLAIMS = "claims"
 
 
 def plot_claims(experiment: Experiment, study: Study[Any], results: Results, folder: Path) -> None:
-    """Draw the first question on every claim, ``claims/CLAIM.svg``."""
+    """Draw the first question on every claim, ``claims/QUESTION.svg``."""
     from sims.figures import save
     from sims.figures.claims import axis_label, sorted_effects
 
     effects, parameters = study.effects(results), study.parameters(results)
-    for claim, question in _first_questions(experiment).items():
+    for question in _first_questions(experiment):
         effect = effects[question.effect]
         count = len(effect.value if effect.predicted is None else effect.predicted)
         rows = parameters.iloc[:count]
         selected = condition_mask(rows, question.restrict.where if question.restrict else {})
         panel = sorted_effects(effect, selected, rows, axis_label(effect))
-        path = folder / CLAIMS / f"{claim}.svg"
+        path = folder / CLAIMS / f"{question.id}.svg"
         save(panel, path, experiment.identity, results.digest, ["svg"])
 
 
-def _first_questions(experiment: Experiment) -> dict[str, QuestionSpec]:
+def _first_questions(experiment: Experiment) -> list[QuestionSpec]:
     """First question on each claim, a confirmatory one if possible."""
     questions = sorted(experiment.spec.questions, key=lambda question: question.status)
     first: dict[str, QuestionSpec] = {}
     for question in questions:
         first.setdefault(question.claim or question.id, question)
-    return first
+    return list(first.values())
