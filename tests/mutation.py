@@ -83,6 +83,7 @@ def main(count: int, seed: str) -> int:
         shutil.copytree(
             ".", tree, ignore=shutil.ignore_patterns(".venv", ".git", "results", "build", ".*cache")
         )
+        shutil.copytree("results/published", tree / "results/published")
         for file, tests in FILES.items():
             (tree / "cr.toml").write_text(
                 CONFIG.format(file=file, python=sys.executable, tests=tests)
