@@ -2,12 +2,13 @@
 
 import functools
 import importlib
+import sysconfig
 
 import numpy as np
 import pytest
 
 from sims.base.errors import InputError
-from sims.base.identity import digest
+from sims.base.identity import digest, known_by_name
 from sims.problem import DESIGNS, FRAMES, KERNELS, TARGETS, Heads, Kernel, Task, gaussian_queries
 from sims.problem.kernels import gaussian_log, laplace_log
 from sims.simulation import estimate
@@ -112,3 +113,10 @@ def test_resuming_with_another_function_of_the_same_name_is_refused():
     with pytest.raises(InputError, match="resume"):
         estimate(*problem(kernel(2.0)), 0, batches=4, resume=done, **options)
     assert estimate(*problem(kernel(1.0)), 0, batches=4, resume=done, **options).sizes["batch"] == 4
+
+
+def test_what_is_installed_is_known_by_name_behind_a_link(tmp_path):
+    link = tmp_path / "environment"
+    link.symlink_to(sysconfig.get_path("purelib"))
+    assert known_by_name(str(link / "numpy" / "__init__.py"))
+    assert not known_by_name(str(tmp_path / "own.py"))

@@ -33,13 +33,15 @@ class Problem(Drawn):
     def bandwidth(self) -> float:
         """Where the kernel has the drawn radius h; of adaptive rules for a query at the origin.
 
+        The Gaussian kernel, which has no radius, has the bandwidth h/3.
+
         Their population radius solves ``n E(h² − D²)₊^ν = (2b²ν)^ν`` with D² ~ χ²(d_k).
         """
         drawn = self.drawn
         nu = POWERS.get(drawn["rule"])
         radius = drawn["radius"] * drawn["width"] ** 0.5
         if nu is None:
-            return float(radius)
+            return float(radius / 3 if drawn["rule"] == "gaussian" else radius)
         law = stats.chi2(drawn["width"])
         mean = law.expect(lambda square: (radius**2 - square) ** nu, ub=radius**2)
         return float(((drawn["keys"] * mean) ** (1 / nu) / (2 * nu)) ** 0.5)

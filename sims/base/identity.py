@@ -84,7 +84,16 @@ def known_by_name(file: str | None) -> bool:
 
     None stands for built-in code.
     """
-    return file is None or (file.startswith(_INSTALLED) and not file.startswith(_EXPERIMENTS))
+    if file is None:
+        return True
+    path = _real(file)
+    return path.startswith(_INSTALLED) and not path.startswith(_EXPERIMENTS)
+
+
+@functools.cache
+def _real(file: str) -> str:
+    """Path without links: an environment may lie behind one."""
+    return file if file.startswith("<") else os.path.realpath(file)
 
 
 def _installed(value: object) -> bool:
@@ -181,7 +190,7 @@ def _function(function: types.FunctionType) -> Iterator[Any]:
     bound = (function.__defaults__, function.__kwdefaults__, code.co_freevars, cells)
     if known_by_name(code.co_filename):
         yield function.__module__
-        if code.co_filename.startswith(_INSTALLED[1]):
+        if _real(code.co_filename).startswith(_INSTALLED[1]):
             yield bound  # what a factory of ours bound tells its functions apart
         return
     yield bound
