@@ -7,14 +7,17 @@ Errors of both methods are compared at the same queries, within five Monte Carlo
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
+import xarray as xr
 
 from experiments.house import description, problems
 from experiments.house import sets as places
 from experiments.house.outcomes import falls_of, is_decided
 from experiments.house.simulate import batch
+from experiments.house.statistic import changes_over_the_ladder
 from experiments.house.study import House
 from sims.base.estimates import mcse
 from sims.montecarlo.draws import Draw
@@ -267,3 +270,25 @@ def test_the_published_population_is_within_the_gate_of_the_law():
 def test_a_problem_of_the_law_says_what_it_is(capsys):
     assert run("decompose", "house#0", "--dry") == 0
     assert "problem" in capsys.readouterr().out
+
+
+def test_the_parts_of_a_change_are_those_by_hand():
+    """The two sums of the change from the first rung to the random set, and the yardstick."""
+    rng = np.random.default_rng(2)
+    dims = ("problem", "reading", "set", "temperature")
+    names = ("bias", "variance", "head_bias", "head_variance", "half_error")
+    terms = {name: rng.uniform(1, 2, size=(3, 2, 7, 2)) for name in names}
+    means = xr.Dataset({name: (dims, values) for name, values in terms.items()})
+    found = changes_over_the_ladder(SimpleNamespace(means=lambda: means))
+    error = terms["bias"] + terms["variance"]
+    head = terms["head_bias"] + terms["head_variance"]
+    parts = {"error": error, "mean_head": head, "diversity": error - head}
+    parts |= {name: terms[name] for name in ("bias", "variance")}
+    start = error[:, :, places.ALIGNED]
+    for name, values in parts.items():
+        change = (values[:, :, places.HAAR] - values[:, :, places.ALIGNED]) / start
+        np.testing.assert_allclose(found[name], change, err_msg=name)
+    apart = np.abs(error[:, :, places.SECOND] - error[:, :, places.HAAR])
+    np.testing.assert_allclose(found["yardstick"], apart / error[:, :, places.HAAR])
+    share = terms["variance"][:, :, places.ALIGNED] / start
+    np.testing.assert_allclose(found["variance_share"], share)
