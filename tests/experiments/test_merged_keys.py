@@ -161,3 +161,9 @@ def test_gates_are_what_their_names_say():
     problem = drawn(gates="printed", stride=4)
     order = np.argsort(keys[0] @ problem.raw_gates)
     assert (np.diff(heads.draw_gates(problem, keys)[0][order]) > 0).all()
+
+
+@pytest.mark.parametrize(("kernel", "unit"), [("gaussian", 2.0), ("softmax", 1.0)])
+def test_bandwidths_are_drawn_in_units_of_the_width_for_gaussian_heads(kernel, unit):
+    problem = drawn(kernel=kernel, width=4)
+    assert problem.bandwidth == pytest.approx(unit * problem.drawn["bandwidth"])
