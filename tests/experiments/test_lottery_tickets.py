@@ -98,3 +98,11 @@ def test_the_theorem_is_tried_at_its_printed_widths(problem, monkeypatch):
     assert 0 < np.mean(missed) < 1
     assert result == np.mean(missed)
     assert simulate.failure_share(np.random.default_rng(2), 40, problem, 12.0) == 0
+
+
+def test_factors_are_those_of_the_stated_scales(problem):
+    """s²/√n_K of n_K^¼, √(6|w|√d) and Xavier's scale."""
+    width = 2 * problems.ITEMS[problems.FEW]
+    entry = np.sqrt(np.mean(problem.target[0, 0] ** 2))
+    scales = np.array([width**0.25, (6 * entry * 2**0.5) ** 0.5, (6 / (2 + width)) ** 0.5])
+    np.testing.assert_allclose(problem.factors, scales**2 / width**0.5)
