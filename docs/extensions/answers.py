@@ -3,8 +3,7 @@
 import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-
-from sphinx.application import Sphinx
+from typing import TYPE_CHECKING
 
 from sims.judgement.answers import Answer, by_id
 from sims.report.answers import by_claim, found_besides, instrument, listing
@@ -15,11 +14,14 @@ from sims.study.experiment import load_experiment
 from sims.study.ledger import read_run
 from sims.study.papers import MAIN, Paper, papers
 
+if TYPE_CHECKING:
+    from sphinx.application import Sphinx
+
 RUN = Path(PUBLISHED)
 ALGEBRA = re.compile(r"((?:^- By algebra .*\n?)+)", re.M)
 
 
-def write(app: Sphinx) -> None:
+def write(app: "Sphinx") -> None:
     """Pages and their index, into a folder that git ignores; only what changed is written."""
     answers = read_run(RUN, PUBLISHED_FIDELITY)
     claims = by_claim(answers)
@@ -132,6 +134,6 @@ def save(folder: Path, pages: Mapping[str, str]) -> None:
             path.write_text(text, encoding="utf-8")
 
 
-def setup(app: Sphinx) -> dict[str, bool]:
+def setup(app: "Sphinx") -> dict[str, bool]:
     app.connect("builder-inited", write)
     return {"parallel_read_safe": True, "parallel_write_safe": True}
