@@ -33,9 +33,8 @@ class Problem(Drawn):
     def bandwidth(self) -> float:
         """Where the kernel has the drawn radius h; of adaptive rules for a query at the origin.
 
+        The population radius of adaptive rules solves ``n E(h² − D²)₊^ν = (2b²ν)^ν``, D² ~ χ²(d_k).
         The Gaussian kernel, which has no radius, has the bandwidth h/3.
-
-        Their population radius solves ``n E(h² − D²)₊^ν = (2b²ν)^ν`` with D² ~ χ²(d_k).
         """
         drawn = self.drawn
         nu = POWERS.get(drawn["rule"])

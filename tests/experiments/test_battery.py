@@ -133,7 +133,7 @@ def test_effects_of_planted_results(finished):
     experiment, folder = finished
     made = planted(experiment, runner.results_of(experiment, folder))
     if made is None:
-        pytest.skip(f"{experiment.name}: planted in a test of its own, or by `plant` of a tests.py")
+        pytest.skip(f"{experiment.name}: no planted results; `plant` of its tests.py makes them")
     results, expected = made
     effects = load_study(experiment).effects(results)
     for name, value in expected.items():
