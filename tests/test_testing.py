@@ -11,6 +11,7 @@ import pytest
 import xarray as xr
 from scipy.signal import lfilter
 
+from sims import DESIGNS, TARGETS, Heads, Task, estimate, predict
 from sims.base.errors import InputError
 from sims.testing import (
     DependentBatches,
@@ -72,7 +73,7 @@ def test_in_a_foreign_repository(tmp_path):
     assert counts.groups()[:2] == ("3", "8"), done.stdout
     assert re.search(
         r"value: simulated 0\.\d+ ± \S+, expected 0\.\d+; \d+\.\d standard errors beyond agreement "
-        r"within 0\.005 \(p = \S+, 1 entries, false alarms 1e-06\); "
+        r"within 0\.005 \(p = \S+, 1 entries, false alarms 1e-06; a gap from \S+ on fails\); "
         r"again: pytest 'test_mine\.py::test_a_wrong_constant\[2\]'",
         done.stdout,
     )
@@ -125,6 +126,84 @@ def test_bounds_and_what_cannot_be_judged():
         assert_bound(NOISE, at_least=[-1, 0.5, -1])
     with pytest.raises(InputError, match="2 batches or more"):
         assert_bound(NOISE[:1], at_most=1)
+
+
+BATCHES = 1 + NOISE[:, 0]
+BOTH = (
+    xr.Dataset({"mse": ("batch", BATCHES), "variance": ("batch", BATCHES)}, attrs={"n": 64}),
+    xr.Dataset({"mse": 1.0, "variance": 1.0, "mse_error": 0.01}, attrs={"n": 64}),
+)
+UNFIT = [
+    (0, {"attrs": {"faults": "lost in rounding"}}, "simulated: faults: lost in rounding"),
+    (
+        1,
+        {"attrs": {"faults": "beyond float64\nand more"}},
+        "predicted: faults: beyond float64; and",
+    ),
+    (0, {"data": {"faults": ("problem", ["", "never in reach"])}}, "simulated: faults: never"),
+    (1, {"attrs": {"n": 128}}, "different problems: n 64 and 128"),
+    (1, {"attrs": {"problem": "b"}}, "different problems: problem a and b"),
+    (1, {"data": {"mse": np.nan, "mse_error": np.nan}}, "mse: simulated 1.0"),
+    (0, {"data": {"mse": ("batch", BATCHES * np.nan)}}, "mse: simulated nan"),
+    (1, {"data": {"mse_error": np.inf}}, "mse_error: got inf; allowed: a finite bound"),
+    (1, {"data": {"variance_error": -1.0}}, "variance_error: got -1.0; allowed"),
+]
+
+
+@pytest.mark.parametrize(("which", "change", "words"), UNFIT)
+def test_datasets_that_cannot_agree(which, change, words):
+    """Nothing passes by a number that is missing, unusable or of something else."""
+    pair = [data.assign_attrs(problem="a") if k == 0 else data for k, data in enumerate(BOTH)]
+    assert_agree(*pair)
+    pair[which] = pair[which].assign(change.get("data", {})).assign_attrs(change.get("attrs", {}))
+    with pytest.raises((AssertionError, InputError)) as caught:
+        assert_agree(*pair)
+    assert words in str(caught.value)
+
+
+def test_predictions_of_another_problem_or_of_one_head():
+    task = Task(DESIGNS["isotropic"](2), TARGETS["constant"](2), 1.0)
+    heads = Heads(np.eye(2)[None], "gaussian", 1.0)
+    problem = (task, heads, 256, [[0.0, 0.1]])
+    simulated = estimate(*problem, 0, batches=8, replicates_per_batch=8)
+    gaps = assert_agree(simulated, predict(*problem), within=0.5)
+    assert "covariance" not in gaps  # there is no pair
+    with pytest.raises(AssertionError, match="different problems: inputs"):
+        assert_agree(simulated, predict(task, heads, 256, [[0.0, 0.2]]), within=0.5)
+
+
+RANGES = [
+    *((assert_agree, (NOISE, 0.0), {"false_alarm": rate}) for rate in (0, -1, 1, np.nan, 1e-300)),
+    *((assert_bound, ((1.0, error),), {"at_most": 1}) for error in (-9, np.inf, np.nan)),
+    (assert_agree, (NOISE, 0.0), {"within": np.inf}),
+    (assert_agree, (NOISE, 0.0), {"within": -0.1}),
+    (assert_agree, (NOISE, [0.0, 0.0]), {}),
+    (assert_agree, BOTH, {"terms": ["mse", "varience"]}),
+    (assert_agree, (BOTH[0].mean("batch"), BOTH[1]), {}),
+    (assert_bound, (NOISE,), {}),
+    (assert_bound, (NOISE,), {"at_most": np.nan}),
+    (assert_order, (NOISE, NOISE[:9]), {}),
+    (assert_rate, ([1, 1, 1], NOISE, -1), {}),
+    (assert_rate, ([1, 2], NOISE, -1), {}),
+]
+
+
+@pytest.mark.parametrize(("check", "arguments", "options"), RANGES)
+def test_arguments_have_ranges(check, arguments, options):
+    with pytest.raises(InputError, match=r"(got .*; allowed: )"):
+        check(*arguments, **options)
+
+
+@pytest.mark.parametrize("law", ["standard_normal", "standard_exponential"])
+def test_the_smallest_gap_that_fails_is_said(law):
+    batches = getattr(np.random.default_rng(7), law)((16, 2))
+    mean = batches.mean(0)
+    gaps = assert_agree(batches, mean)["value"]
+    for place in range(2):
+        shift = gaps[place] * np.eye(2)[place]
+        assert_agree(batches, mean + 0.999 * shift)
+        with pytest.raises(AssertionError, match=rf"a gap from {gaps[place]:.2g} on fails"):
+            assert_agree(batches, mean + 1.001 * shift)
 
 
 def test_terms_of_both_methods():

@@ -9,7 +9,7 @@ from numpy.typing import ArrayLike
 
 from sims.base.errors import InputError, Uncovered, one_of
 from sims.base.terms import phrases
-from sims.problem import Heads, Kernel, SequenceDesign, Task
+from sims.problem import Heads, Kernel, SequenceDesign, Task, problem_digest
 from sims.theory.coverage import (
     FEW_KEYS,
     add_cautions,
@@ -156,7 +156,8 @@ def predict(
 
     Returns:
         The dataset of :mod:`sims.base.terms` (no batches), with ``n_eff`` (query, head) and the
-        attribute ``order``, the order used. If needed, it has ``cautions`` (first order is rough,
+        attributes ``order``, the order used, and ``inputs``, a digest of the problem that
+        :func:`sims.estimate` gives too. If needed, it has ``cautions`` (first order is rough,
         since n_eff or n_third is below :data:`FEW_KEYS`) and ``faults`` (numbers are lost in
         rounding or beyond float64), text with one phrase per line.
 
@@ -174,7 +175,10 @@ def predict(
     for name in options.keys() - OPTIONS[order]:
         allowed = f"{one_of(OPTIONS[order], name)} (order {order})"
         raise InputError("option of predict", name, allowed)
-    return ORDERS[order](task, heads, n, queries, **options)
+    terms = ORDERS[order](task, heads, n, queries, **options)
+    return terms.assign_attrs(
+        inputs=problem_digest(task, heads, n, queries, options.get("weights"))
+    )
 
 
 __all__ = [
