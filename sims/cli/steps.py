@@ -10,7 +10,7 @@ from typing import Any
 from sims.base.errors import InputError, one_of
 from sims.base.files import write, write_json
 from sims.base.places import experiments, place
-from sims.cli.listing import print_table
+from sims.cli.listing import after_result, print_table
 from sims.cli.options import check_kind, part_of, writable
 from sims.judgement.agreement import agreement
 from sims.judgement.answers import write_answers
@@ -19,8 +19,9 @@ from sims.study.code import accelerated
 from sims.study.experiment import Experiment, load_experiment
 from sims.study.panels import CLAIMS
 
-RUN_FILES = ("simulation.nc", "theory.nc", "caption.md", "figure.png")
-"""Files of a run that ``sims run`` names after answers.json, the figure last."""
+RUN_FILES = ("answers.json", "simulation.nc", "theory.nc")
+DRAWN = ("caption.md", "figure.png")
+"""Files of a run that ``sims run`` names: the results, and what is made of them."""
 PUBLISHED = ("answers.json", "answers.md", "report.html")
 """Files of a finished run to publish, next to figures, captions and counterexamples."""
 
@@ -31,7 +32,7 @@ def run(name: str, fidelity: str, seed_offset: int, allow_code: bool, dry: bool)
     allowed = None if dry else allow_code
     experiment = load_experiment(name, fidelity, seed_offset, allowed)
     folder = Path("results", fidelity, experiment.name)
-    writable(folder / RUN_FILES[-1])
+    writable(folder / DRAWN[-1])
     if dry:
         _plan(experiment, folder)
         return
@@ -39,11 +40,16 @@ def run(name: str, fidelity: str, seed_offset: int, allow_code: bool, dry: bool)
         name,
         fidelity,
         seed_offset=seed_offset,
+        figure=False,
         progress=sys.stderr.isatty(),
         processes=_count_processes(),
         allow_code=allow_code,
     )
-    for file in ("answers.json", *RUN_FILES):
+    written = [*RUN_FILES]
+    with after_result("caption and figure"):
+        runner.plot(outcome.experiment, folder / DRAWN[-1])
+        written += DRAWN
+    for file in written:
         print(outcome.folder / file)
     rows = []
     for answer in outcome.answers:

@@ -64,12 +64,18 @@ def test_listings(folder, capsys):
 
 def test_from_an_experiment_to_the_published_page(folder, capsys):
     shutil.copytree(ROOT / "papers", "papers")
-    own = write(OWN)
+    own = write(OWN | {"caption.md": "{{ misspelt }}"})
     assert run("run", "small", "--fidelity", "smoke", "--dry") == 0
     out = capsys.readouterr().out
     assert "law          Bandwidths of 0.7 to 0.9.\n" in out
     assert "replicates   4 batches of 8 per unit" in out
     assert not Path("results").exists()
+    assert run("run", "small", "--fidelity", "smoke") == 0
+    out, err = capsys.readouterr()
+    assert "caption and figure: left out (" in err
+    assert "figure.png" not in out
+    assert "Do the mean squared errors agree?" in out
+    write(OWN)
     assert run("run", "small", "--fidelity", "smoke") == 0
     out = capsys.readouterr().out
     assert all(Path(line).is_file() for line in out.splitlines()[:5])
