@@ -110,7 +110,7 @@ def test_code_of_experiments_is_sent_to_processes_and_not_looked_up_there(sims):
 
 
 def test_a_folder_with_experiments_stands_for_itself(sims, tmp_path):
-    """Those that came with the package still run by name; papers are those of the package."""
+    """Those that came with the package still run by name; papers and answers are the package's."""
     sims("-m", "sims", "new", "mine")
     file = tmp_path / "experiments/mine/experiment.yaml"
     file.write_text(file.read_text().replace("claim: decomposition", "claim: doubling"))
@@ -120,9 +120,11 @@ def test_a_folder_with_experiments_stands_for_itself(sims, tmp_path):
             "from sims.cli import main\n"
             "main(['run', 'mine', '--dry'])\n"
             "main(['experiments', '--json'])\n"
+            "main(['advise', '--n', '1024', '--budget', '16', '--noise', '2'])\n"
             "main(['run', 'rates', '--fidelity', 'smoke', '--dry'])"
         ),
     )
     assert "got 'doubling'; allowed: " in said
     assert re.findall('"name": "(.+?)"', said) == ["mine"]
     assert "results/smoke/rates" in said
+    assert re.search(r"Rests on: .* \[allocation: dk-log\] (?!not published)", said)

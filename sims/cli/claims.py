@@ -10,9 +10,11 @@ from sims.base.places import experiments, place
 from sims.cli.listing import print_table
 from sims.judgement.answers import Answer
 from sims.judgement.wording import INTERVAL
-from sims.study.ledger import read_run
+from sims.study.ledger import PUBLISHED, known_answers
 from sims.study.papers import Claim, Paper, papers
 
+Sources = dict[Path, list[Answer]]
+"""Answers by their folder."""
 ANSWER_KEYS = ("experiment", "id", "question", "status", "word", "always")
 """Facts about an answer in the JSON list of claims."""
 
@@ -33,57 +35,62 @@ def list_experiments(as_json: bool) -> None:
 
 
 def list_claims(fidelity: str, paper: str | None, as_json: bool) -> None:
-    """Print the claims of a paper, or of all, with the answers of the latest run.
+    """Print the claims of a paper, or of all, with the latest run's and the published answers.
 
     Raises:
         InputError: the paper is not in the registry.
     """
-    source = Path("results", fidelity)
-    answers = read_run(source, fidelity)
-    if not answers:
-        source = place("results/published")
-        answers = read_run(source)
+    sources = known_answers(fidelity)
     registry = papers()
     if paper is not None and paper not in registry:
         allowed = one_of(registry, paper) or "a paper with a file in papers/"
         raise InputError("--paper", paper, allowed)
     chosen = registry if paper is None else {paper: registry[paper]}
     if as_json:
-        listed = [row for entry in chosen.values() for row in _facts(entry, answers)]
+        listed = [row for entry in chosen.values() for row in _facts(entry, sources)]
         print(formats.dumps(listed, indent=1, ensure_ascii=False))
         return
     for entry in chosen.values():
         print(f"arXiv {entry.arxiv}", entry.title)
-        print_table(("claim", "question", "answer", "how often"), _cells(entry, answers))
-    note = f"Answers: {source}; {INTERVAL}s over problems in parentheses"
-    print(note if answers else "No answers yet: make reproduce")
+        print_table(("claim", "question", "answer", "how often"), _cells(entry, sources))
+    counts = ", ".join(f"{folder} ({len(answers)})" for folder, answers in sources.items())
+    print(f"Answers: {counts}; {INTERVAL}s over problems in parentheses")
 
 
-def _answers_to(claim: Claim, paper: Paper, answers: list[Answer]) -> list[Answer]:
-    key = (paper.arxiv, claim.id)
-    return [answer for answer in answers if (answer.paper, answer.claim) == key]
+def _answers_to(claim: Claim, paper: Paper, sources: Sources) -> list[tuple[Path, Answer]]:
+    """Answers to a claim, each with its folder, those of runs in this directory first."""
+    chosen = []
+    for folder, answers in sources.items():
+        for answer in answers:
+            if (answer.paper, answer.claim) == (paper.arxiv, claim.id):
+                chosen.append((folder, answer))
+    return chosen
 
 
-def _facts(paper: Paper, answers: list[Answer]) -> list[dict[str, Any]]:
+def _facts(paper: Paper, sources: Sources) -> list[dict[str, Any]]:
     """Claims of a paper, for JSON."""
     rows = []
     for claim in (*paper.claims, *paper.ours):
         facts = []
-        for answer in _answers_to(claim, paper, answers):
-            facts.append({key: getattr(answer, key) for key in ANSWER_KEYS})
+        for folder, answer in _answers_to(claim, paper, sources):
+            known = {key: getattr(answer, key) for key in ANSWER_KEYS}
+            facts.append({**known, "folder": str(folder)})
         claimed = {"paper": paper.arxiv, **claim.model_dump(), "claim": claim.id}
         rows.append({**claimed, "answers": facts})
     return rows
 
 
-def _cells(paper: Paper, answers: list[Answer]) -> list[tuple[str, str, str, str]]:
+def _cells(paper: Paper, sources: Sources) -> list[tuple[str, str, str, str]]:
     """Rows of a paper's table; a claim's name is in its first row only."""
     cells = []
     for claim in (*paper.claims, *paper.ours):
         name = claim.id
-        for answer in _answers_to(claim, paper, answers):
+        for folder, answer in _answers_to(claim, paper, sources):
+            question = answer.question
+            if folder.name != PUBLISHED.name:
+                question += f" [{folder / answer.experiment}]"
             word = answer.spoken().replace("; ", "\n")
-            cells.append((name, answer.question, word, answer.result.headline(True)))
+            cells.append((name, question, word, answer.result.headline(True)))
             name = ""
         if name:
             known_by = "by algebra" if claim.algebra else "not covered"

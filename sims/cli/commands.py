@@ -195,10 +195,10 @@ def claims(
     ] = None,
     json: Json = False,
 ) -> None:
-    """List the papers' claims with their latest answers.
+    """List the papers' claims with your answers and the published ones.
 
-    Claims come from ./papers, or from the installed papers; answers come from
-    results/FIDELITY/answers.json, or from results/published if there is no such file.
+    Claims come from ./papers, or from the installed papers. Answers of your runs in
+    results/FIDELITY come first; published ones follow, to the questions that you have not run.
     """
     from sims.cli.claims import list_claims
 

@@ -4,12 +4,13 @@ import shutil
 import sys
 from collections.abc import Callable
 from dataclasses import replace
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
 from sims.base.errors import InputError, one_of
 from sims.base.files import write, write_json
-from sims.base.places import experiments, place
+from sims.base.places import experiments
 from sims.cli.listing import after_result, print_table
 from sims.cli.options import check_kind, part_of, writable
 from sims.judgement.agreement import agreement
@@ -134,7 +135,7 @@ def _publish(fidelity: str, report: Path) -> None:
     """Copy a finished run's answers, figures and report, and fill its texts into README.md."""
     from sims.report.learnt import readme_texts
 
-    source, target = report.parent, Path("results", "published")
+    source, target = report.parent, ledger.PUBLISHED
     figures = [drawn for name in experiments() if (drawn := _figure_of(source / name))]
     files = [path for name in PUBLISHED if (path := source / name).is_file()]
     if len(files) < len(PUBLISHED) or not figures:
@@ -172,7 +173,7 @@ def _figure_of(folder: Path) -> Path | None:
 
 def _again(fidelity: str, marker: Path) -> None:
     """Print how many answers from fresh draws agree with the published ones; fill in README.md."""
-    found = agreement(ledger.read_run(Path("results", "published")), ledger.read_run(marker.parent))
+    found = agreement(ledger.read_run(ledger.PUBLISHED), ledger.read_run(marker.parent))
     text = f"With fresh draws {found.in_words()}\n"
     _fill("again", text)
     print(text, end="")
@@ -181,8 +182,7 @@ def _again(fidelity: str, marker: Path) -> None:
 def _compare(fidelity: str, marker: Path) -> None:
     """Print the report's path, and how many answers agree with the published ones, if any."""
     print(marker.with_name("report.html"))
-    published = ledger.read_run(place("results/published"))
-    if published:
+    if published := [*chain(*ledger.published_answers().values())]:
         found = agreement(published, ledger.read_run(marker.parent, fidelity))
         print(found.in_words(" with the published ones"))
 

@@ -9,9 +9,12 @@ import yaml
 
 from sims.base.errors import InputError
 from sims.base.files import replace
-from sims.base.places import experiments
+from sims.base.places import CARRIED, experiments
 from sims.judgement.answers import Answer, adjusted, read_answers, write_answers
 from sims.study.experiment import load_experiment
+
+PUBLISHED = Path("results/published")
+"""Folder of the published answers, here and in the package."""
 
 
 def gather(fidelity: str, folder: Path) -> list[Answer]:
@@ -80,3 +83,40 @@ def read_run(folder: Path, fidelity: str | None = None) -> list[Answer]:
     path = folder / "answers.json"
     seal = fidelity and f"answers.json of {fidelity}"
     return read_answers(path, seal) if path.is_file() else []
+
+
+def published_answers() -> dict[Path, list[Answer]]:
+    """Published answers by their folder: this directory's, and the package's to other questions."""
+    return _first_of({home / PUBLISHED: read_run(home / PUBLISHED) for home in (Path(), CARRIED)})
+
+
+def known_answers(fidelity: str) -> dict[Path, list[Answer]]:
+    """Answers by their folder: of runs in this directory, then published ones to other questions.
+
+    Args:
+        fidelity: fidelity of the runs. The answer of an experiment that ran alone after the last
+            complete run replaces that run's.
+
+    Raises:
+        InputError: a file is damaged.
+    """
+    folder = Path("results", fidelity)
+    latest = {answer.id: answer for answer in read_run(folder, fidelity)}
+    for path in sorted(folder.glob("*/answers.json")):
+        home = path.parent
+        for answer in _read_answers(home, f"{home.name} at {fidelity}"):
+            known = latest.get(answer.id)
+            if known is None or (known.p_value, known.results) != (answer.p_value, answer.results):
+                latest[answer.id] = answer
+    return _first_of({folder: [*latest.values()], **published_answers()})
+
+
+def _first_of(sources: dict[Path, list[Answer]]) -> dict[Path, list[Answer]]:
+    """Answers by their folder, without those to a question that an earlier folder answers."""
+    known = set[str]()
+    chosen = {}
+    for folder, answers in sources.items():
+        if rest := [answer for answer in answers if answer.id not in known]:
+            chosen[folder] = rest
+            known.update(answer.id for answer in rest)
+    return chosen

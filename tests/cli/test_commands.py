@@ -10,6 +10,7 @@ import sys
 from pathlib import Path
 
 from sims.base.files import read_json
+from sims.base.places import CARRIED
 from sims.cli.listing import print_table
 from sims.study.papers import MAIN, papers
 from tests.cli.small import HOST, OWN, run, write
@@ -23,6 +24,17 @@ HOME = Path("results/smoke/small")
 def steps(*names):
     """Pipeline steps of the small experiment."""
     return [run("step", name, "small", "--fidelity", "smoke") for name in names]
+
+
+def known_folders(capsys):
+    """Experiment to the folder of its answers, the first of each claim in any case this run's."""
+    assert run("claims", "--fidelity", "smoke", "--json") == 0
+    folders = {}
+    for row in json.loads(capsys.readouterr().out):
+        known = [answer["experiment"] for answer in row["answers"]]
+        assert known == sorted(known, key=lambda name: name != "small")
+        folders |= {answer["experiment"]: Path(answer["folder"]) for answer in row["answers"]}
+    return folders
 
 
 def test_help(capsys):
@@ -80,6 +92,7 @@ def test_from_an_experiment_to_the_published_page(folder, capsys):
     out = capsys.readouterr().out
     assert all(Path(line).is_file() for line in out.splitlines()[:5])
     assert re.search("Do the mean squared errors agree\\? +too few to say +T95 ", out)
+    assert known_folders(capsys)["small"] == HOME.parent, "without a complete run"
     for step in ("ledger", "report", "publish"):
         assert run("step", step, "--fidelity", "smoke") == 0, capsys.readouterr().err
     (row,) = read_json("results/smoke/answers.json")
@@ -102,6 +115,8 @@ def test_from_an_experiment_to_the_published_page(folder, capsys):
     assert steps("simulate", "predict", "judge", "plot") == [0] * 4
     assert {p: p.read_bytes() for p in before} == before, "the pipeline does what `run` does"
     capsys.readouterr()
+    folders = known_folders(capsys)
+    assert (folders["small"], folders["house"]) == (HOME.parent, CARRIED / "results/published")
     for path in own.glob("*.py"):  # reading results runs none of it
         path.write_text("raise SystemExit")
     readings = (["claims"], ["step", "ledger"], ["step", "report"])
