@@ -1,9 +1,11 @@
 """``sims sweep``: one problem at many values of its fields."""
 
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+import pandas as pd
 import xarray as xr
 
 from sims.base.errors import InputError
@@ -60,15 +62,14 @@ def sweep(
         print(*lines, sep="\n")
         return
     run = Run(read_sweep(spec, sets, simulation, allow_code, dry), output)
-    plan = run.plan()
     interactive = sys.stderr.isatty()
     if dry:
         code_lines = unread(point.spec for point in run.sweep.points)
         header = f"{spec}: nothing is run or written"
-        print(header, *code_lines, *plan, f"output       {output}", sep="\n")
+        print(header, *code_lines, *run.plan(), f"output       {output}", sep="\n")
         return
     if interactive or (part is None and not run.is_covered):
-        print(*plan, sep="\n", file=sys.stderr)
+        print(*run.plan(), sep="\n", file=sys.stderr)
     if part is not None:
         run.compute(part, interactive)
     elif shards is None:
@@ -122,3 +123,27 @@ def print_sweep(data: xr.Dataset) -> None:
             )
     if len(frame) > MAX_ROWS:
         print(f"… and {len(frame) - MAX_ROWS:,} more points in the file")
+    if len(frame) > 1:
+        _print_least(data, frame, fields)
+
+
+def _print_least(data: xr.Dataset, frame: pd.DataFrame, fields: Sequence[str]) -> None:
+    """Print where the least error without a fault is, and whether that is a border of the grid."""
+    usable = frame[(frame["faults"] == "") & frame["mse"].notna()]
+    if usable.empty:
+        return
+    least = usable.sort_values("mse").iloc[0]
+    ends = []
+    for name in map(str, data.dims):
+        axis = data[name].values
+        if len(axis) > 1 and axis.dtype.kind in "if" and least[name] in (axis.min(), axis.max()):
+            ends.append(name)
+    place = ", ".join(f"{name} {least[name]}" for name in fields or ["point"])
+    near = int((usable["mse"] - least["mse"] < 2 * usable["mse_mcse"]).sum()) - 1
+    line = f"Least MSE: {least['mse']:.4g} ± {least['mse_mcse']:.2g} at {place}"
+    line += f"; {near} more within 2 MCSE" if near else ""
+    if ends:
+        line += f"; on the border of the grid in {', '.join(ends)}: it may be less beyond"
+    elif "point" not in data.dims:
+        line += "; inside the grid"
+    print(f"{line}.")

@@ -49,6 +49,8 @@ class SimulationSpec(Strict):
         """The most batches are no fewer than the least."""
         if self.max_batches is not None and self.max_batches < self.batches:
             raise InputError("max_batches", self.max_batches, f"at least batches = {self.batches}")
+        if self.max_batches is not None and self.rel_mcse is None:
+            raise InputError("max_batches", self.max_batches, "only with rel_mcse")
         return self
 
     @property
@@ -80,6 +82,13 @@ class TheorySpec(Strict):
         le=0.1,
         description="accuracy of exact theory; default 1e-4, or 1e-3 if the design is not Gaussian",
     )
+
+    @model_validator(mode="after")
+    def _accuracy_is_of_exact_theory(self) -> "TheorySpec":
+        """The accuracy of another order has no meaning."""
+        if self.rtol is not None and self.order not in ("exact", "auto"):
+            raise InputError("rtol", self.rtol, "only with order: exact or auto")
+        return self
 
     @property
     def options(self) -> dict[str, Any]:

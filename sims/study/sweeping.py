@@ -22,7 +22,7 @@ from sims.simulation.many import estimate_many
 from sims.study import code, provenance
 from sims.study.describing import KEYS, VARIABLES, Words
 from sims.study.grid import Point, point_errors
-from sims.study.planning import ProblemClass, classify, plan_lines
+from sims.study.planning import ProblemClass, classify, doubts, plan_lines
 from sims.study.results import labelled, read, write
 from sims.study.schema import SimulationSpec, TheorySpec
 from sims.study.specification import Problem
@@ -152,15 +152,19 @@ class Run:
         order = self.sweep.spec.theory.order
         costs = []
         missing = Counter[str]()
+        covered = []
         for alike in self.classes:
             costs += [alike.cost] * len(alike.points)
-            missing[alike.uncovered] += len(alike.points)
+            if alike.uncovered:
+                missing[alike.uncovered] += len(alike.points)
+            elif order != "none":
+                covered += alike.points
+        missing += doubts(covered, self.sweep.spec.theory)
         lines = plan_lines(costs, self.sweep.spec.simulation)
         sizes = [f"{len(values)} of {path}" for path, values in self.sweep.axes.items()]
         if self.sweep.is_grid and sizes:
             lines[0] += f" ({' x '.join(sizes)})"
-        covered = missing.pop("", 0) * (order != "none")
-        lines.append(f"theory       {order}: {covered} of {len(costs)} points")
+        lines.append(f"theory       {order}: {missing.pop('', 0)} of {len(costs)} points")
         for reason, count in missing.items():
             lines.append(f"             not at {count}: {reason}")
         return lines

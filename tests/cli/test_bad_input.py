@@ -99,6 +99,9 @@ PROBLEM = [
     ("simulation.batches", 10**15, "replicates'; allowed: at most 1e+17 operat"),
     ("simulation.seed", 2**63, "simulation.seed: got 92233720368547"),
     # settings that would be passed over
+    ("simulation.max_batches", 64, "max_batches: got 64; allowed: only with rel_mcse"),
+    ("theory.rtol", 1e-3, "theory.rtol: got 0.001; allowed: only with order: exact or auto"),
+    ("theory", {"order": "none", "rtol": 1e-3}, "allowed: only with order: exact or auto"),
     # misspelt words
     (
         "problm",
@@ -143,7 +146,12 @@ AXES = [
     ("n=9:2:3", "low and high: got [9.0, 2.0]; allowed: low < high"),
     ("n=0:2:3:log", "got 0.0; allowed: > 0 on a logarithmic scale"),
     ("n=1:2:3:lgo", "scale: got 'lgo'; allowed: linear, log (did you mean log?)"),
-    ("n=5,5", "sweep.grid: got 'a value twice'"),
+    ("n=5,5", "sweep.grid.n: got 'a value twice'"),
+    ("n=1:1.0000000000001:3", "points: got 3; allowed: distinct values; of these, 1 are distinct"),
+    ("n=64:66:10", "sweep.grid.n: points: got 10; allowed: distinct values; of these, 3 are"),
+    ("noise_sd=1:1.00000000001:99:log", "99; allowed: distinct values; of these, 2 are distinct"),
+    ("n=8 --set n=9", "--set: got 'n=8, n=9'; allowed: each path once"),
+    ("simulation.batches=8", "simulation.batches: got 'simulation'; allowed: design"),
     ("n", "--set: got 'n'; allowed: PATH=LOW:HIGH:POINTS"),
     ("n=[8", '--set n: got "a mistake at line'),
     ("noise_sd=a:b:c", "low: got 'a'; allowed: a valid number"),
@@ -157,12 +165,22 @@ DESIGNS = [
     ({"grid": {"n": list(range(1, 400)), "noise_sd": list(range(400))}}, "got '159,600 points'"),
     ({"random": {"points": 3, "fields": {}}}, "sweep.random.fields"),
     ({"list": [{"heads.kernal": "gaussian"}]}, "(did you mean kernel?)"),
+    ({"list": [{"n": 8}, {"n": 9}, {"n": 8}]}, "sweep.list: got 'a point twice'"),
+    ({"grid": {"n": [8, {"label": "few", "value": 8}]}}, "sweep.grid.n: got 'a value twice'"),
+    (
+        {"grid": {"heads.frames.angle": [1], "heads.frames": {"label": "a", "kind": "haar"}}},
+        "sweep: got ['heads.frames', 'heads.frames.angle']; allowed: each field set once",
+    ),
+    (
+        {"random": {"points": 3, "fields": {"n": {"low": 8, "high": 64, "points": 5}}}},
+        "points: got 'points'; allowed: high, low, scale",
+    ),
 ]
 
 
 @pytest.mark.parametrize(("axis", "words"), AXES)
 def test_an_axis_of_a_sweep(folder, capsys, recwarn, axis, words):
-    refused(capsys, recwarn, words, "sweep", "spec.yaml", "--set", axis)
+    refused(capsys, recwarn, words, "sweep", "spec.yaml", "--set", *axis.split(" "))
 
 
 @pytest.mark.parametrize(("design", "words"), DESIGNS, ids=lambda v: str(v)[:30])

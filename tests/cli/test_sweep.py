@@ -1,6 +1,7 @@
 """``sims sweep``: designs, files, shards, and what users get wrong."""
 
 import json
+import re
 import signal
 import subprocess
 import sys
@@ -205,8 +206,9 @@ def test_random_points_and_what_theory_does_not_cover(folder, capsys):
     kernels = [p.coordinates["heads.kernel"] for p in data_of.points]
     missing = kernels.count("epanechnikov")
     assert 0 < missing < 6
-    assert f"theory       first: {6 - missing} of 6 points" in said
     assert f"not at {missing}: heads.kernel epanechnikov; covered: gaussian, softmax" in said
+    rough = int(re.search(r"not at (\d): first order is rough", said)[1])
+    assert f"theory       first: {6 - missing - rough} of 6 points" in said
     assert run("sweep", file) == 0
     data = opened("results/sweeps/sweep.nc")
     assert data["kernel"].values.tolist() == kernels
@@ -216,6 +218,27 @@ def test_random_points_and_what_theory_does_not_cover(folder, capsys):
     longer = read_sweep(written(folder, random={"points": 9, "fields": fields}))
     assert longer.points[:6] == data_of.points
     assert all(16 <= p.coordinates["n"] <= 64 for p in longer.points)
+
+
+def test_the_least_value_and_where_it_is(folder, capsys):
+    """In a plan, points where theory is rough count as not covered; so after the run."""
+    axes = ("--set", "heads.bandwidth=0.02,0.3,9", "--set", "n=256,4096")
+    assert run("sweep", "spec.yaml", *axes, "--dry") == 0
+    plan = capsys.readouterr().out
+    assert re.search(r"first: 5 of 6 points\n +not at 1: first order is rough", plan)
+    assert run("sweep", "spec.yaml", *axes) == 0
+    said = capsys.readouterr().out
+    assert "theory is rough at 1 of 6 points" in said
+    assert re.search(r"Least MSE: .* n 4096.*; on the border of the grid in bandwidth, n: ", said)
+    data = opened().isel(n=[1])
+    data["mse"][:] = [[0.5], [0.3], [0.1]]
+    for fault, words in (
+        ("", "9.0, n 4096; on the border of the grid in bandwidth: "),
+        ("lost", "0.3, n 4096; inside the grid."),
+    ):
+        data["faults"][2] = fault  # where numbers are unusable
+        print_sweep(data)
+        assert f"at bandwidth {words}" in capsys.readouterr().out
 
 
 def test_a_list_has_points_and_labels(folder):
