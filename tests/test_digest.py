@@ -2,13 +2,19 @@
 
 import functools
 import importlib
+import operator
+import sys
 import sysconfig
 
+import jax
+import jax.numpy as jnp
 import numpy as np
+import pandas as pd
 import pytest
 
 from sims.base.errors import InputError
 from sims.base.identity import digest, known_by_name
+from sims.montecarlo import HostReplicates, run
 from sims.problem import DESIGNS, FRAMES, KERNELS, TARGETS, Heads, Kernel, Task, gaussian_queries
 from sims.problem.kernels import gaussian_log, laplace_log
 from sims.simulation import estimate
@@ -47,6 +53,109 @@ def test_functions_are_told_apart_by_code_constants_defaults_closures_and_what_t
     before = digest(lambda x: helper(x))
     monkeypatch.setitem(globals(), "FACTOR", 3.0)
     assert digest(lambda x: helper(x)) != before
+
+
+class Base:
+    scale = 1.0
+
+
+class Scaled(Base):
+    offset = np.zeros(1)
+    parts = ("a",)
+
+    def __call__(self, x):
+        return self.scale * jnp.tanh(x[..., 0]) + self.offset[0]
+
+
+class Table(dict):
+    default = 0.0
+
+
+def by_global(x):
+    return FACTOR * jnp.tanh(x[..., 0])
+
+
+compiled = jax.jit(by_global)
+by_attribute = Scaled()
+
+
+@pytest.mark.parametrize(
+    ("value", "owner", "name", "changed"),
+    [
+        (by_attribute, Scaled, "parts", ("b",)),
+        (by_attribute, Scaled, "offset", np.ones(1)),
+        (by_attribute, Base, "scale", 2.0),
+        (by_attribute.__call__, Base, "scale", 2.0),
+        (by_attribute, by_attribute, "further", 1.0),
+        (Table(a=1.0), Table, "default", 1.0),
+        (jax.vmap(by_global), sys.modules[__name__], "FACTOR", 3.0),
+        (compiled, sys.modules[__name__], "FACTOR", 3.0),
+        (by_global, by_global, "note", "more"),
+    ],
+)
+def test_whatever_a_result_may_depend_on_is_part_of_the_identity(
+    monkeypatch, value, owner, name, changed
+):
+    before = digest(value)
+    monkeypatch.setattr(owner, name, changed, raising=False)
+    assert digest(value) != before
+
+
+def test_arrays_and_objects_with_more_than_values_are_told_apart():
+    shared = np.arange(3.0)
+    pairs = [
+        (np.ma.array(shared, mask=[0, 0, 1]), np.ma.array(shared)),
+        (pd.Series(shared, index=[0, 1, 2]), pd.Series(shared, index=[1, 2, 3])),
+        (np.array([helper, 1], object), np.array([helper, 2], object)),
+        ({"a": 1}.get, {"a": 2}.get),
+        (operator.itemgetter(0), operator.itemgetter(1)),
+    ]
+    for one, other in pairs:
+        assert digest(one) != digest(other)
+
+
+ROW = Heads(np.array([[[1.0]]]), "gaussian", 0.5)
+POWERED = Kernel("powered", lambda q, k, b: FACTOR * gaussian_log(q, k, b))
+POWERED_ROW = Heads(np.array([[[1.0]]]), POWERED, 0.5)
+
+
+@pytest.mark.parametrize(
+    ("make", "heads", "owner", "name"),
+    [
+        (lambda: by_global, ROW, sys.modules[__name__], "FACTOR"),
+        (lambda: lambda x: compiled(x), ROW, sys.modules[__name__], "FACTOR"),
+        (lambda: by_attribute, ROW, Base, "scale"),
+        (
+            lambda: lambda x: x[..., 0],
+            POWERED_ROW,
+            sys.modules[__name__],
+            "FACTOR",
+        ),
+    ],
+)
+def test_no_compiled_program_outlives_what_it_was_traced_from(
+    monkeypatch, make, heads, owner, name
+):
+    def numbers():
+        task = Task(DESIGNS["isotropic"](1), make(), 0.5)
+        options = {"batches": 2, "replicates_per_batch": 4, "precision": "float64"}
+        simulated = estimate(task, heads, 16, [[0.3]], 0, **options)
+        predicted = predict(task, heads, 16, [[0.3]], order="exact")
+        return [float(simulated["mse"].mean()), float(predicted["mse"])]
+
+    numbers()
+    monkeypatch.setattr(owner, name, 7.0)
+    kept = numbers()
+    jax.clear_caches()
+    assert kept == numbers()
+
+
+def test_a_run_is_not_resumed_after_an_attribute_of_a_class_changed(monkeypatch):
+    sampler = HostReplicates(lambda draw, shared, batch: {"a": by_attribute(draw.rng().random(1))})
+    done = run(sampler, 0, batches=2, replicates_per_batch=2)
+    monkeypatch.setattr(Base, "scale", 100.0)
+    with pytest.raises(InputError, match="resume"):
+        run(sampler, 0, batches=4, replicates_per_batch=2, resume=done)
 
 
 def test_arrays_are_told_apart_by_value_shape_and_type():

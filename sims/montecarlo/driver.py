@@ -15,7 +15,7 @@ from rich.progress import Progress
 
 from sims.base.checks import check_count
 from sims.base.errors import InputError
-from sims.base.runtime import forget_compiled, lost_digits
+from sims.base.runtime import forget_changed, forget_compiled, lost_digits
 from sims.montecarlo.draws import Draw
 from sims.montecarlo.history import CHECK_EVERY, History, Stopping, unstacked
 from sims.montecarlo.sampler import Rounds, Sampler
@@ -100,6 +100,7 @@ def run(
     if not devices:
         raise InputError("devices", devices, "at least one JAX device")
     forget_compiled()
+    forget_changed(sampler.identity())
     draws = Draw.from_seed(seed, stream, replicates_per_batch)
     history = History(sampler, draws, checkpoint, resume is not None)
     history.resume(resume, stopping.limit)
