@@ -41,7 +41,7 @@ def figure(data: xr.Dataset) -> Figure:
     means = data[heat_maps[0]].mean(("head", "head2")).fillna(-1).values
     layer = int(np.argmax(means))
     heads = int(data.heads.values[layer])
-    number = data.layer.values[layer]
+    label = data.label.values[layer]
     names = "ab"[: len(heat_maps)]
     layout = (names, "c" * len(heat_maps))
     sentence = data.attrs["sentence"]
@@ -60,7 +60,7 @@ def figure(data: xr.Dataset) -> Figure:
                 ax=ax,
                 cbar_kws={"label": "correlation"},
             )
-            ax.set(title=f"{CORRELATIONS[name]}, layer {number}", xlabel="head", ylabel="head")
+            ax.set(title=f"{CORRELATIONS[name]}, layer {label}", xlabel="head", ylabel="head")
         depth = data.layer.values
         for (key, label), color in zip(INDICES.items(), PALETTE, strict=False):
             if key in data:

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from sims.inspect.layouts import CUTOFF, Layer
+from sims.inspect.layer import CUTOFF, Layer
 from sims.inspect.patterns import Rule, rotated
 from sims.problem.diversity import DEFINITIONS
 
@@ -160,7 +160,8 @@ def geometry(layer: Layer, rule: Rule | None = None) -> Arrays:
     Overlaps are between key subspaces; query heads repeat the overlaps of their key head. Heads
     with a zero map of keys or queries are excluded: their numbers are NaN. The baseline of an index
     is the index of the matrix of expected overlaps of Haar subspaces. Rotary positions change score
-    forms to ``W_Q,h R(Δ) W_K,hᵀ/√d_k``, and not the key subspaces.
+    forms to ``W_Q,h R(Δ) W_K,hᵀ/√d_k``, and not the key subspaces. Forms of heads that normalise
+    keys have no scale, so that their singular values are NaN.
 
     Args:
         layer: the heads.
@@ -190,6 +191,7 @@ def geometry(layer: Layer, rule: Rule | None = None) -> Arrays:
     if rule is not None and rule.base is not None:
         identities = np.broadcast_to(rotations, (len(places), d_k, d_k))
         rotations = rotated(identities, rule.base, rule.rotated, places)
+    factor = np.nan if layer.norms else (rule or Rule(False)).factor(d_k)
     scores = form_spectrum(query, score_key, rotations)
     correlations = form_correlation(query, score_key, rotations)
     keys = ("key_head",)
@@ -214,7 +216,7 @@ def geometry(layer: Layer, rule: Rule | None = None) -> Arrays:
             ("definition",),
             index(np.where(np.isfinite(by_query), expected_by_query, np.nan)),
         ),
-        "qk_singular_value": (("head", "rank"), scores[0] / np.sqrt(d_k)),
+        "qk_singular_value": (("head", "rank"), scores[0] * factor),
         "qk_effective_rank": (heads, effective_rank(scores[0])),
         "qk_energy_rank": (heads, energy_rank(scores[0])),
         "ov_effective_rank": (heads, effective_rank(values)),

@@ -1,8 +1,9 @@
 """Report of a model: every layer's numbers in one labelled dataset, and a summary sentence."""
 
 import math
+import re
 import zipfile
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from itertools import product
 from pathlib import Path
 from typing import Any
@@ -13,7 +14,8 @@ from scipy.special import ndtri
 
 from sims.base.errors import InputError, one_of
 from sims.base.files import regular_archive
-from sims.inspect.families import FAMILIES
+from sims.inspect.completeness import absent_layers, side_of
+from sims.inspect.families import FAMILIES, Family
 from sims.inspect.gaussian import covariance_root, on_gaussian_tokens
 from sims.inspect.geometry import (
     DISTANCES,
@@ -23,10 +25,12 @@ from sims.inspect.geometry import (
     median_rank,
     zero_maps,
 )
-from sims.inspect.layouts import Layer, layers
+from sims.inspect.layer import CROSS, Layer
+from sims.inspect.layouts import layers, modules
 from sims.inspect.measured import QUANTILES, measured, moments_of, sequences_of
 from sims.inspect.patterns import Rule, rule_of
-from sims.inspect.reader import Model
+from sims.inspect.profiles import rank_within
+from sims.inspect.reader import Model, layer_number
 from sims.problem.diversity import DEFINITIONS
 
 TOLERANCE = 0.01
@@ -37,9 +41,11 @@ LEVEL = 0.05
 """Probability, within a layer, that some pair of random subspaces counts as above the baseline."""
 MASK = "attention_mask"
 """Name of the array that is 0 at padding."""
+MEASURED = re.compile(
+    "typical|effective|sequences|copies|input|predicted|kq?_svd|noise|contribution|token|merge|prune|redundant"
+)
+"""Names of numbers that need activations."""
 HEAD_DIMS = ("head", "head2", "key_head", "key_head2")
-CROSS = ("cross", "encoder_attn", "EncDecAttention")
-"""Pattern in the names of modules whose keys and queries come from different tokens."""
 
 
 def inspect(
@@ -70,32 +76,51 @@ def inspect(
     rows: list[xr.Dataset] = []
     opened = Model(model, config)
     inputs = None if activations is None else Inputs(activations)
-    rule = _rule(opened.config, attention, inputs is not None)
+    names = modules(opened)
     notes = [f"The file is part {opened.part} of its model."] if opened.part else []
-    if inputs and rule and rule.base is None and _has_positions(opened.config):
-        notes.append("Positions are left out, as --attention asks.")
-    for layer in layers(opened, heads):
+    notes += absent_layers(opened, names)
+    family = str(opened.config.get("model_type", ""))
+    if family and family not in FAMILIES:
+        notes.append(f"No forward pass of model_type {family} is checked; names give the layout.")
+    remarks: dict[str, list[str]] = {}
+    for layer, label in zip(layers(opened, heads), labels(names), strict=True):
         number = len(rows) if layer.number is None else layer.number
-        notes += _notes(layer, number)
+        rule, reason = _rule(opened.config, attention, inputs is not None, layer.number or 0)
         weights = _labelled(geometry(layer, rule))
-        weights = weights.assign(_summary(weights) | {"module": layer.module})
+        weights = weights.assign(_summary(weights) | {"module": layer.module, "label": label})
+        added = [weights.assign_coords(layer=number)]
         if inputs and rule:
-            rows += _rows_of_passes(weights, layer, number, inputs, rule, tolerance)
-        else:
-            rows.append(weights.assign_coords(layer=number))
+            added = _rows_of_passes(weights, layer, number, inputs, rule, tolerance)
+        rows += added
+        for remark in [*reason, *_remarks(layer, opened.config, label), *_copies(added)]:
+            remarks.setdefault(remark, []).append(label)
     data = xr.concat(
         rows, "layer", data_vars="all", coords="minimal", compat="override", join="outer"
     )
     if inputs:
-        inputs.check_used(f"{_listed(data.layer.values).lower()} of {opened.name}, or its modules")
+        inputs.check_used(f"{_listed(data.label.values)} of {opened.name}, or its modules")
+    notes += [_capitalised(f"{_listed(where)}: {remark}.") for remark, where in remarks.items()]
     data.attrs = {"model": opened.name, "tolerance": tolerance, "notes": "\n".join(notes)}
     data.attrs["sentence"] = sentence(data)
     return data
 
 
-def _has_positions(config: Mapping[str, Any]) -> bool:
-    family = FAMILIES.get(str(config.get("model_type")))
-    return family is not None and bool(family.partial or family.rotated)
+def labels(names: Sequence[str]) -> list[str]:
+    """Names of the layers of modules, for the reader.
+
+    They are the model's numbers, such as ``0``, or ``encoder 0 self`` if modules share a number, or
+    the names of the modules.
+    """
+    numbers = [layer_number(name) for name in names]
+    if len(names) == 1:
+        return [str(numbers[0] or 0)]
+    kinds = ["cross" if CROSS.search(name) else "self" for name in names]
+    plain = [str(number) for number in numbers]
+    parts = zip(map(side_of, names), plain, kinds, strict=True)
+    for found in (plain, [" ".join(filter(None, part)) for part in parts]):
+        if None not in numbers and len(set(found)) == len(names):
+            return found
+    return list(names)
 
 
 def _rows_of_passes(
@@ -105,8 +130,11 @@ def _rows_of_passes(
     rows = []
     for time in range(layer.passes):
         row = weights.assign_coords(layer=number + time)
-        module = layer.module if layer.passes == 1 else f"{layer.module}#{time}"
-        name = inputs.name(module, number + time)
+        module = layer.module
+        if layer.passes > 1:
+            module += f"#{time}"
+            row["label"] = str(number + time)
+        name = inputs.name(module, row.label.item())
         if name is not None:
             readings = _labelled(_on_inputs(layer, inputs, name, rule, tolerance))
             row = row.merge(readings.assign(_input_summary(readings, tolerance)))
@@ -114,30 +142,51 @@ def _rows_of_passes(
     return rows
 
 
-def _rule(config: Mapping[str, Any], attention: str | None, needed: bool) -> Rule | None:
-    """Rule of a config; None if it is unknown and not needed."""
+def _rule(
+    config: Mapping[str, Any], attention: str | None, needed: bool, layer: int
+) -> tuple[Rule | None, list[str]]:
+    """Rule of a layer and remarks on it; without a rule if it is not needed and not known."""
+    known = config.get("model_type") in FAMILIES
+    kind = attention if known or needed else attention or "causal"
     try:
-        return rule_of(config, attention)
-    except InputError:
+        rule = rule_of(config, kind, layer)
+    except InputError as error:
         if needed:
             raise
-        return None
+        return None, [f"scores are those of plain products ({error})"]
+    ignored = known and rule.base is None and FAMILIES[config["model_type"]].rotated
+    return rule, ["positions are left out, as --attention asks"] if ignored and attention else []
 
 
-def _notes(layer: Layer, number: int) -> list[str]:
-    """Notes for the reader of a layer's numbers, one line each."""
-    notes = []
-    if layer.number is None and layer.passes == 1:
-        notes.append(f"Layer {number} is {layer.module}.")
+def _remarks(layer: Layer, config: Mapping[str, Any], label: str) -> list[str]:
+    """Remarks for the reader of a layer's numbers."""
+    remarks = []
+    if layer.number is None and layer.passes == 1 and label.isdigit():
+        remarks.append(f"the module is {layer.module}")
     for kind, heads in zero_maps(layer).items():
         if heads:
             listed = ", ".join(map(str, heads))
-            notes.append(f"Layer {number}: the {kind} map is 0 in head {listed}, left out.")
-    return notes
+            remarks.append(f"the {kind} map is 0 in head {listed}, left out")
+    if layer.not_folded:
+        remarks.append(f"not folded into the weights: {', '.join(layer.not_folded)}")
+    known = FAMILIES.get(str(config.get("model_type")), Family())
+    if layer.gain is None and known.norms_first(config):
+        remarks.append(f"no gain before attention to fold ({' or '.join(known.gain)})")
+    return remarks
+
+
+def _copies(rows: Sequence[xr.Dataset]) -> list[str]:
+    """Remarks on sequences that are left out."""
+    counts = [(int(row.copies), int(row.sequences)) for row in rows if "copies" in row]
+    return [
+        f"{copies} of {copies + distinct} sequences are copies of others, left out"
+        for copies, distinct in sorted(set(counts))
+        if copies
+    ]
 
 
 def _on_inputs(layer: Layer, inputs: "Inputs", name: str, rule: Rule, tolerance: float) -> Arrays:
-    if any(word in layer.module for word in CROSS):
+    if layer.cross:
         raise InputError(name, "cross-attention", "self-attention, whose inputs are the tokens")
     if layer.left:
         raise InputError(layer.left[0], "attention sinks", "layers without, or no activations")
@@ -150,7 +199,11 @@ def _on_inputs(layer: Layer, inputs: "Inputs", name: str, rule: Rule, tolerance:
     readings = measured(layer, sequences, rule, tolerance)
     mean, covariance = moments_of(sequences)
     predicted = on_gaussian_tokens(layer, mean, covariance_root(name, covariance, d), rule)
-    return {**predicted, **readings, "sequences": ((), np.array(len(sequences)))}
+    counts: Arrays = {
+        "sequences": ((), np.array(len(sequences))),
+        "copies": ((), np.array(len(values) - len(sequences))),
+    }
+    return {**predicted, **readings, **counts}
 
 
 class Inputs:
@@ -177,9 +230,9 @@ class Inputs:
             raise InputError(self.source, "one array", "an npz file: layer name to inputs")
         self.arrays = opened
 
-    def name(self, module: str, number: int) -> str | None:
-        """Name of a layer's array: its number, or its module's name."""
-        for name in (str(number), module):
+    def name(self, module: str, label: str) -> str | None:
+        """Name of a layer's array: its label, or its module's name."""
+        for name in (label, module):
             if name in self.arrays:
                 self._used.add(name)
                 return name
@@ -244,8 +297,7 @@ def _input_summary(readings: xr.Dataset, tolerance: float) -> dict[str, float]:
             numbers[f"{part}_index_mean{end}"] = float(mean)
     for name in ("kq_svd", "k_svd"):
         if f"{name}_error" in readings:
-            above = readings[f"{name}_error"] > tolerance
-            numbers[f"{name}_rank"] = float(above.sum("rank_kept").median())
+            numbers[f"{name}_rank"] = rank_within(readings[f"{name}_error"].values, tolerance)
     if "predicted_noise_correlation" in readings:
         predicted = mean_of_pairs(readings.predicted_noise_correlation.values)
         numbers["predicted_noise_correlation_mean"] = float(predicted)
@@ -254,54 +306,59 @@ def _input_summary(readings: xr.Dataset, tolerance: float) -> dict[str, float]:
 
 def sentence(data: xr.Dataset) -> str:
     """Summary of the report: redundant heads by layer, and overlaps against the baseline."""
-    above = [int(k) for k in data.layer[data.pairs_above_baseline.values > 0]]
+    above = data.label.values[data.pairs_above_baseline.values > 0].tolist()
     compared = data.overlap_excess.notnull().values
     if "redundant_heads" not in data:
         return _sentence_of_overlaps(above, int(compared.sum()))
     counts = data.redundant_heads.values
     parts = _count_redundant(data)
     parts[0] += f" at {100 * data.attrs['tolerance']:.3g} % output error"
-    not_redundant = data.layer.values[compared & (counts == 0)].tolist()
+    not_redundant = data.label.values[compared & (counts == 0)].tolist()
     beyond = [layer for layer in not_redundant if layer in above]
     if beyond:
-        parts.append(f"key subspaces of {_listed(beyond).lower()} overlap more than random ones")
+        parts.append(f"key subspaces of {_listed(beyond)} overlap more than random ones")
     if len(beyond) < len(not_redundant):
         parts.append("the rest is within the baseline")
-    unseen = data.layer.values[np.isnan(counts)].tolist()
+    unseen = data.label.values[np.isnan(counts)].tolist()
     if unseen:
-        parts.append(f"{_listed(unseen).lower()} without activations")
-    text = "; ".join(parts)
-    return f"{text[0].upper()}{text[1:]}."
+        parts.append(f"{_listed(unseen)} without activations")
+    return _capitalised("; ".join(parts) + ".")
 
 
-def _sentence_of_overlaps(above: list[int], compared: int) -> str:
+def _capitalised(text: str) -> str:
+    return text[:1].upper() + text[1:]
+
+
+def _sentence_of_overlaps(above: list[str], compared: int) -> str:
     """Clause on layers with overlaps above the baseline, among those with comparable heads."""
     if not compared:
         return "No two key subspaces to compare."
     if not above:
         return "No key subspaces overlap more than random ones."
     end = "; the rest is within the baseline" * (len(above) < compared)
-    return f"{_listed(above)}: key subspaces overlap more than random ones{end}."
+    return _capitalised(f"{_listed(above)}: key subspaces overlap more than random ones{end}.")
 
 
 def _count_redundant(data: xr.Dataset) -> list[str]:
     """Clauses on layers by their number of redundant heads, from the most."""
-    layers_by_count: dict[tuple[int, int], list[int]] = {}
-    columns = (data.layer.values, data.redundant_heads.values, data.heads.values)
+    layers_by_count: dict[tuple[int, int], list[str]] = {}
+    columns = (data.label.values, data.redundant_heads.values, data.heads.values)
     for layer, count, total in zip(*columns, strict=True):
         if count > 0:
             layers_by_count.setdefault((int(count), int(total)), []).append(layer)
     clauses = []
     for (count, total), rows in sorted(layers_by_count.items(), reverse=True):
         verb = "is" if count == 1 else "are"
-        clauses.append(f"{_listed(rows).lower()}: {count} of {total} heads {verb} redundant")
+        clauses.append(f"{_listed(rows)}: {count} of {total} heads {verb} redundant")
     return clauses or ["no head is redundant"]
 
 
-def _listed(numbers: list[int]) -> str:
-    """``Layer 3``, ``Layers 3 and 7``, ``Layers 0–5``: numbers in words."""
+def _listed(names: Sequence[str]) -> str:
+    """``layer 3``, ``layers 3 and 7``, ``layers 0–5``, ``encoder 0 self``: labels in words."""
+    if not all(name.isdigit() for name in names):
+        return ", ".join(names)
     runs: list[list[int]] = []
-    for number in numbers:
+    for number in map(int, names):
         if runs and number == runs[-1][-1] + 1:
             runs[-1].append(number)
         else:
@@ -310,7 +367,7 @@ def _listed(numbers: list[int]) -> str:
     for run in runs:
         words += [f"{run[0]}–{run[-1]}"] if len(run) > 2 else map(str, run)
     joined = " and ".join([", ".join(words[:-1]), words[-1]] if len(words) > 1 else words)
-    return f"Layer{'s' * (len(numbers) > 1)} {joined}"
+    return f"layer{'s' * (len(names) > 1)} {joined}"
 
 
 def scalars(data: xr.Dataset) -> dict[str, np.ndarray]:
@@ -328,11 +385,14 @@ def exceeded(data: xr.Dataset, limits: Mapping[str, float]) -> list[str]:
     numbers = scalars(data)
     lines = []
     for name, limit in limits.items():
+        if name not in numbers and "redundant_heads" not in data and MEASURED.match(name):
+            missing = f"{name} needs --activations with the inputs of the layers"
+            raise InputError("--fail-above", missing)
         if name not in numbers:
             raise InputError("--fail-above", name, one_of(numbers, name))
-        for layer, value in zip(data.layer.values, numbers[name], strict=True):
+        for label, value in zip(data.label.values, numbers[name], strict=True):
             if value > limit:
-                lines.append(f"layer {layer}: {name} {value:.4g} is above {limit:g}")
+                lines.append(f"{_listed([label])}: {name} {value:.4g} is above {limit:g}")
     return lines
 
 

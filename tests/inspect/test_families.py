@@ -99,7 +99,7 @@ def test_effective_keys_are_those_of_a_plain_forward_pass(tmp_path, name):
     data = inspect(folder, activations={"0": x}, attention=kind)
     expected = np.mean([effective_keys(rows, sequence, **how) for sequence in x])
     assert data.typical_effective_keys.item() == pytest.approx(expected, rel=1e-9)
-    assert ("Positions are left out" in data.attrs["notes"]) == (kind is not None)
+    assert ("positions are left out" in data.attrs["notes"]) == (kind is not None)
 
 
 REFUSED = {

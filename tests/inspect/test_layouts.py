@@ -140,7 +140,7 @@ def test_heads_are_counted_by_module(tmp_path):
     data = inspect(folder)
     assert list(data.heads.values) == [2, 4]
     assert list(data.width.values) == [12, 6]
-    assert data.attrs["notes"].splitlines()[1] == f"Layer 1 is encoder.{LLAMA}."
+    assert list(data.label.values) == ["decoder 0 self", "encoder 0 self"]
     with pytest.raises(InputError, match="allowed: 2, as config"):
         inspect(folder, heads=4)
     pruned = CONFIG | {"pruned_heads": {"0": [2]}}

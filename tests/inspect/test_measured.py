@@ -99,8 +99,10 @@ def test_heads_that_average_all_tokens_have_all_of_them_as_effective_keys(made):
 @pytest.mark.parametrize("keys", [2, H])
 def test_cache_profiles_are_those_of_caches_of_every_rank(made, keys):
     """Against errors of the caches themselves, and theory's formulas, before the jackknife."""
-    layer, data = made(matrices(keys), x=np.repeat(inputs(1, 60), 4, axis=0))
-    query, key, _ = projections(layer, inputs(1, 60)[0], Rule(False))
+    layer, _ = made(matrices(keys))
+    x = inputs(1, 60)[0]
+    found = measured.measured(layer, [x] * 4, Rule(False), 0.01)
+    query, key, _ = projections(layer, x, Rule(False))
     queries = stacked(query.reshape(keys, -1, *query.shape[1:]))
     moments = key.swapaxes(1, 2) @ key, queries.swapaxes(1, 2) @ queries
     for rank in range(1, WIDTH):
@@ -111,9 +113,9 @@ def test_cache_profiles_are_those_of_caches_of_every_rank(made, keys):
             ("k_svd_error", k_svd(key, rank), keys_only_error(*moments, rank)),
         ):
             lost = ((cache.scores(key, queries) - whole) ** 2).sum((1, 2)) / total
-            found = data[name].isel(layer=0, rank_kept=rank).values
-            np.testing.assert_allclose(found, lost, rtol=1e-8)
-            np.testing.assert_allclose(found, theory / total, rtol=1e-8)
+            error = found[name][1][:, rank]
+            np.testing.assert_allclose(error, lost, rtol=1e-8)
+            np.testing.assert_allclose(error, theory / total, rtol=1e-8)
 
 
 def test_projection_kernel_has_transformerlens_normalisation_and_moments(made):
