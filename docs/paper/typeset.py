@@ -17,7 +17,7 @@ import typst
 import yaml
 
 from sims.base.errors import InputError
-from sims.judgement import house
+from sims.judgement import conventions
 from sims.judgement.answers import Answer
 from sims.judgement.summaries import Result, Share
 from sims.report.answers import listing
@@ -34,12 +34,12 @@ MARKDOWN = (
 )
 """Pandoc's Markdown without what a code host reads otherwise."""
 WORDS = (
-    *reversed(house.WORDS),
+    *reversed(conventions.WORDS),
     "never",
-    house.BY_CONDITION,
+    conventions.BY_CONDITION,
     "no difference",
     "undecided",
-    house.TOO_FEW,
+    conventions.TOO_FEW,
 )
 """First words of an answer, in the order of the tables."""
 LINK = re.compile(r"\[([^\]]+)\]\((?!https?:)([^)]*)\)")

@@ -8,7 +8,7 @@ import pandas as pd
 import xarray as xr
 
 from sims.base.estimates import ratio
-from sims.judgement import house
+from sims.judgement import conventions
 from sims.judgement.effects import Effects, calls
 from sims.judgement.effects_of_problems import gap, of_batches, outcomes
 from sims.study.batches import drawn_values
@@ -41,7 +41,7 @@ def effects(results: Results) -> dict[str, Effects]:
         estimates[f"exponent, {given}"] = exponents(law["by_budget"].values[:, place])
     # Under a shared view nothing hangs on what is given.
     exponent = estimates[f"exponent, {GIVEN[0]}"]
-    inside = house.TOLERANCES["slope"] - np.abs(np.nan_to_num(exponent) - 1)
+    inside = conventions.TOLERANCES["slope"] - np.abs(np.nan_to_num(exponent) - 1)
     better = growths["better"].to_numpy()
     decided = (growths["form"] != CENSORED).to_numpy()
     silent = np.full((len(results.estimates), 2), np.nan)
@@ -166,7 +166,7 @@ def numbers(results: Results) -> dict[str, Any]:
     law = results.predictions["law"]
     both = effects(results)
     theory, simulated = (
-        calls(both[name], house.TOLERANCES["order"]) for name in ("allocation", "simulated")
+        calls(both[name], conventions.TOLERANCES["order"]) for name in ("allocation", "simulated")
     )
     theory = theory[: len(simulated)]
     decided = (theory != 0) & (simulated != 0)

@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 
 from sims.base.estimates import ratio
-from sims.judgement import house
+from sims.judgement import conventions
 from sims.judgement.effects import Effects
 from sims.judgement.effects_of_problems import gap, of_batches, outcome
 from sims.study.batches import drawn_values, stack_batches
@@ -33,7 +33,7 @@ def effects(results: Results) -> Mapping[str, Effects]:
     ends = stack_batches(results, "ends")
     lost = stack_batches(results, "lost")
     theory = law["lost"].values
-    least = house.TOLERANCES["roads"]
+    least = conventions.TOLERANCES["roads"]
     steps = np.diff(path[..., -3:])
     fell = ends[..., 1] - ends[..., 0]
     near = ends[..., 0].mean(1) < NEAR_COLLAPSE
@@ -42,7 +42,7 @@ def effects(results: Results) -> Mapping[str, Effects]:
         "soon": of_batches(COLLAPSED - path[..., SOON] / np.log(10)),
         "order": gap(ratio(steps[..., 1], steps[..., 0], axis=1), np.full(len(path), CUBE)),
         "rate": gap(fell / law["depth"].values[:, None], law["rate"].values, near),
-        "depth": of_batches(house.TOLERANCES["slope"] - exponents(ends)),
+        "depth": of_batches(conventions.TOLERANCES["slope"] - exponents(ends)),
         "lost": of_batches(lost[..., WITHOUT] - least, predicted=theory[:, WITHOUT] - least),
         "gates": outcome(-gating, size=gating.mean(1)),
         "recovered": gap(lost[..., GATED], theory[:, GATED], theory[:, GATED] >= least),

@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 
 from sims.base.estimates import jackknife, ratio
-from sims.judgement import house
+from sims.judgement import conventions
 from sims.judgement.effects import Effects
 from sims.judgement.effects_of_problems import gap, of_batches, outcome
 from sims.study.batches import drawn_values, stack_batches
@@ -34,7 +34,7 @@ def straightness(error: np.ndarray) -> np.ndarray:
     steep = off @ level / (level @ level)
     left = off - steep[..., None] * level
     share = np.sqrt((left**2).sum(-1) / (off**2).sum(-1))
-    return house.TOLERANCES["slope"] - np.where(steep < 0, share, 1.0)
+    return conventions.TOLERANCES["slope"] - np.where(steep < 0, share, 1.0)
 
 
 def decays(sampled: np.ndarray, predicted: np.ndarray, half: np.ndarray) -> Effects:

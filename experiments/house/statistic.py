@@ -8,7 +8,7 @@ import pandas as pd
 import xarray as xr
 
 from sims.base.estimates import mcse, ratio
-from sims.judgement import house
+from sims.judgement import conventions
 from sims.judgement.effects import Effects
 from sims.judgement.effects_of_problems import gap, outcomes
 from sims.judgement.robustness import Cell
@@ -190,7 +190,7 @@ def specifications(results: Results, effects: Mapping[str, Effects]) -> dict[str
         choices |= dict(zip(map(str, strata), stratum, strict=True))
         for question in SPECIFIED:
             effect = effects[f"{question}, {reading}, {temperature}"]
-            share = summarize(effect, chosen, house.TOLERANCES["order"])
+            share = summarize(effect, chosen, conventions.TOLERANCES["order"])
             if isinstance(share, Share):
                 cells[question].append(Cell(choices, share))
     return cells

@@ -7,7 +7,7 @@ import numpy as np
 import pandas as pd
 
 from sims.base.estimates import mcse
-from sims.judgement import house
+from sims.judgement import conventions
 from sims.judgement.robustness import Cell
 from sims.judgement.summaries import Share, quartiles_in_words
 from sims.judgement.wording import markdown_table, number_range, percent, significant
@@ -96,10 +96,10 @@ def specification_table(cells: Mapping[str, Sequence[Cell]]) -> Lines:
 def _cell(share: Share) -> str:
     """Text of a cell; too few problems are not shown."""
     counted = share.simulated
-    if counted is None or counted.total < house.SHOWN:
+    if counted is None or counted.total < conventions.SHOWN:
         return "–"
     numbers = " / ".join(f"{100 * part:.0f}" for part in counted.parts.values())
-    return f"{share.word}: {numbers}" if counted.total >= house.FEWEST else numbers
+    return f"{share.word}: {numbers}" if counted.total >= conventions.FEWEST else numbers
 
 
 def size_models(sample: Sample, frame: pd.DataFrame) -> "list[SizeModel]":

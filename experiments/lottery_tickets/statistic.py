@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 
 from sims.base.estimates import mcse
-from sims.judgement import house
+from sims.judgement import conventions
 from sims.judgement.effects import Effects
 from sims.judgement.effects_of_problems import of_batches, slope
 from sims.study.batches import drawn_values, stack_batches
@@ -25,7 +25,7 @@ ONE = 0
 def effects(results: Results) -> Mapping[str, Effects]:
     """Falls, items and scales of errors, a number per problem."""
     law = results.predictions["law"]
-    tolerance = house.TOLERANCES["slope"]
+    tolerance = conventions.TOLERANCES["slope"]
     far = falls_by_law(law["far"].values, law["log_largest"].values[..., ONE])
     fall = falls_by_law(ITEMS[FIRST:], stack_batches(results, "log_output")[..., FIRST:])
     ratio = np.exp(stack_batches(results, "log_ratio")[..., FIRST:])
@@ -72,8 +72,8 @@ def growth(results: Results) -> dict[str, np.ndarray]:
 
 def at_most_one(added: np.ndarray) -> Effects:
     """Room up to one added item, with the tolerance, by theory's parts (problem, part) alone."""
-    room = 1 + house.TOLERANCES["slope"] - added.mean(1)
-    sure = abs(room) > house.CALLED * mcse(added.T)
+    room = 1 + conventions.TOLERANCES["slope"] - added.mean(1)
+    sure = abs(room) > conventions.CALLED * mcse(added.T)
     return Effects(np.empty(0), np.empty(0), predicted=room, valid=sure)
 
 

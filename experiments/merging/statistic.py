@@ -7,7 +7,7 @@ import numpy as np
 import pandas as pd
 
 from sims.base.estimates import jackknife
-from sims.judgement import house
+from sims.judgement import conventions
 from sims.judgement.effects import Effects
 from sims.judgement.effects_of_problems import gap, of_batches, outcome
 from sims.study.batches import drawn_values, stack_batches
@@ -32,7 +32,7 @@ def rises(results: Results, heads: int = TUNED) -> np.ndarray:
 
 def effects(results: Results) -> Mapping[str, Effects]:
     """Errors within the tolerance, the order of errors, and gaps to theory of merged heads."""
-    room = house.TOLERANCES["roads"]
+    room = conventions.TOLERANCES["roads"]
     tuned = rises(results)
     size = tuned.mean(1)
     falls = compare(results, lambda mse: 1 - mse[..., 0] / mse[..., TUNED])

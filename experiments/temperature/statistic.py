@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 
 from sims.base.estimates import ratio
-from sims.judgement import house
+from sims.judgement import conventions
 from sims.judgement.effects import Effects
 from sims.judgement.effects_of_problems import gap, of_batches, outcome, slope
 from sims.study.batches import drawn_values
@@ -81,7 +81,7 @@ def hold_loss(
 ) -> Effects:
     """By how much the loss is on this side of the tolerance; theory knows kept parameters alone."""
     sign = 1 if side == "above" else -1
-    tolerance = house.TOLERANCES["roads"]
+    tolerance = conventions.TOLERANCES["roads"]
     draws = sign * (sample.loss(names, temperature) - tolerance)
     if temperature != KEPT:
         return of_batches(draws)
@@ -117,7 +117,7 @@ def compare_methods(results: Results) -> dict[str, Effects]:
     adaptive = heads.sel(theory="adaptive")
     held = heads["signal"].sel(theory="held").values
     signal = adaptive["signal"].values
-    room = house.TOLERANCES["roads"] - np.abs(held / signal - 1)
+    room = conventions.TOLERANCES["roads"] - np.abs(held / signal - 1)
     nothing = np.full((len(room), 2), np.nan)
     no_batches = np.empty((0, 2, 1))
     gaps = heads["gap"].values

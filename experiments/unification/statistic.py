@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 
 from sims.base.estimates import ratio
-from sims.judgement import house
+from sims.judgement import conventions
 from sims.judgement.effects import Effects
 from sims.judgement.effects_of_problems import gap, of_batches, outcome
 from sims.study.batches import drawn_values, stack_batches
@@ -44,7 +44,7 @@ def effects(results: Results) -> Mapping[str, Effects]:
     terms = pool_terms(results)
     correlation = ratio(terms["covariance"], terms["variance"], axis=1)
     decorrelation = correlation[..., PLAIN] - correlation[..., DIVERSE]
-    apart = decorrelation.mean(1, keepdims=True) >= house.INDEX_GAP
+    apart = decorrelation.mean(1, keepdims=True) >= conventions.INDEX_GAP
 
     def fall(error: np.ndarray) -> Effects:
         """Relative fall from the plain to the diverse pool, where the correlation falls."""

@@ -16,7 +16,7 @@ from pydantic import ConfigDict, Discriminator, RootModel
 from sims.base.errors import InputError, one_of
 from sims.base.files import read_json, write_json
 from sims.base.validation import parse
-from sims.judgement import house
+from sims.judgement import conventions
 from sims.judgement.changes import Change, changes, deciding_field
 from sims.judgement.effects import Effects, confirmed_failure, margins
 from sims.judgement.robustness import Robustness
@@ -130,7 +130,7 @@ class Answer:
         """
         near = ""
         if isinstance(self.result, Gap) and self.result.tolerance and self.word:
-            enough = self.result.problems >= house.FEWEST
+            enough = self.result.problems >= conventions.FEWEST
             near = f" within {percent(self.result.tolerance)}" if enough else ""
         wordless = "estimate" if isinstance(self.result, Mean) else "exploratory"
         return f"{self.word or wordless}{near}"
@@ -174,7 +174,7 @@ def answer(
     labels = labels or {}
     restriction = question.restrict
     selected = condition_mask(parameters, restriction.where if restriction else {})
-    tolerance = house.TOLERANCES[question.tolerance] if question.tolerance else None
+    tolerance = conventions.TOLERANCES[question.tolerance] if question.tolerance else None
     result = summarize(effects, selected, tolerance)
     failing, p = confirmed_failure(effects, selected, tolerance)
     can_fail = np.isfinite(margins(effects, tolerance)[selected[: len(effects.value)]]).any()
@@ -194,7 +194,7 @@ def answer(
         worst = _in_words(effects, failing, parameters, labels)
         found = replace(found, counterexample=failing, worst=worst)
     if smoke:
-        return replace(found, word=house.TOO_FEW if found.word else "")
+        return replace(found, word=conventions.TOO_FEW if found.word else "")
     return _with_changes(found, effects, selected, parameters, tolerance, labels)
 
 
@@ -220,7 +220,7 @@ def _strata(
     shown = {}
     for name, conditions in question.strata.items():
         part = summarize(effects, selected & condition_mask(parameters, conditions), tolerance)
-        if part.answered >= house.SHOWN:
+        if part.answered >= conventions.SHOWN:
             shown[name] = part
     return shown
 
@@ -251,7 +251,7 @@ def _with_changes(
     )
     if decisive is None or not found.word:
         return found
-    return replace(found, word=house.BY_CONDITION)
+    return replace(found, word=conventions.BY_CONDITION)
 
 
 def _labelled(change: Change, labels: Mapping[str, str]) -> Change:
@@ -283,7 +283,7 @@ def _in_words(
 
 def verdict(p: float) -> str:
     """Verdict on "always" from the p-value of a failure."""
-    return "no" if p <= 1 - house.LEVEL else "not refuted"
+    return "no" if p <= 1 - conventions.LEVEL else "not refuted"
 
 
 def condition_mask(parameters: pd.DataFrame, conditions: Mapping[str, Any]) -> np.ndarray:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 import pandas as pd
 
-from sims.judgement import house
+from sims.judgement import conventions
 from sims.judgement.effects import Effects, calls, foreseen
 from sims.judgement.outcomes import FAILS, HOLDS
 from sims.judgement.summaries import tally
@@ -74,14 +74,14 @@ def changes(
         groups = {
             label: score[rows][members]
             for label, members in group_rows(column[rows]).items()
-            if len(members) >= house.SHOWN
+            if len(members) >= conventions.SHOWN
         }
         if len(groups) < 2 or np.ptp(np.concatenate([*groups.values()])) == 0:
             continue
-        if kruskal(*groups.values()).pvalue > (1 - house.LEVEL) / len(parameters.columns):
+        if kruskal(*groups.values()).pvalue > (1 - conventions.LEVEL) / len(parameters.columns):
             continue
         if effects.kind == "gap":
-            sizes = [np.quantile(abs(group), house.WITHIN) for group in groups.values()]
+            sizes = [np.quantile(abs(group), conventions.WITHIN) for group in groups.values()]
         else:
             sizes = [group.mean() for group in groups.values()]
         values = [float(size) for size in sizes]
@@ -118,9 +118,9 @@ def deciding_field(
 
 def _kind(low: float, high: float) -> str:
     """Kind of a share's interval: nearly all hold, nearly none hold, or neither."""
-    if low > house.LEVEL:
+    if low > conventions.LEVEL:
         return "all"
-    return "none" if high < 1 - house.LEVEL else "some"
+    return "none" if high < 1 - conventions.LEVEL else "some"
 
 
 def scores(effects: Effects, by_theory: bool, tolerance: float | None = None) -> np.ndarray:

@@ -7,7 +7,7 @@ from typing import Literal
 import numpy as np
 
 from sims.base.estimates import mcse
-from sims.judgement import house
+from sims.judgement import conventions
 from sims.judgement.intervals import fixed_p
 from sims.judgement.outcomes import outcome_calls
 
@@ -85,7 +85,7 @@ def calls(effects: Effects, tolerance: float | None = None) -> np.ndarray:
         return outcome_calls(
             effects.value, effects.error, effects.freedom, effects.looks, tolerance or 0.0
         )
-    margin, far = margins(effects, tolerance), house.CALLED * effects.error
+    margin, far = margins(effects, tolerance), conventions.CALLED * effects.error
     return np.select([np.isnan(margin), margin > far, margin <= -far], [np.nan, 1.0, -1.0])
 
 

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from sims.base.estimates import mcse
-from sims.judgement import house
+from sims.judgement import conventions
 from sims.judgement.effects import Effects
 
 
@@ -98,7 +98,7 @@ def slope(
         residual_squares = log - log.mean(-1, keepdims=True) - steep[:, None] * centred
         return by, steep, (residual_squares**2).sum(-1)
 
-    margin, fits = house.TOLERANCES["slope"], []
+    margin, fits = conventions.TOLERANCES["slope"], []
     expected_slopes = np.atleast_1d(expected)
     for y in (values.mean(1), predicted):
         if y is not None:

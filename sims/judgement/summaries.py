@@ -6,7 +6,7 @@ from typing import Literal
 import numpy as np
 from scipy.special import betaincinv
 
-from sims.judgement import house
+from sims.judgement import conventions
 from sims.judgement.outcomes import FAILS, HOLDS, LEVEL, UNDECIDED
 from sims.judgement.wording import (
     INTERVAL,
@@ -63,7 +63,7 @@ class Tally:
     @property
     def why_undecided(self) -> str:
         """The reason of undecided problems if they are many, of enough for a word; else ""."""
-        many = self.total >= house.FEWEST and self.undecided > MANY * self.total
+        many = self.total >= conventions.FEWEST and self.undecided > MANY * self.total
         return self.reason if many else ""
 
     def undecided_in_words(self) -> str:
@@ -87,7 +87,7 @@ def tally(calls: np.ndarray, reason: str = "") -> Tally | None:
     total, upper = holds + fails + undecided, holds + undecided
     if not total:
         return Tally(0, 0, 0, (0.0, 1.0), (0.0, 1.0), level, reason)
-    tail = (1 - house.LEVEL) / 2
+    tail = (1 - conventions.LEVEL) / 2
     low = float(betaincinv(holds, total - holds + 1, tail)) if holds else 0.0
     high = float(betaincinv(upper + 1, total - upper, 1 - tail)) if upper < total else 1.0
     bracket = (holds / total, upper / total)
@@ -143,14 +143,14 @@ class Share:
 
     @property
     def word(self) -> str:
-        """Word for how often the claim holds, from :func:`sims.judgement.house.word`."""
+        """Word for how often the claim holds, from :func:`sims.judgement.conventions.word`."""
         return word_of(self.deciding)
 
     def headline(self, short: bool = False) -> str:
         """The share that decides the word, with its interval; without the noun if ``short``."""
         if self.deciding is None:
             return "–"
-        if self.deciding.total < house.SHOWN:
+        if self.deciding.total < conventions.SHOWN:
             return too_few(self.deciding.total)
         share, interval = (
             percent_range(*ends, short=short)
@@ -160,7 +160,7 @@ class Share:
         share = f"{share} ({interval})" if short else f"{share} of {problems} ({interval})"
         others = {name: self.deciding.parts[name] for name in ("level", "undecided")}
         if short:
-            others = {name: part for name, part in others.items() if part >= house.NEGLIGIBLE}
+            others = {name: part for name, part in others.items() if part >= conventions.NEGLIGIBLE}
         named = [f"{percent(v, short=short)} {name}" for name, v in others.items()]
         return "; ".join([share, *named]) if self.deciding.level else share
 
@@ -264,7 +264,7 @@ class Gap:
             percent_range(*ends, short=short) for ends in (self.within, self.interval)
         )
         noun = "" if short else " of problems"
-        share = percent(house.WITHIN, short=short)
+        share = percent(conventions.WITHIN, short=short)
         return f"within {size} in {share}{noun} ({interval})"
 
     def details(self) -> str:
@@ -354,12 +354,12 @@ def word_of(counted: Tally | None) -> str:
     if counted is None:
         return ""
     level = counted.level > counted.total / 2
-    return house.word(counted.interval, counted.bracket[1] > 0, counted.total, level)
+    return conventions.word(counted.interval, counted.bracket[1] > 0, counted.total, level)
 
 
 def share_in_words(counted: Tally) -> str:
     """The share of a tally with its interval and the number of problems."""
-    if counted.total < house.SHOWN:
+    if counted.total < conventions.SHOWN:
         return too_few(counted.total)
     interval = f"{INTERVAL} {percent_range(*counted.interval)}"
     return f"{percent_range(*counted.bracket)} ({interval}, {counted.total} problems)"

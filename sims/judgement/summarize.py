@@ -6,7 +6,7 @@ import numpy as np
 from scipy.special import bdtr, stdtrit
 
 from sims.base.estimates import mcse
-from sims.judgement import house
+from sims.judgement import conventions
 from sims.judgement.effects import Effects, calls, foreseen
 from sims.judgement.outcomes import UNDECIDED
 from sims.judgement.summaries import OUTSIDE, Gap, Mean, Quartiles, Result, Share, tally
@@ -79,14 +79,14 @@ def _gap(effects: Effects, rows: np.ndarray, tolerance: float | None) -> Gap:
     size, error = np.abs(effects.value[rows]), effects.error[rows]
     call = calls(effects, tolerance)[rows]
     near = tally(call[np.isfinite(call)], _reason(effects, rows, call))
-    count, tail = len(size), (1 - house.LEVEL) / 2
+    count, tail = len(size), (1 - conventions.LEVEL) / 2
     if not count:
         return Gap(problems=0, tolerance=tolerance, near=near)
     low, high = np.sort(np.maximum(size - 2 * error, 0)), np.sort(size + 2 * error)
     # So many of N are below the quantile, but once in 40 fewer than r, and once s or more.
-    below = bdtr(np.arange(count + 1), count, house.WITHIN)
+    below = bdtr(np.arange(count + 1), count, conventions.WITHIN)
     r, s = map(int, np.searchsorted(below, [tail, 1 - tail]))
-    middle = int(np.ceil(house.WITHIN * count)) - 1
+    middle = int(np.ceil(conventions.WITHIN * count)) - 1
     ends = float(low[r - 1]) if r else 0.0, float(high[s]) if s < count else None
     return Gap(
         problems=count,
@@ -94,8 +94,8 @@ def _gap(effects: Effects, rows: np.ndarray, tolerance: float | None) -> Gap:
         near=near,
         within=(float(low[middle]), float(high[middle])),
         within_interval=ends,
-        above_three=float((size > house.CALLED * error).mean()),
-        visible=float(np.quantile(house.CALLED * error, house.WITHIN)),
+        above_three=float((size > conventions.CALLED * error).mean()),
+        visible=float(np.quantile(conventions.CALLED * error, conventions.WITHIN)),
     )
 
 
@@ -106,7 +106,7 @@ def _mean(effects: Effects, selected: np.ndarray, rows: np.ndarray) -> Mean:
         value = effects.predicted[selected & valid & np.isfinite(effects.predicted)]
     if len(value) < 2:
         return Mean(problems=int(rows.sum()))
-    half = stdtrit(len(value) - 1, (1 + house.LEVEL) / 2) * mcse(value)
+    half = stdtrit(len(value) - 1, (1 + conventions.LEVEL) / 2) * mcse(value)
     mean = float(value.mean())
     interval = (float(mean - half), float(mean + half))
     return Mean(problems=int(rows.sum()), value=mean, of=len(value), interval=interval)

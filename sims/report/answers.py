@@ -3,7 +3,7 @@
 import re
 from collections.abc import Callable, Iterable, Sequence
 
-from sims.judgement import house
+from sims.judgement import conventions
 from sims.judgement.answers import Answer
 from sims.judgement.summaries import Mean, Share
 from sims.report.text import escape_markdown
@@ -34,7 +34,7 @@ def listing(
     rows = answers_on(paper, answers, "paper")
     if not first:
         return f"{table(rows, link, brief)}\n{_algebra(paper.claims)}".strip() + "\n"
-    worded_first = sorted(rows, key=lambda answer: answer.word == house.TOO_FEW)
+    worded_first = sorted(rows, key=lambda answer: answer.word == conventions.TOO_FEW)
     firsts = {answer.claim: answer for answer in reversed(worded_first)}
     return table([answer for answer in rows if firsts[answer.claim] is answer], link, brief)
 

@@ -5,7 +5,7 @@ No JAX.
 
 from collections.abc import Callable, Sequence
 
-from sims.judgement import house
+from sims.judgement import conventions
 from sims.judgement.answers import Answer
 from sims.judgement.summaries import Result, Share
 from sims.judgement.wording import significant
@@ -101,7 +101,7 @@ def _share_lines(share: Share, how_much: str) -> list[str]:
         made_of = f"; {share.made_of()}" if share.made_of() else ""
         lines.append(f"- Change, median (quartiles): {how_much}{made_of}.")
     counted = share.deciding
-    if counted is not None and counted.total >= house.SHOWN:
+    if counted is not None and counted.total >= conventions.SHOWN:
         parts = [f"{name} {100 * part:.0f} %" for name, part in counted.parts.items() if part]
         lines.append(f"- Of {counted.total} problems: {', '.join(parts)}.")
         if counted.why_undecided:

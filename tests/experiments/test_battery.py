@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from sims import figures
-from sims.judgement import house
+from sims.judgement import conventions
 from sims.judgement.answers import answer
 from sims.judgement.effects import Effects
 from sims.study import runner
@@ -104,7 +104,7 @@ def test_every_question_can_be_answered_both_ways(finished):
             assert column in rows
             ends = (wanted.at_least, wanted.at_most) if isinstance(wanted, Range) else (wanted,)
             inside[column] = next(end for end in ends if end is not None)
-        tolerance = house.TOLERANCES[question.tolerance or "roads"]
+        tolerance = conventions.TOLERANCES[question.tolerance or "roads"]
         for holds, word, always in (
             (True, "nearly always", "not refuted"),
             (False, "never", "no"),
@@ -145,7 +145,7 @@ def test_effects_of_planted_results(finished):
         effect = effects[question.effect]
         margin = np.append(effect.value, [] if effect.predicted is None else effect.predicted)
         if effect.kind == "gap":
-            margin = house.TOLERANCES[question.tolerance or "roads"] - abs(margin)
+            margin = conventions.TOLERANCES[question.tolerance or "roads"] - abs(margin)
         if effect.kind != "estimate":
             assert (margin > 0).any(), question.id
             assert (margin < 0).any(), question.id

@@ -13,7 +13,7 @@ from matplotlib.colors import to_hex, to_rgb
 from sims import figures
 from sims.base.errors import InputError
 from sims.figures.groups import binned, outcome_bars
-from sims.judgement.house import word
+from sims.judgement.conventions import word
 
 TWO = pd.DataFrame(
     {

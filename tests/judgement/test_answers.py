@@ -8,7 +8,7 @@ import pytest
 from scipy.stats import binomtest
 
 from sims.base.errors import InputError
-from sims.judgement import house
+from sims.judgement import conventions
 from sims.judgement.agreement import agreement
 from sims.judgement.answers import adjusted, answer, read_answers, write_answers
 from sims.judgement.changes import changes
@@ -96,10 +96,10 @@ def test_words_and_always(share_of_truth, word):
     ],
 )
 def test_a_share_over_an_edge_is_undecided_between_its_neighbours(interval, word):
-    assert house.word(interval, True, 100) == word
-    assert house.word(interval, True, 100, level=True) == "no difference"
-    assert house.word(interval, False, 100) == "never"
-    assert house.word(interval, True, 79) == "too few to say"
+    assert conventions.word(interval, True, 100) == word
+    assert conventions.word(interval, True, 100, level=True) == "no difference"
+    assert conventions.word(interval, False, 100) == "never"
+    assert conventions.word(interval, True, 79) == "too few to say"
 
 
 @pytest.mark.parametrize(

@@ -140,7 +140,7 @@ def test_comments_and_layout_are_no_part_of_code(old, new, same):
         ("simulate", "house", "figures/theme.py", False),
         ("predict", "house", "simulation/replicate.py", False),
         ("predict", "collapse", "theory/neighbours/collapse.py", True),
-        ("judge", "house", "judgement/house.py", True),
+        ("judge", "house", "judgement/conventions.py", True),
         ("judge", "house", "simulation/replicate.py", False),
         ("plot", "house", "figures/theme.py", True),
     ],

@@ -1,0 +1,64 @@
+"""Conventions: tolerances, words and counts that are the same for every question."""
+
+NEGLIGIBLE = 0.01
+"""Shares of level or undecided problems below which short tables leave them out."""
+LEVEL = 0.95
+"""Confidence of every interval, and of "not always"."""
+WITHIN = 0.95
+"""Share of problems within the stated tolerance: T95."""
+CALLED = 3.0
+"""Standard errors from zero at which a simulated problem counts as one that holds or fails."""
+SURE = 0.99
+"""Confidence with which the outcome of a problem is called, over all its pairs and looks."""
+FEWEST = 80
+"""Number of problems below which a law or a stratum gets no word."""
+SHOWN = 20
+"""Number of problems below which no share is shown and no group compared."""
+INDEX_GAP = 0.05
+"""Least difference of a diversity index at which two sets of heads are compared."""
+TOLERANCES = {"roads": 0.05, "exact": 0.01, "slope": 0.1, "order": 0.01}
+"""Agreement of simulation with first-order theory and with exact theory, relative; of slopes; the
+relative change below which two errors count as equal."""
+
+
+TOO_FEW = "too few to say"
+"""Word for fewer problems than :data:`FEWEST`."""
+
+
+BY_CONDITION = "depends on a condition"
+"""Word if one field of the law decides."""
+WORDS = ("rarely", "sometimes", "usually", "nearly always")
+EDGES = (1 / 3, 2 / 3, 0.95)
+"""Shares between neighbouring words."""
+
+
+def word(interval: tuple[float, float], possible: bool, problems: int, level: bool = False) -> str:
+    """Word for how often a claim holds.
+
+    A share whose interval crosses an edge is undecided between the words on both sides, except that
+    "usually" may extend beyond 95 %.
+
+    Args:
+        interval: interval of the share among the problems with a difference.
+        possible: whether it may hold in any tested problem.
+        problems: number of tested problems.
+        level: whether more than half of them have no difference.
+    """
+    if problems < FEWEST:
+        return TOO_FEW
+    if level:
+        return "no difference"
+    if not possible:
+        return "never"
+    among = words_of(interval)
+    if len(among) == 1 or among[0] == "usually":
+        return among[0]
+    return f"undecided: {among[0]} {'or' if len(among) == 2 else 'to'} {among[-1]}"
+
+
+def words_of(interval: tuple[float, float]) -> tuple[str, ...]:
+    """Words that an interval of a share covers."""
+    low, high = interval
+    first = sum(low > edge for edge in EDGES)
+    last = sum(high > edge for edge in EDGES)
+    return WORDS[first : last + 1]
