@@ -13,7 +13,7 @@ import numpy as np
 from scipy.linalg import cho_solve, cholesky
 
 FLOOR = 1e-12
-"""Share of a head's variance that is added to the ridge, so that constant outputs are allowed."""
+"""Share of the mean square that is added to the ridge, so that constant outputs are allowed."""
 
 
 class Calibration:
@@ -39,12 +39,11 @@ class Calibration:
         self.mean = first / tokens
         self.covariance = second / tokens
         self.covariance -= np.outer(self.mean, self.mean)
-        heads, width, _ = self.output.shape
-        variance = np.diag(self.covariance).reshape(heads, width).sum(1)
-        floor = np.where(variance > 0, FLOOR * variance, variance.max())
-        same = np.repeat(self._all, width)
-        blocks = np.where(same[:, None] == same, self.covariance, 0.0)
-        self.ridge = blocks * len(same) / tokens + np.diag(np.repeat(floor, width))
+        head = np.repeat(self._all, self.output.shape[1])
+        blocks = np.where(head[:, None] == head, self.covariance, 0.0)
+        squares = np.diag(second) / tokens
+        floor = np.where(squares > 0, FLOOR * squares, 1.0)
+        self.ridge = blocks * len(head) / tokens + np.diag(floor)
 
     def square(self, outputs: np.ndarray) -> float:
         """Sum of squares of what outputs (T, H·d_v) write."""

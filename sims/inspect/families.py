@@ -51,9 +51,7 @@ class Family(BaseModel, frozen=True):
         scale: config key whose power −½ multiplies scores, in place of 1/√d_k.
         scaled: config key that turns off the factor 1/√d_k by ``false``.
         keys: further supported keys of the config.
-        pattern: distance between layers without a window, if the config does not give it.
-        full: number of first layers without a window, if the config does not give it.
-        windows: whether windows apply if ``use_sliding_window`` is missing.
+        defaults: settings of windows that a config may leave out.
     """
 
     causal: bool = True
@@ -69,9 +67,7 @@ class Family(BaseModel, frozen=True):
     scale: str | None = None
     scaled: str | None = None
     keys: tuple[str, ...] = ()
-    pattern: int | None = None
-    full: int = 0
-    windows: bool = True
+    defaults: dict[str, int] = {}
 
     @property
     def known_keys(self) -> set[str]:
@@ -102,14 +98,20 @@ albert: {causal: false, after: [attention.LayerNorm, full_layer_layer_norm]}
 distilbert: {causal: false, after: [sa_layer_norm]}
 deit vit: {causal: false, gain: [layernorm_before], centred: true}
 llama mistral phi3: {rotated: 1, base: 10000, gain: [input_layernorm]}
-qwen2: {rotated: 1, base: 10000, gain: [input_layernorm], windows: false, full: 28}
-qwen3: {rotated: 1, base: 10000, gain: [input_layernorm], norm: {}, windows: false, full: 28}
+qwen2: &qwen
+  rotated: 1
+  base: 10000
+  gain: [input_layernorm]
+  defaults: {use_sliding_window: 0, max_window_layers: 28}
+qwen3:
+  <<: *qwen
+  norm: {}
 gemma: {rotated: 1, base: 10000, gain: [input_layernorm], offset: 1}
 falcon: {rotated: 1, base: 10000, gain: [input_layernorm, ln_attn], centred: true}
 gpt_neox: {rotated: 0.25, base: 10000, gain: [input_layernorm], centred: true}
 bloom: {linear: true, gain: [input_layernorm], centred: true}
 opt: {gain: [self_attn_layer_norm], before: {do_layer_norm_before: true}, centred: true}
-gpt2: {gain: [ln_1], centred: true, scaled: scale_attn_weights}
+gpt2: {gain: [ln_1], after: [ln_2], centred: true, scaled: scale_attn_weights}
 phi:
   rotated: 0.5
   base: 10000
@@ -133,7 +135,7 @@ gemma3_text:
   norm: {}
   scale: query_pre_attn_scalar
   keys: [rope_local_base_freq, sliding_window_pattern, _sliding_window_pattern]
-  pattern: 6
+  defaults: {sliding_window_pattern: 6}
 olmo2: {rotated: 1, norm: {joint: true, default: 1.0e-5}}
 chameleon:
   rotated: 1
@@ -148,8 +150,8 @@ FAMILIES = {
     for name in names.split()
 }
 """Families by ``model_type``; each has a forward pass of transformers in tests/inspect."""
-REFUSED = {"gpt_bigcode": "one key head in a fused tensor of its own order"}
-"""Families whose tensors have the names of another layout, and the difference."""
+REFUSED = {"gpt_bigcode": "not supported: its fused queries, keys and values have another order"}
+"""Families whose tensors have the names of another layout, and what is said of them."""
 
 ABOUT_ATTENTION = re.compile(
     r"att|head|rope|rotary|softcap|window|scal|norm|(?:^|_)eps|alibi|bias|clip|sink|position|qk|kv"

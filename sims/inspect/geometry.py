@@ -15,7 +15,6 @@ from sims.problem.diversity import DEFINITIONS
 
 DISTANCES = (0, 1, 4, 16, 64, 256, 1024)
 """Distances Δ between a query and a key at which rotary score forms are compared."""
-ENERGY = 0.9
 
 Arrays = Mapping[str, tuple[tuple[str, ...], np.ndarray]]
 """Name to dimensions and values, as :class:`xarray.Dataset` takes them."""
@@ -105,12 +104,6 @@ def median_rank(ranks: np.ndarray) -> np.ndarray:
     return np.asarray(np.median(ranks[..., kept], -1) if kept.any() else ranks.sum(-1) * np.nan)
 
 
-def energy_rank(values: np.ndarray, share: float = ENERGY) -> np.ndarray:
-    """Smallest number of singular values whose squares sum to a share of the total."""
-    sums = np.cumsum(values**2, axis=-1)
-    return np.asarray((sums < share * sums[..., -1:] * (1 - 1e-12)).sum(-1) + (sums[..., -1] > 0))
-
-
 def form_correlation(first: np.ndarray, second: np.ndarray, rotations: np.ndarray) -> np.ndarray:
     """``tr(M_hM_gᵀ)/(‖M_h‖_F ‖M_g‖_F)`` of forms ``M_h = A_hRB_hᵀ``, (n, H, H).
 
@@ -181,11 +174,8 @@ def geometry(layer: Layer, rule: Rule | None = None) -> Arrays:
     excess = mean_of_pairs(kernel) - mean
     pairs = kernel[np.isfinite(kernel) & ~same]
     most = pairs.max() - mean if len(pairs) else np.nan
-    written = output.swapaxes(-1, -2)
     score_key = key[group]
-    read = value[group]
-    still = np.eye(value.shape[-1])[None]
-    values = form_spectrum(read, written)
+    values = form_spectrum(value[group], output.swapaxes(-1, -2))
     places = np.array(DISTANCES)[:, None]
     rotations = np.eye(d_k)[None]
     if rule is not None and rule.base is not None:
@@ -218,11 +208,8 @@ def geometry(layer: Layer, rule: Rule | None = None) -> Arrays:
         ),
         "qk_singular_value": (("head", "rank"), scores[0] * factor),
         "qk_effective_rank": (heads, effective_rank(scores[0])),
-        "qk_energy_rank": (heads, energy_rank(scores[0])),
         "ov_effective_rank": (heads, effective_rank(values)),
-        "ov_energy_rank": (heads, energy_rank(values)),
         "score_correlation": (("head", "head2"), correlations[0]),
-        "value_correlation": (("head", "head2"), form_correlation(read, written, still)[0]),
         "gain_folded": ((), np.array(layer.gain is not None)),
         "width": ((), np.array(d_k)),
         "passes": ((), np.array(layer.passes)),

@@ -12,7 +12,7 @@ from sims.inspect.norms import HeadNorm
 CROSS = re.compile("cross|encoder_attn|EncDecAttention")
 """Pattern in the names of modules whose keys and queries come from different tokens."""
 CUTOFF = 1e-10
-"""Scores, or values, of a head below this share of the largest head's count as 0."""
+"""What is left of a matrix below this share of it counts as 0."""
 
 
 @dataclass(frozen=True)
@@ -63,19 +63,17 @@ class Layer:
     def folded(self) -> HeadMatrices:
         """Matrices as seen from the normalised residual stream: ``(I − 11ᵀ/d) diag(g) W``.
 
-        If the scores, or the values, of a head are negligible relative to the other heads', its
-        smaller map is set to 0.
+        A matrix that is 0 but for rounding is set to 0.
         """
-        *read, output = self.normed
-        if self.gain is not None:
-            read = [self.gain[:, None] * matrix for matrix in read]
-        sizes = [abs(matrix).max((1, 2)) for matrix in (*read, output)]
-        if self.centred:
-            read = [matrix - matrix.mean(-2, keepdims=True) for matrix in read]
-        group = self.key_head
-        query, key = _nonzero(read[0], read[1], group, (sizes[0] * sizes[1][group]).max())
-        output, value = _nonzero(output, read[2], group, (sizes[3] * sizes[2][group]).max())
-        return HeadMatrices(query, key, value, output)
+
+        def fold(matrix: np.ndarray) -> np.ndarray:
+            scaled = matrix if self.gain is None else self.gain[:, None] * matrix
+            folded = scaled - scaled.mean(-2, keepdims=True) if self.centred else scaled
+            sizes = abs(folded).max((1, 2), keepdims=True)
+            return np.where(sizes > CUTOFF * abs(scaled).max((1, 2), keepdims=True), folded, 0.0)
+
+        query, key, value, output = self.normed
+        return HeadMatrices(fold(query), fold(key), fold(value), output)
 
     def unfold(self, matrices: np.ndarray) -> np.ndarray:
         """Matrices on the module's inputs, from those on the normalised residual stream."""
@@ -83,26 +81,3 @@ class Layer:
             return matrices
         inverse = np.divide(1, self.gain, out=np.zeros(len(self.gain)), where=self.gain != 0)
         return np.asarray(inverse[:, None] * matrices)
-
-
-def _nonzero(
-    first: np.ndarray, second: np.ndarray, group: np.ndarray, largest: float
-) -> tuple[np.ndarray, np.ndarray]:
-    """Maps of query heads and of key heads, with the smaller one 0 if their product is negligible.
-
-    Products are judged because a scale may move from one map to the other.
-    """
-    sizes = abs(first).max((1, 2))
-    others = abs(second).max((1, 2))
-    negligible = sizes * others[group] <= CUTOFF * largest
-    sizes /= sizes.max() or 1.0
-    others /= others.max() or 1.0
-    most = np.zeros(len(second))
-    np.maximum.at(most, group, sizes)
-    unread = np.bincount(group, ~negligible, len(second)) == 0
-    zero = negligible & (sizes <= others[group])
-    other_zero = unread & (others <= most)
-    return (
-        np.where(zero[:, None, None], 0.0, first),
-        np.where(other_zero[:, None, None], 0.0, second),
-    )

@@ -63,11 +63,9 @@ NOT_READ = (
     (r"\.lambda_[qk]\d$", "differential attention", KNOWN),
 )  # fmt: skip
 """Unsupported tensors by name, with a description and the supported alternative."""
-BIASES = ("attention_bias", "qkv_bias", "use_qkv_bias")
-"""Keys of config.json that promise biases of queries."""
 BUFFERS = re.compile(
-    r"(?:masked_)?bias|mask|IGNORE|b_O|rotary_(?:sin|cos)|rotary_emb\.(?:inv_freq|\w+_cached)|(?:output\.)?LayerNorm\.\w+|(?:\w+\.)*(?:\w*_proj|proj|dense"
-    r"|out_lin)\.bias"
+    r"(?:masked_)?bias|mask|IGNORE|b_O|rotary_(?:sin|cos)|rotary_emb\.(?:inv_freq|\w+_cached)"
+    r"|(?:output\.)?LayerNorm\.\w+|(?:\w+\.)*(?:\w*_proj|proj|dense|out_lin)\.bias"
 )
 """Tensors of an attention module that do not affect attention weights."""
 SINKS = ".sinks"
@@ -80,9 +78,8 @@ def modules(model: Model) -> list[str]:
     Raises:
         InputError: no module is known, or attention tensors are not supported.
     """
-    kind = model.config.get("model_type")
-    if kind in REFUSED:
-        raise InputError("config.model_type", kind, f"other families: it has {REFUSED[kind]}")
+    if (family := model.config.get("model_type")) in REFUSED:
+        raise InputError("config.model_type", family, REFUSED[family])
     of_attention = list(filter(ATTENTION.search, model.shapes))
     for pattern, got, allowed in NOT_READ:
         for name in filter(re.compile(pattern).search, of_attention):
@@ -162,9 +159,7 @@ def _layer(
         stored = f"{place}.{name}.weight"
         if gain is None and stored in model.shapes and first:
             gain = model.read(stored, (d,)) + family.offset
-    widths = {part.shape[-1] for part in rows}
-    cross = len(widths) > 1 or CROSS.search(module) is not None
-    cross |= f"{above}.self_attn.{FUSED}" in model.shapes and "multihead" in module
+    cross = CROSS.search(module) is not None or len({part.shape[-1] for part in rows}) > 1
     passes = model.config.get("num_hidden_layers", depth) if "albert_layers" in module else 1
     left = _unread(model, module)
     # In one memory layout, so that products have the same last bits whatever the file's.
@@ -177,7 +172,7 @@ def _layer(
         norms,
         gain,
         family.centred and gain is not None,
-        not_folded(model, module, d, cross, family.after if first else family.after + family.gain),
+        not_folded(model, module, d, family.after if first else family.after + family.gain),
         cross,
         max(1, passes // depth) if isinstance(passes, int) else 1,
         left,
@@ -231,7 +226,7 @@ def _matrices(
         raise InputError(f"{model.name}: {place}", model.shapes[place], allowed)
     tensors = [_with_bias(model, module, name, d, arrangement) for name in names]
     parts = tensors
-    if arrangement != "separate":
+    if len(tensors) == 1:
         key_heads = _key_heads(model, module, len(tensors[0]), heads, width)
         parts = _split(tensors[0], arrangement, heads, key_heads, width)
     sizes = [len(part) for part in parts]
@@ -243,11 +238,6 @@ def _matrices(
     if arrangement != "groups" and documented not in (None, keys):
         allowed = f"{documented}, as config says"
         raise InputError(f"{model.name}: {module}", f"{keys} key heads", allowed)
-    promised = next((key for key in BIASES if model.config.get(key) is True), None)
-    of_module = [name for name in model.used if name.startswith(_root(module))]
-    if promised and not any(name.endswith("bias") for name in of_module):
-        allowed = f"biases, as config.{promised} says"
-        raise InputError(f"{model.name}: {module}", "no bias", allowed)
     query, key, value = parts
     rows = [query.reshape(heads, -1, d + 1)]
     rows += [part.reshape(keys, -1, part.shape[1]) for part in (key, value)]

@@ -57,42 +57,37 @@ def sequences_of(
         raise InputError(name, inputs.shape, f"shape (sequence, token, {d})")
     visible = np.ones(inputs.shape[:2], bool) if mask is None else _check_mask(mask, inputs)
     sequences = [x[tokens] for x, tokens in zip(inputs, visible, strict=True)]
-    if sequences and (shortest := min(map(len, sequences))) < 2:
+    if (shortest := min(map(len, sequences), default=0)) < 2:
         raise InputError(f"{name}: tokens of a sequence", shortest, "at least 2")
     if not np.isfinite(inputs[visible]).all():
         raise InputError(name, "NaN or infinity", "finite numbers; mark padding by attention_mask")
-    kept = distinct(sequences)
-    for kind, some in (("", sequences), ("distinct ", kept)):
-        if len(some) < FEWEST:
-            raise InputError(f"{name}: {kind}sequences", len(some), f"at least {FEWEST}")
-        if (tokens := sum(map(len, some))) < PER_DIMENSION * d_k:
-            allowed = f"at least {PER_DIMENSION} for each of the {d_k} dimensions of a head"
-            raise InputError(f"{name}: {kind}tokens", tokens, allowed)
-    return kept
+    sequences = distinct(sequences)
+    if len(sequences) < FEWEST:
+        raise InputError(f"{name}: sequences", len(sequences), f"at least {FEWEST} different ones")
+    if (tokens := sum(map(len, sequences))) < PER_DIMENSION * d_k:
+        allowed = f"at least {PER_DIMENSION} for each of the {d_k} dimensions of a head"
+        raise InputError(f"{name}: tokens", tokens, allowed)
+    return sequences
 
 
 def distinct(sequences: Sequence[np.ndarray]) -> list[np.ndarray]:
-    """Sequences (T, d) without copies, also shortened ones, of one another; the longest is kept.
+    """Sequences (T, d), the longest first, without copies and shortened copies of earlier ones.
 
-    Copies differ by at most :data:`COPY` of a feature's standard deviation over tokens, in the root
-    mean square.
+    Copies differ by at most :data:`COPY` standard deviations of a feature, in the root mean square.
     """
-    if not sequences:
-        return []
-    deviation = np.concatenate(sequences).astype(float).std(0)
+    deviation = np.concatenate(sequences).std(0, dtype=float)
     scale = np.where(deviation > 0, deviation, 1.0)
-    kept: list[int] = []
-    for place in sorted(range(len(sequences)), key=lambda s: -len(sequences[s])):
-        x = sequences[place]
-        last = np.array([sequences[other][len(x) - 1] for other in kept]).reshape(-1, x.shape[1])
-        near = (((last - x[-1]) / scale) ** 2).mean(1) <= COPY**2
-        for other in np.array(kept, int)[near]:
-            difference = (sequences[other][: len(x)] - x) / scale
-            if (difference**2).mean() <= COPY**2:
-                break
-        else:
-            kept.append(place)
-    return [sequences[place] for place in sorted(kept)]
+    kept: list[np.ndarray] = []
+
+    def copies(x: np.ndarray, y: np.ndarray) -> bool:
+        return bool(((((x - y) / scale) ** 2).mean()) <= COPY**2)
+
+    for x in sorted(sequences, key=len, reverse=True):
+        size = len(x)
+        near = [y for y in kept if copies(x[-1], y[size - 1])]
+        if not any(copies(x, y[:size]) for y in near):
+            kept.append(x)
+    return kept
 
 
 def _check_mask(mask: np.ndarray, inputs: np.ndarray) -> np.ndarray:

@@ -56,38 +56,25 @@ def rule_of(config: Mapping[str, Any], kind: str | None = None, layer: int = 0) 
     """
     family = _family(config, kind)
     check_keys(config, family)
-    sliding = _slides(config, family, layer)
+    config = {**family.defaults, **config}
+    sliding = _slides(config, layer)
     base, rotated = _rotation(config, family, kind, LAYER_TYPES[sliding])
     window = math.inf
-    if sliding and _is_on(config, "use_sliding_window", family.windows):
+    if sliding and config.get("use_sliding_window", True):
         window = read_number(config, "sliding_window", math.inf)
     return Rule(family.causal, base, rotated, family.linear, window, _scale(config, family))
 
 
-def _slides(config: Mapping[str, Any], family: Family, layer: int) -> bool:
-    """True if the config's sliding window, if it has one, applies in a layer."""
+def _slides(config: Mapping[str, Any], layer: int) -> bool:
+    """True if the sliding window of a config, if it has one, applies in a layer."""
     kinds = config.get("layer_types")
     if kinds is None:
-        period = count(config, ("sliding_window_pattern",)) or family.pattern
-        first = count(config, ("max_window_layers",))
-        if period:
+        if period := count(config, ("sliding_window_pattern",)):
             return bool((layer + 1) % period)
-        return layer >= (family.full if first is None else first)
+        return layer >= (count(config, ("max_window_layers",)) or 0)
     if isinstance(kinds, list) and layer < len(kinds) and kinds[layer] in LAYER_TYPES:
-        return kinds[layer] == "sliding_attention"
+        return kinds[layer] == LAYER_TYPES[1]
     raise InputError("config.layer_types", kinds, f"{' or '.join(LAYER_TYPES)} for each layer")
-
-
-def _is_on(config: Mapping[str, Any], key: str, default: bool) -> bool:
-    """Switch of a config.
-
-    Raises:
-        InputError: its value is neither true nor false.
-    """
-    value = config.get(key, default)
-    if value not in (None, True, False):
-        raise InputError(f"config.{key}", value, "true or false")
-    return bool(value)
 
 
 def _scale(config: Mapping[str, Any], family: Family) -> float | None:

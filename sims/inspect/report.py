@@ -14,7 +14,7 @@ from scipy.special import ndtri
 
 from sims.base.errors import InputError, one_of
 from sims.base.files import regular_archive
-from sims.inspect.completeness import absent_layers, side_of
+from sims.inspect.completeness import absent_layers
 from sims.inspect.families import FAMILIES, Family
 from sims.inspect.gaussian import covariance_root, on_gaussian_tokens
 from sims.inspect.geometry import (
@@ -25,12 +25,12 @@ from sims.inspect.geometry import (
     median_rank,
     zero_maps,
 )
-from sims.inspect.layer import CROSS, Layer
+from sims.inspect.layer import Layer
 from sims.inspect.layouts import layers, modules
 from sims.inspect.measured import QUANTILES, measured, moments_of, sequences_of
 from sims.inspect.patterns import Rule, rule_of
 from sims.inspect.profiles import rank_within
-from sims.inspect.reader import Model, layer_number
+from sims.inspect.reader import Model
 from sims.problem.diversity import DEFINITIONS
 
 TOLERANCE = 0.01
@@ -78,13 +78,14 @@ def inspect(
     inputs = None if activations is None else Inputs(activations)
     names = modules(opened)
     notes = [f"The file is part {opened.part} of its model."] if opened.part else []
-    notes += absent_layers(opened, names)
+    notes += absent_layers(opened.config, names)
     family = str(opened.config.get("model_type", ""))
     if family and family not in FAMILIES:
         notes.append(f"No forward pass of model_type {family} is checked; names give the layout.")
     remarks: dict[str, list[str]] = {}
-    for layer, label in zip(layers(opened, heads), labels(names), strict=True):
+    for layer in layers(opened, heads):
         number = len(rows) if layer.number is None else layer.number
+        label = layer.module if layer.number is None and len(names) > 1 else str(number)
         rule, reason = _rule(opened.config, attention, inputs is not None, layer.number or 0)
         weights = _labelled(geometry(layer, rule))
         weights = weights.assign(_summary(weights) | {"module": layer.module, "label": label})
@@ -92,7 +93,9 @@ def inspect(
         if inputs and rule:
             added = _rows_of_passes(weights, layer, number, inputs, rule, tolerance)
         rows += added
-        for remark in [*reason, *_remarks(layer, opened.config, label), *_copies(added)]:
+        copies = {int(row.copies) for row in added if row.get("copies", 0) > 0}
+        reason += [f"{count} sequences are copies of others, left out" for count in copies]
+        for remark in reason + _remarks(layer, opened.config):
             remarks.setdefault(remark, []).append(label)
     data = xr.concat(
         rows, "layer", data_vars="all", coords="minimal", compat="override", join="outer"
@@ -103,24 +106,6 @@ def inspect(
     data.attrs = {"model": opened.name, "tolerance": tolerance, "notes": "\n".join(notes)}
     data.attrs["sentence"] = sentence(data)
     return data
-
-
-def labels(names: Sequence[str]) -> list[str]:
-    """Names of the layers of modules, for the reader.
-
-    They are the model's numbers, such as ``0``, or ``encoder 0 self`` if modules share a number, or
-    the names of the modules.
-    """
-    numbers = [layer_number(name) for name in names]
-    if len(names) == 1:
-        return [str(numbers[0] or 0)]
-    kinds = ["cross" if CROSS.search(name) else "self" for name in names]
-    plain = [str(number) for number in numbers]
-    parts = zip(map(side_of, names), plain, kinds, strict=True)
-    for found in (plain, [" ".join(filter(None, part)) for part in parts]):
-        if None not in numbers and len(set(found)) == len(names):
-            return found
-    return list(names)
 
 
 def _rows_of_passes(
@@ -153,16 +138,14 @@ def _rule(
     except InputError as error:
         if needed:
             raise
-        return None, [f"scores are those of plain products ({error})"]
+        return None, [f"score forms leave positions and masks out ({error})"]
     ignored = known and rule.base is None and FAMILIES[config["model_type"]].rotated
     return rule, ["positions are left out, as --attention asks"] if ignored and attention else []
 
 
-def _remarks(layer: Layer, config: Mapping[str, Any], label: str) -> list[str]:
+def _remarks(layer: Layer, config: Mapping[str, Any]) -> list[str]:
     """Remarks for the reader of a layer's numbers."""
     remarks = []
-    if layer.number is None and layer.passes == 1 and label.isdigit():
-        remarks.append(f"the module is {layer.module}")
     for kind, heads in zero_maps(layer).items():
         if heads:
             listed = ", ".join(map(str, heads))
@@ -171,18 +154,8 @@ def _remarks(layer: Layer, config: Mapping[str, Any], label: str) -> list[str]:
         remarks.append(f"not folded into the weights: {', '.join(layer.not_folded)}")
     known = FAMILIES.get(str(config.get("model_type")), Family())
     if layer.gain is None and known.norms_first(config):
-        remarks.append(f"no gain before attention to fold ({' or '.join(known.gain)})")
+        remarks.append(f"the gain before attention is not in the file ({' or '.join(known.gain)})")
     return remarks
-
-
-def _copies(rows: Sequence[xr.Dataset]) -> list[str]:
-    """Remarks on sequences that are left out."""
-    counts = [(int(row.copies), int(row.sequences)) for row in rows if "copies" in row]
-    return [
-        f"{copies} of {copies + distinct} sequences are copies of others, left out"
-        for copies, distinct in sorted(set(counts))
-        if copies
-    ]
 
 
 def _on_inputs(layer: Layer, inputs: "Inputs", name: str, rule: Rule, tolerance: float) -> Arrays:
@@ -326,7 +299,7 @@ def sentence(data: xr.Dataset) -> str:
 
 
 def _capitalised(text: str) -> str:
-    return text[:1].upper() + text[1:]
+    return re.sub("^[a-z]+(?= )", lambda word: word[0].capitalize(), text)
 
 
 def _sentence_of_overlaps(above: list[str], compared: int) -> str:
@@ -354,7 +327,7 @@ def _count_redundant(data: xr.Dataset) -> list[str]:
 
 
 def _listed(names: Sequence[str]) -> str:
-    """``layer 3``, ``layers 3 and 7``, ``layers 0–5``, ``encoder 0 self``: labels in words."""
+    """``layer 3``, ``layers 3 and 7``, ``layers 0–5``, or names of modules."""
     if not all(name.isdigit() for name in names):
         return ", ".join(names)
     runs: list[list[int]] = []
