@@ -18,6 +18,7 @@ from sims.study.code import (
     searches,
 )
 from sims.study.experiment import choose
+from sims.study.timing import expected, in_minutes
 
 
 include: "jobs.smk"
@@ -53,9 +54,11 @@ def prepare():  # before any file is looked for
 
 
 def code(step):
-    """What a step depends on beside its input files."""
-    return lambda w: digest(
-        step, HOME / w.name if "name" in w.keys() else None, FIDELITY
+    """What a step depends on beside its input files, with what a run of it imported unforeseen."""
+    return lambda w: (
+        digest(step, HOME / w.name, FIDELITY, Path(OUT, w.name))
+        if "name" in w.keys()
+        else digest(step)
     )
 
 
@@ -65,6 +68,13 @@ def ask(minutes, megabytes=(4000, 8000, 16000), **more):
     return more | doubled(runtime=minutes[place], mem_mb=megabytes[place])
 
 
+# Questions and figure on two problems, before a long run.
+REHEARSE = (
+    ""
+    if FIDELITY == "smoke"
+    else "SIMS_HOST_DEVICES={threads} sims step rehearse {wildcards.name} --fidelity {params.fidelity} "
+    "2> >(note {log:q}) && "
+)
 SMALL = ask((20, 40, 120))
 LARGE = ask((20, 120, 1440), (4000, 8000, 32000), gpu=GPU)
 
@@ -91,6 +101,28 @@ rule all:
         everything,
 
 
+def say_time(words):
+    """The time of what has not run yet; unknown of a cluster."""
+    jobs = [*workflow.dag.needrun_jobs()]
+    if CORES and jobs:
+        named = [(job.wildcards_dict.get("name", ""), job.rule.name) for job in jobs]
+        time = in_minutes(expected(FIDELITY, named) / CORES)
+        print(f"{FIDELITY}: {time} {words}", file=sys.stderr, flush=True)
+
+
+def say_time_left(record):
+    if getattr(record, "event", None) == "progress":
+        say_time("left")
+    return True
+
+
+logger.addFilter(say_time_left)
+
+
+onstart:
+    say_time("on this machine")
+
+
 # A part of the points of a simulation, for a job of its own; they lie in .points, where the whole finds them.
 rule shard:
     output:
@@ -106,7 +138,8 @@ rule shard:
         code=code("simulate"),
         whole=f"{OUT}/{{name}}/simulation.nc",
     shell:
-        "SIMS_HOST_DEVICES={threads} sims step simulate {wildcards.name} --output {params.whole} "
+        REHEARSE
+        + "SIMS_HOST_DEVICES={threads} sims step simulate {wildcards.name} --output {params.whole} "
         "--part {wildcards.shard}/{wildcards.of} "
         "--fidelity {params.fidelity} 2> >(note {log:q})"
 
@@ -129,7 +162,8 @@ rule simulate:
         fidelity=FIDELITY,
         code=code("simulate"),
     shell:
-        "SIMS_HOST_DEVICES={threads} sims step simulate {wildcards.name} --output {output} "
+        REHEARSE
+        + "SIMS_HOST_DEVICES={threads} sims step simulate {wildcards.name} --output {output} "
         "--fidelity {params.fidelity} 2> >(note {log:q})"
 
 

@@ -1,8 +1,13 @@
-"""Dependencies of each step of the pipeline: its imports, and a part of the experiment file.
+"""Fingerprints of the steps of a run: the module that a step is, and a folder's files.
 
-Both are parameters of the Snakemake rules: restyling a figure re-runs no simulation, editing the
-engine does, and a comment or docstring changes nothing. Checkpoints and provenance carry the same
-digests. The Snakefile imports this module, so it needs no JAX.
+A step is the module of :mod:`sims.steps` with its name, and its code is that module's imports. In
+an experiment's folder every file counts (:mod:`sims.study.sources`), but for those that
+:data:`EXCLUDED` names for a step; what it imports all the same is recorded after the run, and
+counts from then on. Of experiment.yaml everything counts but for prose.
+
+The digests are parameters of the Snakemake rules: restyling a figure re-runs no simulation, editing
+the engine does. Checkpoints and provenance carry the same ones. The Snakefile imports this module,
+so it needs no JAX.
 """
 
 import fcntl
@@ -19,14 +24,17 @@ from typing import Any
 
 from sims.base.documents import read_yaml
 from sims.base.errors import InputError
+from sims.base.files import replace
+from sims.base.identity import known_by_name
 from sims.base.places import place
 from sims.study.referenced_files import resolve_files
 from sims.study.sources import (
+    PRESENTATION,
+    WORDS,
     combined_digest,
-    files_below,
-    own_sources,
+    content,
+    folder_sources,
     package_sources,
-    syntax,
 )
 
 EXPERIMENTS = "experiments"
@@ -34,100 +42,124 @@ EXPERIMENTS = "experiments"
 FIDELITIES = ("smoke", "standard", "paper")
 FORMATS = dict.fromkeys(FIDELITIES, ("pdf", "png", "svg")) | {"smoke": ("png",)}
 """Fidelity to the formats of its figures."""
-_ENTRIES = {
-    "simulate": ("sims.study.units",),
-    "predict": ("sims.study.results",),
-    "judge": ("sims.study.judge",),
-    "search": ("sims.study.searching",),
-    "plot": ("sims.figures", "sims.report.text", "sims.study.results"),
-    "ledger": ("sims.study.ledger", "sims.report.answers"),
-    "report": ("sims.report",),
-    "sweep": ("sims.study.sweeping",),
+NUMBERS = ("simulate", "predict")
+"""Steps that compute numbers; the others present them."""
+EXCLUDED = {
+    "simulate": ("predict.py", *PRESENTATION),
+    "predict": ("simulate.py", *PRESENTATION),
 }
-"""Step to the modules of this package from which it starts; their imports follow."""
-STEPS = tuple(step for step in _ENTRIES if step != "sweep")
-_METHODS = {
-    "sampler": ("simulate",),
-    "replicates": ("simulate",),
-    "units": ("simulate",),
-    "unit": ("simulate",),
-    "theory": ("predict", "search"),
-    "predictions": ("predict",),
-    "predicted_coordinates": ("predict",),
-    "search_row": ("search",),
-    "effects": ("judge", "search", "plot"),
-    "parameters": ("judge", "search", "plot"),
-    "specifications": ("judge", "plot"),
-    "as_file": ("judge", "search"),
-    "figure": ("plot",),
-    "headline": ("plot",),
-    "numbers": ("plot",),
-}
-"""Method of a study to the steps that call it; the others are called by all."""
-_PROSE = ("experiment.yaml", "variables.yaml", "caption.md")
-"""Files of an experiment's folder that are no data of its code."""
-_PARTS = {
-    "simulate": ("simulation", "settings", "law"),
-    "predict": ("settings", "law"),
-    "judge": ("settings", "questions", "law", "paper", "labels"),
-    "search": ("settings", "questions", "law"),
-    "plot": ("settings", "title"),
-}
-"""Step to the keys of the experiment file that it reads."""
+"""Step to the names of files of an experiment's folder that do not count for it."""
+PROSE = ("title", "aim", "derivation", "labels", "paper", "presentation", "questions")
+"""Keys of experiment.yaml on which no number depends, but for conditions that enter the seed."""
 
 
-def digest(step: str, experiment: Path | None = None, fidelity: str = "standard") -> str:
+def digest(
+    step: str,
+    experiment: Path | None = None,
+    fidelity: str = "standard",
+    results: Path | None = None,
+) -> str:
     """Hash of all that a step depends on, but for its input files.
 
     Args:
-        step: simulate, predict, judge, search, plot, ledger or report.
-        experiment: folder of the experiment, for the five steps that have one.
+        step: name of a module of :mod:`sims.steps`.
+        experiment: folder of the experiment, for a step that has one.
         fidelity: at which it is run.
+        results: folder of the experiment's results, with the record of what a run imported.
     """
-    parts = [] if experiment is None else [part(step, experiment, fidelity)]
-    return combined_digest(code(step, experiment), *parts)
+    if experiment is None:
+        return code(step, None)
+    words = [experiment / "variables.yaml"]
+    if step not in NUMBERS:
+        words += [experiment / "caption.md", *sorted(place("papers").glob("*.yaml"))]
+    contents = map(content, filter(Path.is_file, words))
+    return combined_digest(
+        code(step, experiment, results), part(step, experiment, fidelity), *contents
+    )
 
 
-def code(step: str, experiment: Path | None) -> str:
-    """Hash of the code alone that a step runs, of an experiment if it is of one, or of a sweep.
+def code(step: str, experiment: Path | None, results: Path | None = None) -> str:
+    """Hash of the code and data that a step runs and reads: see :func:`digest`."""
+    if experiment is None:
+        return package_code(f"sims.steps.{step}")
+    excluded = EXCLUDED.get(step, WORDS)
+    if step in NUMBERS:
+        excluded += tuple(read_yaml(experiment / "experiment.yaml").get("presentation") or ())
+    sources = folder_sources(experiment, excluded, recorded(step, results))
+    modules = {f"sims.steps.{step}", *sources.modules}
+    if not (experiment / "study.py").is_file():
+        modules.add("sims.study.drawn")
+    return combined_digest(package_code(*modules), sources.digest())
 
-    It is that of the modules that are imported, and of the data files of an experiment's folder.
-    """
-    modules = {*_ENTRIES[step]}
-    files = list[Path]()
-    without = frozenset(name for name, steps in _METHODS.items() if step not in steps)
-    if experiment is not None:
-        study = experiment / "study.py"
-        if study.is_file():
-            sources = own_sources(study, without)
-            modules |= sources.modules
-            files += sources.files
-        else:
-            modules.add("sims.study.drawn")
-        files += [path for path in files_below(experiment) if path.name not in _PROSE]
-        if step == "plot":
-            files += filter(Path.is_file, [experiment / "caption.md"])
-    digests = [syntax(file, without) for file in files]
-    return combined_digest(_package_digest(frozenset(modules)), *digests)
+
+def package_code(*modules: str) -> str:
+    """Hash of modules of this package and of what they import."""
+    return _package_digest(frozenset(modules))
 
 
 @cache
 def _package_digest(modules: frozenset[str]) -> str:
-    return combined_digest(*map(syntax, package_sources(modules)))
+    return combined_digest(*map(content, package_sources(modules)))
+
+
+def recorded(step: str, results: Path | None) -> list[str]:
+    """Paths, relative to an experiment's folder, that an earlier run of a step imported unforeseen.
+
+    They stand in ``.imports`` of the folder of results.
+    """
+    record = None if results is None else results / ".imports" / f"{step}.json"
+    if record is None or not record.is_file():
+        return []
+    return [str(name) for name in json.loads(record.read_text("utf-8"))]
+
+
+def record_imports(step: str, experiment: Path, results: Path, before: Iterable[str] = ()) -> None:
+    """Record the user's files that a finished step imported, although they did not count for it.
+
+    Args:
+        step: simulate or predict.
+        experiment: folder of the experiment.
+        results: folder of its results.
+        before: names of modules that were imported before the step began.
+    """
+    presentation = read_yaml(experiment / "experiment.yaml").get("presentation") or ()
+    excluded = (*EXCLUDED.get(step, WORDS), *presentation)
+    earlier = recorded(step, results)
+    counted = {path.resolve() for path in folder_sources(experiment, excluded, earlier).files}
+    home = experiment.resolve()
+    unforeseen = {*earlier}
+    for name in {*sys.modules} - {*before}:
+        file = getattr(sys.modules[name], "__file__", None)
+        if not known_by_name(file) and (path := Path(str(file)).resolve()) not in counted:
+            unforeseen.add(os.path.relpath(path, home))
+    if unforeseen:
+        text = json.dumps(sorted(unforeseen))
+        replace(text.encode(), results / ".imports" / f"{step}.json")
 
 
 def part(step: str, experiment: Path, fidelity: str) -> str:
-    """The part of the experiment file that a step reads, as JSON: prose of others is left out."""
+    """The part of the experiment file that a step reads, as JSON.
+
+    For numbers it is everything at one fidelity but prose, with the seed.
+    """
     specification, changes = _file(experiment, fidelity)
-    if step in ("simulate", "predict"):
-        specification = specification | {"law": without_prose(specification["law"])}
-    entries = {}
-    for name, data in (("whole", specification), ("fidelity", changes)):
-        read = {key: data.get(key) for key in _PARTS.get(step, ())}
-        entries[name] = resolve_files(read, experiment)
-    if step in ("simulate", "predict"):
-        entries["seed"] = seed_of(experiment)
-    return json.dumps(entries, sort_keys=True, default=str)
+    read = {key: value for key, value in specification.items() if key != "fidelities"}
+    if step in NUMBERS:
+        read = {key: value for key, value in read.items() if key not in PROSE}
+        read["law"] = without_prose(specification["law"])
+    read["seed"] = seed_of(experiment)
+    entries = {"whole": resolve_files(read, experiment), "fidelity": changes}
+    return json.dumps(without_paths(entries), sort_keys=True, default=str)
+
+
+def without_paths(value: Any) -> Any:
+    """A copy without the paths of files whose content stands next to them."""
+    if isinstance(value, list):
+        return [without_paths(item) for item in value]
+    if not isinstance(value, dict):
+        return value
+    kept = value if "content" not in value else {k: v for k, v in value.items() if k != "file"}
+    return {key: without_paths(item) for key, item in kept.items()}
 
 
 def salt() -> str:

@@ -1,9 +1,9 @@
 """The study of an experiment: the class in its study.py, or that of a law of problems."""
 
+from importlib import import_module
 from typing import Any
 
 from sims.base.errors import InputError
-from sims.study.drawn import DrawnStudy
 from sims.study.experiment import Experiment
 from sims.study.referenced_files import check_consent, load_module
 from sims.study.study import Study
@@ -26,7 +26,8 @@ def load_study(experiment: Experiment) -> Study[Any]:
             raise InputError(
                 str(path), "file not found; a law without `problem` needs a Study in this file"
             )
-        return DrawnStudy(experiment)
+        # By name, since a step of an experiment with code does not depend on it (sims.study.code).
+        return import_module("sims.study.drawn").DrawnStudy(experiment)
     check_consent(str(path), "code", experiment.allow_code)
     module = load_module(path)
     classes = [

@@ -143,9 +143,12 @@ class Run:
     def source_digest(self) -> str:
         """Digest of the code, settings and problems that determine the numbers."""
         spec = self.sweep.spec
-        problems = [point.spec.model_dump_json() for point in self.sweep.points]
+        problems = []
+        for point in self.sweep.points:
+            known = code.without_paths(point.spec.model_dump(mode="json"))
+            problems.append(json.dumps(known, sort_keys=True))
         simulation = spec.simulation.model_dump()
-        return digest(code.code("sweep", None), simulation, spec.theory.model_dump(), problems)
+        return digest(code.package_code(__name__), simulation, spec.theory.model_dump(), problems)
 
     def plan(self) -> list[str]:
         """Lines of a plan: sizes, cost, and the points that theory does not cover."""
@@ -218,10 +221,11 @@ class Run:
             experiment="none: a problem of one's own",
             fidelity="none",
             method="sweep: theory and simulation",
-            fingerprint=digest(code.code("sweep", None), spec.simulation.model_dump()),
+            fingerprint=digest(code.package_code(__name__), spec.simulation.model_dump()),
             seed=spec.simulation.seed,
             precision=columns.attrs["precision"],
             replicates_total=int(columns["replicates"].sum()),
+            origins=provenance.origins(rows),
         )
         data = labelled(self._on_axes(columns), facts, MEANS).assign_attrs(
             title="Bias, variance and covariance of an ensemble of Nadaraya-Watson heads",

@@ -5,23 +5,29 @@ points. The driver supplies samplers with keys, batches, devices, checkpoints, r
 stopping.
 """
 
+import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from itertools import compress
 from pathlib import Path
-from typing import ClassVar, Protocol
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 
 import numpy as np
 import xarray as xr
 
 from sims.base import store
+from sims.base.errors import InputError
 from sims.base.identity import digest
 from sims.montecarlo import HostBatches, HostReplicates, Sampler, run
 from sims.study.code import code
 from sims.study.experiment import Experiment
 from sims.study.grid import point_errors
+from sims.study.provenance import ORIGIN, origin
 from sims.study.schema import SimulationSpec
 from sims.study.stacking import Scalar
+
+if TYPE_CHECKING:
+    from sims.study.study import Study
 
 
 class Unit(Protocol):
@@ -151,7 +157,9 @@ class Simulation:
         with point_errors(name, unit.coordinates):
             return store.load_or_compute(
                 self.path(name),
-                lambda checkpoint: unit.estimate(self.settings, self.progress, checkpoint),
+                lambda checkpoint: unit.estimate(
+                    self.settings, self.progress, checkpoint
+                ).assign_attrs({ORIGIN: json.dumps(origin(), sort_keys=True)}),
             )
 
 
@@ -160,5 +168,20 @@ def experiment_simulation(
 ) -> Simulation:
     """Units of an experiment, kept in ``.points`` next to the output file."""
     settings = experiment.simulation
-    source_digest = digest(code("simulate", experiment.folder), settings.model_dump())
+    source_digest = digest(
+        code("simulate", experiment.folder, output.parent), settings.model_dump()
+    )
     return Simulation(units, settings, output.parent / ".points", source_digest, progress)
+
+
+def units_of(study: "Study[Any]") -> "Mapping[str, SampledUnit | DrawnUnit]":
+    """Units of a study by name.
+
+    Raises:
+        InputError: there are none.
+    """
+    with study.experiment.code_errors():
+        units = study.units()
+    if not units:
+        raise InputError(str(study.experiment.folder), "no units", "one or more")
+    return units
