@@ -9,15 +9,9 @@ from pathlib import Path
 sys.path.append(sys.path.pop(0))
 
 from sims.base.places import place
-from sims.study.code import (
-    EXPERIMENTS,
-    FIDELITIES,
-    FORMATS,
-    accelerated,
-    digest,
-    searches,
-)
-from sims.study.experiment import choose
+from sims.study.choosing import choose
+from sims.study.code import FORMATS, accelerated, digest
+from sims.study.declaration import EXPERIMENTS, FIDELITIES, Declaration
 from sims.study.timing import expected, in_minutes
 
 
@@ -28,7 +22,8 @@ FIDELITY, NAMES, SHARDS = checked(choose, config)
 HOME = place(EXPERIMENTS)
 OUT = f"results/{FIDELITY}"
 ANSWERS = f"{OUT}/answers.json"
-SEARCHED = [name for name in NAMES if searches(HOME / name)]
+DECLARED = {name: Declaration.read(HOME / name) for name in NAMES}
+SEARCHED = [name for name in NAMES if DECLARED[name].searches]
 # Of several experiments some run side by side, since each compiles on a single core; a smoke run mostly starts up.
 CORES = workflow.resource_settings.cores  # None on a cluster
 ALONE = len(NAMES) == 1
@@ -56,7 +51,7 @@ def prepare():  # before any file is looked for
 def code(step):
     """What a step depends on beside its input files, with what a run of it imported unforeseen."""
     return lambda w: (
-        digest(step, HOME / w.name, FIDELITY, Path(OUT, w.name))
+        digest(step, DECLARED[w.name], FIDELITY, Path(OUT, w.name))
         if "name" in w.keys()
         else digest(step)
     )

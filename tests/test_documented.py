@@ -173,8 +173,13 @@ def test_what_a_page_says_can_be_done(page, home, request, tmp_path):
     bring(folder)
     (tmp_path / "page.py").write_text("\n".join(script), "utf-8")
     import resource
-    begun = time.perf_counter(); b=resource.getrusage(resource.RUSAGE_CHILDREN)
+
+    begun = time.perf_counter()
+    b = resource.getrusage(resource.RUSAGE_CHILDREN)
     said = call(folder, sys.executable, str(tmp_path / "page.py"), **surroundings)
-    print(f"{page} ({home}): {time.perf_counter() - begun:.0f} s", resource.getrusage(resource.RUSAGE_CHILDREN).ru_utime-b.ru_utime)
+    print(
+        f"{page} ({home}): {time.perf_counter() - begun:.0f} s",
+        resource.getrusage(resource.RUSAGE_CHILDREN).ru_utime - b.ru_utime,
+    )
     for exact, value, error in re.findall(r"([\d.]+) is ([\d.]+) ± ([\d.]+)", said):
         assert 0 < abs(float(exact) - float(value)) < 6 * float(error) < float(value)

@@ -8,7 +8,7 @@ import yaml
 
 from sims.base.errors import InputError
 from sims.base.validation import parse
-from sims.study.experiment import load_experiment
+from sims.study.declaration import Declaration
 from sims.study.papers import MAIN, PAPERS, paper_of, papers
 from sims.study.schema import ExperimentSpec
 from tests.cli.small import EXPERIMENT
@@ -81,7 +81,7 @@ def test_a_question_is_of_its_experiments_paper_unless_it_names_another():
 def test_a_question_of_a_claim_that_its_paper_does_not_list_is_refused(folder):
     def load(question, **changes):
         folder("e/experiment.yaml", EXPERIMENT | changes | {"questions": [QUESTION | question]})
-        return load_experiment("e", allow_code=None).spec
+        return Declaration.read("e").spec
 
     assert load({"id": "any", "claim": "two"}, paper=OTHER).questions[0].paper == OTHER
     assert load({"id": "two", "paper": OTHER}).paper == MAIN

@@ -22,7 +22,7 @@ from sims.report.answers import by_claim, filled, listing, table
 from sims.report.claims import background, page
 from sims.report.learnt import readme_texts
 from sims.report.text import html, render_caption, title_of
-from sims.study.experiment import load_experiment
+from sims.study.declaration import Declaration
 from sims.study.ledger import read_run
 from sims.study.papers import MAIN, papers
 from sims.study.results import Results
@@ -165,7 +165,7 @@ def test_a_claims_page_answers_first_and_leads_to_what_is_behind():
     places = [text.index(part) for part in order]
     assert places == sorted(places)
     assert [k for k in range(7) if f"- Q{k}? **Usually" in text] == [*range(5)]
-    law = background(load_experiment("small").spec, one, "smoke")
+    law = background(Declaration.read("small").spec, one, "smoke")
     assert law.startswith("**The problems.** Bandwidths of 0.7 to 0.9.\n\n**How it was")
     assert "`make reproduce FIDELITY=smoke EXPERIMENT=small`" in law
 

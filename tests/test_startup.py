@@ -58,7 +58,7 @@ def test_the_package_gives_its_names_when_they_are_used():
         "from sims import *\n"
         "assert not before, before\n"
         "assert Task is sims.problem.Task and estimate is sims.simulation.estimate\n"
-        "assert predict is sims.theory.predict and run is sims.study.run\n"
+        "assert predict is sims.theory.predict and run is sims.study.running\n"
         "assert all(callable(getattr(sims, name)) or name.isupper() for name in sims.__all__)\n"
         "assert set(sims.__all__) <= set(dir(sims))\n"
         "try: sims.estimates_\n"

@@ -7,7 +7,7 @@ import tarfile
 
 import pytest
 
-from sims.study.experiment import experiments
+from sims.base.places import experiments
 from sims.study.ledger import read_run
 from sims.study.papers import papers
 from tests.checkout import ROOT, build_wheel, call, copy_checkout

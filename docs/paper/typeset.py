@@ -23,7 +23,7 @@ from sims.judgement.summaries import Result, Share
 from sims.report.answers import listing
 from sims.report.learnt import learnt
 from sims.report.text import environment
-from sims.study.experiment import load_experiment
+from sims.study.declaration import Declaration
 from sims.study.ledger import read_run
 from sims.study.papers import MAIN, Paper, papers
 
@@ -176,7 +176,7 @@ def gather_facts(folder: Path) -> dict[str, Any]:
         "neighbours": {id: row for id, row in headlines.items() if row and id != MAIN},
         "papers": known,
         "MAIN": MAIN,
-        "law": load_experiment("house").spec.law["text"],
+        "law": Declaration.read("house").spec.law["text"],
         "learnt": lambda name: learnt(answers, name),
         "read_caption": read_caption,
         "read_page": read_page,

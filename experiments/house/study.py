@@ -28,7 +28,7 @@ class House(Study[Problem]):
         from .description import population
         from .predict import predicted
 
-        terms = predicted(problem, self.experiment.simulation.batches)
+        terms = predicted(problem, self.simulation.batches)
         return terms.assign(population(problem))
 
     def as_file(self, problem: Problem) -> dict[str, Any]:

@@ -179,7 +179,7 @@ def run(
 ) -> None:
     """Run one experiment: simulation, theory, answers and figure.
 
-    Equals `sims.study.run` in Python. Finished units are kept, so the same command resumes an
+    Equals `sims.study.running` in Python. Finished units are kept, so the same command resumes an
     interrupted run. Code in a folder outside experiments/ runs only with --allow-code.
     """
     from sims.cli import steps

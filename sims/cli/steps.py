@@ -10,7 +10,7 @@ from sims.base.files import write_json
 from sims.cli.listing import after_result, print_table
 from sims.cli.options import check_kind, part_of, writable
 from sims.study.code import accelerated
-from sims.study.experiment import Experiment, load_experiment
+from sims.study.running import Run
 from sims.study.timing import expected, in_minutes, kept, timed
 
 RUN_FILES = ("answers.json", "simulation.nc", "theory.nc")
@@ -22,11 +22,11 @@ def run(name: str, fidelity: str, seed_offset: int, allow_code: bool, dry: bool)
     """Run one experiment, and print the paths of its files and a table of its answers."""
     check_kind(name, "an experiment")
     allowed = None if dry else allow_code
-    experiment = load_experiment(name, fidelity, seed_offset, allowed)
-    folder = Path("results", fidelity, experiment.name)
+    opened = Run.load(name, fidelity, seed_offset, allow_code=allowed)
+    folder = opened.home
     writable(folder / DRAWN[-1])
     if dry:
-        _plan(experiment, folder)
+        _plan(opened)
         return
     from sims.study import runner  # imported late: it loads JAX
 
@@ -42,7 +42,7 @@ def run(name: str, fidelity: str, seed_offset: int, allow_code: bool, dry: bool)
         )
     written = [*RUN_FILES]
     with after_result("caption and figure"):
-        steps.function("plot")(outcome.experiment, folder / DRAWN[-1])
+        steps.function("plot")(outcome.run, folder / DRAWN[-1])
         written += DRAWN
     for file in written:
         print(outcome.folder / file)
@@ -59,16 +59,18 @@ def _count_processes() -> int:
     return 1 if accelerated() else max(1, min(host_devices(), memory() // 2**31))
 
 
-def _plan(experiment: Experiment, folder: Path) -> None:
+def _plan(planned: Run) -> None:
     """Print what a run of the experiment would do, and where."""
-    simulation = experiment.simulation
+    simulation = planned.simulation
+    folder = planned.home
+    assert planned.study.folder is not None
     times = f"{simulation.batches} batches of {simulation.replicates_per_batch}"
-    files = ", ".join(sorted(path.name for path in experiment.folder.glob("*.py")))
-    print(f"{experiment.name} at {experiment.fidelity}: nothing is run or written")
-    print(f"law          {experiment.spec.law.get('text', '')}")
+    files = ", ".join(sorted(path.name for path in planned.study.folder.glob("*.py")))
+    print(f"{planned.identity}: nothing is run or written")
+    print(f"law          {planned.spec.law.get('text', '')}")
     print(f"replicates   {times} per unit, unless study.py overrides this")
-    parts = [(experiment.name, step) for step in ("simulate", "predict", "judge", "plot")]
-    seconds = kept(folder, "run") or expected(experiment.fidelity, parts)
+    parts = [(planned.name, step) for step in ("simulate", "predict", "judge", "plot")]
+    seconds = kept(folder, "run") or expected(planned.fidelity, parts)
     print(f"time         {in_minutes(seconds / (os.cpu_count() or 1))} on this machine")
     print(f"code         {files}: not read")
     print(f"output       {folder}{', which exists; finished units are kept' * folder.exists()}")
@@ -89,7 +91,7 @@ def step(
     files = steps.OF_RUN if experiment is None else steps.OF_EXPERIMENT
     if name not in files:
         raise InputError("step", name, one_of(files, name))
-    loaded = None if experiment is None else load_experiment(experiment, fidelity)
+    loaded = None if experiment is None else Run.load(experiment, fidelity)
     folder = Path("results", fidelity, loaded.name if loaded else "")
     path = writable(output or folder / files[name])
     with timed(path.parent, name if part is None else "shard"):
@@ -99,11 +101,11 @@ def step(
             steps.function(name)(loaded or fidelity, path)
 
 
-def _simulate(experiment: Experiment, output: Path, part: str) -> None:
+def _simulate(loaded: Run, output: Path, part: str) -> None:
     """Simulate all points, or one part, which leaves a marker file when finished."""
     index = part_of("--part", part)
     progress = sys.stderr.isatty()
-    steps.function("simulate")(experiment, output, progress, _count_processes(), index)
+    steps.function("simulate")(loaded, output, progress, _count_processes(), index)
     if index != (1, 1):
         mark = output.parent / f"shards/{index[0]}-of-{index[1]}.json"
-        write_json({"part": part}, mark, f"part {part} of {experiment.identity}")
+        write_json({"part": part}, mark, f"part {part} of {loaded.identity}")

@@ -15,7 +15,7 @@ from sims.judgement.answers import Answer
 from sims.report.answers import answers_on, by_claim, found_besides, instrument, listing
 from sims.report.claims import PUBLISHED, PUBLISHED_FIDELITY, background, page
 from sims.report.text import environment, html, title_of
-from sims.study.experiment import load_experiment
+from sims.study.declaration import Declaration
 from sims.study.ledger import read_run
 from sims.study.papers import MAIN, Paper, paper_of, papers
 
@@ -118,7 +118,7 @@ def _lists(answers: Sequence[Answer], shown: Sequence[str]) -> tuple[list[Sectio
 
 def _article(name: str, answers: Sequence[Answer], folder: Path, fidelity: str) -> Article:
     """Section of an experiment."""
-    spec = load_experiment(name, allow_code=None).spec
+    spec = Declaration.read(name).spec
     run = f"{name} at {fidelity}"
     caption = files.read(folder / name / "caption.md", f"caption.md of {run}").decode()
     figure = _figure(folder / name / "figure.png", f"figure.png of {run}")

@@ -1,7 +1,7 @@
 """Steps of a run: each is the module of its name, whose imports are what it depends on.
 
 The module defines a function of the same name. The steps of an experiment take an
-:class:`~sims.study.experiment.Experiment`, those of a full run a fidelity, both the path of the
+:class:`~sims.study.running.Run`, those of a full run a fidelity, both the path of the
 file that they write.
 """
 

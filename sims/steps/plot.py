@@ -10,11 +10,10 @@ from sims.judgement.answers import Answer, by_id, read_answers
 from sims.report.text import render_caption
 from sims.study import drawn
 from sims.study.code import FORMATS
-from sims.study.experiment import Experiment
 from sims.study.ledger import read_run
-from sims.study.loading import load_study
 from sims.study.panels import plot_claims
 from sims.study.results import Results
+from sims.study.running import Run
 from sims.study.stored import results_of
 from sims.study.study import Study
 
@@ -22,11 +21,11 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 
-def plot(experiment: Experiment, output: Path) -> None:
+def plot(run: Run, output: Path) -> None:
     """Draw the experiment's figure and fill in its caption.
 
     Args:
-        experiment: the experiment.
+        run: the run.
         output: the figure, in the folder of simulation.nc, theory.nc and answers.json; its other
             formats and caption.md go there, too.
 
@@ -34,35 +33,35 @@ def plot(experiment: Experiment, output: Path) -> None:
         InputError: a file cannot be read.
     """
     folder = output.parent
-    study = load_study(experiment)
-    results = results_of(experiment, folder)
-    answers = by_id(_read_final_answers(experiment, results, folder))
-    template = experiment.folder / "caption.md"
-    kinds = FORMATS[experiment.fidelity]
+    study = run.study
+    results = results_of(run, folder)
+    answers = by_id(_read_final_answers(run, results, folder))
+    template = None if study.folder is None else study.folder / "caption.md"
+    kinds = FORMATS[run.fidelity]
     caption = drawn.CAPTION
-    if template.is_file():
+    if template is not None and template.is_file():
         caption = render_caption(template, results, answers, study.numbers(results))
     with style():
         figure = study.figure(results, answers) or _default_figure(study, results)
         letters(ax for ax in figure.axes if ax.get_title())
         headline = study.headline(results)
-    save(figure, output, experiment.identity, results.digest, kinds)
+    save(figure, output, run.identity, results.digest, kinds)
     if headline is not None:
-        save(headline, folder / "headline.png", experiment.identity, results.digest, kinds)
-    if experiment.fidelity != "smoke":
-        plot_claims(experiment, study, results, folder)
-    files.write(caption, folder / "caption.md", f"caption.md of {experiment.identity}")
+        save(headline, folder / "headline.png", run.identity, results.digest, kinds)
+    if run.fidelity != "smoke":
+        plot_claims(run, study, results, folder)
+    files.write(caption, folder / "caption.md", f"caption.md of {run.identity}")
 
 
 def _default_figure(study: Study[Any], results: Results) -> "Figure":
     """Figure of the effects of the first question against up to four parameters."""
-    question = study.experiment.spec.questions[0]
+    question = study.spec.questions[0]
     columns = study.parameters(results).select_dtypes("number")
     effect = study.effects(results)[question.effect]
     return scatter(columns.iloc[:, :4], effect.value, effect.error, question.question)
 
 
-def _read_final_answers(experiment: Experiment, results: Results, folder: Path) -> list[Answer]:
+def _read_final_answers(run: Run, results: Results, folder: Path) -> list[Answer]:
     """Experiment's answers, from the run's ledger if it belongs to this run.
 
     The ledger has the final answers, adjusted for all claims of a paper together.
@@ -71,12 +70,12 @@ def _read_final_answers(experiment: Experiment, results: Results, folder: Path) 
         InputError: the answers belong to other results.
     """
     path = folder / "answers.json"
-    answers = read_answers(path, f"answers.json of {experiment.identity}")
+    answers = read_answers(path, f"answers.json of {run.identity}")
     if {answer.results for answer in answers} != {results.digest}:
         allowed = "answers computed from these results: judge again"
         raise InputError(str(path), "answers on other results", allowed)
-    ledger = read_run(folder.parent, experiment.fidelity)
-    adjusted = [answer for answer in ledger if answer.experiment == experiment.name]
+    ledger = read_run(folder.parent, run.fidelity)
+    adjusted = [answer for answer in ledger if answer.experiment == run.name]
     return adjusted if _keys(adjusted) == _keys(answers) else answers
 
 

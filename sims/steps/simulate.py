@@ -8,7 +8,7 @@ import os
 import sys
 from collections.abc import Mapping, Sequence, Set
 from contextlib import closing, suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -16,8 +16,7 @@ import xarray as xr
 
 from sims.steps.predict import predict
 from sims.study.code import record_imports
-from sims.study.experiment import Experiment
-from sims.study.loading import load_study
+from sims.study.running import Run
 from sims.study.stored import write_method
 from sims.study.study import Study
 from sims.study.units import DRAWN, Simulation, experiment_simulation, units_of
@@ -27,7 +26,7 @@ ONE_CORE = {"NPROC": "1", "SIMS_HOST_DEVICES": "1"}
 
 
 def simulate(
-    experiment: Experiment,
+    run: Run,
     output: Path,
     progress: bool = False,
     processes: int = 1,
@@ -37,7 +36,7 @@ def simulate(
     """Estimate every unit of an experiment, and write them into one file.
 
     Args:
-        experiment: the experiment.
+        run: the run.
         output: the file; finished units, and batches of unfinished ones, are kept in ``.points``
             next to it.
         progress: show progress on stderr.
@@ -49,28 +48,28 @@ def simulate(
     Raises:
         InputError: a problem cannot be built or simulated; the line names the unit.
     """
-    if experiment.fidelity != "smoke":
+    if run.fidelity != "smoke":
         _compile_sums()
     before = {*sys.modules}
-    study = load_study(experiment)
+    study = run.study
     units = units_of(study)
-    simulation = experiment_simulation(experiment, units, output, progress)
+    simulation = experiment_simulation(run, units, output, progress)
     names = simulation.part(*part)
     kept = {name for name in names if simulation.path(name).exists()}
     on_one_core = {name for name in names if units[name].on_one_core}
     plan = schedule(names, kept, on_one_core, processes, predicting)
-    computed, has_predicted = _compute(experiment, simulation, plan, output)
+    computed, has_predicted = _compute(run, simulation, plan, output)
     # Units whose process failed are computed here, so that their error is raised here.
     estimates = {name: computed.get(name) or simulation.batches_of(name) for name in names}
-    print(f"{experiment.name}: simulation {len(names)}/{len(units)}", file=sys.stderr)
+    print(f"{run.name}: simulation {len(names)}/{len(units)}", file=sys.stderr)
     if predicting and not has_predicted:
-        predict(experiment, output.with_name("theory.nc"))
+        predict(run, output.with_name("theory.nc"))
     if part != (1, 1):
         return
     coordinates = {name: unit.coordinates for name, unit in units.items()}
     digests = _collect_digests(study, estimates)
-    write_method(experiment, "simulation", estimates, coordinates, digests, output)
-    record_imports("simulate", experiment.folder, output.parent, before)
+    write_method(run, "simulation", estimates, coordinates, digests, output)
+    record_imports("simulate", study.declared, output.parent, before)
 
 
 def _collect_digests(study: Study[Any], estimates: Mapping[str, xr.Dataset]) -> dict[str, str]:
@@ -90,7 +89,7 @@ def _compile_sums() -> None:
 
 
 def _compute(
-    experiment: Experiment, simulation: Simulation, plan: "Schedule", output: Path
+    run: Run, simulation: Simulation, plan: "Schedule", output: Path
 ) -> tuple[dict[str, xr.Dataset], bool]:
     """Compute and keep units, here and in separate processes.
 
@@ -101,10 +100,9 @@ def _compute(
     """
     from joblib import Parallel, delayed
 
-    experiment = replace(experiment)  # without its cached properties
     calls = []
     for name in [None] * plan.predicts_apart + plan.apart:
-        calls.append(delayed(_worker)(plan.environment, experiment, output, name))
+        calls.append(delayed(_worker)(plan.environment, run, output, name))
     finished = set[str | None]()
     run_apart = Parallel(plan.processes, batch_size=1, return_as="generator_unordered")
     with closing(run_apart(calls)) as work:
@@ -162,17 +160,15 @@ def schedule(
     return Schedule(here, apart, predicting and processes > 1 and bool(unfinished), count)
 
 
-def _worker(
-    environment: Mapping[str, str], experiment: Experiment, output: Path, name: str | None
-) -> str | None:
+def _worker(environment: Mapping[str, str], run: Run, output: Path, name: str | None) -> str | None:
     """Compute and save a unit of an experiment, or theory, in a separate process."""
     from threadpoolctl import threadpool_limits
 
     os.environ.update(environment)  # before anything sets up JAX
     with threadpool_limits(1):
         if name is None:
-            predict(experiment, output.with_name("theory.nc"))
+            predict(run, output.with_name("theory.nc"))
         else:
-            unit = load_study(experiment).unit(name)
-            experiment_simulation(experiment, {name: unit}, output).batches_of(name)
+            unit = run.study.unit(name)
+            experiment_simulation(run, {name: unit}, output).batches_of(name)
     return name

@@ -105,14 +105,14 @@ _AFFIXES = {
 }
 
 
-def read_variables(folder: Path) -> dict[str, Words]:
-    """Descriptions in the ``variables.yaml`` of an experiment; empty without that file.
+def read_variables(folder: Path | None) -> dict[str, Words]:
+    """Descriptions in the ``variables.yaml`` of a folder; empty without folder or file.
 
     Raises:
         InputError: the file cannot be read, or says something else.
     """
-    path = folder / "variables.yaml"
-    if not path.is_file():
+    path = None if folder is None else folder / "variables.yaml"
+    if path is None or not path.is_file():
         return {}
     variables = {}
     for name, spec in parse(VariablesSpec, read_yaml(path), str(path)).root.items():

@@ -10,24 +10,23 @@ from sims.judgement.answers import Answer, answer
 from sims.judgement.effects import Effects
 from sims.judgement.robustness import robustness
 from sims.judgement.summaries import Share
-from sims.study.code import salt
-from sims.study.experiment import Experiment
-from sims.study.loading import load_study
+from sims.study.declaration import salt
 from sims.study.papers import paper_of
 from sims.study.results import Results
+from sims.study.running import Run
 from sims.study.schema import QuestionSpec
 
 
-def answer_questions(experiment: Experiment, results: Results) -> list[Answer]:
+def answer_questions(run: Run, results: Results) -> list[Answer]:
     """Answers to the questions of the file, in order.
 
     Raises:
         InputError: effects or parameters are invalid, or a question names an effect
             that there is not.
     """
-    study = load_study(experiment)
-    path = experiment.folder
-    with experiment.code_errors():
+    study = run.study
+    path = run.study.folder
+    with run.code_errors():
         families = study.effects(results)
         parameters = study.parameters(results)
         cells = study.specifications(results, families)
@@ -37,27 +36,27 @@ def answer_questions(experiment: Experiment, results: Results) -> list[Answer]:
         raise InputError(f"{path}: effects", _kind(families), "a dict of name to Effects")
     if not isinstance(parameters, pd.DataFrame):
         raise InputError(f"{path}: parameters", _kind(parameters), "a pandas DataFrame")
-    check_effects(experiment, families)
+    check_effects(run, families)
     answers = []
-    for question in experiment.spec.questions:
+    for question in run.spec.questions:
         result = answer(
             question,
             families[question.effect],
             parameters,
-            experiment=experiment.name,
+            experiment=run.name,
             subject=_subject(question),
-            law=str(experiment.spec.law.get("text", "")),
-            smoke=experiment.fidelity == "smoke",
-            labels=experiment.spec.labels,
+            law=str(run.spec.law.get("text", "")),
+            smoke=run.fidelity == "smoke",
+            labels=run.spec.labels,
             results=results.digest,
-            seed=experiment.simulation.seed,
+            seed=run.simulation.seed,
             salt=salt(),
             versions=results.provenance["simulation"]["versions"],
         )
         if question.id in cells and isinstance(result.result, Share):
             result = replace(result, robust=robustness(result.result, cells[question.id]))
         if result.counterexample is not None:
-            with experiment.code_errors():
+            with run.code_errors():
                 result = replace(result, problem=study.file_of(result.counterexample))
         answers.append(result)
     return answers
@@ -71,11 +70,11 @@ def _subject(question: QuestionSpec) -> str:
     return "ours" if (question.claim or question.id) in ours else "paper"
 
 
-def check_effects(experiment: Experiment, names: Iterable[str]) -> None:
+def check_effects(run: Run, names: Iterable[str]) -> None:
     """Raise InputError if a question uses an unknown effect."""
-    for question in experiment.spec.questions:
+    for question in run.spec.questions:
         if question.effect not in (known := list(names)):
-            location = f"{experiment.name}: questions, {question.id}, effect"
+            location = f"{run.name}: questions, {question.id}, effect"
             raise InputError(location, question.effect, one_of(known, question.effect))
 
 

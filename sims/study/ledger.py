@@ -11,7 +11,7 @@ from sims.base.errors import InputError
 from sims.base.files import replace
 from sims.base.places import CARRIED, experiments
 from sims.judgement.answers import Answer, adjusted, read_answers, write_answers
-from sims.study.experiment import load_experiment
+from sims.study.declaration import Declaration
 
 PUBLISHED = Path("results/published")
 """Folder of the published answers, here and in the package."""
@@ -33,7 +33,7 @@ def gather(fidelity: str, folder: Path) -> list[Answer]:
     answers = list[Answer]()
     families = Counter[str]()
     for name in experiments():
-        for question in load_experiment(name).spec.questions:
+        for question in Declaration.read(name).spec.questions:
             families[question.paper] += bool(question.says)
         answers += _read_answers(folder / name, f"{name} at {fidelity}")
     if not answers:

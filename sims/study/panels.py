@@ -4,8 +4,8 @@ from pathlib import Path
 from typing import Any
 
 from sims.judgement.answers import condition_mask
-from sims.study.experiment import Experiment
 from sims.study.results import Results
+from sims.study.running import Run
 from sims.study.schema import QuestionSpec
 from sims.study.study import Study
 
@@ -13,25 +13,25 @@ CLAIMS = "claims"
 """The folder of the panels, next to an experiment's figure."""
 
 
-def plot_claims(experiment: Experiment, study: Study[Any], results: Results, folder: Path) -> None:
+def plot_claims(run: Run, study: Study[Any], results: Results, folder: Path) -> None:
     """Draw the first question on every claim, ``claims/QUESTION.svg``."""
     from sims.figures import save
     from sims.figures.claims import axis_label, sorted_effects
 
     effects, parameters = study.effects(results), study.parameters(results)
-    for question in _first_questions(experiment):
+    for question in _first_questions(run):
         effect = effects[question.effect]
         count = len(effect.value if effect.predicted is None else effect.predicted)
         rows = parameters.iloc[:count]
         selected = condition_mask(rows, question.restrict.where if question.restrict else {})
         panel = sorted_effects(effect, selected, rows, axis_label(effect))
         path = folder / CLAIMS / f"{question.id}.svg"
-        save(panel, path, experiment.identity, results.digest, ["svg"])
+        save(panel, path, run.identity, results.digest, ["svg"])
 
 
-def _first_questions(experiment: Experiment) -> list[QuestionSpec]:
+def _first_questions(run: Run) -> list[QuestionSpec]:
     """First question on each claim, a confirmatory one if possible."""
-    questions = sorted(experiment.spec.questions, key=lambda question: question.status)
+    questions = sorted(run.spec.questions, key=lambda question: question.status)
     first: dict[str, QuestionSpec] = {}
     for question in questions:
         first.setdefault(question.claim or question.id, question)

@@ -62,6 +62,16 @@ def resolve_files(
     return resolved | {"file": shown.as_posix(), "content": digest_of(path)}
 
 
+def without_paths(value: Any) -> Any:
+    """A copy without the paths of files whose content stands next to them."""
+    if isinstance(value, list):
+        return [without_paths(item) for item in value]
+    if not isinstance(value, dict):
+        return value
+    kept = value if "content" not in value else {k: v for k, v in value.items() if k != "file"}
+    return {key: without_paths(item) for key, item in kept.items()}
+
+
 def _find(name: str, folder: Path, field: str, is_code: bool, anywhere: bool) -> Path:
     """The path of a file that a problem names.
 

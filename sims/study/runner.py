@@ -9,8 +9,8 @@ from sims.steps.plot import plot
 from sims.steps.predict import predict
 from sims.steps.rehearse import rehearse
 from sims.steps.simulate import simulate
-from sims.study.experiment import Experiment, load_experiment
 from sims.study.results import Results
+from sims.study.running import Run
 from sims.study.stored import results_of
 
 __all__ = ["Outcome", "judge", "plot", "predict", "rehearse", "results_of", "run", "simulate"]
@@ -21,13 +21,13 @@ class Outcome:
     """Results and answers of one experiment's run.
 
     Attributes:
-        experiment: the experiment at its fidelity.
+        run: the run at its fidelity.
         results: theory and simulation.
         answers: one per question, without Holm's adjustment, which the ledger adds.
         folder: folder of simulation.nc, theory.nc, answers.json, figures and caption.md.
     """
 
-    experiment: Experiment
+    run: Run
     results: Results
     answers: list[Answer]
     folder: Path
@@ -62,11 +62,11 @@ def run(
     Raises:
         InputError: the experiment, its file or its modules cannot be used.
     """
-    experiment = load_experiment(name, fidelity, seed_offset, allow_code)
-    home = Path(folder) if folder is not None else Path("results", fidelity, experiment.name)
-    rehearse(experiment, home / "simulation.nc")
-    simulate(experiment, home / "simulation.nc", progress, processes, predicting=True)
-    answers = judge(experiment, home / "answers.json")
+    opened = Run.load(name, fidelity, seed_offset, Path(folder) if folder else None, allow_code)
+    home = opened.home
+    rehearse(opened, home / "simulation.nc")
+    simulate(opened, home / "simulation.nc", progress, processes, predicting=True)
+    answers = judge(opened, home / "answers.json")
     if figure:
-        plot(experiment, home / "figure.png")
-    return Outcome(experiment, results_of(experiment, home), answers, home)
+        plot(opened, home / "figure.png")
+    return Outcome(opened, opened.results, answers, home)

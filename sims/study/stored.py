@@ -3,7 +3,7 @@
 import json
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import xarray as xr
 
@@ -11,43 +11,44 @@ from sims.base.errors import InputError
 from sims.base.identity import digest
 from sims.study import code, provenance
 from sims.study.describing import read_variables
-from sims.study.experiment import Experiment
-from sims.study.referenced_files import resolve_files
 from sims.study.results import Coordinates, Results, assembled, write
 
+if TYPE_CHECKING:
+    from sims.study.running import Run
 
-def results_of(experiment: Experiment, folder: Path) -> Results:
+
+def results_of(run: "Run", folder: Path) -> Results:
     """Results of an experiment in a folder.
 
     Raises:
         InputError: a file is damaged, or was made with other settings.
     """
-    results = Results.load(folder, experiment.settings, experiment.identity)
-    _check_settings(experiment, results.simulation, folder / "simulation.nc")
-    _check_settings(experiment, results.theory, folder / "theory.nc")
+    results = Results.load(folder, run.settings, run.identity)
+    _check_settings(run, results.simulation, folder / "simulation.nc")
+    _check_settings(run, results.theory, folder / "theory.nc")
     return results
 
 
-def _check_settings(experiment: Experiment, data: xr.Dataset, path: Path) -> None:
+def _check_settings(run: "Run", data: xr.Dataset, path: Path) -> None:
     """Refuse a file whose problems, seed or settings differ from the experiment's."""
     recorded = json.loads(data.attrs["provenance"]).get("settings", {})
     method = path.stem
-    for key, value in _settings(experiment, method).items():
+    for key, value in _settings(run, method).items():
         if recorded.get(key, value) != value:
-            allowed = f"{value}, from {experiment.folder / 'experiment.yaml'}: run {method} again"
+            allowed = f"{value}, from {run.study.declared.location}: run {method} again"
             raise InputError(str(path), f"{key} {recorded[key]}", allowed)
 
 
-def _settings(experiment: Experiment, method: str) -> dict[str, Any]:
+def _settings(run: "Run", method: str) -> dict[str, Any]:
     """Settings and problem digest that, with the code, determine the numbers of a method."""
-    law = resolve_files(code.without_prose(experiment.spec.law), experiment.folder)
-    problem = digest(experiment.settings, experiment.simulation.seed, law)
-    settings = experiment.simulation.model_dump(mode="json") if method == "simulation" else {}
+    law = run.study.declared.resolved(run.study.declared.law)
+    problem = digest(run.settings, run.simulation.seed, law)
+    settings = run.simulation.model_dump(mode="json") if method == "simulation" else {}
     return {"problem": problem, **settings}
 
 
 def write_method(
-    experiment: Experiment,
+    run: "Run",
     method: str,
     data: Mapping[str, xr.Dataset],
     coordinates: Coordinates,
@@ -56,19 +57,19 @@ def write_method(
 ) -> None:
     """Write a method's results, with the digest of every problem."""
     step = "simulate" if method == "simulation" else "predict"
-    settings = _settings(experiment, method)
+    settings = _settings(run, method)
     origin = provenance.origin(
         method=method,
-        experiment=experiment.name,
-        fidelity=experiment.fidelity,
-        fingerprint=code.digest(step, experiment.folder, experiment.fidelity, output.parent),
-        specification=experiment.spec.model_dump(mode="json"),
+        experiment=run.name,
+        fidelity=run.fidelity,
+        fingerprint=code.digest(step, run.study.declared, run.fidelity, output.parent),
+        specification=run.spec.model_dump(mode="json"),
         problem=settings["problem"],
         problems=dict(digests),
         settings=settings,
-        seed=experiment.simulation.seed,
+        seed=run.simulation.seed,
         origins=provenance.origins(data.values()),
         **provenance.replicates(data.values()),
     )
-    labelled = assembled(data, coordinates, origin, read_variables(experiment.folder))
-    write(labelled, output, f"{method}.nc of {experiment.identity}")
+    labelled = assembled(data, coordinates, origin, read_variables(run.study.folder))
+    write(labelled, output, f"{method}.nc of {run.identity}")

@@ -14,10 +14,10 @@ from pydantic import Field, model_validator
 from sims.base.documents import mapping, read_yaml
 from sims.base.errors import InputError
 from sims.base.validation import Strict, parse
-from sims.study.experiment import folder_of, load_experiment
+from sims.study.declaration import folder_of
 from sims.study.grid import Point, changed, coordinate, point_errors, without_labels
-from sims.study.loading import load_study
 from sims.study.referenced_files import resolve_files, resolved_consent
+from sims.study.running import Run
 from sims.study.schema import SimulationSpec, TheorySpec
 from sims.study.specification import ProblemSpec
 from sims.study.stacking import Scalar
@@ -175,9 +175,9 @@ def read_problem(path: str, allow_code: bool | None = False) -> dict[str, Any]:
     if numbered is None:
         return read_yaml(path)
     name, number = numbered
-    experiment = load_experiment(name, allow_code=allow_code)
-    with experiment.code_errors():
-        problem = load_study(experiment).file_of(number)
+    run = Run.load(name, allow_code=allow_code)
+    with run.code_errors():
+        problem = run.study.file_of(number)
     if problem is None:
         raise InputError(path, "an experiment without problem files", "such as house#17")
     return problem

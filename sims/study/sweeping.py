@@ -23,6 +23,7 @@ from sims.study import code, provenance
 from sims.study.describing import KEYS, VARIABLES, Words
 from sims.study.grid import Point, point_errors
 from sims.study.planning import ProblemClass, classify, doubts, plan_lines
+from sims.study.referenced_files import without_paths
 from sims.study.results import labelled, read, write
 from sims.study.schema import SimulationSpec, TheorySpec
 from sims.study.specification import Problem
@@ -145,7 +146,7 @@ class Run:
         spec = self.sweep.spec
         problems = []
         for point in self.sweep.points:
-            known = code.without_paths(point.spec.model_dump(mode="json"))
+            known = without_paths(point.spec.model_dump(mode="json"))
             problems.append(json.dumps(known, sort_keys=True))
         simulation = spec.simulation.model_dump()
         return digest(code.package_code(__name__), simulation, spec.theory.model_dump(), problems)

@@ -20,13 +20,13 @@ from sims.base.errors import InputError
 from sims.base.identity import digest
 from sims.montecarlo import HostBatches, HostReplicates, Sampler, run
 from sims.study.code import code
-from sims.study.experiment import Experiment
 from sims.study.grid import point_errors
 from sims.study.provenance import ORIGIN, origin
 from sims.study.schema import SimulationSpec
 from sims.study.stacking import Scalar
 
 if TYPE_CHECKING:
+    from sims.study.running import Run
     from sims.study.study import Study
 
 
@@ -164,12 +164,12 @@ class Simulation:
 
 
 def experiment_simulation(
-    experiment: Experiment, units: Mapping[str, Unit], output: Path, progress: bool = False
+    run: "Run", units: Mapping[str, Unit], output: Path, progress: bool = False
 ) -> Simulation:
     """Units of an experiment, kept in ``.points`` next to the output file."""
-    settings = experiment.simulation
+    settings = run.simulation
     source_digest = digest(
-        code("simulate", experiment.folder, output.parent), settings.model_dump()
+        code("simulate", run.study.declared, output.parent), settings.model_dump()
     )
     return Simulation(units, settings, output.parent / ".points", source_digest, progress)
 
@@ -180,8 +180,7 @@ def units_of(study: "Study[Any]") -> "Mapping[str, SampledUnit | DrawnUnit]":
     Raises:
         InputError: there are none.
     """
-    with study.experiment.code_errors():
-        units = study.units()
+    units = study.units()
     if not units:
-        raise InputError(str(study.experiment.folder), "no units", "one or more")
+        raise InputError(study.declared.location, "no units", "one or more")
     return units

@@ -248,7 +248,7 @@ def test_an_effect_that_the_study_does_not_name(folder, capsys, recwarn):
 def test_settings_that_the_experiments_own_code_cannot_use(folder, capsys, recwarn):
     own = Path("experiments/small/study.py")
     study = "from sims.study.drawn import DrawnStudy\nclass Own(DrawnStudy):\n  def units(self):\n"
-    own.write_text(f"{study}    return {{self.experiment.settings['widths']: None}}\n")
+    own.write_text(f"{study}    return {{self.settings['widths']: None}}\n")
     words = "study.py, line 4: got \"KeyError: 'widths'\"; allowed: settings in experiment.yaml"
     refused(capsys, recwarn, words, "step", "simulate", "small")
     own.write_text(f"{study}    return 3 + broken\n")

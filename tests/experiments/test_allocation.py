@@ -1,7 +1,6 @@
 """Regimes of `allocation`: both methods use one problem, and planted growths are distinguished."""
 
 from functools import partial
-from types import SimpleNamespace
 
 import jax
 import jax.numpy as jnp
@@ -15,19 +14,20 @@ from experiments.allocation.study import Allocation
 from sims.montecarlo import Draw
 from sims.problem import DESIGNS, Heads, Task, TrigonometricSeries
 from sims.problem.normals import normal
-from sims.study import load_experiment
+from sims.study.running import Run
 from sims.study.schema import SimulationSpec
 from sims.theory import FEW_KEYS, first_order_arrays, view_terms
 from sims.theory import predict as theory
 from tests.cli.small import run
 
-LAW, SEED = load_experiment("allocation").spec.law, 3
+DECLARED = Run.load("allocation").study.declared
+LAW, SEED = DECLARED.content["law"], 3
 
 
 def study(**fixed):
-    spec = SimpleNamespace(law={**LAW, "budget": 24, "keys": 2048, **fixed})
+    law = {**LAW, "budget": 24, "keys": 2048, **fixed}
     simulation = SimulationSpec(seed=SEED)
-    return Allocation(SimpleNamespace(spec=spec, settings={}, simulation=simulation))
+    return Allocation(law, DECLARED.content["questions"]).opened({}, simulation)
 
 
 def regime(**fixed):

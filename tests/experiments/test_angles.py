@@ -7,9 +7,9 @@ import pytest
 from experiments.angles import predict, problems, simulate
 from sims import nw_weights
 from sims.problem.law import Law
-from sims.study.experiment import load_experiment
+from sims.study.running import Run
 
-EXPERIMENT = load_experiment("angles")
+EXPERIMENT = Run.load("angles")
 
 
 def drawn(number=0, **changes):

@@ -7,13 +7,13 @@ import numpy as np
 import pytest
 
 from sims import figures
+from sims.base.places import experiments
 from sims.judgement import conventions
 from sims.judgement.answers import answer
 from sims.judgement.effects import Effects
 from sims.study import runner
-from sims.study.experiment import experiments, load_experiment
-from sims.study.loading import load_study
 from sims.study.referenced_files import MissingModels
+from sims.study.running import Run
 from sims.study.schema import Range
 from tests.experiments.planted import planted
 from tests.experiments.revisions import RECORD, numbers_of
@@ -58,7 +58,7 @@ LAWS = {
 
 def tiny(name):
     """The smoke run of an experiment with fewer problems, draws and shapes."""
-    experiment = load_experiment(name, "smoke")
+    experiment = Run.load(name, "smoke")
     spec, smoke = experiment.spec, experiment.spec.fidelities["smoke"]
     fewer = {k: v for k, v in (FEW | MORE.get(name, {})).items() if k in spec.settings}
     batches = 2 if name == "trained_models" else 4
@@ -93,7 +93,7 @@ def test_a_tiny_run_is_judged_and_drawn(finished, monkeypatch):
 def test_every_question_can_be_answered_both_ways(finished):
     """By 100 made-up problems in its restriction, of the kind of effect that it has."""
     experiment, folder = finished
-    results, study = runner.results_of(experiment, folder), load_study(experiment)
+    results, study = runner.results_of(experiment, folder), experiment.study
     effects, parameters = study.effects(results), study.parameters(results)
     assert set(experiment.spec.labels) <= set(parameters)
     rows = parameters.iloc[np.arange(100) % len(parameters)].reset_index(drop=True)
@@ -135,7 +135,7 @@ def test_effects_of_planted_results(finished):
     if made is None:
         pytest.skip(f"{experiment.name}: no planted results; `plant` of its tests.py makes them")
     results, expected = made
-    effects = load_study(experiment).effects(results)
+    effects = experiment.study.effects(results)
     for name, value in expected.items():
         effect, both = effects[name], value if isinstance(value, tuple) else (value, value)
         for values, wanted in zip((effect.value, effect.predicted), both, strict=True):

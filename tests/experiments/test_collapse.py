@@ -6,9 +6,9 @@ import pytest
 from experiments.collapse import predict, problems, simulate
 from sims.attention.hidden import split
 from sims.problem.law import Law
-from sims.study.experiment import load_experiment
+from sims.study.running import Run
 
-EXPERIMENT = load_experiment("collapse")
+EXPERIMENT = Run.load("collapse")
 
 
 def drawn(number=0, **changes):

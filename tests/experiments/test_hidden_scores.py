@@ -6,9 +6,9 @@ import pytest
 from experiments.hidden_scores import predict, problems, simulate
 from sims.montecarlo.draws import Draw
 from sims.problem.law import Law
-from sims.study.experiment import load_experiment
+from sims.study.running import Run
 
-EXPERIMENT = load_experiment("hidden_scores")
+EXPERIMENT = Run.load("hidden_scores")
 
 
 def drawn(**changes):

@@ -6,9 +6,9 @@ import pytest
 from experiments.hierarchy import predict, problems, simulate
 from sims.attention import hierarchy
 from sims.problem.law import Law
-from sims.study.experiment import load_experiment
+from sims.study.running import Run
 
-EXPERIMENT = load_experiment("hierarchy")
+EXPERIMENT = Run.load("hierarchy")
 
 
 def drawn(number=0, **changes):

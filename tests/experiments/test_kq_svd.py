@@ -6,11 +6,11 @@ import pytest
 from experiments.kq_svd import problems, simulate
 from sims import nw_weights
 from sims.problem.law import Law
-from sims.study.experiment import load_experiment
+from sims.study.running import Run
 from sims.theory import predict as library
 from sims.theory.neighbours import spectra
 
-EXPERIMENT = load_experiment("kq_svd")
+EXPERIMENT = Run.load("kq_svd")
 
 
 def drawn(number=0, **changes):

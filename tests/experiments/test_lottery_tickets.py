@@ -9,9 +9,9 @@ import pytest
 from experiments.lottery_tickets import problems, simulate
 from sims.montecarlo.draws import Draw
 from sims.problem.law import Law
-from sims.study.experiment import load_experiment
+from sims.study.running import Run
 
-EXPERIMENT = load_experiment("lottery_tickets")
+EXPERIMENT = Run.load("lottery_tickets")
 SOURCES = 3
 
 

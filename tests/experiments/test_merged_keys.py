@@ -9,10 +9,10 @@ from experiments.merging import heads, simulate, tuning
 from experiments.merging.problems import Problem
 from sims.montecarlo.draws import PILOT, Draw
 from sims.problem.law import Law
-from sims.study.experiment import load_experiment
+from sims.study.running import Run
 from sims.study.study import Fields
 
-LAW = load_experiment("merging").spec.law
+LAW = Run.load("merging").spec.law
 TUNED = (0.7, 1.9)
 
 

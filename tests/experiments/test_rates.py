@@ -7,11 +7,11 @@ import pytest
 from experiments.rates import problems
 from sims.problem import TARGETS, gaussian_queries
 from sims.problem.law import Law
-from sims.study.experiment import load_experiment
+from sims.study.running import Run
 from sims.theory import predict as library
 from sims.theory.first_order import isotropic as closed
 
-EXPERIMENT = load_experiment("rates")
+EXPERIMENT = Run.load("rates")
 
 
 def drawn(number, **changes):

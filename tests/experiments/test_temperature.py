@@ -10,18 +10,17 @@ from scipy.optimize import brentq
 
 from experiments.temperature import problems, rules, simulate
 from sims.problem import DESIGNS, Heads, Task, TrigonometricSeries
-from sims.study.experiment import load_experiment
-from sims.study.loading import load_study
+from sims.study.running import Run
 from sims.theory import predict as library
 from sims.weights import FACTORIES
 
-EXPERIMENT = load_experiment("temperature")
+EXPERIMENT = Run.load("temperature")
 
 
 @pytest.fixture(scope="module")
 def drawn():
     """In one dimension and in two, in turns, at noise that leaves theory in its range."""
-    fields = [load_study(EXPERIMENT).draw(number).drawn for number in range(4)]
+    fields = [EXPERIMENT.study.draw(number).drawn for number in range(4)]
     turns = ({"width": 1 + place % 2, "noise_sd": 2.0, "context": 128} for place in range(4))
     return [problems.Problem(one | turn) for one, turn in zip(fields, turns, strict=True)]
 

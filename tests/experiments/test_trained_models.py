@@ -7,10 +7,11 @@ from scipy.special import softmax
 from experiments.trained_models import lawlike, problems, simulate, statistic
 from sims.base.errors import InputError
 from sims.inspect.patterns import Rule, projections, weights
-from sims.study.experiment import choose, load_experiment
+from sims.study.choosing import choose
+from sims.study.running import Run
 from tests.experiments.planted.trained_models import plant
 
-EXPERIMENT = load_experiment("trained_models")
+EXPERIMENT = Run.load("trained_models")
 LAW = EXPERIMENT.spec.law
 
 

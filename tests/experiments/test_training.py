@@ -18,7 +18,7 @@ from experiments.training.simulate import (
     train_and_measure,
 )
 from sims.montecarlo import Draw
-from sims.study.experiment import load_experiment
+from sims.study.running import Run
 
 
 def a_layer(heads=3):
@@ -297,7 +297,7 @@ def measured_by_hand(rng, parameters, problem, tasks=8):
 @pytest.mark.parametrize(("maps", "labels"), [("averaged", "expected"), ("trained", "drawn")])
 def test_trained_layers_are_those_of_brute_force(maps, labels):
     """Errors, variances, subspaces and n_eff/n before and after training, means over 160 seeds."""
-    law = dict(load_experiment("training").spec.law)
+    law = dict(Run.load("training").spec.law)
     law |= {"dimension": D, "responses": P, "keys": N, "maps": maps, "labels": labels}
     law |= {"rate": 0.1, "start": "random", "noise_ratio": 4.0}
     law = {name: how for name, how in law.items() if name not in ("sizes", "text")}

@@ -10,17 +10,16 @@ from experiments.unification import predict, simulate
 from sims.montecarlo import run
 from sims.problem import Heads
 from sims.problem.law import Law
-from sims.study.experiment import load_experiment
-from sims.study.loading import load_study
+from sims.study.running import Run
 from sims.study.study import Fields
 from sims.theory import predict as library
 
-EXPERIMENT = load_experiment("unification")
+EXPERIMENT = Run.load("unification")
 
 
 def drawn(number=0, **changes):
     fields = Law(EXPERIMENT.spec.law | changes).draw(3, number)
-    return load_study(EXPERIMENT).problem(Fields(fields, 3, number))
+    return EXPERIMENT.study.problem(Fields(fields, 3, number))
 
 
 def test_moments_by_plain_loops():
@@ -156,7 +155,7 @@ def test_errors_of_both_pools_are_those_by_hand(changes):
     Of 20 numbers a false alarm comes once in 80,000 runs.
     """
     problem = drawn(**{"agents": 4, **changes})
-    study, rng = load_study(EXPERIMENT), np.random.default_rng(8)
+    study, rng = EXPERIMENT.study, np.random.default_rng(8)
     replicates = {"heads": 40, "trees": 8, "ants": 400}[changes["kind"]]
     simulated = run(study.sampler(problem), 4, batches=24, replicates_per_batch=replicates)
     truth = 0.0 if changes["kind"] == "ants" else target_by_hand(problem, problem.queries)

@@ -11,11 +11,11 @@ from experiments.trained_models import problems
 from experiments.trained_models.checkpoints import tensors
 from sims.base.errors import InputError
 from sims.inspect import inspect
-from sims.study.experiment import load_experiment
 from sims.study.referenced_files import checkpoint
+from sims.study.running import Run
 from tests.inspect import models
 
-LAW = load_experiment("trained_models").spec.law
+LAW = Run.load("trained_models").spec.law
 REACTION = "CC(C)S.CN(C)C=O.Fc1cccnc1F.O=C([O-])[O-].[K+].[K+]>>CC(C)Sc1ncccc1F"
 ANTIBODY = (
     "EVQLVESGGGLVQPGGSLRLSCAASGFTFSSYAMSWVRQAPGKGLEWVSAISGSGGSTYYADSVKGRFTISRDNSKNTLYLQMNSLRAEDTAVYYC"

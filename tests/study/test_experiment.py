@@ -8,9 +8,8 @@ import pytest
 from sims.base.errors import InputError
 from sims.base.validation import parse
 from sims.cli.decompose import DecomposeSpec
-from sims.study.experiment import load_experiment
-from sims.study.loading import load_study
 from sims.study.planning import cost
+from sims.study.running import Run
 from sims.study.schema import ExperimentSpec, SimulationSpec, TheorySpec
 from sims.study.specification import ProblemSpec
 from tests.cli.small import EXPERIMENT, changed
@@ -129,6 +128,6 @@ def test_digest_is_of_the_problem_alone():
 )
 def test_every_experiment_is_valid_at_every_fidelity(folder):
     for fidelity in ("smoke", "standard", "paper"):
-        experiment = load_experiment(folder, fidelity)
+        experiment = Run.load(folder, fidelity)
         assert experiment.simulation.batches >= 2
-        assert load_study(experiment).experiment == experiment
+        assert experiment.study.settings == experiment.settings

@@ -12,8 +12,10 @@ from sims.steps.judge import judge
 from sims.steps.plot import plot
 from sims.steps.predict import predict
 from sims.steps.simulate import simulate
-from sims.study import code, load_experiment, sources
+from sims.study import code, sources
+from sims.study.declaration import Declaration
 from sims.study.referenced_files import digest_of
+from sims.study.running import Run
 from tests.cli.conftest import folder  # noqa: F401
 from tests.cli.small import SPEC, write
 from tests.cli.small import run as sims
@@ -62,7 +64,8 @@ def test_comments_and_layout_are_no_part_of_code(old, new, same):
 )
 def test_a_step_depends_on_what_it_imports(monkeypatch, step, name, file, inside):
     """Directly or not: a line of that file changes the digest of the step, or does not."""
-    experiment, changed_file = ROOT / "experiments" / name, sources.PACKAGE / file
+    changed_file = sources.PACKAGE / file
+    experiment = Declaration.read(ROOT / "experiments" / name)
     assert changed_file.is_file()
     before = code.code(step, experiment)
     code._package_digest.cache_clear()
@@ -145,11 +148,11 @@ def test_everything_in_a_folder_counts_unless_it_is_excluded_by_name(file, old, 
     home = write_small(SMALL | beside | {"caption.md": "Seen"})
     text = (home / "experiment.yaml").read_text()
     (home / "experiment.yaml").write_text(f"presentation: [tables.py]\n{text}")
-    before = {step: code.digest(step, home, "smoke") for step in STEPS}
+    before = {step: code.digest(step, Declaration.read(home), "smoke") for step in STEPS}
     text = (home / file).read_text()
     assert old in text
     (home / file).write_text(text.replace(old, new))
-    after = {step: code.digest(step, home, "smoke") for step in STEPS}
+    after = {step: code.digest(step, Declaration.read(home), "smoke") for step in STEPS}
     changed = "".join(step[0] for step in STEPS if before[step] != after[step])
     assert changed == ("" if seen == "none" else f"{seen}jp")
 
@@ -159,16 +162,16 @@ def test_a_module_that_was_not_foreseen_counts_from_the_next_check_on():
     late = LATE.replace(".tools", ".statistic")
     home = write_small(SMALL | {"study.py": late, "statistic.py": TOOLS})
     out = Path("results/smoke/small")
-    states = [code.digest("predict", home, "smoke", out)]
+    states = [code.digest("predict", Declaration.read(home), "smoke", out)]
     for _ in range(2):
         assert sims("step", "predict", "small", "--fidelity", "smoke") == 0
-        states.append(code.digest("predict", home, "smoke", out))
+        states.append(code.digest("predict", Declaration.read(home), "smoke", out))
         for name in [name for name in sys.modules if name.startswith("own_")]:
             del sys.modules[name]
     assert states[0] != states[1]
     assert states[1] == states[2]
     (home / "statistic.py").write_text(TOOLS.replace("scale = 1.0", "scale = 3.0"))
-    assert code.digest("predict", home, "smoke", out) != states[2]
+    assert code.digest("predict", Declaration.read(home), "smoke", out) != states[2]
 
 
 def executed(function, *arguments):
@@ -191,9 +194,9 @@ def executed(function, *arguments):
 @pytest.mark.parametrize("name", ["small", "angles", "rates"])
 def test_every_executed_file_lies_in_the_digest(name, tmp_path):
     home = write_small() if name == "small" else ROOT / "experiments" / name
-    experiment = load_experiment(home, "smoke", allow_code=True)
+    opened = Run.load(home, "smoke", allow_code=True)
     for step, (function, file) in STEPS.items():
-        files = executed(function, experiment, tmp_path / "out" / file)
+        files = executed(function, opened, tmp_path / "out" / file)
         counted = sources.folder_sources(home, code.EXCLUDED.get(step, code.WORDS))
         known = {path.resolve() for path in counted.files}
         modules = {f"sims.steps.{step}", *counted.modules, "sims.study.drawn"}

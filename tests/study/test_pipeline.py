@@ -10,7 +10,7 @@ import time
 import pytest
 
 from sims.base.errors import InputError
-from sims.study.experiment import choose
+from sims.study.choosing import choose
 from tests.pipeline import ROOT, run
 
 RUN = ("-m", "snakemake", "--cores", "2", "--config", "fidelity=smoke")

@@ -13,9 +13,11 @@ from sims.base.errors import InputError
 from sims.base.validation import parse
 from sims.problem import CustomDesign, StudentDesign
 from sims.study import code, python_parts
-from sims.study.experiment import choose, load_experiment
+from sims.study.choosing import choose
+from sims.study.declaration import Declaration
 from sims.study.python_parts import PythonChoice
 from sims.study.referenced_files import resolve_files
+from sims.study.running import Run
 from sims.study.specification import ProblemSpec
 from sims.weights import WeightRule
 from tests.cli.small import EXPERIMENT, SPEC, run, write
@@ -242,9 +244,10 @@ def test_an_edited_file_makes_an_experiment_another(folder, capsys):
     (home / "beside.py").write_text(BESIDE)
 
     def state():
-        load_experiment("small")
+        Run.load("small")
         return [
-            code.digest(step, home, "standard") for step in ("simulate", "predict", "judge", "plot")
+            code.digest(step, Declaration.read(home), "standard")
+            for step in ("simulate", "predict", "judge", "plot")
         ]
 
     with pytest.raises(InputError, match=r"my\.py"):

@@ -7,8 +7,9 @@ import pytest
 import yaml
 
 from sims.judgement.answers import read_answers
-from sims.study.code import digest, seed_of
-from sims.study.experiment import load_experiment
+from sims.study.code import digest
+from sims.study.declaration import Declaration
+from sims.study.running import Run
 from tests.cli.conftest import folder  # noqa: F401
 from tests.cli.small import run, write
 
@@ -37,13 +38,13 @@ SOURCES = {
 
         class Small(Study):
             def units(self):
-                return simulate.units(self.experiment)
+                return simulate.units(self)
 
             def predictions(self):
-                return predict.predict(self.experiment)
+                return predict.predict(self)
 
             def problem_digests(self):
-                return {"all": problem_digest(problems.drawn(self.experiment))}
+                return {"all": problem_digest(problems.drawn(self))}
 
             def effects(self, results):
                 return statistic.effects(results)
@@ -55,7 +56,7 @@ SOURCES = {
                 return figure.figure(results, answers)
 
             def file_of(self, number):
-                return problems.problem(self.experiment, number)
+                return problems.problem(self, number)
     """,
     "problems": """
         import numpy as np
@@ -162,7 +163,7 @@ def test_from_questions_to_the_published_page(home, capsys):
     assert (falls.word, falls.always, falls.family) == ("usually", "no", 1)
     assert falls.result.problems == 100
     assert (falls.claim, falls.restriction, falls.salt) == ("fall", "n = 9", "dev")
-    assert falls.seed == seed_of(home)
+    assert falls.seed == Declaration.read(home).seed
     assert (size.word, size.result.value) == (
         "",
         pytest.approx(1.75 * (1 / 9 + 1 / 25) / 2, rel=0.2),
@@ -195,31 +196,34 @@ def test_from_questions_to_the_published_page(home, capsys):
 
 
 def test_whoever_edits_a_question_gets_other_problems(home, monkeypatch):
-    seeds, path = [seed_of(home)], home / "experiment.yaml"
-    before = digest("simulate", home)
+    seeds, path = [Declaration.read(home).seed], home / "experiment.yaml"
+    before = digest("simulate", Declaration.read(home))
     path.write_text(path.read_text().replace("Does it fall", "Falls it") + "# words")
     more = yaml.safe_load(path.read_text())
     more["law"]["text"] = "in other words"
     more["questions"].append(more["questions"][0] | {"id": "further", "claim": "gaps"})
     path.write_text(yaml.safe_dump(more))
-    assert seed_of(home) == seeds[0]
-    assert digest("simulate", home) == before
+    assert Declaration.read(home).seed == seeds[0]
+    assert digest("simulate", Declaration.read(home)) == before
     statistic = home / "statistic.py"
     statistic.write_text(statistic.read_text().replace("square", "squared_error"))
-    assert seed_of(home) == seeds[0]
+    assert Declaration.read(home).seed == seeds[0]
     more["questions"][0]["restrict"] = {"text": "large", "where": {"sd": {"at_least": 1.5}}}
     path.write_text(yaml.safe_dump(more))
-    seeds.append(seed_of(home))
+    seeds.append(Declaration.read(home).seed)
     more["questions"][0]["revision"] = 2
     path.write_text(yaml.safe_dump(more))
-    seeds.append(seed_of(home))
+    seeds.append(Declaration.read(home).seed)
     Path("experiments/salt.txt").write_text("published\n")
-    seeds.append(seed_of(home))
+    seeds.append(Declaration.read(home).seed)
     monkeypatch.setenv("SIMS_SALT", "dev")
     assert len({*seeds}) == 4
-    assert seed_of(home) == seeds[-2]
-    assert load_experiment("small").simulation.seed == seeds[-2] < 2**63
-    assert len({digest(step, home) for step in ("simulate", "predict")} | {before}) == 3
+    assert Declaration.read(home).seed == seeds[-2]
+    assert Run.load("small").simulation.seed == seeds[-2] < 2**63
+    assert (
+        len({digest(step, Declaration.read(home)) for step in ("simulate", "predict")} | {before})
+        == 3
+    )
 
 
 BAD = [

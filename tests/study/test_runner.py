@@ -8,7 +8,8 @@ import pytest
 import xarray as xr
 
 from sims.steps.simulate import Schedule, schedule
-from sims.study import load_experiment, run, runner
+from sims.study import run, runner
+from sims.study.running import Run
 from tests.cli.conftest import folder  # noqa: F401
 from tests.cli.small import EXPERIMENT, HOST, changed, write
 from tests.cli.small import run as sims
@@ -41,7 +42,7 @@ def test_a_run_ends_with_results_answers_and_a_figure():
 def test_numbers_do_not_depend_on_who_computes_them(own):
     """Plain Python in processes of its own, predictions beside it, parts as on a cluster."""
     write(own)
-    experiment = load_experiment("small", "smoke")
+    experiment = Run.load("small", "smoke")
     found = []
     for name, processes in (("alone", 1), ("together", 2), ("parts", 1)):
         simulation = Path(name, "simulation.nc")

@@ -1,8 +1,6 @@
 """A search finds a planted corner of a law where a claim fails, and none where there is none."""
 
-from contextlib import nullcontext
 from dataclasses import replace
-from types import SimpleNamespace
 
 import numpy as np
 import pandas as pd
@@ -16,6 +14,7 @@ from sims.report.claims import page
 from sims.study import searching
 from sims.study.ledger import gather
 from sims.study.results import Results
+from sims.study.running import Run
 from sims.study.schema import QuestionSpec
 from sims.study.study import Study
 
@@ -58,21 +57,19 @@ class Corner(Study):
 
 
 @pytest.fixture
-def asked(monkeypatch):
+def asked():
     def search(limit, **changes):
         law = Law(LAW)
         drawn = [xr.Dataset(law.draw(SEED, k)) for k in range(COUNT)]
         estimates = {f"{k:02}": xr.Dataset() for k in range(SIMULATED)}
         results = Results("e", "standard", estimates, {"law": xr.concat(drawn, "number")}, {}, {})
-        spec = SimpleNamespace(law=LAW)
-        experiment = SimpleNamespace(code_errors=nullcontext, spec=spec, fidelity="standard")
-        study = Corner(experiment)
+        study = Corner(LAW, [QUESTION | {"claim": "decomposition"}])
         study.limit = limit
-        monkeypatch.setattr(searching, "load_study", lambda _: study)
+        opened = Run(study)
         question = QuestionSpec.model_validate(QUESTION | changes)
         effects, parameters = study.effects(results)["holds"], study.parameters(results)
         one = answer(question, effects, parameters, experiment="e", law="", seed=SEED)
-        return one, searching.extend(experiment, results, question, one)
+        return one, searching.extend(opened, results, question, one)
 
     return search
 
