@@ -12,8 +12,9 @@ from sims.study.experiment import load_experiment
 from tests.cli.conftest import folder  # noqa: F401
 from tests.cli.small import run, write
 
-QUESTION = {"status": "confirmatory", "effect": "gaps"}
-FALLS = {"id": "falls", "claim": "fall", "question": "Does it fall?", "effect": "falls"}
+QUESTION = {"status": "confirmatory", "asks": "gap", "effect": "gaps"}
+FALLS = {"id": "falls", "claim": "fall", "question": "Does it fall?"}
+FALLS |= {"asks": "share", "effect": "falls"}
 EXPERIMENT = {
     "title": "Means of draws",
     "paper": "2601.00001",
@@ -25,7 +26,7 @@ EXPERIMENT = {
         {**QUESTION, "id": "gaps", "question": "Is it σ²/n?", "tolerance": "roads"},
         {**QUESTION, **FALLS, "says": "always", "restrict": {"text": "n = 9", "where": {"n": 9.0}}},
         {**QUESTION, "id": "size", "question": "How large?", "effect": "size"}
-        | {"status": "exploratory"},
+        | {"asks": "mean", "status": "exploratory"},
     ],
 }
 SOURCES = {
@@ -98,7 +99,7 @@ SOURCES = {
     "statistic": """
         import pandas as pd
 
-        from sims.judgement.effects_of_problems import gap, of_batches
+        from sims.judgement.effects import gap, mean, share
 
         def parameters(results):
             own = results.estimates["all"]
@@ -109,8 +110,8 @@ SOURCES = {
             square = own["square"].values.T
             return {
                 "gaps": gap(square, theory),
-                "falls": of_batches(own["fell"].values.T),
-                "size": of_batches(square, kind="estimate"),
+                "falls": share(own["fell"].values.T),
+                "size": mean(square),
             }
     """,
     "figure": """
