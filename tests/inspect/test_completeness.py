@@ -84,7 +84,7 @@ REFUSED = {
             "h.0.attn.c_proj.weight": np.eye(D),
         },
         {},
-        r"allowed: \(24, 72\), \(in, out\) as GPT-2; other families are refused",
+        r"allowed: \(24, 72\), \(in, out\) as GPT-2$",
     ),
     "a bias in one layer": (
         {k: t for k, t in TWO.items() if k != f"{LLAMA}.q_proj.bias"},
