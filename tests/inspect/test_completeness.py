@@ -32,6 +32,7 @@ NOTES = {
         "score forms leave positions and masks out (config.rope_par",
     ),
     "unknown family": (TWO, {"model_type": "x", "rope_scaling": YARN}, "config.rope_scaling: got"),
+    "positions": (TWO, {"model_type": "stablelm"}, "positions are left out, as --attention asks"),
     "no gain": (TWO, {"model_type": "llama"}, "gain before attention is not in the file (input_l"),
     "norm": (
         LLAMAS | {"model.layers.0.ln_in.weight": GAIN},
@@ -60,7 +61,8 @@ NOTES = {
 @pytest.mark.parametrize("name", NOTES)
 def test_what_is_lacking_or_not_used_is_named(tmp_path, name):
     tensors, config, words = NOTES[name]
-    data = inspect(write(tmp_path / "model", tensors, {"num_attention_heads": H} | config))
+    folder = write(tmp_path / "model", tensors, {"num_attention_heads": H} | config)
+    data = inspect(folder, attention="causal" if name == "positions" else None)
     assert words in data.attrs["notes"] + "\n"
 
 

@@ -182,34 +182,25 @@ def test_a_config_says_how_scores_become_weights(config, rule):
 
 
 def test_output_errors_of_caches_are_those_of_attention_with_compressed_keys(made):
-    """By loops, of maps from even sequences on odd ones; a rank of d_k costs nothing."""
-    x = inputs()
-    layer, data = made(matrices(2), "causal", tolerance=0.3)
+    """Of caches from even sequences on odd ones; a rank of d_k costs nothing."""
+    layer, data = made(matrices(), "causal", tolerance=0.3)
     rule = Rule(True)
-    parts = [projections(layer, tokens, rule) for tokens in x]
-    calibration = parts[::2]
-    keys = np.concatenate([key for _, key, _ in calibration], axis=1)
-    queries = [query.reshape(2, 2, *query.shape[1:]) for query, *_ in calibration]
-    queries = np.concatenate([stacked(query) for query in queries], axis=1)
-    for name, cache in (("kq_svd", kq_svd), ("k_svd", k_svd)):
+    parts = [projections(layer, tokens, rule) for tokens in inputs()]
+    queries, keys, _ = (np.concatenate(part, 1) for part in zip(*parts[::2], strict=True))
+
+    def attend(query, key, value):
+        return (weights(layer, query, key, rule) @ value @ layer.matrices.output).sum(0)
+
+    mean = np.concatenate([attend(*part) for part in parts[::2]]).mean(0)
+    for name, cache, given in (("kq_svd", kq_svd, (keys, queries)), ("k_svd", k_svd, (keys,))):
         rank = int(data[f"{name}_rank"].item())
         assert 0 < rank < WIDTH
-        product = cache(*((keys, queries) if cache is kq_svd else (keys,)), rank).product
-        lost, squares = [], []
-        mean = np.mean([attended(layer, *part, rule).mean(0) for part in calibration], axis=0)
-        for query, key, value in parts[1::2]:
-            exact = attended(layer, query, key, value, rule)
-            lost.append(((attended(layer, query, key @ product, value, rule) - exact) ** 2).sum())
-            squares.append(((exact - mean) ** 2).sum())
-        error = data[f"{name}_output_error"].item()
-        assert error == pytest.approx(sum(lost) / sum(squares), rel=0.03)  # of the jackknife
-    assert made(matrices(2))[1].kq_svd_output_error.item() == 0
-
-
-def attended(layer, query, key, value, rule):
-    return ((weights(layer, query, key, rule) @ value[layer.key_head]) @ layer.matrices.output).sum(
-        0
-    )
+        product = cache(*given, rank).product
+        exact = np.array([attend(*part) for part in parts[1::2]])
+        changed = np.array([attend(query, k @ product, value) for query, k, value in parts[1::2]])
+        share = ((changed - exact) ** 2).sum() / ((exact - mean) ** 2).sum()
+        assert data[f"{name}_output_error"].item() == pytest.approx(share, rel=0.03)  # jackknife
+    assert made(matrices())[1].kq_svd_output_error.item() == 0
 
 
 def test_copies_of_sequences_are_counted_and_left_out(made):
