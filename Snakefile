@@ -8,6 +8,8 @@ from pathlib import Path
 # Snakemake puts this folder first; no file here is to stand for a module.
 sys.path.append(sys.path.pop(0))
 
+from snakemake_interface_logger_plugins.common import LogEvent
+
 from sims.base.places import place
 from sims.study.choosing import choose
 from sims.study.code import FORMATS, accelerated, digest
@@ -98,7 +100,7 @@ rule all:
 
 def say_time(words):
     """The time of what has not run yet; unknown of a cluster."""
-    jobs = [*workflow.dag.needrun_jobs()]
+    jobs = [job for job in workflow.dag.needrun_jobs() if job.rule.name != "all"]
     if CORES and jobs:
         named = [(job.wildcards_dict.get("name", ""), job.rule.name) for job in jobs]
         time = in_minutes(expected(FIDELITY, named) / CORES)
@@ -106,7 +108,7 @@ def say_time(words):
 
 
 def say_time_left(record):
-    if getattr(record, "event", None) == "progress":
+    if getattr(record, "event", None) == LogEvent.PROGRESS:
         say_time("left")
     return True
 

@@ -5,6 +5,7 @@ drawn by the names of tensors (:func:`tests.inspect.models.drawn`), so that a te
 """
 
 import json
+import re
 import tempfile
 from pathlib import Path
 
@@ -76,8 +77,8 @@ FAMILIES = {
     "vit": IMAGE,
 }
 """What each config has in addition to the sizes."""
-OUTPUTS = ("o_proj", "out_proj", "dense", "c_proj", "out_lin")
-"""Names of output projections; of BERT's family it is beside the attention module."""
+OUTPUTS = ("o_proj", "out_proj", "dense", "c_proj", "out_lin", "output.dense")
+"""Names of output projections in the attention module, or beside it."""
 TOKENS = 4
 KEPT = 2
 """Number of passes through a module that are recorded."""
@@ -87,28 +88,24 @@ def observe(model: torch.nn.Module, module: str) -> dict[str, list[np.ndarray]]:
     """Lists that fill up with inputs of the block and of the attention, and with its outputs."""
     if module not in dict(model.named_modules()):  # files keep the names of older versions
         module = module.replace("encoder.layer.", "layers.").removesuffix(".attention")
-    seen: dict[str, list[np.ndarray]] = {"block": [], "input": [], "output": []}
+    seen: dict[str, list[np.ndarray]] = {}
 
-    def before(name):
-        def hook(_, args, kwargs):
-            x = args[0] if args else kwargs["hidden_states"]
-            seen[name].append(x[0].numpy().astype(np.float32))
+    def keep(name):
+        values = seen.setdefault(name, [])
+
+        def hook(_, args, kwargs, output=None):
+            x = output if output is not None else [*args, *kwargs.values()][0]
+            values.append(x[0].reshape(-1, SIZES["hidden_size"]).numpy().astype(np.float32))
 
         return hook
 
-    def after(_, args, output):
-        seen["output"].append(output[0].reshape(-1, 32).numpy().astype(np.float32))
-
     attention = model.get_submodule(module)
-    parts = module.split(".")
-    number = max(place for place, part in enumerate(parts) if part.isdigit())
-    block = model.get_submodule(".".join(parts[: number + 1]))
-    block.register_forward_pre_hook(before("block"), with_kwargs=True)
-    attention.register_forward_pre_hook(before("input"), with_kwargs=True)
-    projection = next((getattr(attention, n) for n in OUTPUTS if hasattr(attention, n)), None)
-    if projection is None:
-        projection = model.get_submodule(module.rpartition(".")[0]).output.dense
-    projection.register_forward_hook(after)
+    block = model.get_submodule(re.match(r"(?:.*\.)?\d+(?=\.)", module)[0])
+    places = (attention, model.get_submodule(module.rpartition(".")[0]))
+    output = next(m for n in OUTPUTS for p in places for k, m in p.named_modules() if k == n)
+    block.register_forward_pre_hook(keep("block"), with_kwargs=True)
+    attention.register_forward_pre_hook(keep("input"), with_kwargs=True)
+    output.register_forward_hook(keep("output"), with_kwargs=True)
     return seen
 
 

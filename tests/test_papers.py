@@ -23,7 +23,8 @@ PAPER = {
     "claims": [{"id": "one", "statement": "S.", "source": "abstract", "reconstruction": "R."}],
     "ours": [{"id": "two", "statement": "S."}],
 }
-QUESTION = {"id": "one", "question": "Q?", "effect": "e", "status": "confirmatory"}
+QUESTION = {"id": "one", "question": "Q?", "asks": "share", "effect": "e"}
+QUESTION |= {"status": "confirmatory"}
 
 
 @pytest.fixture

@@ -9,8 +9,7 @@ import xarray as xr
 
 from sims.base.estimates import mcse, ratio
 from sims.judgement import conventions
-from sims.judgement.effects import Effects
-from sims.judgement.effects_of_problems import gap, outcomes
+from sims.judgement.effects import Effects, gap, outcome_over_pairs
 from sims.judgement.robustness import Cell
 from sims.judgement.summaries import Share
 from sims.judgement.summarize import summarize
@@ -100,7 +99,7 @@ def _outcomes(sample: Sample, question: str, reading: int, temperature: int) -> 
     if question == "hdi-monotone":
         chosen = changes_over_the_ladder(sample).isel(reading=reading, temperature=temperature)
         components = {name: chosen[key].values for name, key in COMPONENTS.items()}
-    return outcomes(
+    return outcome_over_pairs(
         draws, looks=looks, size=size, size_error=mcse(changes.T), components=components
     )
 
@@ -190,7 +189,7 @@ def specifications(results: Results, effects: Mapping[str, Effects]) -> dict[str
         choices |= dict(zip(map(str, strata), stratum, strict=True))
         for question in SPECIFIED:
             effect = effects[f"{question}, {reading}, {temperature}"]
-            share = summarize(effect, chosen, conventions.TOLERANCES["order"])
+            share = summarize(effect.within(conventions.TOLERANCES["order"]), chosen)
             if isinstance(share, Share):
                 cells[question].append(Cell(choices, share))
     return cells

@@ -7,8 +7,7 @@ import pandas as pd
 
 from sims.base.estimates import ratio
 from sims.judgement import conventions
-from sims.judgement.effects import Effects
-from sims.judgement.effects_of_problems import gap, of_batches, outcome
+from sims.judgement.effects import Effects, gap, outcome, share
 from sims.study.batches import drawn_values, stack_batches
 from sims.study.results import Results
 
@@ -57,7 +56,7 @@ def effects(results: Results) -> Mapping[str, Effects]:
     return {
         "fall": fall(terms["error"]),
         "fall of many": fall(terms["many"]),
-        "decorrelation": of_batches(decorrelation),
+        "decorrelation": share(decorrelation),
         "roads": gap(terms["error"][..., DIVERSE], theory, law["predicted"].values.astype(bool)),
     }
 

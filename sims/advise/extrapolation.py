@@ -1,10 +1,12 @@
 """Learning curves on growing subsets of the rows, and their extrapolation."""
 
 from dataclasses import dataclass
+from itertools import cycle
 
 import numpy as np
 from scipy.optimize import nnls
 
+from sims.advise.reading import draw_groups
 from sims.advise.search import Search, Setting
 
 SHARES = 2.0 ** -np.arange(4.0, -0.5, -0.5)
@@ -16,7 +18,7 @@ MOST_CHOOSERS = 150
 RESAMPLES = 200
 """Number of bootstrap samples of the reporting rows."""
 REPEATS = 3
-"""Number of subsets of each size below the full table."""
+"""Number of subsets of whole groups, of each size below the full table."""
 SMALLEST = 1e-6
 """Residuals are relative to the error, or to this if it is larger."""
 EXPONENTS = np.linspace(0.05, 1, 20)
@@ -73,19 +75,22 @@ def learning_curve(
     middle = int(np.abs(grid - best.temperature).argmin())
     grids = {best.rule: grid[max(middle - 2, 0) : middle + 3]}
     rows = np.concatenate([chooses, search.reporters])
+    frames = cycle(draws)
     for size in np.unique((SHARES * count).astype(int)):
         if not min(FEWEST_ROWS, count // 2) <= size < count:
             continue
+        subsets = [draw_groups(groups, rng, size) for _ in range(REPEATS)]
+        drawn = int(np.mean([len(keys) for keys in subsets]))
+        if drawn >= count or drawn in sizes:
+            continue
         of_subsets = []
-        for repeat in range(REPEATS):
-            keys = search.subset(rng, size, replace=False)
-            frames = draws[repeat % len(draws)]
-            predicted = search.predictions(rows, frames, grids, keys)[best.rule].mean(1)
+        for keys in subsets:
+            predicted = search.predictions(rows, next(frames), grids, keys)[best.rule].mean(1)
             of_subsets.append(search.losses(rows, predicted))
         mean = np.mean(of_subsets, axis=0)
         choice = mean[:, : len(chooses)].mean(1).argmin()
         losses.append(mean[choice, len(chooses) :])
-        sizes.append(int(size))
+        sizes.append(drawn)
     losses.append(whole.mean(0))
     sizes.append(count)
     table = np.array(losses)

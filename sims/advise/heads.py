@@ -12,6 +12,8 @@ import numpy as np
 
 POWERS = {"sparsemax": 1, "1.5-entmax": 2}
 """Power ν of the α-entmax rules, α = 1 + 1/ν."""
+RULES = ("gaussian", "softmax", "softmax, log n", *POWERS)
+"""Weight rules."""
 SPREADS = np.geomspace(0.005, 2, 9)
 """Temperatures of the Gaussian kernel over d_k."""
 FACTORS = 2.0 ** np.arange(2, -5, -1)
@@ -25,7 +27,7 @@ def diverse_frames(dimension: int, count: int, width: int, seed: int) -> np.ndar
 
     They are column blocks of Haar-random orthogonal matrices.
     """
-    rng = np.random.default_rng([seed, width])
+    rng = np.random.default_rng(seed)
     blocks = list[np.ndarray]()
     fitting = dimension // width
     while len(blocks) < count:

@@ -1,9 +1,9 @@
 """Search over heads: leave-one-out errors of every rule, head dimension, count and temperature.
 
 Errors are means over outputs of squared errors, in units of each output's variance: predicting the
-mean has error 1. Half of the rows (or groups) selects the setting; the other half reports its
-error. Every row is predicted from all rows outside its group. Frames are random: errors are means
-over their draws.
+mean has error 1. Half of the groups selects the setting; the other half reports its error. Every
+row is predicted from all rows outside its group. Frames are random: errors are means over draws,
+and the draws that report are not those that select.
 """
 
 from collections.abc import Iterable
@@ -15,12 +15,16 @@ from rich.console import Console
 from rich.progress import track
 
 from sims.advise.heads import diverse_frames, head_predictions, temperature_grid
-from sims.advise.reading import Data
+from sims.advise.reading import Data, draw_groups
 
 CHOOSERS, REPORTERS = 300, 600
 """Maximum numbers of rows for selection and reporting."""
 DRAWS = 4
-"""Number of draws of the frames, over which errors are averaged."""
+"""Number of draws of the frames with which every setting is tried."""
+FRESH = 16
+"""Number of fresh draws that confirm a choice, and of others that report its error."""
+TRYING, CONFIRMING, REPORTING = range(3)
+"""Purposes of draws: frames of one purpose are independent of those of another."""
 COUNTS = (1, 2, 4, 8, 16)
 """Numbers of heads to try."""
 BUDGET = 2
@@ -69,8 +73,12 @@ class Search:
         rng = np.random.default_rng([seed, 2])
         groups = rng.permutation(np.unique(data.groups))
         chooses = np.isin(data.groups, groups[: len(groups) // 2])
-        self.choosers = rng.permutation(np.flatnonzero(chooses))[:CHOOSERS]
-        self.reporters = rng.permutation(np.flatnonzero(~chooses))[:REPORTERS]
+        self.choosers = self.sample(np.flatnonzero(chooses), rng, CHOOSERS)
+        self.reporters = self.sample(np.flatnonzero(~chooses), rng, REPORTERS)
+
+    def sample(self, rows: np.ndarray, rng: np.random.Generator, most: int) -> np.ndarray:
+        """Whole groups of given rows, in random order."""
+        return rows[draw_groups(self.data.groups[rows], rng, most)]
 
     def splits(self) -> dict[int, list[int]]:
         """Head dimension to numbers of heads; heads of d_k = d are all equal."""
@@ -118,7 +126,7 @@ class Search:
 
     def grid(self, width: int) -> dict[str, np.ndarray]:
         """Temperatures of heads of a given width, from the first head."""
-        frame = diverse_frames(self.dimension, 1, width, self.seed)[0]
+        frame = self.draws(1, width, TRYING, 1)[0][0]
         points = self.data.features @ frame
         groups = self.data.groups
         rows = self.choosers[:100]
@@ -131,7 +139,7 @@ class Search:
         console = Console(stderr=True, quiet=not progress)
         for width, counts in track(splits, "Head dimensions", console=console, transient=True):
             grid = self.grid(width)
-            draws = self.draws(max(counts), width)
+            draws = self.draws(max(counts), width, TRYING, DRAWS // self.step)
             for frames in draws:
                 predictions = self.predictions(self.choosers, frames, grid)
                 for rule, count in product(predictions, counts):
@@ -142,30 +150,45 @@ class Search:
                         losses_of[setting] = losses_of.get(setting, 0) + loss
         return losses_of
 
-    def draws(self, heads: int, width: int) -> list[np.ndarray]:
-        """Draws of diverse frames (H, d, d_k); all draws with d_k = d give equal weights."""
-        count = 1 if width == self.dimension else DRAWS // self.step
-        seeds = self.seed + 1000 * np.arange(count)
-        return [diverse_frames(self.dimension, heads, width, int(seed)) for seed in seeds]
+    def seeds(self, purpose: int, count: int = FRESH) -> list[int]:
+        """Seeds of the draws of the frames for a purpose."""
+        return np.random.SeedSequence([self.seed, purpose]).generate_state(count).tolist()
 
-    def report(self, setting: Setting, draws: list[np.ndarray], alone: bool = False) -> np.ndarray:
-        """Losses on the reporting rows, (draw, Q), of the ensemble or mean over single heads."""
+    def draws(self, heads: int, width: int, purpose: int, count: int = FRESH) -> list[np.ndarray]:
+        """Draws of diverse frames (H, d, d_k); all draws with d_k = d give equal weights."""
+        seeds = self.seeds(purpose, 1 if width == self.dimension else count)
+        return [diverse_frames(self.dimension, heads, width, seed) for seed in seeds]
+
+    def errors(
+        self,
+        setting: Setting,
+        draws: Iterable[np.ndarray],
+        rows: np.ndarray | None = None,
+        alone: bool = False,
+    ) -> np.ndarray:
+        """Losses (draw, Q) of the ensemble, or mean losses of single heads.
+
+        Args:
+            setting: rule and temperature.
+            draws: frames (H, d, d_k) of every draw.
+            rows: numbers of the rows, (Q,); None is the reporting rows.
+            alone: whether heads predict alone.
+        """
+        rows = self.reporters if rows is None else rows
         temperatures = {setting.rule: np.array([setting.temperature])}
         losses = []
         for frames in draws:
-            heads = self.predictions(self.reporters, frames, temperatures)[setting.rule][0]
+            heads = self.predictions(rows, frames, temperatures)[setting.rule][0]
             if alone:
-                losses.append(self.losses(self.reporters, heads).mean(0))
+                losses.append(self.losses(rows, heads).mean(0))
             else:
-                losses.append(self.losses(self.reporters, heads.mean(0)))
+                losses.append(self.losses(rows, heads.mean(0)))
         return np.stack(losses)
 
-    def subset(self, rng: np.random.Generator, size: int, replace: bool) -> np.ndarray:
-        """Random rows from at least two groups."""
-        while True:
-            rows = rng.choice(len(self.data.groups), size, replace)
-            if np.ptp(self.data.groups[rows]) > 0:
-                return rows
+    def confirm(self, setting: Setting) -> np.ndarray:
+        """Losses (Q,) on the selection rows, averaged over fresh draws."""
+        draws = self.draws(setting.heads, setting.width, CONFIRMING)
+        return self.errors(setting, draws, self.choosers).mean(0)
 
 
 def default_split(dimension: int) -> tuple[int, int]:

@@ -13,10 +13,9 @@ import numpy as np
 import pandas as pd
 import xarray as xr
 from pydantic import RootModel
-from rich.console import Console
-from rich.progress import Progress
 
 from sims.base.errors import Uncovered
+from sims.base.progress import Bar
 from sims.base.terms import HEAD, LABELS, QUERY, SCALARS, phrases
 from sims.cli.listing import after_result, print_table
 from sims.cli.options import check_kind
@@ -144,8 +143,7 @@ def _tables(spec: ProblemSpec, problem: Problem) -> list[str]:
 def _predict(problem: Problem, theory: TheorySpec) -> xr.Dataset:
     """The terms by theory; exact theory shows how far it is."""
     options, exact = theory.options, theory.order != "first"
-    quiet = not (exact and sys.stderr.isatty())
-    with Progress(console=Console(stderr=True), transient=True, disable=quiet) as bar:
+    with Bar(exact and sys.stderr.isatty()) as bar:
         if exact:
             task = bar.add_task("exact theory", total=1)
             options["progress"] = lambda completed, total: bar.update(

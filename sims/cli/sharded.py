@@ -1,5 +1,6 @@
 """``sims sweep --shards N``: the parts of a sweep and its end, as a run of Snakemake."""
 
+import itertools
 import json
 import os
 import re
@@ -7,6 +8,7 @@ import signal
 import subprocess
 import sys
 from collections.abc import Sequence
+from importlib.util import find_spec
 from pathlib import Path
 
 from typer import Exit
@@ -14,6 +16,23 @@ from typer import Exit
 from sims.base.errors import InputError
 from sims.base.places import CARRIED
 from sims.base.runtime import host_devices
+
+PLACES = "-[cje]|--(cores|jobs|executor|profile|workflow-profile)"
+"""Options of snakemake that say where parts run."""
+INSTALLED = ("local", "dryrun", "touch")
+"""Executors that snakemake has without a plugin."""
+
+
+def _check_plugins(options: Sequence[str]) -> None:
+    """Refuse an executor without its plugin, named by an option or by our profile for Slurm."""
+    pattern = r"(?:-e|--executor)[ =](\S+)|--workflow-profile[ =](?:\S*/)?(slurm)\b"
+    for name in filter(None, itertools.chain(*re.findall(pattern, " ".join(options)))):
+        plugin = f"snakemake_executor_plugin_{name.replace('-', '_')}"
+        if name not in INSTALLED and find_spec(plugin) is None:
+            needed = f"it needs pip install {plugin.replace('_', '-')}"
+            if name == "slurm":
+                needed = "its plugin is the extra `slurm`: pip install 'nw-attention-sims[slurm]'"
+            raise InputError("--shards", f"executor {name}", f"an installed one; {needed}")
 
 
 def run_sharded(
@@ -41,16 +60,19 @@ def run_sharded(
             raise InputError("--shards", path, allowed)
     part = ["sims", "sweep", *sweep, "--output", str(output)]
     configuration = json.dumps({"command": part, "shards": shards, "made": source_digest})
-    local_options = (
-        f"--workflow-profile none --cores {host_devices()} --resources gpu=1 --keep-going "
-        "--quiet host rules progress"
-    ).split()
+    _check_plugins(options)
+    local_options = ["--resources", "gpu=1", "--keep-going", "--quiet", "host", "rules", "progress"]
+    # A profile is code: none is read, of this folder or of the environment, that is not asked for.
+    settled = ["--workflow-profile", "none"]
+    if not any(map(re.compile(PLACES).match, options)):
+        settled += ["--cores", str(host_devices())]
     # A file of other numbers may be there, which Snakemake would take for this one: force it.
     command = [sys.executable, "-P", "-m", "snakemake", "--snakefile", str(CARRIED / "sweep.smk")]
+    command += settled
     command += ["--forcerun", "gather", "--rerun-incomplete", *(options or local_options)]
-    run = subprocess.Popen(
-        command, env=os.environ | {"SIMS_SWEEP": configuration}, start_new_session=True
-    )
+    surroundings = os.environ | {"SIMS_SWEEP": configuration}
+    surroundings.pop("SNAKEMAKE_PROFILE", None)
+    run = subprocess.Popen(command, env=surroundings, start_new_session=True)
     try:
         code = run.wait()
     except BaseException:

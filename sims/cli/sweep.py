@@ -10,7 +10,7 @@ import xarray as xr
 
 from sims.base.errors import InputError
 from sims.base.files import digest
-from sims.cli.listing import print_table
+from sims.cli.listing import after_result, print_table
 from sims.cli.options import check_kind, part_of, writable
 from sims.study.python_parts import unread
 from sims.study.sweepfile import read_sweep, unread_code
@@ -92,13 +92,15 @@ def _arguments(sets: list[str], simulation: dict[str, Any], allow_code: bool) ->
 
 
 def _write(data: xr.Dataset, run: Run) -> None:
-    """Draw the overview of a finished sweep, and print its table."""
+    """Print the table of a finished sweep, and draw its overview."""
     from sims.figures import overview, save
 
-    figure = run.output.with_suffix(".png")
-    save(overview(data), figure, run.identity, digest(run.output), ["png"])
     print_sweep(data)
-    print(run.output, figure, sep="\n")
+    print(run.output)
+    figure = run.output.with_suffix(".png")
+    with after_result(str(figure)):
+        save(overview(data), figure, run.identity, digest(run.output), ["png"])
+        print(figure)
 
 
 def print_sweep(data: xr.Dataset) -> None:

@@ -78,4 +78,4 @@ def axis_label(effects: Effects) -> str:
         return "simulation over theory, less 1 (%)"
     if effects.kind == "outcome":
         return "least relative fall (%)"
-    return "effect" if effects.kind == "estimate" else "effect, above 0 if the claim holds"
+    return "effect" if effects.kind == "mean" else "effect, above 0 if the claim holds"

@@ -10,7 +10,8 @@ from __future__ import annotations
 import warnings
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -76,7 +77,9 @@ def style() -> Iterator[None]:
         "savefig.dpi": 300,
     }
     # Matplotlib's copy of the style: importing seaborn takes half a second.
-    with styles.context(["seaborn-v0_8-ticks", look]), warnings.catch_warnings():
+    # After a reset, since a matplotlibrc of the user's is not ours.
+    looks: list[str | Path | dict[str, Any]] = ["seaborn-v0_8-ticks", look]
+    with styles.context(looks, after_reset=True), warnings.catch_warnings():
         # Seaborn 0.13 gives Matplotlib's boxes this argument.
         warnings.filterwarnings("ignore", "vert: bool was deprecated")
         yield

@@ -7,7 +7,7 @@ removed heads R from kept ones leaves the residual ``Λ_RR⁻¹ Λ_R· (o − m)
 removed ones cost nothing. The error is that of the layer's output, as a share of its variance.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 
 import numpy as np
 from scipy.linalg import cho_solve, cholesky
@@ -116,6 +116,7 @@ class Removal:
 
     def __init__(self, calibration: Calibration, heads: Sequence[int], most: int) -> None:
         """Prepare removals of up to ``most`` heads; a single head is replaced by its mean."""
+        self._most = most
         self._columns = calibration.columns(heads)
         self._width = calibration.output.shape[1]
         removed = most * self._width
@@ -125,16 +126,15 @@ class Removal:
             self._columns[:removed]
         ]
 
-    def squares(self, outputs: np.ndarray, counts: Iterable[int]) -> list[float]:
+    def squares(self, outputs: np.ndarray) -> list[float]:
         """Squared changes of a layer's output, summed over tokens, by the number removed.
 
         Args:
             outputs: o − m, (T, H·d_v).
-            counts: numbers of removed heads.
         """
         predicted = (outputs[:, self._columns] @ self._precision).T
         changes = []
-        for count in counts:
+        for count in range(1, self._most + 1):
             size = count * self._width
             residual = cho_solve((self._factor[:size, :size], True), predicted[:size])
             changes.append(float(((residual.T @ self._written[:size]) ** 2).sum()))

@@ -78,7 +78,7 @@ def modules(model: Model) -> list[str]:
     Raises:
         InputError: no module is known, or attention tensors are not supported.
     """
-    if (family := model.config.get("model_type")) in REFUSED:
+    if (family := str(model.config.get("model_type"))) in REFUSED:
         raise InputError("config.model_type", family, REFUSED[family])
     of_attention = list(filter(ATTENTION.search, model.shapes))
     for pattern, got, allowed in NOT_READ:
@@ -209,12 +209,11 @@ def _matrices(
     place = next(filter(model.shapes.__contains__, places), None)
     if place is None:
         raise InputError(f"{model.name}: {module}", "no output matrix", " or ".join(outputs))
-    transposed = arrangement == "columns"
     output = model.read(place)
     if arrangement == "heads":
         requested = len(output) if requested is None else requested
         output = output.reshape(-1, output.shape[-1])
-    elif not transposed:
+    elif arrangement != "columns":
         output = output.T
     if output.ndim != 2:
         raise InputError(f"{model.name}: {place}", output.shape, "a matrix")
@@ -224,11 +223,9 @@ def _matrices(
     if remainder:
         allowed = f"{heads} heads of equal width; check the number of heads"
         raise InputError(f"{model.name}: {place}", model.shapes[place], allowed)
-    tensors = [_with_bias(model, module, name, d, arrangement) for name in names]
-    parts = tensors
-    if len(tensors) == 1:
-        key_heads = _key_heads(model, module, len(tensors[0]), heads, width)
-        parts = _split(tensors[0], arrangement, heads, key_heads, width)
+    parts = [_with_bias(model, module, name, d, arrangement) for name in names]
+    if len(parts) == 1:
+        parts = _split(model, module, parts[0], arrangement == "groups", (heads, width))
     sizes = [len(part) for part in parts]
     if documented_width not in (None, sizes[0] / heads):
         allowed = f"{heads} heads of d_k = {documented_width}, as config says"
@@ -245,15 +242,23 @@ def _matrices(
 
 
 def _split(
-    rows: np.ndarray, arrangement: str, heads: int, key_heads: int, width: int
+    model: Model, module: str, rows: np.ndarray, grouped: bool, shape: tuple[int, int]
 ) -> list[np.ndarray]:
-    """Rows of queries, keys and values of one tensor with groups or blocks."""
-    if arrangement != "groups":
-        return np.split(rows, [heads * width, (heads + key_heads) * width])
-    columns = rows.shape[1]
-    grouped = rows.reshape(key_heads, heads // key_heads + 2, width, columns)
-    parts = [grouped[:, :-2], grouped[:, -2], grouped[:, -1]]
-    return [part.reshape(-1, columns) for part in parts]
+    """Rows of queries, keys and values of one tensor with groups or blocks, for (H, d_k).
+
+    Raises:
+        InputError: the rows do not fit.
+    """
+    heads, width = shape
+    keys, remainder = divmod(len(rows) - heads * width, 2 * width)
+    if remainder or keys < 1 or heads % keys:
+        allowed = f"(H + 2·H_kv)·d_k with H = {heads}, d_k = {width} and H_kv a divisor of H"
+        raise InputError(f"{model.name}: {module}", f"{len(rows)} rows", allowed)
+    if not grouped:
+        return np.split(rows, [heads * width, (heads + keys) * width])
+    groups = rows.reshape(keys, heads // keys + 2, width, -1)
+    parts = [groups[:, :-2], groups[:, -2], groups[:, -1]]
+    return [part.reshape(-1, rows.shape[1]) for part in parts]
 
 
 def _count_keys(model: Model, module: str, sizes: list[int], heads: int, width: int) -> int:
@@ -294,11 +299,10 @@ def _with_bias(model: Model, module: str, part: str, d: int, arrangement: str) -
         weight = weight.swapaxes(1, 2).reshape(-1, weight.shape[1])
     if arrangement == "columns" and weight.ndim == 2:
         if weight.shape[1] == d != len(weight):
-            allowed = f"({d}, {3 * d}), (in, out) as GPT-2; other families are refused"
-            if len(weight) == 3 * d:
-                allowed = (
-                    f"({d}, {3 * d}), (in, out) as GPT-2: transpose torch.nn.Linear's (nanoGPT)"
-                )
+            hint = ": transpose torch.nn.Linear's (nanoGPT; not GPT-BigCode)" * (
+                len(weight) == 3 * d
+            )
+            allowed = f"({d}, {3 * d}), (in, out) as GPT-2{hint}"
             raise InputError(f"{model.name}: {name}", weight.shape, allowed)
         weight = weight.T
     other_tokens = part in SEPARATE[1:]
@@ -317,12 +321,3 @@ def _bias(model: Model, part: str, weight: str, rows: int) -> np.ndarray:
     if part in SEPARATE and joint in model.shapes:
         return np.split(model.read(joint, (3 * rows,)), 3)[SEPARATE.index(part)]
     return np.zeros(rows)
-
-
-def _key_heads(model: Model, module: str, rows: int, heads: int, width: int) -> int:
-    """Number of key heads H_kv, from (H + 2H_kv)·d_k rows."""
-    keys, remainder = divmod(rows - heads * width, 2 * width)
-    if remainder or keys < 1 or heads % keys:
-        allowed = f"(H + 2·H_kv)·d_k with H = {heads}, d_k = {width} and H_kv a divisor of H"
-        raise InputError(f"{model.name}: {module}", f"{rows} rows", allowed)
-    return keys

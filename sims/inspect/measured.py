@@ -335,16 +335,15 @@ def _ablate(
 ) -> dict[str, Named]:
     """Output errors of caches and removals on held-out sequences, as shares of its variance."""
     heads = len(layer.matrices.query)
-    removals: list[tuple[Removal, Sequence[int]]] = []
+    removals = []
     if heads > 1:
         order = calibration.removal_order(LOOK * tolerance)
         pair = calibration.alike
         kept = sorted({*range(heads)} - {*order})
-        all_removed = Removal(calibration, [*order, *kept], len(order))
         removals = [
-            (Removal(calibration, pair[::-1], 1), [1]),
-            (Removal(calibration, pair[1:], 1), [1]),
-            (all_removed, range(1, len(order) + 1)),
+            Removal(calibration, pair[::-1], 1),
+            Removal(calibration, pair[1:], 1),
+            Removal(calibration, [*order, *kept], len(order)),
         ]
     squares = []
     for x in sequences:
@@ -357,8 +356,8 @@ def _ablate(
         outputs = attend(key)
         changes = [calibration.square(attend(key @ cache) - outputs) for cache in caches.values()]
         outputs -= calibration.mean
-        for removal, counts in removals:
-            changes += removal.squares(outputs, counts)
+        for removal in removals:
+            changes += removal.squares(outputs)
         squares.append([calibration.square(outputs), *changes])
     batches = {"squares": np.array(squares)}
     errors = jackknife(batches, lambda m: m["squares"][..., 1:] / m["squares"][..., :1])

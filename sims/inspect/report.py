@@ -79,8 +79,8 @@ def inspect(
     names = modules(opened)
     notes = [f"The file is part {opened.part} of its model."] if opened.part else []
     notes += absent_layers(opened.config, names)
-    family = str(opened.config.get("model_type", ""))
-    if family and family not in FAMILIES:
+    family = str(opened.config.get("model_type"))
+    if family not in (*FAMILIES, "None"):
         notes.append(f"No forward pass of model_type {family} is checked; names give the layout.")
     remarks: dict[str, list[str]] = {}
     for layer in layers(opened, heads):
@@ -131,16 +131,16 @@ def _rule(
     config: Mapping[str, Any], attention: str | None, needed: bool, layer: int
 ) -> tuple[Rule | None, list[str]]:
     """Rule of a layer and remarks on it; without a rule if it is not needed and not known."""
-    known = config.get("model_type") in FAMILIES
-    kind = attention if known or needed else attention or "causal"
+    family = FAMILIES.get(str(config.get("model_type")))
     try:
-        rule = rule_of(config, kind, layer)
+        rule = rule_of(config, attention or (None if needed or family else "causal"), layer)
     except InputError as error:
         if needed:
             raise
         return None, [f"score forms leave positions and masks out ({error})"]
-    ignored = known and rule.base is None and FAMILIES[config["model_type"]].rotated
-    return rule, ["positions are left out, as --attention asks"] if ignored and attention else []
+    if attention and family and family.rotated and rule.base is None:
+        return rule, ["positions are left out, as --attention asks"]
+    return rule, []
 
 
 def _remarks(layer: Layer, config: Mapping[str, Any]) -> list[str]:

@@ -18,7 +18,7 @@ from sims.base.files import read_json, write_json
 from sims.base.validation import parse
 from sims.judgement import conventions
 from sims.judgement.changes import Change, changes, deciding_field
-from sims.judgement.effects import Effects, confirmed_failure, margins
+from sims.judgement.effects import Effects
 from sims.judgement.robustness import Robustness
 from sims.judgement.summaries import Gap, Mean, Result, Share
 from sims.judgement.summarize import summarize
@@ -167,17 +167,19 @@ def answer(
         **origin: experiment, subject, law, results, seed, salt and versions.
 
     Raises:
-        InputError: a condition names a missing column, or lengths disagree.
+        InputError: the question asks for another kind of effect, a condition names a missing
+            column, or lengths disagree.
     """
+    check_kind(question, effects.kind)
     count = _count(question.id, effects, len(parameters))
     parameters = parameters.iloc[:count]
     labels = labels or {}
     restriction = question.restrict
     selected = condition_mask(parameters, restriction.where if restriction else {})
-    tolerance = conventions.TOLERANCES[question.tolerance] if question.tolerance else None
-    result = summarize(effects, selected, tolerance)
-    failing, p = confirmed_failure(effects, selected, tolerance)
-    can_fail = np.isfinite(margins(effects, tolerance)[selected[: len(effects.value)]]).any()
+    effects = effects.within(conventions.TOLERANCES.get(question.tolerance or ""))
+    result = summarize(effects, selected)
+    failing, p = effects.confirmed_failure(selected)
+    can_fail = np.isfinite(effects.margin[selected[: len(effects.value)]]).any()
     always = verdict(p) if can_fail else ""
     found = Answer(
         **question.model_dump(include={"paper", "id", "question", "quantity", "status", "says"}),
@@ -185,7 +187,7 @@ def answer(
         result=result,
         word="" if question.status == "exploratory" else result.word,
         restriction=restriction.text if restriction else "",
-        strata=_strata(question, effects, parameters, selected, tolerance),
+        strata=_strata(question, effects, parameters, selected),
         always=always,
         p_value=p,
         **origin,
@@ -195,7 +197,14 @@ def answer(
         found = replace(found, counterexample=failing, worst=worst)
     if smoke:
         return replace(found, word=conventions.TOO_FEW if found.word else "")
-    return _with_changes(found, effects, selected, parameters, tolerance, labels)
+    return _with_changes(found, effects, selected, parameters, labels)
+
+
+def check_kind(question: "QuestionSpec", kind: str) -> None:
+    """Raise InputError if a question asks for another kind of summary than its effect has."""
+    if question.asks != kind:
+        allowed = f"{kind}, which the effect {question.effect!r} is"
+        raise InputError(f"questions, {question.id}, asks", question.asks, allowed)
 
 
 def _count(name: str, effects: Effects, most: int) -> int:
@@ -214,12 +223,11 @@ def _strata(
     effects: Effects,
     parameters: pd.DataFrame,
     selected: np.ndarray,
-    tolerance: float | None,
 ) -> dict[str, Result]:
     """Results of the declared strata that have enough problems to be shown."""
     shown = {}
     for name, conditions in question.strata.items():
-        part = summarize(effects, selected & condition_mask(parameters, conditions), tolerance)
+        part = summarize(effects, selected & condition_mask(parameters, conditions))
         if part.answered >= conventions.SHOWN:
             shown[name] = part
     return shown
@@ -230,7 +238,6 @@ def _with_changes(
     effects: Effects,
     selected: np.ndarray,
     parameters: pd.DataFrame,
-    tolerance: float | None,
     labels: Mapping[str, str],
 ) -> Answer:
     """The answer with where it changes, and by condition if one field decides it."""
@@ -238,14 +245,14 @@ def _with_changes(
     decisive = None
     if isinstance(found.result, Share):
         by_theory = found.result.deciding is found.result.theory
-        decisive = deciding_field(effects, selected, parameters, by_theory, tolerance)
+        decisive = deciding_field(effects, selected, parameters, by_theory)
     if isinstance(found.result, Gap):
         by_theory = False
     found = replace(
         found,
         where=[
             _labelled(change, labels)
-            for change in changes(effects, selected, parameters, by_theory, tolerance)
+            for change in changes(effects, selected, parameters, by_theory)
         ],
         conditions=None if decisive is None else _labelled(decisive, labels),
     )

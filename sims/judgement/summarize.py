@@ -7,37 +7,34 @@ from scipy.special import bdtr, stdtrit
 
 from sims.base.estimates import mcse
 from sims.judgement import conventions
-from sims.judgement.effects import Effects, calls, foreseen
+from sims.judgement.effects import Effects
 from sims.judgement.outcomes import UNDECIDED
 from sims.judgement.summaries import OUTSIDE, Gap, Mean, Quartiles, Result, Share, tally
 
 
-def summarize(effects: Effects, selected: np.ndarray, tolerance: float | None = None) -> Result:
+def summarize(effects: Effects, selected: np.ndarray) -> Result:
     """Summary of the effects of selected problems.
 
     Args:
         effects: effects of all problems.
         selected: mask of the M problems.
-        tolerance: tolerance of gaps.
     """
     meaningful = np.isfinite(effects.value)
     if meaningful.ndim > 1:
         meaningful = meaningful.all(1)
     rows = selected[: len(effects.value)] & meaningful
     if effects.kind in ("share", "outcome"):
-        return _share(effects, selected, rows, tolerance)
+        return _share(effects, selected, rows)
     if effects.kind == "gap":
-        return _gap(effects, rows, tolerance)
+        return _gap(effects, rows)
     return _mean(effects, selected, rows)
 
 
-def _share(
-    effects: Effects, selected: np.ndarray, rows: np.ndarray, tolerance: float | None
-) -> Share:
-    call = calls(effects, tolerance)[rows]
+def _share(effects: Effects, selected: np.ndarray, rows: np.ndarray) -> Share:
+    call = effects.call[rows]
     counted = tally(call, _reason(effects, rows, call))
     share = replace(_sizes(effects, rows), problems=int(rows.sum()), simulated=counted)
-    theory = foreseen(effects)
+    theory = effects.predicted_call
     if not len(theory):
         return share
     products = call * theory[: len(rows)][rows]
@@ -50,9 +47,9 @@ def _share(
 
 def _reason(effects: Effects, rows: np.ndarray, call: np.ndarray) -> str:
     """What leaves problems undecided: theory's range, or the error after so many batches."""
-    if effects.draws is None:
+    if effects.batches is None:
         return OUTSIDE
-    batches = effects.freedom[rows][call == UNDECIDED] + 1
+    batches = effects.batches[rows][call == UNDECIDED]
     return f"Monte Carlo error after {batches.max():,.0f} batches" if len(batches) else ""
 
 
@@ -74,10 +71,11 @@ def _quartiles(values: np.ndarray) -> Quartiles:
     return float(low), float(median), float(high)
 
 
-def _gap(effects: Effects, rows: np.ndarray, tolerance: float | None) -> Gap:
+def _gap(effects: Effects, rows: np.ndarray) -> Gap:
     """T95 by order statistics, and the detectable gap."""
     size, error = np.abs(effects.value[rows]), effects.error[rows]
-    call = calls(effects, tolerance)[rows]
+    call = effects.call[rows]
+    tolerance = effects.tolerance
     near = tally(call[np.isfinite(call)], _reason(effects, rows, call))
     count, tail = len(size), (1 - conventions.LEVEL) / 2
     if not count:

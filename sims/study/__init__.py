@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from sims.study.drawn import DrawnStudy
-    from sims.study.running import Run
     from sims.study.runner import Outcome, run
+    from sims.study.running import Run
     from sims.study.study import Fields, Study
 
 __all__ = ["DrawnStudy", "Fields", "Outcome", "Run", "Study", "run"]

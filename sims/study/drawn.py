@@ -13,8 +13,7 @@ import xarray as xr
 
 from sims.base.terms import BATCH, SCALARS
 from sims.base.validation import parse
-from sims.judgement.effects import Effects
-from sims.judgement.effects_of_problems import gap
+from sims.judgement.effects import Effects, gap
 from sims.study.grid import changed, label
 from sims.study.results import Results
 from sims.study.stacking import Scalar

@@ -11,6 +11,7 @@ from pydantic import Field, model_validator
 
 from sims.base.errors import InputError, one_of
 from sims.base.validation import Strict, parse
+from sims.judgement.effects import Kind
 from sims.study.papers import MAIN
 
 
@@ -127,6 +128,15 @@ class RestrictionSpec(Strict):
     where: Conditions = Field(min_length=1, description="conditions on parameters")
 
 
+READ: dict[Kind, set[str]] = {
+    "share": {"says", "search"},
+    "gap": {"says", "tolerance"},
+    "outcome": {"says", "tolerance"},
+    "mean": set(),
+}
+"""Fields of a question that have a meaning, by what it asks."""
+
+
 class QuestionSpec(Strict):
     """A question about the problems of a law: one number per problem."""
 
@@ -138,7 +148,11 @@ class QuestionSpec(Strict):
         default=MAIN, description="arXiv id of the paper that lists it; default: the experiment's"
     )
     question: str = Field(min_length=1, description="the question, on one line")
-    effect: str = Field(description="name of the study's effect")
+    asks: Kind = Field(
+        description="share: how often a claim holds; gap: how far simulation is from theory; mean: "
+        "how large a number is on average; outcome: how often a quantity falls"
+    )
+    effect: str = Field(description="name of the study's effect, which must be of that kind")
     quantity: str = Field(default="error", description="quantity whose relative change is shown")
     revision: int = Field(
         default=1,
@@ -170,6 +184,22 @@ class QuestionSpec(Strict):
         description="number of problems that a search for a counterexample tries by theory, if no "
         "drawn problem is one",
     )
+
+    @model_validator(mode="after")
+    def _fields_are_those_of_its_kind(self) -> "QuestionSpec":
+        """What a question asks says which other fields have a meaning, and which it needs."""
+        read = READ[self.asks]
+        for name in ("says", "tolerance", "search"):
+            if getattr(self, name) and name not in read:
+                kinds = " or ".join(kind for kind, names in READ.items() if name in names)
+                raise InputError(name, getattr(self, name), f"only where asks is {kinds}")
+        confirmatory = self.status == "confirmatory"
+        if confirmatory and self.asks == "mean":
+            raise InputError("status", self.status, "exploratory: a mean gets no word")
+        needed = self.asks == "outcome" or (confirmatory and self.asks == "gap")
+        if needed and self.tolerance is None:
+            raise InputError("tolerance", None, f"a tolerance, which {self.asks} needs")
+        return self
 
 
 class FidelitySpec(Strict):

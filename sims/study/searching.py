@@ -11,7 +11,6 @@ from scipy.optimize import differential_evolution
 from sims.base.errors import InputError
 from sims.base.runtime import in_threads
 from sims.judgement.answers import Answer, condition_mask, read_answers, write_answers
-from sims.judgement.effects import foreseen
 from sims.problem.law import Law
 from sims.study.results import Results
 from sims.study.running import Run
@@ -152,7 +151,7 @@ def effects_by_theory(study: Study[Any], results: Results, question: QuestionSpe
     effects = study.effects(results)[question.effect]
     conditions = question.restrict.where if question.restrict else {}
     mask = condition_mask(study.parameters(results), conditions)
-    calls = foreseen(effects)
+    calls = effects.predicted_call
     if effects.predicted is None or not len(calls):
         allowed = "0 for effects that are not shares or that theory does not predict"
         raise InputError(f"questions, {question.id}, search", question.search, allowed)

@@ -2,8 +2,8 @@
 
 It is a value. An experiment's folder has a subclass of :class:`Study` in ``study.py``; in a
 notebook functions are enough. The base class draws the problems, loops over them, names units and
-streams of draws, and joins what comes back. :class:`sims.study.running.Run` gives it a fidelity, a seed
-and a place for results.
+streams of draws, and joins what comes back. :class:`sims.study.running.Run` gives it a fidelity, a
+seed and a place for results.
 """
 
 import copy

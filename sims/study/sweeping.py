@@ -1,11 +1,13 @@
 """Sweeps: both methods at every point, in one labelled file."""
 
+import fcntl
 import json
 import shutil
 import sys
 import warnings
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property, partial
 from pathlib import Path
@@ -214,7 +216,15 @@ class Run:
         return rows
 
     def finish(self, progress: bool = False) -> xr.Dataset:
-        """Labelled result, written to the file; missing groups are computed."""
+        """Labelled result, written to the file; missing groups are computed.
+
+        Raises:
+            InputError: a problem cannot be simulated, or another run writes to the file.
+        """
+        with sole_writer(self.output, self.folder):
+            return self._finish(progress)
+
+    def _finish(self, progress: bool) -> xr.Dataset:
         spec = self.sweep.spec
         rows = self.compute(progress=progress)
         columns = xr.concat(rows, POINT, combine_attrs="override").sortby(POINT)
@@ -259,6 +269,25 @@ class Run:
                 lambda v: xr.DataArray(v.values.reshape(shape), dims=[*coordinates])
             )
         return columns.assign_coords(coordinates)
+
+
+@contextmanager
+def sole_writer(output: Path, folder: Path) -> Iterator[None]:
+    """Context of the one run that writes to a file; it holds a lock in the folder of its groups.
+
+    Raises:
+        InputError: another run holds it.
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    with (folder / ".lock").open("w") as lock:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            allowed = "one run at a time: wait for it, or choose another --output"
+            raise InputError(str(output), "in use by another run", allowed) from None
+        except OSError:
+            pass  # a file system without locks
+        yield
 
 
 def _prediction(problem: Problem, theory: TheorySpec) -> xr.Dataset:

@@ -18,6 +18,7 @@ import xarray as xr
 from sims.base import store
 from sims.base.errors import InputError
 from sims.base.identity import digest
+from sims.base.progress import Bar
 from sims.montecarlo import HostBatches, HostReplicates, Sampler, run
 from sims.study.code import code
 from sims.study.grid import point_errors
@@ -154,7 +155,9 @@ class Simulation:
     def batches_of(self, name: str) -> xr.Dataset:
         """Result of a unit, computed if it is not saved; resumed after a killed run."""
         unit = self.units[name]
-        with point_errors(name, unit.coordinates):
+        with point_errors(name, unit.coordinates), Bar(False) as bar:
+            place = 1 + list(self.units).index(name)
+            bar.add_task("unit", total=len(self.units), completed=place)
             return store.load_or_compute(
                 self.path(name),
                 lambda checkpoint: unit.estimate(

@@ -39,6 +39,7 @@ EXPERIMENT = {
             "id": "gaps",
             "claim": "decomposition",
             "question": "Do the mean squared errors agree?",
+            "asks": "gap",
             "effect": "mse",
             "tolerance": "roads",
             "status": "confirmatory",

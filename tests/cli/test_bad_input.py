@@ -348,6 +348,11 @@ LINES = [
         "--output: got '{x}.nc'; allowed: letters, digits",
     ),
     ("sweep spec.yaml other.yaml", "arguments: got 'other.yaml'; allowed: one file"),
+    (
+        "sweep spec.yaml --shards 2 -- --executor lsf",
+        "needs pip install snakemake-executor-plugin-lsf",
+    ),
+    ("sweep spec.yaml --shards 2 -- -e my-cloud", "plugin-my-cloud"),
     ("sweep spec.yaml --shard 1/", "--shard: got '1/'; allowed: i/N"),
 ]
 
@@ -356,6 +361,18 @@ LINES = [
 def test_the_command_line(folder, capsys, recwarn, line, words):
     Path("swept.yaml").write_text(yaml.safe_dump(SPEC | {"sweep": {"grid": {}}}))
     refused(capsys, recwarn, words, *line.split(" "))
+
+
+@pytest.mark.parametrize("options", ["--executor slurm", "--workflow-profile=profiles/slurm/"])
+def test_slurm_without_its_plugin(folder, capsys, recwarn, monkeypatch, options):
+    monkeypatch.setattr("sims.cli.sharded.find_spec", lambda name: None)
+    line = ("sweep", "spec.yaml", "--shards", "2", "--", *options.split(" "))
+    refused(
+        capsys,
+        recwarn,
+        "executor slurm'; allowed: an installed one; its plugin is the extra",
+        *line,
+    )
 
 
 def test_a_folder_that_snakemake_cannot_name(folder, capsys, recwarn, monkeypatch):

@@ -10,7 +10,7 @@ from sims import figures
 from sims.base.places import experiments
 from sims.judgement import conventions
 from sims.judgement.answers import answer
-from sims.judgement.effects import Effects
+from sims.judgement.effects import gap, mean, outcome, share
 from sims.study import runner
 from sims.study.referenced_files import MissingModels
 from sims.study.running import Run
@@ -54,6 +54,7 @@ LAWS = {
     "training": {"sizes": [[2, 2]]},
 }
 """Fields that are not drawn, so that few shapes are compiled."""
+MAKE = {"share": share, "mean": mean, "outcome": outcome}
 
 
 def tiny(name):
@@ -113,10 +114,7 @@ def test_every_question_can_be_answered_both_ways(finished):
             if kind == "gap":
                 value = tolerance * spread * (0.8 if holds else 3)
             draws = value[:, None] * (1 + 1e-3 * np.array([-1, 1, -1, 1]))
-            made = Effects(value, 1e-3 * abs(value), kind, draws=draws)
-            if kind == "outcome":
-                pairs = [row[:, None] for row in draws]
-                made = replace(made, value=value[:, None], error=made.error[:, None], draws=pairs)
+            made = gap(1 + draws, np.ones(100)) if kind == "gap" else MAKE[kind](draws)
             effect = answer(question, made, rows.assign(**inside), experiment="", law="")
             assert effect.result.problems == 100
             if question.status == "confirmatory":
@@ -124,7 +122,7 @@ def test_every_question_can_be_answered_both_ways(finished):
             if kind == "gap":
                 low, high = effect.result.within
                 assert (high < tolerance, low > tolerance) == (holds, not holds)
-            if kind == "estimate":
+            if kind == "mean":
                 assert np.sign(effect.result.interval).tolist() == [1 if holds else -1] * 2
 
 
@@ -146,7 +144,7 @@ def test_effects_of_planted_results(finished):
         margin = np.append(effect.value, [] if effect.predicted is None else effect.predicted)
         if effect.kind == "gap":
             margin = conventions.TOLERANCES[question.tolerance or "roads"] - abs(margin)
-        if effect.kind != "estimate":
+        if effect.kind != "mean":
             assert (margin > 0).any(), question.id
             assert (margin < 0).any(), question.id
 

@@ -5,7 +5,6 @@ import pytest
 from scipy.linalg import sqrtm
 
 from sims.inspect import Model, inspect, layers
-from sims.inspect.patterns import Rule, projections, weights
 from tests.inspect.models import LAYOUTS, WIDTH, D, H, inputs, matrices, write
 
 CONFIG = {"num_attention_heads": H}
@@ -121,17 +120,3 @@ def test_padding_changes_nothing(tmp_path):
     expected = inspect(folder, activations={"0": x})
     data = inspect(folder, activations={"0": padded, "attention_mask": mask})
     assert data.identical(expected)
-    mask[0, 12:] = 0
-    short = inspect(folder, activations={"0": padded, "attention_mask": mask.astype(bool)})
-    name = "typical_effective_keys"
-    (layer,) = layers(Model(folder))
-    rule = Rule(True, 1e4)
-
-    def effective_keys(sequence):
-        query, key, _ = projections(layer, sequence, rule)
-        squares = (weights(layer, query, key, rule) ** 2).sum(-1)
-        return np.median(1 / squares, axis=-1).mean()
-
-    full, cut = (effective_keys(x[0, :length]) for length in (20, 12))
-    assert 6 * (expected[name] - short[name]).item() == pytest.approx(full - cut)
-    assert full != cut

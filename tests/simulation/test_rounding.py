@@ -10,6 +10,7 @@ from sims.base.errors import InputError
 from sims.problem import (
     TARGETS,
     EmpiricalDesign,
+    GaussianDesign,
     Heads,
     Kernel,
     Task,
@@ -195,3 +196,16 @@ def test_a_rare_empty_neighbourhood_is_no_certainty_either(make):
     assert "faults" not in calm.attrs
     data = estimate(with_wave(task, 1e5), heads, 30, queries, 0, **SMALL_RUN)
     assert "no empty neighbourhood was seen" in data.attrs["faults"]
+
+
+@pytest.mark.parametrize(
+    ("scale", "lengthscale", "at"),
+    [(1e30, 1.0, 1.0), (1.0, 1e-30, 1.0), (1.0, 1e-18, 0.0), (1e17, 10.0, 1.0)],
+)
+def test_waves_without_a_digit_left_are_refused(scale, lengthscale, at):
+    """Beyond 2⁵³ turns both evaluations see whole turns: once an MSE of 128 without a fault."""
+    design = GaussianDesign(np.eye(2) * scale**2)
+    task = Task(design, TARGETS["rbf"](2, lengthscale=lengthscale, features=8), 0.5)
+    heads = Heads(np.eye(2)[None], "gaussian", min(scale, 1e12))
+    with pytest.raises(InputError, match=r"rounding by \S+ of the MSE"):
+        estimate(task, heads, 64, [[0.3 * at, -0.2 * at]], 0, **SMALL_RUN)

@@ -85,7 +85,7 @@ from pathlib import Path
 
 import xarray as xr
 
-from sims.judgement.effects_of_problems import gap
+from sims.judgement.effects import gap
 from sims.study.drawn import DrawnStudy
 
 

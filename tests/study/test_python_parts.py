@@ -224,7 +224,7 @@ STUDY = """
 import numpy as np
 import xarray as xr
 
-from sims.judgement.effects_of_problems import of_batches
+from sims.judgement.effects import gap
 from sims.study.drawn import DrawnStudy
 
 
@@ -233,7 +233,8 @@ class Small(DrawnStudy):
         return xr.Dataset({"mse": 1.0})
 
     def effects(self, results):
-        return {"mse": of_batches(np.stack([one["mse"] for one in results.estimates.values()]))}
+        batches = np.stack([one["mse"] for one in results.estimates.values()])
+        return {"mse": gap(batches, np.ones(len(batches)))}
 """
 
 

@@ -13,8 +13,9 @@ from sims.study.running import Run
 from tests.cli.conftest import folder  # noqa: F401
 from tests.cli.small import run, write
 
-QUESTION = {"status": "confirmatory", "effect": "gaps"}
-FALLS = {"id": "falls", "claim": "fall", "question": "Does it fall?", "effect": "falls"}
+QUESTION = {"status": "confirmatory", "asks": "gap", "effect": "gaps"}
+FALLS = {"id": "falls", "claim": "fall", "question": "Does it fall?"}
+FALLS |= {"asks": "share", "effect": "falls"}
 EXPERIMENT = {
     "title": "Means of draws",
     "paper": "2601.00001",
@@ -26,7 +27,7 @@ EXPERIMENT = {
         {**QUESTION, "id": "gaps", "question": "Is it σ²/n?", "tolerance": "roads"},
         {**QUESTION, **FALLS, "says": "always", "restrict": {"text": "n = 9", "where": {"n": 9.0}}},
         {**QUESTION, "id": "size", "question": "How large?", "effect": "size"}
-        | {"status": "exploratory"},
+        | {"asks": "mean", "status": "exploratory"},
     ],
 }
 SOURCES = {
@@ -99,7 +100,7 @@ SOURCES = {
     "statistic": """
         import pandas as pd
 
-        from sims.judgement.effects_of_problems import gap, of_batches
+        from sims.judgement.effects import gap, mean, share
 
         def parameters(results):
             own = results.estimates["all"]
@@ -110,8 +111,8 @@ SOURCES = {
             square = own["square"].values.T
             return {
                 "gaps": gap(square, theory),
-                "falls": of_batches(own["fell"].values.T),
-                "size": of_batches(square, kind="estimate"),
+                "falls": share(own["fell"].values.T),
+                "size": mean(square),
             }
     """,
     "figure": """

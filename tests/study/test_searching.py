@@ -8,7 +8,7 @@ import pytest
 import xarray as xr
 
 from sims.judgement.answers import answer, write_answers
-from sims.judgement.effects_of_problems import of_batches
+from sims.judgement.effects import share
 from sims.problem.law import Law
 from sims.report.claims import page
 from sims.study import searching
@@ -26,7 +26,8 @@ LAW = {
     "seed": "drawn",
 }
 SEED, COUNT, SIMULATED = 3, 40, 20
-QUESTION = {"id": "q", "question": "?", "effect": "holds", "status": "confirmatory", "search": 120}
+QUESTION = {"id": "q", "question": "?", "asks": "share", "effect": "holds"}
+QUESTION |= {"status": "confirmatory", "search": 120}
 GAUSSIAN = {"text": "gaussian", "where": {"kernel": "gaussian"}}
 
 
@@ -50,7 +51,7 @@ class Corner(Study):
         margin = self.limit - (law["x"] + law["y"]).values - 2 * softmax
         few = margin[: len(results.estimates), None]
         draws = np.abs(few) + 0.01 * np.random.default_rng(0).standard_normal((len(few), 8))
-        return {"holds": of_batches(draws, predicted=margin, valid=law["x"].values > 0.1)}
+        return {"holds": share(draws, predicted=margin, valid=law["x"].values > 0.1)}
 
     def parameters(self, results):
         return pd.DataFrame({"kernel": results.predictions["law"]["kernel"].values})

@@ -1,0 +1,118 @@
+"""Attention heads as an estimator of scikit-learn."""
+
+from typing import Any, Self
+
+import numpy as np
+from sklearn.base import BaseEstimator, RegressorMixin
+from sklearn.utils import Tags, check_random_state, gen_batches
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from sims.advise.heads import RULES, diverse_frames, head_predictions, temperature_grid
+from sims.advise.reading import fit_columns
+from sims.base.errors import InputError, one_of
+
+CHOOSERS = 300
+"""Maximum number of rows that choose the temperature."""
+BATCH = 500
+"""Number of rows predicted at once."""
+
+
+class HeadsRegressor(RegressorMixin, BaseEstimator):
+    """Mean prediction of attention heads with random orthogonal frames, for scikit-learn.
+
+    A head weighs the outputs of all training rows by its rule, at projections of the standardised
+    columns. One head of full width with the gaussian rule is Nadaraya-Watson regression.
+
+    Args:
+        rule: weight rule, see :mod:`sims.advise.heads`.
+        heads: H, number of heads.
+        width: d_k, dimension of a head; None is the number of columns.
+        temperature: s; the gaussian kernel's bandwidth is √s. None chooses the temperature of
+            least leave-one-out error.
+        random_state: seed of the frames.
+
+    Attributes:
+        frames_: (H, d, d_k), for standardised columns.
+        temperature_: the temperature used.
+
+    Raises:
+        InputError: a parameter is outside its range.
+    """
+
+    def __init__(
+        self,
+        rule: str = "gaussian",
+        heads: int = 1,
+        width: int | None = None,
+        temperature: float | None = None,
+        random_state: Any = 0,
+    ) -> None:
+        self.rule = rule
+        self.heads = heads
+        self.width = width
+        self.temperature = temperature
+        self.random_state = random_state
+
+    def __sklearn_tags__(self) -> Tags:
+        """Tags of scikit-learn: several outputs; narrow heads may miss what matters."""
+        tags = super().__sklearn_tags__()
+        tags.regressor_tags.poor_score = self.width is not None
+        tags.target_tags.multi_output = True
+        return tags
+
+    def fit(self, X: Any, y: Any) -> Self:
+        """Heads with keys at the rows of X (n, d) and outputs y, (n,) or (n, o)."""
+        X, y = validate_data(self, X, y, multi_output=True, y_numeric=True, ensure_min_samples=2)
+        self.columns_, self.factor_ = fit_columns(X)
+        features = self.factor_ * self.columns_.transform(X)
+        dimension = features.shape[1]
+        width = dimension if self.width is None else self.width
+        if self.rule not in RULES:
+            raise InputError("rule", self.rule, one_of(RULES, self.rule))
+        if not 1 <= width <= dimension:
+            raise InputError("width", width, f"1 to {dimension}")
+        if self.heads < 1:
+            raise InputError("heads", self.heads, "1 or more")
+        if self.temperature is not None and not 0 < self.temperature < np.inf:
+            raise InputError("temperature", self.temperature, "positive and finite")
+        seed = self.random_state
+        if not isinstance(seed, int | np.integer):
+            seed = check_random_state(seed).randint(2**31)
+        self.frames_ = diverse_frames(dimension, self.heads, width, int(seed))
+        self.keys_ = np.stack([features @ frame for frame in self.frames_])
+        self.outputs_ = np.asarray(y, float)
+        self.temperature_ = self.temperature or self._choose_temperature()
+        return self
+
+    def predict(self, X: Any) -> np.ndarray:
+        """Predictions (m,) or (m, o) for the rows of X (m, d)."""
+        check_is_fitted(self)
+        X = validate_data(self, X, reset=False)
+        features = self.factor_ * self.columns_.transform(X)
+        grid = np.array([self.temperature_])
+        batches = []
+        for rows in gen_batches(len(X), BATCH):
+            queries = np.stack([features[rows] @ frame for frame in self.frames_])
+            seen = np.zeros((queries.shape[1], self.keys_.shape[1]), bool)
+            batches.append(self._predict(queries, seen, grid)[0])
+        return np.concatenate(batches).reshape(len(X), *self.outputs_.shape[1:])
+
+    def _predict(self, queries: np.ndarray, barred: np.ndarray, grid: np.ndarray) -> np.ndarray:
+        """Predictions (S, Q, o) for projected queries (H, Q, d_k)."""
+        outputs = self.outputs_.reshape(len(self.outputs_), -1)
+        predicted = []
+        for points, keys in zip(queries, self.keys_, strict=True):
+            made = head_predictions(points, keys, outputs, barred, {self.rule: grid})
+            predicted.append(made[self.rule])
+        return np.asarray(np.mean(predicted, axis=0))
+
+    def _choose_temperature(self) -> float:
+        """Temperature of least leave-one-out error of the ensemble."""
+        count = self.keys_.shape[1]
+        rows = np.random.default_rng(0).permutation(count)[:CHOOSERS]
+        barred = rows[:, None] == np.arange(count)
+        queries = self.keys_[:, rows]
+        grid = temperature_grid(queries[0], self.keys_[0], barred)[self.rule]
+        predicted = self._predict(queries, barred, grid)
+        errors = predicted - self.outputs_.reshape(count, -1)[rows]
+        return float(grid[(errors**2).mean((1, 2)).argmin()])
