@@ -125,6 +125,7 @@ SOURCES = {
 }
 CAPTION = "**Answered** {{ answers.falls.word }}, always: {{ answers.falls.always }}"
 PAPER = {"arxiv": "2601.00001", "title": "P", "authors": "A", "year": 2026, "read": "All."}
+PAPER |= {"family": ["falls"]}
 CLAIMS = [
     {
         "id": id,
