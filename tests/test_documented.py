@@ -1,9 +1,10 @@
 """The commands and code of README, docs, notebooks and help texts, executed.
 
-Run by ``pytest -m documented``. Each page is one script. It runs in a copy of the checkout, and from a wheel in an empty folder.
-A block's info string says more: ``file=PATH`` is written, and run if it is a test;
-``insert=FILE before="LINE"`` (or ``after``, or ``end``) is written into that file of the package.
-Code in a line of text is a command if it has an argument, and no placeholder in capitals.
+Run by ``pytest -m documented``. Each page is one script, which runs in a copy of the checkout, and
+from a wheel in an empty folder. A block's info string says more: ``file=PATH`` is written, and run
+if it is a test; ``insert=FILE before="LINE"`` (or ``after``, or ``end``) is written into that file
+of the package. Code in a line of text is a command if it has an argument, and no placeholder in
+capitals.
 """
 
 import os
