@@ -47,6 +47,15 @@ def test_the_main_paper_comes_first(folder):
         paper_of("1")
 
 
+def test_families_are_the_questions_of_our_experiments_that_say_always(pytestconfig, monkeypatch):
+    monkeypatch.chdir(pytestconfig.rootpath)
+    ours = {path.stem for path in Path("tests/experiments/planted").glob("[a-z]*.py")} - {"made"}
+    questions = [q for name in ours for q in Run.load(name, "smoke").spec.questions]
+    for id, paper in papers().items():
+        declared = [q.id for q in questions if q.says and q.paper == id]
+        assert sorted(paper.family) == sorted(declared)
+
+
 def test_what_is_true_by_algebra_has_its_test(pytestconfig, monkeypatch):
     monkeypatch.chdir(pytestconfig.rootpath)
     every = [c for paper in papers().values() for c in (*paper.claims, *paper.ours)]
@@ -88,8 +97,14 @@ def test_a_question_of_a_claim_that_its_paper_does_not_list_is_refused(folder):
     assert load({"id": "two", "paper": OTHER}).paper == MAIN
     with pytest.raises(InputError) as caught:
         load({"id": "two"})
-    text = f"e/experiment.yaml: claim of {MAIN}: got 'two'; allowed: one"
-    assert str(caught.value) == text
+    text = (
+        f"e/experiment.yaml: claim of {MAIN}: got 'two'; allowed: one; or, for a claim of no paper"
+    )
+    assert str(caught.value) == f"{text}, own: TEXT"
+    assert load({"id": "two", "own": "S."}, paper=OTHER).questions[0].paper == ""
+    for change in ({"claim": "one"}, {"paper": OTHER}, {"own": ""}):
+        with pytest.raises(InputError, match=next(iter(change))):
+            load({"own": "S."} | change)
     with pytest.raises(InputError, match=f"paper: got '2511.20698'; allowed: {OTHER}"):
         load({}, paper="2511.20698")
     shutil.rmtree(PAPERS)

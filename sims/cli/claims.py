@@ -1,6 +1,8 @@
 """``sims experiments`` and ``sims claims``: lists of experiments, claims and their answers."""
 
 import json as formats
+from collections.abc import Sequence
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +13,7 @@ from sims.cli.listing import print_table
 from sims.judgement.answers import Answer
 from sims.judgement.wording import INTERVAL
 from sims.study.ledger import PUBLISHED, known_answers
-from sims.study.papers import Claim, Paper, papers
+from sims.study.papers import Claim, papers
 
 Sources = dict[Path, list[Answer]]
 """Answers by their folder."""
@@ -46,44 +48,59 @@ def list_claims(fidelity: str, paper: str | None, as_json: bool) -> None:
         allowed = one_of(registry, paper) or "a paper with a file in papers/"
         raise InputError("--paper", paper, allowed)
     chosen = registry if paper is None else {paper: registry[paper]}
+    claims = {f"arXiv {id} {entry.title}": (id, entry.every) for id, entry in chosen.items()}
+    if paper is None and (own := _own_claims(sources)):
+        claims["Claims of no paper"] = ("", own)
     if as_json:
-        listed = [row for entry in chosen.values() for row in _facts(entry, sources)]
+        listed = [row for group in claims.values() for row in _facts(*group, sources)]
         print(formats.dumps(listed, indent=1, ensure_ascii=False))
         return
-    for entry in chosen.values():
-        print(f"arXiv {entry.arxiv}", entry.title)
-        print_table(("claim", "question", "answer", "how often"), _cells(entry, sources))
+    for title, group in claims.items():
+        print(title)
+        print_table(("claim", "question", "answer", "how often"), _cells(*group, sources))
     counts = ", ".join(f"{folder} ({len(answers)})" for folder, answers in sources.items())
     print(f"Answers: {counts}; {INTERVAL}s over problems in parentheses")
 
 
-def _answers_to(claim: Claim, paper: Paper, sources: Sources) -> list[tuple[Path, Answer]]:
+def _own_claims(sources: Sources) -> list[Claim]:
+    """Claims of no paper that an answer states."""
+    claims = {}
+    for answer in chain.from_iterable(sources.values()):
+        if answer.own:
+            stated = {"id": answer.claim, "statement": answer.own}
+            claims[answer.claim] = Claim.model_validate(stated)
+    return [*claims.values()]
+
+
+def _answers_to(claim: Claim, paper: str, sources: Sources) -> list[tuple[Path, Answer]]:
     """Answers to a claim, each with its folder, those of runs in this directory first."""
     chosen = []
     for folder, answers in sources.items():
         for answer in answers:
-            if (answer.paper, answer.claim) == (paper.arxiv, claim.id):
+            if (answer.paper, answer.claim) == (paper, claim.id):
                 chosen.append((folder, answer))
     return chosen
 
 
-def _facts(paper: Paper, sources: Sources) -> list[dict[str, Any]]:
+def _facts(paper: str, claims: Sequence[Claim], sources: Sources) -> list[dict[str, Any]]:
     """Claims of a paper, for JSON."""
     rows = []
-    for claim in (*paper.claims, *paper.ours):
+    for claim in claims:
         facts = []
         for folder, answer in _answers_to(claim, paper, sources):
             known = {key: getattr(answer, key) for key in ANSWER_KEYS}
             facts.append({**known, "folder": str(folder)})
-        claimed = {"paper": paper.arxiv, **claim.model_dump(), "claim": claim.id}
+        claimed = {"paper": paper, **claim.model_dump(), "claim": claim.id}
         rows.append({**claimed, "answers": facts})
     return rows
 
 
-def _cells(paper: Paper, sources: Sources) -> list[tuple[str, str, str, str]]:
+def _cells(
+    paper: str, claims: Sequence[Claim], sources: Sources
+) -> list[tuple[str, str, str, str]]:
     """Rows of a paper's table; a claim's name is in its first row only."""
     cells = []
-    for claim in (*paper.claims, *paper.ours):
+    for claim in claims:
         name = claim.id
         for folder, answer in _answers_to(claim, paper, sources):
             question = answer.question

@@ -36,15 +36,16 @@ class Answer:
     """The answer to a question: a row of ``answers.json``.
 
     Attributes:
-        paper: arXiv id.
+        paper: arXiv id; "" for a claim of no paper.
         experiment: its name.
         id: id of the question.
-        claim: id of the paper's claim.
+        claim: id of the paper's claim; that of the question for a claim of no paper.
         question: text of the question, on one line.
         quantity: quantity whose relative change the result reports.
         status: confirmatory, which gets a word, or exploratory.
-        subject: "paper" (a claim of a paper), "ours" (a claim of this suite), or "formula" (one of
-            ours, compared with simulation).
+        subject: "paper" (a claim of a paper), "ours" (a claim of this suite), "own" (a claim of no
+            paper), or "formula" (one of ours, compared with simulation).
+        own: statement of a claim of no paper; None for others.
         says: "always" if the claim says so.
         result: result for all problems.
         word: word for how often it holds; "" for an estimate or an exploratory question.
@@ -59,7 +60,7 @@ class Answer:
             does not say always.
         p_value: p-value, from one half of the draws, of the failure found by the other half.
         adjusted: p-value adjusted by Holm's method over the family.
-        family: number of the paper's confirmatory questions that say always; 0 for others.
+        family: number of questions in the paper's family; 0 outside it.
         counterexample: index of the failing problem, if it is confirmed.
         worst: description of that problem: its effect and drawn fields.
         problem: that problem, or the one that a search found, as ``sims decompose`` reads it; as
@@ -86,6 +87,7 @@ class Answer:
     word: str
     law: str
     subject: str = "paper"
+    own: str | None = None
     restriction: str = ""
     strata: dict[str, AnyResult] = field(default_factory=dict)
     conditions: Change | None = None
@@ -143,6 +145,8 @@ class Answer:
 
 ALWAYS = {"no": "not always", "not refuted": "no failure confirmed"}
 """Words for a claim that says "always", by the answer's field ``always``."""
+FACTS = {"paper", "own", "id", "question", "quantity", "status", "says"}
+"""Facts of a question that its answer repeats."""
 MOST_FACTS = 10
 """Maximum number of reported facts about the worst problem."""
 
@@ -182,7 +186,7 @@ def answer(
     can_fail = np.isfinite(effects.margin[selected[: len(effects.value)]]).any()
     always = verdict(p) if can_fail else ""
     found = Answer(
-        **question.model_dump(include={"paper", "id", "question", "quantity", "status", "says"}),
+        **question.model_dump(include=FACTS),
         claim=question.claim or question.id,
         result=result,
         word="" if question.status == "exploratory" else result.word,
@@ -310,16 +314,17 @@ def condition_mask(parameters: pd.DataFrame, conditions: Mapping[str, Any]) -> n
     return mask
 
 
-def adjusted(answers: Sequence[Answer], families: Mapping[str, int]) -> list[Answer]:
-    """Answers of a ledger, with "always" adjusted by Holm's method over a paper's questions.
+def adjusted(answers: Sequence[Answer], families: Iterable[Sequence[str]]) -> list[Answer]:
+    """Answers of a ledger, with "always" adjusted by Holm's method over each family of questions.
 
     Args:
         answers: available answers.
-        families: paper to the number of questions that say always, answered or not.
+        families: ids of the questions of every family, answered or not.
     """
     out = list(answers)
-    for paper, m in families.items():
-        family = [i for i, item in enumerate(out) if item.says and item.paper == paper]
+    for ids in families:
+        family = [i for i, item in enumerate(out) if item.id in ids]
+        m = len(ids)
         p_adjusted = 0.0
         for rank, i in enumerate(sorted(family, key=lambda i: out[i].p_value)):
             p_adjusted = max(p_adjusted, min(1.0, (m - rank) * out[i].p_value))

@@ -53,9 +53,14 @@ def instrument(answers: Sequence[Answer], link: Link | None = None) -> str:
     return table([answer for answer in answers if answer.subject == "formula"], link)
 
 
+def of_no_paper(answers: Sequence[Answer], link: Link | None = None) -> str:
+    """Table of the answers on claims of no paper."""
+    return table([answer for answer in answers if answer.subject == "own"], link)
+
+
 def answers_on(paper: Paper, answers: Sequence[Answer], subject: str) -> list[Answer]:
     """Confirmatory answers on a paper's claims, in their order."""
-    order = [claim.id for claim in (*paper.claims, *paper.ours)]
+    order = [claim.id for claim in paper.every]
     rows = [
         answer
         for answer in answers
@@ -145,6 +150,7 @@ def all_tables(answers: Sequence[Answer], link: Link | None = None) -> str:
             sections.append((source, text))
     sections.append(("What we found besides", found_besides(answers, link).strip()))
     sections.append(("Is the instrument right?", instrument(answers, link).strip()))
+    sections.append(("Claims of no paper", of_no_paper(answers, link).strip()))
     return "\n".join(f"## {title}\n\n{text}\n" for title, text in sections if text)
 
 

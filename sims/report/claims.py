@@ -63,14 +63,14 @@ def page(
 def claim_of(answer: Answer) -> Claim | None:
     """Claim of an answer."""
     paper = papers().get(answer.paper)
-    listed = (*paper.claims, *paper.ours) if paper else ()
+    listed = paper.every if paper else []
     return next((claim for claim in listed if claim.id == answer.claim), None)
 
 
 def _sentence(claim: Claim | None, answer: Answer) -> str:
     """The claim, and our reading of it."""
     if claim is None:
-        return ""
+        return f"**The claim.** {escape_markdown(answer.own)}" if answer.own else ""
     statement = escape_markdown(claim.statement)
     if not isinstance(claim, PaperClaim):
         return f"**Our claim.** {statement}"

@@ -12,7 +12,14 @@ from PIL import Image
 from sims.base import files
 from sims.base.errors import InputError
 from sims.judgement.answers import Answer
-from sims.report.answers import answers_on, by_claim, found_besides, instrument, listing
+from sims.report.answers import (
+    answers_on,
+    by_claim,
+    found_besides,
+    instrument,
+    listing,
+    of_no_paper,
+)
 from sims.report.claims import PUBLISHED, PUBLISHED_FIDELITY, background, page
 from sims.report.text import environment, html, title_of
 from sims.study.declaration import Declaration
@@ -109,6 +116,7 @@ def _lists(answers: Sequence[Answer], shown: Sequence[str]) -> tuple[list[Sectio
     tables = {
         "What we found besides": found_besides(answers, address),
         "Is the instrument right?": instrument(answers, address),
+        "Claims of no paper": of_no_paper(answers, address),
     }
     for number, (title, text) in enumerate(tables.items()):
         if text.strip():

@@ -184,9 +184,12 @@ def _check(spec: ExperimentSpec) -> None:
         if count > 1:
             raise InputError("questions", id, "each id once")
     for question in spec.questions:
+        if question.own:
+            continue
         paper = paper_of(question.paper)
-        listed = [claim.id for claim in (*paper.claims, *paper.ours)]
+        listed = [claim.id for claim in paper.every]
         if (id := question.claim or question.id) not in listed:
-            raise InputError(f"claim of {question.paper}", id, one_of(listed, id))
+            allowed = f"{one_of(listed, id)}; or, for a claim of no paper, own: TEXT"
+            raise InputError(f"claim of {question.paper}", id, allowed)
     for name in spec.fidelities:
         _ = spec.simulation_settings(name), spec.experiment_settings(name)

@@ -63,9 +63,11 @@ def answer_questions(run: Run, results: Results) -> list[Answer]:
 
 
 def _subject(question: QuestionSpec) -> str:
-    """Whose claim is on trial: a paper's, ours, or that of a formula of ours."""
+    """Whose claim is on trial: a paper's, ours, one's own, or that of a formula of ours."""
     if question.validates:
         return "formula"
+    if question.own:
+        return "own"
     ours = [claim.id for claim in paper_of(question.paper).ours]
     return "ours" if (question.claim or question.id) in ours else "paper"
 

@@ -11,7 +11,7 @@ from sims.base.errors import InputError
 from sims.base.files import replace
 from sims.base.places import CARRIED, experiments
 from sims.judgement.answers import Answer, adjusted, read_answers, write_answers
-from sims.study.declaration import Declaration
+from sims.study.papers import papers
 
 PUBLISHED = Path("results/published")
 """Folder of the published answers, here and in the package."""
@@ -20,8 +20,9 @@ PUBLISHED = Path("results/published")
 def gather(fidelity: str, folder: Path) -> list[Answer]:
     """Answers of all experiments, adjusted by Holm's method and written to answers.json.
 
-    A problem that refutes a claim is written to ``counterexamples/ID.yaml``. Unanswered questions
-    count in the adjustment: a partial run must not have easier p-values than a complete one.
+    A problem that refutes a claim is written to ``counterexamples/ID.yaml``. The families are those
+    that the papers declare: a question that is added changes no other's p-value, and unanswered
+    ones count, since a partial run must not have easier p-values than a complete one.
 
     Args:
         fidelity: name of the fidelity.
@@ -31,16 +32,13 @@ def gather(fidelity: str, folder: Path) -> list[Answer]:
         InputError: there are no answers, a file is damaged, or two questions share an id.
     """
     answers = list[Answer]()
-    families = Counter[str]()
     for name in experiments():
-        for question in Declaration.read(name).spec.questions:
-            families[question.paper] += bool(question.says)
         answers += _read_answers(folder / name, f"{name} at {fidelity}")
     if not answers:
         raise InputError(str(folder), "no answers", "a run: snakemake")
     if max(Counter(answer.id for answer in answers).values()) > 1:
         raise InputError("questions", "an id twice", "each id once in all experiments")
-    answers = adjusted(answers, families)
+    answers = adjusted(answers, [paper.family for paper in papers().values()])
     write_answers(answers, folder / "answers.json", f"answers.json of {fidelity}")
     shutil.rmtree(home := folder / "counterexamples", ignore_errors=True)
     for answer in answers:

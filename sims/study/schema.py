@@ -147,6 +147,12 @@ class QuestionSpec(Strict):
     paper: str = Field(
         default=MAIN, description="arXiv id of the paper that lists it; default: the experiment's"
     )
+    own: str | None = Field(
+        default=None,
+        min_length=1,
+        description="your own claim in a sentence, in the place of a paper's: it belongs to no "
+        "paper and to no family of adjusted p-values",
+    )
     question: str = Field(min_length=1, description="the question, on one line")
     asks: Kind = Field(
         description="share: how often a claim holds; gap: how far simulation is from theory; mean: "
@@ -184,6 +190,17 @@ class QuestionSpec(Strict):
         description="number of problems that a search for a counterexample tries by theory, if no "
         "drawn problem is one",
     )
+
+    @model_validator(mode="before")
+    @classmethod
+    def _own_claim_has_no_paper(cls, data: object) -> object:
+        """A claim of one's own is in no paper."""
+        if not isinstance(data, dict) or not data.get("own"):
+            return data
+        for name in ("claim", "paper"):
+            if data.get(name):
+                raise InputError(name, data[name], "nothing, next to a claim of your own")
+        return {**data, "paper": ""}
 
     @model_validator(mode="after")
     def _fields_are_those_of_its_kind(self) -> "QuestionSpec":
@@ -235,14 +252,15 @@ class ExperimentSpec(Strict):
     @model_validator(mode="before")
     @classmethod
     def _questions_have_a_paper(cls, data: object) -> object:
-        """A question that names no paper is one of the experiment's."""
-        if not isinstance(data, dict) or "paper" not in data:
+        """A question that names no paper, and is not one's own, is one of the experiment's."""
+        if not isinstance(data, dict) or not isinstance(data.get("questions"), list):
             return data
-        questions = data.get("questions")
-        if not isinstance(questions, list):
-            return data
-        paper = {"paper": data["paper"]}
-        return {**data, "questions": [paper | q if isinstance(q, dict) else q for q in questions]}
+        paper = {"paper": data.get("paper", MAIN)}
+        asked = []
+        for question in data["questions"]:
+            of_paper = isinstance(question, dict) and not question.get("own")
+            asked.append(paper | question if of_paper else question)
+        return {**data, "questions": asked}
 
     def fidelity_changes(self, fidelity: str) -> FidelitySpec:
         """The settings of a fidelity."""

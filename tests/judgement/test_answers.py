@@ -173,13 +173,13 @@ def test_a_true_claim_is_seldom_refuted():
     for _ in range(400):
         rows = [asked(simulated(np.zeros(80)), NONE, id=f"q{i}", says="always") for i in range(5)]
         assert {one.always for one in rows} <= {"no", "not refuted"}
-        refuted += any(one.always == "no" for one in adjusted(rows, {rows[0].paper: 5}))
+        refuted += any(one.always == "no" for one in adjusted(rows, [[f"q{i}" for i in range(5)]]))
     assert refuted <= 30
-    paper = rows[0].paper
-    three = [replace(rows[0], p_value=p) for p in (0.02, 0.001, 0.015)]
-    by_holm = [(one.adjusted, one.always) for one in adjusted(three, {paper: 4})]
-    assert by_holm == [(0.045, "no"), (0.004, "no"), (0.045, "no")]
-    assert adjusted(three, {paper: 5})[2].always == "not refuted"
+    values = {"a": 0.02, "b": 0.001, "c": 0.015, "added": 1e-9}
+    four = [replace(rows[0], id=id, p_value=p) for id, p in values.items()]
+    by_holm = [(one.adjusted, one.family) for one in adjusted(four, [["a", "b", "c", "later"]])]
+    assert by_holm == [(0.045, 4), (0.004, 4), (0.045, 4), (None, 0)]
+    assert adjusted(four, [[*"abcde"]])[2].always == "not refuted"
 
 
 def test_a_failure_counts_if_fresh_draws_confirm_it():

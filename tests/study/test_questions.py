@@ -126,6 +126,7 @@ SOURCES = {
 }
 CAPTION = "**Answered** {{ answers.falls.word }}, always: {{ answers.falls.always }}"
 PAPER = {"arxiv": "2601.00001", "title": "P", "authors": "A", "year": 2026, "read": "All."}
+PAPER |= {"family": ["falls"]}
 CLAIMS = [
     {
         "id": id,
@@ -238,6 +239,6 @@ def test_what_is_wrong_is_one_line(home, capsys, old, new, words):
     """Which only the experiment's own code can tell, before anything is simulated."""
     path = home / "experiment.yaml"
     path.write_text(path.read_text().replace(old, new))
-    assert run("step", "simulate", "small") == 2
+    assert run("step", "rehearse", "small") == 2
     assert not list(Path("results").rglob("*.np*"))
     assert words in capsys.readouterr().err.splitlines()[-1]

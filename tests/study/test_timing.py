@@ -1,0 +1,62 @@
+"""The seconds of steps: what is kept, and what is expected of steps that have not run."""
+
+import os
+import time
+from pathlib import Path
+
+import pytest
+
+from sims.study import timing
+
+TABLE = '{"smoke": {"rates": {"predict": 1}}, "standard": {"rates": {"judge": 30, "plot": 7}}}'
+
+
+@pytest.fixture(autouse=True)
+def here(tmp_path, monkeypatch):
+    """A folder without results, and a machine of two cores."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("SIMS_HOST_DEVICES", "2")
+    Path("seconds.json").write_text(TABLE)
+    monkeypatch.setattr(timing, "TABLE", Path("seconds.json"))
+
+
+def take(folder, step, seconds, monkeypatch):
+    with monkeypatch.context() as patched, timing.timed(Path(folder), step):
+        begun = time.time()
+        patched.setattr(timing.time, "time", lambda: begun + seconds)
+
+
+def test_steps_take_what_they_took_here_or_in_the_table_scaled(monkeypatch):
+    steps = [("rates", "judge"), ("rates", "plot")]
+    assert timing.expected("standard", steps) == 37
+    take("results/smoke/rates", "predict", 2.0, monkeypatch)  # four core seconds in place of one
+    assert timing.expected("standard", steps) == pytest.approx(4 * 37, rel=0.1)
+    take("results/standard/rates", "judge", 10.0, monkeypatch)
+    scale = (4 + 20) / (1 + 30)
+    assert timing.expected("standard", steps) == pytest.approx(20 + scale * 7, rel=0.1)
+    assert timing.expected("paper", steps) == 0
+    assert timing.expected("standard", [("mine", "judge"), ("", "ledger")]) == 0
+
+
+@pytest.mark.parametrize(
+    ("step", "is_kept"), [("simulate", False), ("run", False), ("judge", True)]
+)
+def test_a_simulation_that_resumes_is_no_measure(step, is_kept, monkeypatch):
+    unit = Path("results/smoke/rates/.points/1.nc")
+    unit.parent.mkdir(parents=True)
+    unit.touch()
+    os.utime(unit, (1, 1))
+    take("results/smoke/rates", step, 1.0, monkeypatch)
+    assert (timing.kept(Path("results/smoke/rates"), step) is not None) == is_kept
+
+
+def test_a_step_that_fails_is_no_measure(tmp_path):
+    with pytest.raises(KeyError), timing.timed(tmp_path, "judge"):
+        raise KeyError
+    assert timing.kept(tmp_path, "judge") is None
+
+
+def test_minutes_in_words():
+    words = [timing.in_minutes(seconds) for seconds in (20, 60, 1020)]
+    assert words == ["about 1 minute", "about 1 minute", "about 17 minutes"]
+    assert timing.in_minutes(0) == "an unknown time, as nothing of it has run here"
