@@ -11,8 +11,11 @@ from pydantic import Field, model_validator
 
 from sims.base.errors import InputError, one_of
 from sims.base.validation import Strict, parse
-from sims.judgement.effects import Kind
 from sims.study.papers import MAIN
+
+
+Kind = Literal["share", "gap", "mean", "outcome"]
+"""What a question asks, as :mod:`sims.judgement.effects` has it, on which no number depends."""
 
 
 class SimulationSpec(Strict):
