@@ -50,7 +50,7 @@ def test_the_main_paper_comes_first(folder):
 def test_families_are_the_questions_of_our_experiments_that_say_always(pytestconfig, monkeypatch):
     monkeypatch.chdir(pytestconfig.rootpath)
     ours = {path.stem for path in Path("tests/experiments/planted").glob("[a-z]*.py")} - {"made"}
-    questions = [q for name in ours for q in Run.load(name, "smoke").spec.questions]
+    questions = [q for name in ours for q in Declaration.read(name).spec.questions]
     for id, paper in papers().items():
         declared = [q.id for q in questions if q.says and q.paper == id]
         assert sorted(paper.family) == sorted(declared)

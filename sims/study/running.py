@@ -1,6 +1,7 @@
 """A run of a study, opened once: fidelity, seed, settings, digests, and a folder of results."""
 
 import copy
+import json
 import traceback
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -12,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from sims.base.errors import InputError
 from sims.study import code
+from sims.study.results import read
 from sims.study.schema import ExperimentSpec, SimulationSpec
 from sims.study.study import Study
 
@@ -117,11 +119,13 @@ class Run:
         self._step("predict", "theory.nc")
 
     def answers(self) -> "list[Answer]":
-        """Answers to the study's questions; missing results are computed first."""
-        if not (self.home / "simulation.nc").is_file():
-            self.simulate()
-        if not (self.home / "theory.nc").is_file():
-            self.predict()
+        """Answers to the study's questions, from results that are computed where they are missing.
+
+        Results of a study of this name whose code or law was another count as missing.
+        """
+        for step, file in (("simulate", "simulation.nc"), ("predict", "theory.nc")):
+            if not self._is_current(step, file):
+                self._step(step, file)
         return self._step("judge", "answers.json")
 
     def figure(self) -> Path:
@@ -139,6 +143,15 @@ class Run:
         from sims.study.stored import results_of
 
         return results_of(self, self.home)
+
+    def _is_current(self, step: str, file: str) -> bool:
+        """True if a step has written its file for what the study is now."""
+        try:
+            data = read(self.home / file, f"{file} of {self.identity}")
+        except InputError:
+            return False
+        origin = json.loads(data.attrs["provenance"])
+        return bool(origin["fingerprint"] == self.digest(step))
 
     def _step(self, name: str, file: str) -> Any:
         # By name, since no step depends on all others (sims.study.code).

@@ -13,7 +13,6 @@ from sims.base.errors import InputError, one_of
 from sims.base.validation import Strict, parse
 from sims.study.papers import MAIN
 
-
 Kind = Literal["share", "gap", "mean", "outcome"]
 """What a question asks, as :mod:`sims.judgement.effects` has it, on which no number depends."""
 
