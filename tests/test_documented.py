@@ -156,10 +156,11 @@ def test_the_page_of_numpy_alone_judges_ten_problems():
 
 
 def test_the_substitutions_are_few_and_used():
-    pages = "\n".join((ROOT / page).read_text("utf-8") for page in PAGES)
+    pages = [(ROOT / page).read_text("utf-8") for page in PAGES]
     for row in SUBSTITUTIONS:
         print(f"{row.text} → {row.run or 'nothing'} ({', '.join(row.homes)}: {row.reason})")
-        assert re.search(row.text.removeprefix("^"), pages), row
+        text = re.compile(row.text.removeprefix("^"))
+        assert any(map(text.search, pages)), row
     assert len(SUBSTITUTIONS) <= 10
 
 
