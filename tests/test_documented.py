@@ -30,6 +30,7 @@ BLOCK = re.compile(
     r"|`(?P<inline>(?:sims|make|snakemake|python|pytest|pip) [^`]+)`",
     re.MULTILINE,
 )
+SHELLS = ("sh", "bash", "console")
 PROSE = ("yaml", "{toctree}", "{include}", "{eval-rst}", "{raw}")
 PLACEHOLDER = re.compile(r"^sims [\w-]+$|\b[A-Z]{3,}\b(?!=)|[{…]")
 
@@ -64,6 +65,22 @@ SUBSTITUTIONS = (
 )
 
 
+def stem(line):
+    """A command without what is said of it."""
+    return re.split(r"\s{2,}", line.strip())[0]
+
+
+TEXTS = [(ROOT / page).read_text("utf-8") for page in PAGES]
+IN_BLOCKS = {
+    stem(line)
+    for text in TEXTS
+    for block in BLOCK.finditer(text)
+    if block["kind"] in SHELLS
+    for line in block["text"].splitlines()
+}
+"""Commands in blocks of pages, which lines of text and help need not repeat."""
+
+
 def substituted(text, home):
     for row in SUBSTITUTIONS:
         if home in row.homes:
@@ -96,7 +113,8 @@ def lines_of(block, home, package):
     kind, info, text, inline = block.group("kind", "info", "text", "inline")
     if inline is not None:
         inline = " ".join(inline.split())
-        return [] if PLACEHOLDER.search(inline) else [shell(substituted(inline, home))]
+        mentioned = PLACEHOLDER.search(inline) or inline in IN_BLOCKS
+        return [] if mentioned else [shell(substituted(inline, home))]
     info = info or ""
     text = substituted(text, home)
     if info.startswith("insert="):
@@ -109,7 +127,7 @@ def lines_of(block, home, package):
         name = info.removeprefix("file=")
         tests = [shell(f"python -m pytest -q {name}")] if name.startswith("test_") else []
         return [f"Path({name!r}).write_text({text!r})", *tests]
-    if kind in ("sh", "bash", "console"):
+    if kind in SHELLS:
         return [shell(re.sub(r"^\$ ", "", text, flags=re.MULTILINE))]
     if kind in ("python", "{code-cell}"):
         return [shell(line[1:], "f") if line[:1] == "!" else line for line in text.splitlines()]
@@ -156,11 +174,10 @@ def test_the_page_of_numpy_alone_judges_ten_problems():
 
 
 def test_the_substitutions_are_few_and_used():
-    pages = [(ROOT / page).read_text("utf-8") for page in PAGES]
     for row in SUBSTITUTIONS:
         print(f"{row.text} → {row.run or 'nothing'} ({', '.join(row.homes)}: {row.reason})")
         text = re.compile(row.text.removeprefix("^"))
-        assert any(map(text.search, pages)), row
+        assert any(map(text.search, TEXTS)), row
     assert len(SUBSTITUTIONS) <= 10
 
 
@@ -168,11 +185,16 @@ def test_the_substitutions_are_few_and_used():
 @pytest.mark.parametrize("home", ["checkout", "wheel"])
 def test_what_a_page_says_can_be_done(page, home, request, tmp_path):
     package = request.getfixturevalue(home)
-    folder = package if home == "checkout" else tmp_path
+    folder = tmp_path
+    if home == "checkout":
+        folder = package
+        call(folder, "git", "clean", "-fdq")  # of what another page has made
+        call(folder, "git", "checkout", "--quiet", ".")
     path = f"{Path(sys.executable).parent}:{os.environ['PATH']}"
     surroundings = {"PYTHONPATH": str(package), "PATH": path, "MPLBACKEND": "agg"}
     if page in HELP:
-        examples = [re.split(r"\s{2,}", line)[0] for line in EXAMPLES[page.split()[1]].split("\n")]
+        examples = map(stem, EXAMPLES[page.split()[1]].splitlines())
+        examples = [example for example in examples if example not in IN_BLOCKS]
         said = call(ROOT, *page.split(), **surroundings)
         text = "\n".join(("```sh", *examples, "```", said))
     else:

@@ -38,7 +38,7 @@ def rests_on(kind: str) -> list[Rests]:
 
     Their answers are those of a standard run in this directory, or else published.
     """
-    answers = {}
+    answers: dict[str, Answer] = {}
     for group in known_answers("standard").values():
         answers |= {answer.id: answer for answer in group}
     return [_rests(name, id, answers) for name, id in QUESTIONS[kind]]

@@ -71,6 +71,6 @@ def _models(data: Data, choosers: np.ndarray, fitted: int, seed: int) -> dict[st
         "ridge": RidgeCV(np.geomspace(1e-2, 1e4, 13)),
         "mean of the outputs": DummyRegressor(),
         f"Gaussian process, {fitted} rows" + ", one length" * (columns > LENGTHS): part,
-        "random forest": RandomForestRegressor(max_features=1 / 3, random_state=seed),
+        "random forest": RandomForestRegressor(50, max_features=1 / 3, random_state=seed),
         "gradient boosting": boosting,
     }

@@ -92,12 +92,11 @@ class DataAdvice:
 
 def compare_rival(rival: Row) -> str:
     """Sentence that names the best method of all, heads or the best other one."""
-    name = rival.name[0].upper() + rival.name[1:]
-    if not rival.clear:
-        return f"{name} and the best heads are equal within noise: it errs {rival.share_text}."
+    noise = "" if rival.clear else ", within noise"
     if rival.difference < 0:
-        return f"{name} errs {rival.share_text} than any heads."
-    return f"Heads err least of all methods: {rival.name} errs {rival.share_text}."
+        name = rival.name[0].upper() + rival.name[1:]
+        return f"{name} errs {rival.share_text} than any heads{noise}."
+    return f"Heads err least of all methods: {rival.name} errs {rival.share_text}{noise}."
 
 
 def choose_frugal(

@@ -38,6 +38,31 @@ def diverse_frames(dimension: int, count: int, width: int, seed: int) -> np.ndar
     return np.stack(blocks)
 
 
+def predict_heads(
+    queries: np.ndarray,
+    keys: np.ndarray,
+    outputs: np.ndarray,
+    barred: np.ndarray,
+    frames: np.ndarray,
+    temperatures: Mapping[str, np.ndarray],
+) -> dict[str, np.ndarray]:
+    """Predictions of every head by every rule and temperature, (S, H, Q, o).
+
+    Args:
+        queries: features of the queries, (Q, d).
+        keys: features of the keys, (n, d).
+        outputs: outputs of the keys, (n, o).
+        barred: whether a query may not see a key, (Q, n); every query sees at least one.
+        frames: (H, d, d_k).
+        temperatures: rule to its temperatures (S,).
+    """
+    made = []
+    for frame in frames:
+        projected = queries @ frame, keys @ frame
+        made.append(head_predictions(*projected, outputs, barred, temperatures))
+    return {rule: np.stack([head[rule] for head in made], axis=1) for rule in temperatures}
+
+
 def head_predictions(
     queries: np.ndarray,
     keys: np.ndarray,

@@ -26,6 +26,8 @@ FILLED = 1.5
 """Largest ratio of the numbers of pairs within these radii; it is about 3 or more without a gap."""
 FEWEST_PAIRS = 15
 """Minimum number of near pairs that show a gap."""
+MUCH = 0.2
+"""Share of the rows in a single cluster from which near rows are no copies."""
 MANY_VALUES = 20
 """Number of values of a column from which equal values are no chance."""
 SHARE = 0.02
@@ -71,10 +73,25 @@ def find_gap(distances: np.ndarray) -> float:
     return float(gaps.max(initial=EXACT))
 
 
-def cluster(pairs: np.ndarray, count: int) -> np.ndarray:
-    """Cluster (n,) of every row; rows that a chain of pairs connects share a cluster."""
+def connect(pairs: np.ndarray, count: int) -> tuple[np.ndarray, np.ndarray]:
+    """Cluster (n,) of every row, and sizes; a chain of pairs connects the rows of a cluster."""
     graph = coo_array((np.ones(len(pairs)), (pairs[:, 0], pairs[:, 1])), (count, count))
-    return np.asarray(connected_components(graph, directed=False)[1])
+    codes = np.asarray(connected_components(graph, directed=False)[1])
+    return codes, np.bincount(codes)
+
+
+def find_clusters(points: np.ndarray, groups: np.ndarray) -> tuple[np.ndarray, np.ndarray, float]:
+    """Cluster (n,) of every row, distances of the pairs in a cluster, and the largest allowed.
+
+    A gap that leaves much of the table in one cluster, as with heavy tails, is none.
+    """
+    pairs, distances = near_pairs(points, groups)
+    nearest = find_gap(distances)
+    codes, sizes = connect(pairs[distances <= nearest], len(points))
+    if sizes.max() > MUCH * len(points):
+        nearest = EXACT
+        codes, _ = connect(pairs[distances <= nearest], len(points))
+    return codes, distances[distances <= nearest], nearest
 
 
 def find_copies(x: np.ndarray, y: np.ndarray, groups: np.ndarray) -> tuple[np.ndarray, list[str]]:
@@ -88,12 +105,9 @@ def find_copies(x: np.ndarray, y: np.ndarray, groups: np.ndarray) -> tuple[np.nd
     """
     features = x / x.shape[1] ** 0.5
     outputs = y / y.shape[1] ** 0.5
-    pairs, distances = near_pairs(np.hstack([features, outputs]), groups)
-    nearest = find_gap(distances)
-    repeated = pairs[distances <= nearest]
+    codes, repeated, nearest = find_clusters(np.hstack([features, outputs]), groups)
     if not len(repeated):
         return np.zeros(len(x), bool), []
-    codes = cluster(repeated, len(x))
     sizes = np.bincount(codes)
     levels = [len(np.unique(column)) for column in x.T]
     like_outputs = np.sum(near_pairs(outputs, groups)[1] <= nearest)
@@ -104,7 +118,7 @@ def find_copies(x: np.ndarray, y: np.ndarray, groups: np.ndarray) -> tuple[np.nd
         alike = len(repeated) > 0.9 * np.sum(near_pairs(features, groups)[1] <= nearest)
         kept = sizes // (sizes if alike else np.gcd.reduce(sizes))
     again = pd.Series(codes).groupby(codes).cumcount().to_numpy() >= kept[codes]
-    furthest = distances[distances <= nearest].max()
+    furthest = repeated.max()
     precision = "exactly" if furthest <= EXACT else f"within {furthest:.1g} standard deviations"
     note = f"{len(x) - len(sizes):,} of {len(x):,} rows repeat others {precision}; "
     return again, [f"{note}{again.sum():,} are left out."]
@@ -118,6 +132,7 @@ def find_dependence(x: np.ndarray, y: np.ndarray) -> list[str]:
         y: standardised outputs, (n, o).
     """
     signs = []
+    x = x[:, np.ptp(x, axis=0) > 0]
     fine = [(column % 1).any() and len(np.unique(column)) >= MANY_VALUES for column in x.T]
     x = StandardScaler().fit_transform(x)
     orders = {"in file order": np.arange(len(x))}
@@ -147,7 +162,7 @@ def correlate_neighbours(x: np.ndarray, y: np.ndarray) -> float:
     table = pd.DataFrame(np.hstack([x, y])).groupby(codes).mean().to_numpy()
     x, y = table[:, : x.shape[1]], table[:, x.shape[1] :]
     count = len(x)
-    if count < FEWEST_ROWS:
+    if count < FEWEST_ROWS or not x.shape[1]:
         return 0.0
     splines = [make_splines(np.arange(float(count))[:, None], SLOW)]
     if x.shape[1] <= FEW_COLUMNS:
@@ -204,8 +219,7 @@ def compare_clusters(x: np.ndarray, y: np.ndarray) -> float:
     Clusters are rows of nearly equal features, below a gap in their distances.
     """
     rows = np.arange(len(x))
-    pairs, distances = near_pairs(x / x.shape[1] ** 0.5, rows)
-    codes = cluster(pairs[distances <= find_gap(distances)], len(x))
+    codes, _, _ = find_clusters(x / x.shape[1] ** 0.5, rows)
     sizes = np.bincount(codes)
     if np.sum(sizes[sizes > 1]) < 10 * SHARE * len(x) or len(sizes) < MANY_VALUES:
         return 1.0

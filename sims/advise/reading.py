@@ -100,7 +100,6 @@ def _csv(path: Path, target: str | None, groups: str | None) -> Data:
         names = _header(path)
         if target not in names:
             _check_marks(where, names, allowed)
-        _check_columns(where, names, target, groups)
         table = pd.read_csv(
             path, header=None, skiprows=1, index_col=False, encoding="utf-8-sig", low_memory=False
         )
@@ -112,6 +111,7 @@ def _csv(path: Path, target: str | None, groups: str | None) -> Data:
         table = table.iloc[:, :-1]  # the rows end with a comma
     if names[table.shape[1] :] == [""]:
         names.pop()
+    _check_columns(where, names, target, groups)
     if table.shape[1] != len(names):
         raise InputError(where, f"{table.shape[1]} columns for {len(names)} names", allowed)
     table.columns = pd.Index(names)

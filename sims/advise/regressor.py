@@ -7,7 +7,7 @@ from sklearn.base import BaseEstimator, RegressorMixin
 from sklearn.utils import Tags, check_random_state, gen_batches
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from sims.advise.heads import RULES, diverse_frames, head_predictions, temperature_grid
+from sims.advise.heads import RULES, diverse_frames, predict_heads, temperature_grid
 from sims.advise.reading import fit_columns
 from sims.base.errors import InputError, one_of
 
@@ -79,7 +79,7 @@ class HeadsRegressor(RegressorMixin, BaseEstimator):
         if not isinstance(seed, int | np.integer):
             seed = check_random_state(seed).randint(2**31)
         self.frames_ = diverse_frames(dimension, self.heads, width, int(seed))
-        self.keys_ = np.stack([features @ frame for frame in self.frames_])
+        self.features_ = features
         self.outputs_ = np.asarray(y, float)
         self.temperature_ = self.temperature or self._choose_temperature()
         return self
@@ -88,31 +88,29 @@ class HeadsRegressor(RegressorMixin, BaseEstimator):
         """Predictions (m,) or (m, o) for the rows of X (m, d)."""
         check_is_fitted(self)
         X = validate_data(self, X, reset=False)
-        features = self.factor_ * self.columns_.transform(X)
+        queries = self.factor_ * self.columns_.transform(X)
         grid = np.array([self.temperature_])
         batches = []
         for rows in gen_batches(len(X), BATCH):
-            queries = np.stack([features[rows] @ frame for frame in self.frames_])
-            seen = np.zeros((queries.shape[1], self.keys_.shape[1]), bool)
-            batches.append(self._predict(queries, seen, grid)[0])
+            barred = np.zeros((len(queries[rows]), len(self.features_)), bool)
+            batches.append(self._predict(queries[rows], barred, grid)[0])
         return np.concatenate(batches).reshape(len(X), *self.outputs_.shape[1:])
 
     def _predict(self, queries: np.ndarray, barred: np.ndarray, grid: np.ndarray) -> np.ndarray:
-        """Predictions (S, Q, o) for projected queries (H, Q, d_k)."""
+        """Predictions (S, Q, o) for queries (Q, d)."""
         outputs = self.outputs_.reshape(len(self.outputs_), -1)
-        predicted = []
-        for points, keys in zip(queries, self.keys_, strict=True):
-            made = head_predictions(points, keys, outputs, barred, {self.rule: grid})
-            predicted.append(made[self.rule])
-        return np.asarray(np.mean(predicted, axis=0))
+        known = self.features_, outputs
+        made = predict_heads(queries, *known, barred, self.frames_, {self.rule: grid})
+        return np.asarray(made[self.rule].mean(1))
 
     def _choose_temperature(self) -> float:
         """Temperature of least leave-one-out error of the ensemble."""
-        count = self.keys_.shape[1]
+        count = len(self.features_)
         rows = np.random.default_rng(0).permutation(count)[:CHOOSERS]
         barred = rows[:, None] == np.arange(count)
-        queries = self.keys_[:, rows]
-        grid = temperature_grid(queries[0], self.keys_[0], barred)[self.rule]
+        queries = self.features_[rows]
+        frame = self.frames_[0]
+        grid = temperature_grid(queries @ frame, self.features_ @ frame, barred)[self.rule]
         predicted = self._predict(queries, barred, grid)
         errors = predicted - self.outputs_.reshape(count, -1)[rows]
         return float(grid[(errors**2).mean((1, 2)).argmin()])

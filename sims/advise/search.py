@@ -11,11 +11,10 @@ from dataclasses import dataclass
 from itertools import product
 
 import numpy as np
-from rich.console import Console
-from rich.progress import track
 
-from sims.advise.heads import diverse_frames, head_predictions, temperature_grid
+from sims.advise.heads import diverse_frames, predict_heads, temperature_grid
 from sims.advise.reading import Data, draw_groups
+from sims.base.progress import followed
 
 CHOOSERS, REPORTERS = 300, 600
 """Maximum numbers of rows for selection and reporting."""
@@ -110,14 +109,8 @@ class Search:
         data = self.data
         keys = np.arange(len(data.features)) if keys is None else keys
         barred = data.groups[rows][:, None] == data.groups[keys]
-        outputs = data.outputs[keys]
-        of_heads: dict[str, list[np.ndarray]] = {rule: [] for rule in temperatures}
-        for frame in frames:
-            points = data.features @ frame
-            made = head_predictions(points[rows], points[keys], outputs, barred, temperatures)
-            for rule, predicted in made.items():
-                of_heads[rule].append(predicted)
-        return {rule: np.stack(predicted, axis=1) for rule, predicted in of_heads.items()}
+        known = data.features[keys], data.outputs[keys]
+        return predict_heads(data.features[rows], *known, barred, frames, temperatures)
 
     def losses(self, rows: np.ndarray, predicted: np.ndarray) -> np.ndarray:
         """Squared errors of predictions (…, Q, o), means over outputs, (…, Q); 0 for rounding."""
@@ -136,8 +129,7 @@ class Search:
         """Losses of all settings on the selection rows, averaged over draws."""
         losses_of = dict[Setting, np.ndarray]()
         splits = [*self.splits().items()]
-        console = Console(stderr=True, quiet=not progress)
-        for width, counts in track(splits, "Head dimensions", console=console, transient=True):
+        for width, counts in followed(splits, "head dimensions", progress):
             grid = self.grid(width)
             draws = self.draws(max(counts), width, TRYING, DRAWS // self.step)
             for frames in draws:

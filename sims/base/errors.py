@@ -6,6 +6,24 @@ from difflib import get_close_matches
 READABLE = 40
 """Maximum number of names that an error lists; if there are more, it lists a quarter of this."""
 
+OTHER_WORDS = {
+    "random": ["haar"],
+    "orthogonal": ["haar"],
+    "rbf": ["gaussian"],
+    "squared_exponential": ["gaussian", "rbf"],
+    "dot": ["softmax"],
+    "dot_product": ["softmax"],
+    "attention": ["softmax"],
+    "exponential": ["laplace"],
+    "t": ["student"],
+    "quadratic": ["epanechnikov"],
+    "knn": ["top_k"],
+    "normal": ["gaussian"],
+    "standard_normal": ["isotropic"],
+    "uniform": ["cube"],
+}
+"""Words of other fields and libraries to the names here that they may mean."""
+
 
 class InputError(ValueError):
     """Raised for unusable input: one line with the field, the value and what is allowed.
@@ -42,10 +60,12 @@ def one_of(names: Iterable[object], value: object) -> str:
 
     If there are too many for a line, only the nearest to the value.
     """
-    allowed = [str(name) for name in names]
+    # A name with a comma would look like two.
+    allowed = [repr(str(name)) if "," in str(name) else str(name) for name in names]
     plain = {name.casefold(): name for name in reversed(allowed)}
     typed = str(value)[:100].casefold()
-    near = get_close_matches(typed, plain, 1)
+    near = [name for name in OTHER_WORDS.get(typed, ()) if name in plain]
+    near += get_close_matches(typed, plain, 1)
     shown = ", ".join(allowed)
     if len(allowed) > READABLE:
         nearest = get_close_matches(typed, plain, READABLE // 4, cutoff=0.0)

@@ -24,7 +24,7 @@ from sims.advise import (
 )
 from sims.advise.context import HALF
 from sims.base.errors import InputError
-from sims.cli.listing import print_table
+from sims.cli.listing import after_result, print_table
 from sims.theory import FEW_KEYS
 
 OPTIONS = {
@@ -62,8 +62,9 @@ def advise(options: dict[str, Any], json: bool) -> None:
     if kind == "data":
         source = ", ".join(repr(str(part)) for part in (path, *columns) if part is not None)
         print(*_write_code(advice, source), sep="\n")
-    for answer in rests_on(kind):
-        print(f"Rests on: {answer.question} [{answer.experiment}: {answer.id}] {answer.answer}.")
+    with after_result("published answers"):
+        for rests in rests_on(kind):
+            print(f"Rests on: {rests.question} [{rests.experiment}: {rests.id}] {rests.answer}.")
 
 
 def _check_options(options: dict[str, Any]) -> str:
@@ -87,10 +88,13 @@ def _check_options(options: dict[str, Any]) -> str:
 
 
 def _print_json(advice: Any, kind: str) -> None:
+    rests = []
+    with after_result("published answers"):
+        rests = [asdict(answer) for answer in rests_on(kind)]
     document = {
         "advice": [asdict(split) for split in advice] if kind == "n" else asdict(advice),
         "said": [] if kind == "n" else advice.sentences(),
-        "rests_on": [asdict(answer) for answer in rests_on(kind)],
+        "rests_on": rests,
     }
     text = formats.dumps(document, default=_listed)
     # NaN, which JSON does not have, becomes null.

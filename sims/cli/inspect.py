@@ -12,7 +12,7 @@ import xarray as xr
 
 from sims.base.errors import InputError
 from sims.base.files import digest
-from sims.cli.listing import print_table
+from sims.cli.listing import after_result, print_table
 from sims.cli.options import writable
 from sims.inspect import as_json, exceeded, inspect, scalars, stack
 from sims.inspect.geometry import DISTANCES
@@ -166,7 +166,8 @@ def _print_reports(reports: dict[str, xr.Dataset], rival: xr.Dataset | None) -> 
     (data,) = reports.values()
     _print(data)
     if rival is not None:
-        _compare(data, rival)
+        with after_result("comparison"):
+            _compare(data, rival)
     print(data.attrs["sentence"])
 
 
@@ -202,7 +203,8 @@ def _write(reports: dict[str, xr.Dataset], output: Path) -> None:
 
     data = next(iter(reports.values()))
     write(data, output, FILE)
-    save(figure(data), output, f"sims inspect {data.attrs['model']}", digest(output))
+    with after_result("figure"):
+        save(figure(data), output, f"sims inspect {data.attrs['model']}", digest(output))
 
 
 def _print(data: xr.Dataset) -> None:

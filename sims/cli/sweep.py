@@ -114,15 +114,8 @@ def print_sweep(data: xr.Dataset) -> None:
     shown["faults"] = frame["faults"]
     columns = (*fields, "MSE", "± MCSE", "theory", "gap", "faults")
     print_table(columns, shown.replace(["nan", "+nan%"], "–").to_numpy().tolist())
-    if "n_third" in frame:
-        # Under order auto n_third is missing where theory is exact, and so is the minimum.
-        keys = frame[["n_eff_least", "n_third"]].min(axis=1, skipna=False)
-        rough = int((keys < FEW_KEYS).sum())
-        if rough:
-            print(
-                f"First-order theory is rough at {rough} of {len(frame)} points, where n_eff or "
-                f"n_third is below about {FEW_KEYS}; `theory: {{order: auto}}` uses exact theory."
-            )
+    with after_result("range of theory"):
+        _print_range(frame)
     if len(frame) > MAX_ROWS:
         print(f"… and {len(frame) - MAX_ROWS:,} more points in the file")
     if len(frame) > 1:
@@ -140,12 +133,22 @@ def _print_least(data: xr.Dataset, frame: pd.DataFrame, fields: Sequence[str]) -
         axis = data[name].values
         if len(axis) > 1 and axis.dtype.kind in "if" and least[name] in (axis.min(), axis.max()):
             ends.append(name)
-    place = ", ".join(f"{name} {least[name]}" for name in fields or ["point"])
-    near = int((usable["mse"] - least["mse"] < 2 * usable["mse_mcse"]).sum()) - 1
-    line = f"Least MSE: {least['mse']:.4g} ± {least['mse_mcse']:.2g} at {place}"
-    line += f"; {near} more within 2 MCSE" if near else ""
+    place = ", ".join(f"{name} {least[name]}" for name in fields)
+    border = "inside the grid"
     if ends:
-        line += f"; on the border of the grid in {', '.join(ends)}: it may be less beyond"
-    elif "point" not in data.dims:
-        line += "; inside the grid"
-    print(f"{line}.")
+        border = f"on the border of the grid in {', '.join(ends)}: it may be less beyond"
+    note = "" if "point" in data.dims else f"; {border}"
+    print(f"Least MSE: {least['mse']:.4g} ± {least['mse_mcse']:.2g} at {place}{note}.")
+
+
+def _print_range(frame: pd.DataFrame) -> None:
+    """Print at how many points first-order theory is rough, if at any."""
+    if "n_third" in frame:
+        # Under order auto n_third is missing where theory is exact, and so is the minimum.
+        keys = frame[["n_eff_least", "n_third"]].min(axis=1, skipna=False)
+        rough = int((keys < FEW_KEYS).sum())
+        if rough:
+            print(
+                f"First-order theory is rough at {rough} of {len(frame)} points, where n_eff or "
+                f"n_third is below about {FEW_KEYS}; `theory: {{order: auto}}` uses exact theory."
+            )

@@ -299,7 +299,9 @@ def _with_bias(model: Model, module: str, part: str, d: int, arrangement: str) -
         weight = weight.swapaxes(1, 2).reshape(-1, weight.shape[1])
     if arrangement == "columns" and weight.ndim == 2:
         if weight.shape[1] == d != len(weight):
-            hint = ": transpose torch.nn.Linear's (nanoGPT; not GPT-BigCode)" * (len(weight) == 3 * d)
+            hint = ": transpose torch.nn.Linear's (nanoGPT; not GPT-BigCode)" * (
+                len(weight) == 3 * d
+            )
             allowed = f"({d}, {3 * d}), (in, out) as GPT-2{hint}"
             raise InputError(f"{model.name}: {name}", weight.shape, allowed)
         weight = weight.T

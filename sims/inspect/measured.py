@@ -325,6 +325,14 @@ SUMMARIES: dict[str, tuple[tuple[str, ...], Callable[[np.ndarray], np.ndarray]]]
 """Numbers from a covariance of heads, by name: dimensions and function."""
 
 
+def _attend(
+    layer: Layer, query: np.ndarray, key: np.ndarray, value: np.ndarray, rule: Rule
+) -> np.ndarray:
+    """Outputs (T, H·d_v) of a sequence."""
+    blocks = _blocks(layer, query, key, rule)
+    return np.concatenate([_outputs(layer, weight, value) for weight in blocks])
+
+
 def _ablate(
     layer: Layer,
     sequences: Sequence[np.ndarray],
@@ -348,13 +356,11 @@ def _ablate(
     squares = []
     for x in sequences:
         query, key, value = projections(layer, x.astype(float), rule)
-
-        def attend(keys: np.ndarray) -> np.ndarray:
-            blocks = _blocks(layer, query, keys, rule)  # noqa: B023
-            return np.concatenate([_outputs(layer, seen, value) for seen in blocks])  # noqa: B023
-
-        outputs = attend(key)
-        changes = [calibration.square(attend(key @ cache) - outputs) for cache in caches.values()]
+        outputs = _attend(layer, query, key, value, rule)
+        changes = []
+        for cache in caches.values():
+            compressed = _attend(layer, query, key @ cache, value, rule)
+            changes.append(calibration.square(compressed - outputs))
         outputs -= calibration.mean
         for removal in removals:
             changes += removal.squares(outputs)

@@ -3,7 +3,7 @@
 import math
 import re
 import zipfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from itertools import product
 from pathlib import Path
 from typing import Any
@@ -31,6 +31,7 @@ from sims.inspect.measured import QUANTILES, measured, moments_of, sequences_of
 from sims.inspect.patterns import Rule, rule_of
 from sims.inspect.profiles import rank_within
 from sims.inspect.reader import Model
+from sims.inspect.sentences import capitalised, listed, sentence
 from sims.problem.diversity import DEFINITIONS
 
 TOLERANCE = 0.01
@@ -101,8 +102,8 @@ def inspect(
         rows, "layer", data_vars="all", coords="minimal", compat="override", join="outer"
     )
     if inputs:
-        inputs.check_used(f"{_listed(data.label.values)} of {opened.name}, or its modules")
-    notes += [_capitalised(f"{_listed(where)}: {remark}.") for remark, where in remarks.items()]
+        inputs.check_used(f"{listed(data.label.values)} of {opened.name}, or its modules")
+    notes += [capitalised(f"{listed(where)}: {remark}.") for remark, where in remarks.items()]
     data.attrs = {"model": opened.name, "tolerance": tolerance, "notes": "\n".join(notes)}
     data.attrs["sentence"] = sentence(data)
     return data
@@ -277,72 +278,6 @@ def _input_summary(readings: xr.Dataset, tolerance: float) -> dict[str, float]:
     return numbers
 
 
-def sentence(data: xr.Dataset) -> str:
-    """Summary of the report: redundant heads by layer, and overlaps against the baseline."""
-    above = data.label.values[data.pairs_above_baseline.values > 0].tolist()
-    compared = data.overlap_excess.notnull().values
-    if "redundant_heads" not in data:
-        return _sentence_of_overlaps(above, int(compared.sum()))
-    counts = data.redundant_heads.values
-    parts = _count_redundant(data)
-    parts[0] += f" at {100 * data.attrs['tolerance']:.3g} % output error"
-    not_redundant = data.label.values[compared & (counts == 0)].tolist()
-    beyond = [layer for layer in not_redundant if layer in above]
-    if beyond:
-        parts.append(f"key subspaces of {_listed(beyond)} overlap more than random ones")
-    if len(beyond) < len(not_redundant):
-        parts.append("the rest is within the baseline")
-    unseen = data.label.values[np.isnan(counts)].tolist()
-    if unseen:
-        parts.append(f"{_listed(unseen)} without activations")
-    return _capitalised("; ".join(parts) + ".")
-
-
-def _capitalised(text: str) -> str:
-    return re.sub("^[a-z]+(?= )", lambda word: word[0].capitalize(), text)
-
-
-def _sentence_of_overlaps(above: list[str], compared: int) -> str:
-    """Clause on layers with overlaps above the baseline, among those with comparable heads."""
-    if not compared:
-        return "No two key subspaces to compare."
-    if not above:
-        return "No key subspaces overlap more than random ones."
-    end = "; the rest is within the baseline" * (len(above) < compared)
-    return _capitalised(f"{_listed(above)}: key subspaces overlap more than random ones{end}.")
-
-
-def _count_redundant(data: xr.Dataset) -> list[str]:
-    """Clauses on layers by their number of redundant heads, from the most."""
-    layers_by_count: dict[tuple[int, int], list[str]] = {}
-    columns = (data.label.values, data.redundant_heads.values, data.heads.values)
-    for layer, count, total in zip(*columns, strict=True):
-        if count > 0:
-            layers_by_count.setdefault((int(count), int(total)), []).append(layer)
-    clauses = []
-    for (count, total), rows in sorted(layers_by_count.items(), reverse=True):
-        verb = "is" if count == 1 else "are"
-        clauses.append(f"{_listed(rows)}: {count} of {total} heads {verb} redundant")
-    return clauses or ["no head is redundant"]
-
-
-def _listed(names: Sequence[str]) -> str:
-    """``layer 3``, ``layers 3 and 7``, ``layers 0–5``, or names of modules."""
-    if not all(name.isdigit() for name in names):
-        return ", ".join(names)
-    runs: list[list[int]] = []
-    for number in map(int, names):
-        if runs and number == runs[-1][-1] + 1:
-            runs[-1].append(number)
-        else:
-            runs.append([number])
-    words: list[str] = []
-    for run in runs:
-        words += [f"{run[0]}–{run[-1]}"] if len(run) > 2 else map(str, run)
-    joined = " and ".join([", ".join(words[:-1]), words[-1]] if len(words) > 1 else words)
-    return f"layer{'s' * (len(names) > 1)} {joined}"
-
-
 def scalars(data: xr.Dataset) -> dict[str, np.ndarray]:
     """Scalar numbers per layer, by name."""
     numbers = {str(k): v for k, v in data.data_vars.items() if v.dims == ("layer",)}
@@ -365,7 +300,7 @@ def exceeded(data: xr.Dataset, limits: Mapping[str, float]) -> list[str]:
             raise InputError("--fail-above", name, one_of(numbers, name))
         for label, value in zip(data.label.values, numbers[name], strict=True):
             if value > limit:
-                lines.append(f"{_listed([label])}: {name} {value:.4g} is above {limit:g}")
+                lines.append(f"{listed([label])}: {name} {value:.4g} is above {limit:g}")
     return lines
 
 

@@ -54,7 +54,8 @@ class Task(eqx.Module):
             raise InputError("design", design, "a Design, such as DESIGNS['isotropic'](d)")
         if not isinstance(target, Target):
             if not callable(target) or isinstance(target, type):
-                allowed = "a function (…, d) -> (…), or a Target such as TARGETS['rbf'](d)"
+                allowed = "a function (…, d) -> (…) in jax.numpy, or a Target such as "
+                allowed += "TARGETS['rbf'](d); a model of another library: HostReplicates"
                 raise InputError("target", target, allowed)
             target = CustomTarget(design.dimension, target)
         if target.dimension != design.dimension:

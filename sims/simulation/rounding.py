@@ -75,7 +75,11 @@ def choose_precision(
         shares = rounding(task, heads, n, queries, "float64")
     where = "problem, simulated in float64"
     if not np.isfinite(shares.mse):
-        raise InputError(where, "values out of range", "a smaller target, or a wider bandwidth")
+        raise InputError(
+            where,
+            "values out of range",
+            "a smaller target, a wider bandwidth, or a kernel that is finite",
+        )
     if shares.mse > LARGEST:
         allowed = f"at most {LARGEST:g} of it: a smoother or smaller target, or a wider bandwidth"
         raise InputError(where, f"rounding by {shares.mse:.2g} of the MSE", allowed)

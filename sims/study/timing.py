@@ -20,16 +20,17 @@ RESUMES = ("simulate", "run")
 def timed(folder: Path, step: str) -> Iterator[None]:
     """Context of a step, whose core seconds are kept in the folder of its results.
 
-    Those of a step that found finished units are not: they tell nothing of a complete one.
+    They are wall seconds, with those to start the process, times its cores. Those of a step that
+    found finished units are not kept: they tell nothing of a complete one.
     """
     begun = time.time()
-    worked = sum(os.times()[:4])
+    start = sum(os.times()[:4])  # of this process, which does nothing else
     yield
-    seconds = time.time() - begun
+    seconds = start + time.time() - begun
     units = folder.glob(".points/*") if step in RESUMES else ()
     if all(unit.stat().st_mtime >= begun for unit in units):
         cores = int(os.environ.get("SIMS_HOST_DEVICES") or os.cpu_count() or 1)
-        spent = {"core_seconds": seconds * cores, "cpu_seconds": sum(os.times()[:4]) - worked}
+        spent = {"core_seconds": seconds * cores, "cpu_seconds": sum(os.times()[:4])}
         write_json(spent, _file(folder, step), f"seconds of {step}")
 
 

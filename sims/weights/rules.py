@@ -90,6 +90,7 @@ def check_rule(rule: WeightRule, width: int) -> None:
     n = max(7, rule.least)
     query = rng.normal(size=(width, 1))
     keys = rng.normal(size=(width, n))
+    keys[:, :1] = query  # scores are finite at distance 0, too
     for part, function, *points in (
         ("scores", rule.scores, query, keys, 0.8),
         ("weights", rule.weights, np.linspace(-1.5, 2.0, n)),

@@ -140,7 +140,7 @@ def entmax(
     if nu is None and alpha is not None:
         check_positive("heads.kernel.alpha", alpha)
         if alpha <= 1:
-            raise InputError("heads.kernel.alpha", alpha, "> 1")
+            raise InputError("heads.kernel.alpha", alpha, "> 1 (α = 1 is the kernel softmax)")
         return _rule("entmax", scores, Entmax(1 / (alpha - 1)))
     if nu is None or alpha is not None:
         got = "neither" if nu is None else "both"

@@ -9,11 +9,15 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 from sims.base.files import read_json
 from sims.base.places import CARRIED
 from sims.cli.listing import print_table
 from sims.study.papers import MAIN, papers
 from tests.cli.small import HOST, OWN, run, write
+from tests.inspect.models import LAYOUTS, H, matrices
+from tests.inspect.models import write as save_model
 from tests.pipeline import ROOT
 
 COMMANDS = ["decompose", "sweep", "experiments", "run", "claims", "new", "schema"]
@@ -122,6 +126,30 @@ def test_from_an_experiment_to_the_published_page(folder, capsys):
     readings = (["claims"], ["step", "ledger"], ["step", "report"])
     assert [run(*words, "--fidelity", "smoke") for words in readings] == [0] * 3
     assert re.search("Do the mean squared .*too few to say", capsys.readouterr().out)
+
+
+@pytest.mark.parametrize(
+    ("command", "function", "said"),
+    [
+        ("sweep spec.yaml --set n=32,64", "sweep._print_range", "results/sweeps/spec.png"),
+        ("sweep spec.yaml --set n=32,64", "sweep.digest", "results/sweeps/spec.nc"),
+        ("advise --n 64 --budget 4 --noise 2", "advise.rests_on", "First order in 1/n"),
+        ("advise --n 64 --budget 4 --noise 2 --json", "advise.rests_on", '"rests_on": []'),
+        ("inspect model --output m.nc", "inspect.digest", "m.nc"),
+        ("inspect model --compare model", "inspect._compare", "QK rank"),
+    ],
+)
+def test_what_follows_a_result_cannot_take_it(folder, capsys, monkeypatch, command, function, said):
+    def fail(*_):
+        raise KeyError("misspelt")
+
+    config = {"num_attention_heads": H, "model_type": "bert"}
+    save_model(Path("model"), LAYOUTS["bert"](*matrices()), config)
+    monkeypatch.setattr(f"sims.cli.{function}", fail)
+    assert run(*command.split()) == 0
+    out, err = capsys.readouterr()
+    assert said in out
+    assert "left out (KeyError: 'misspelt'; " in err
 
 
 def test_finished_problems_are_reused(folder, monkeypatch, capsys):

@@ -4,6 +4,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from sklearn.neighbors import KNeighborsRegressor
 
 from sims.base.errors import InputError
 from sims.problem import (
@@ -54,6 +55,7 @@ def test_any_function_is_a_target():
     ("function", "words"),
     [
         (lambda x: np.sin(x)[:, 0], "JAX cannot trace it"),
+        (KNeighborsRegressor(1).fit([[0, 0]], [0]).predict, r"cannot trace it.*another library is for sims\.montecarlo\.HostReplicates"),
         (lambda x: x[..., 0] if x[0, 0] > 0 else x[..., 1], "JAX cannot trace it"),
         (lambda x: jnp.sin(x[0]), r"shape \(3,\) for \(6,\)"),
         (lambda x: 1 / 0, "ZeroDivisionError"),

@@ -21,6 +21,7 @@ from sims.problem import (
 )
 from sims.problem.kernel_check import check_kernel
 from sims.problem.kernels import get_kernel
+from sims.weights import FACTORIES, WeightRule
 
 
 def polynomial(u, power):
@@ -72,7 +73,7 @@ def test_get_kernel():
     assert get_kernel(box) is box
     assert get_kernel("softmax") is KERNELS["softmax"]
     for wrong in ("box", ["gaussian"], None):
-        with pytest.raises(InputError, match=r"heads\.kernel: got .*; allowed: biweight, epan"):
+        with pytest.raises(InputError, match=r"heads\.kernel: got .*; allowed: .*gaussian"):
             get_kernel(wrong)
 
 
@@ -171,6 +172,9 @@ def test_bad_input_is_named(call, line):
     assert "\n" not in str(caught.value)
 
 
+RELU = FACTORIES["relu"]()
+
+
 def _distance(q, k):
     return jnp.sqrt(jnp.sum((q - k) ** 2, axis=0))
 
@@ -179,7 +183,10 @@ def _distance(q, k):
     ("kernel", "message"),
     [
         (Kernel("k", lambda q, k, b: -_distance(q, k) / b**2), "scaled=False"),
-        (Kernel("k", lambda q, k, b: jnp.log(1 - _distance(q, k) / b)), "NaN or infinity"),
+        (Kernel("k", lambda q, k, b: jnp.log(1 - _distance(q, k) / b)), "infinity at distance 1.3 b"),
+        (Kernel("k", lambda q, k, b: -jnp.log(_distance(q, k) / b)), "infinity at distance 0 b"),
+        (Kernel("k", lambda q, k, b: jnp.sinc(1.0) * b / _distance(q, k)), "at distance 0 b"),
+        (WeightRule("k", lambda q, k, b: 1 / _distance(q, k), RELU.weights), "NaN or infinity"),
         (Kernel("k", lambda q, k, b: -jnp.sum((q - k) ** 2, axis=-1)), "coordinates first"),
         (Kernel("k", lambda q, k, b: -np.abs(np.asarray(q - k)).sum(0)), "in jax.numpy"),
         (Kernel("k", lambda q, k, b: -_distance(q, k) / b, support=2.0), "support 2"),
