@@ -5,6 +5,8 @@ multiple tests. A question's ``claim`` is an id from there.
 """
 
 from collections import Counter
+from functools import cache
+from pathlib import Path
 from typing import Literal
 
 from pydantic import Field
@@ -94,6 +96,12 @@ def paper_of(id: str) -> Paper:
     if not path.is_file():
         allowed = one_of(sorted(file.stem for file in path.parent.glob("*.yaml")), id)
         raise InputError("paper", id, allowed or f"a paper with a file {path}")
+    return _read(path, path.stat().st_mtime_ns)
+
+
+@cache
+def _read(path: Path, edited: int) -> Paper:
+    """Paper in a file that was edited at that time, so that a run reads it once."""
     paper = parse(Paper, read_yaml(path), str(path))
     if paper.arxiv != path.stem:
         raise InputError(f"{path}: arxiv", paper.arxiv, f"{path.stem}, as the file is named")
