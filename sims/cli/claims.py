@@ -58,7 +58,9 @@ def list_claims(fidelity: str, paper: str | None, as_json: bool) -> None:
     for title, group in claims.items():
         print(title)
         print_table(("claim", "question", "answer", "how often"), _cells(*group, sources))
-    counts = ", ".join(f"{folder} ({len(answers)})" for folder, answers in sources.items())
+    counts = ", ".join(
+        f"{folder} ({len(answers)})" for folder, answers in sources.items() if answers
+    )
     print(f"Answers: {counts}; {INTERVAL}s over problems in parentheses")
 
 

@@ -51,12 +51,6 @@ def test_a_simulation_that_resumes_is_no_measure(step, is_kept, monkeypatch):
     assert (timing.kept(Path("results/smoke/rates"), step) is not None) == is_kept
 
 
-def test_a_step_that_fails_is_no_measure(tmp_path):
-    with pytest.raises(KeyError), timing.timed(tmp_path, "judge"):
-        raise KeyError
-    assert timing.kept(tmp_path, "judge") is None
-
-
 def test_minutes_in_words():
     words = [timing.in_minutes(seconds) for seconds in (20, 60, 1020)]
     assert words == ["about 1 minute", "about 1 minute", "about 17 minutes"]
