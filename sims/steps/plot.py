@@ -1,22 +1,23 @@
 """Step ``plot``: an experiment's figure and caption, and the panels of its claims."""
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from sims.base import files
 from sims.base.errors import InputError
 from sims.figures import letters, save, scatter, style
 from sims.judgement.answers import Answer, by_id, read_answers
+from sims.judgement.table import Table
 from sims.report.text import render_caption
 from sims.study import drawn
 from sims.study.code import FORMATS
 from sims.study.experiment import Experiment
+from sims.study.judge import read_table
 from sims.study.ledger import read_run
 from sims.study.loading import load_study
 from sims.study.panels import plot_claims
 from sims.study.results import Results
 from sims.study.stored import results_of
-from sims.study.study import Study
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -36,33 +37,36 @@ def plot(experiment: Experiment, output: Path) -> None:
     folder = output.parent
     study = load_study(experiment)
     results = results_of(experiment, folder)
-    answers = by_id(_read_final_answers(experiment, results, folder))
+    table = read_table(experiment, folder)
+    answers = by_id(_read_final_answers(experiment, results, table, folder))
     template = experiment.folder / "caption.md"
     kinds = FORMATS[experiment.fidelity]
     caption = drawn.CAPTION
     if template.is_file():
         caption = render_caption(template, results, answers, study.numbers(results))
     with style():
-        figure = study.figure(results, answers) or _default_figure(study, results)
+        figure = study.figure(results, answers) or _default_figure(experiment, table)
         letters(ax for ax in figure.axes if ax.get_title())
         headline = study.headline(results)
     save(figure, output, experiment.identity, results.digest, kinds)
     if headline is not None:
         save(headline, folder / "headline.png", experiment.identity, results.digest, kinds)
     if experiment.fidelity != "smoke":
-        plot_claims(experiment, study, results, folder)
+        plot_claims(experiment, table, folder)
     files.write(caption, folder / "caption.md", f"caption.md of {experiment.identity}")
 
 
-def _default_figure(study: Study[Any], results: Results) -> "Figure":
+def _default_figure(experiment: Experiment, table: Table) -> "Figure":
     """Figure of the effects of the first question against up to four parameters."""
-    question = study.experiment.spec.questions[0]
-    columns = study.parameters(results).select_dtypes("number")
-    effect = study.effects(results)[question.effect]
+    question = experiment.spec.questions[0]
+    columns = table.parameters.select_dtypes("number")
+    effect = table.effects[question.effect]
     return scatter(columns.iloc[:, :4], effect.value, effect.error, question.question)
 
 
-def _read_final_answers(experiment: Experiment, results: Results, folder: Path) -> list[Answer]:
+def _read_final_answers(
+    experiment: Experiment, results: Results, table: Table, folder: Path
+) -> list[Answer]:
     """Experiment's answers, from the run's ledger if it belongs to this run.
 
     The ledger has the final answers, adjusted for all claims of a paper together.
@@ -72,7 +76,7 @@ def _read_final_answers(experiment: Experiment, results: Results, folder: Path) 
     """
     path = folder / "answers.json"
     answers = read_answers(path, f"answers.json of {experiment.identity}")
-    if {answer.results for answer in answers} != {results.digest}:
+    if {table.origin["results"], *(answer.results for answer in answers)} != {results.digest}:
         allowed = "answers computed from these results: judge again"
         raise InputError(str(path), "answers on other results", allowed)
     ledger = read_run(folder.parent, experiment.fidelity)

@@ -38,7 +38,7 @@ def rehearse(experiment: Experiment, output: Path) -> None:
     if is_short or any(output.parent.glob(".points/*")):
         return
     if kind is drawn.DrawnStudy:
-        check_effects(experiment, SCALARS)
+        check_effects(experiment, dict.fromkeys(SCALARS, "gap"))
     if kind is drawn.DrawnStudy or kind.effects is Study.effects:
         return  # the experiment has no code for effects
     small = replace(experiment)

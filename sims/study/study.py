@@ -6,7 +6,7 @@ depends on what the methods that it calls import: inside themselves, or by :func
 (:mod:`sims.study.code`).
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from functools import cached_property
 from importlib import import_module
 from itertools import count
@@ -25,7 +25,6 @@ if TYPE_CHECKING:
 
     from sims.judgement.answers import Answers
     from sims.judgement.effects import Effects
-    from sims.judgement.robustness import Cell
     from sims.montecarlo import Sampler
     from sims.study.experiment import Experiment
     from sims.study.units import DrawnUnit, SampledUnit
@@ -123,12 +122,6 @@ class Study(Generic[Problem]):
 
     def numbers(self, results: Results) -> Mapping[str, Any]:
         """Numbers that the caption names."""
-        return {}
-
-    def specifications(
-        self, results: Results, effects: "Mapping[str, Effects]"
-    ) -> "Mapping[str, Sequence[Cell]]":
-        """Question's id to its answers under every combination of choices, where available."""
         return {}
 
     def as_file(self, problem: Problem) -> dict[str, Any] | None:

@@ -226,6 +226,11 @@ def test_whoever_edits_a_question_gets_other_problems(home, monkeypatch):
 
 BAD = [
     ("effect: gaps", "effect: gap", "questions, gaps, effect: got 'gap'; allowed: gaps, falls"),
+    (
+        "asks: share",
+        "asks: mean",
+        "small: questions, falls, asks: got 'mean'; allowed: share, which",
+    ),
     ("n: 9.0", "m: 9.0", "column of parameters: got 'm'; allowed: sd, n"),
 ]
 
@@ -235,6 +240,6 @@ def test_what_is_wrong_is_one_line(home, capsys, old, new, words):
     """Which only the experiment's own code can tell, before anything is simulated."""
     path = home / "experiment.yaml"
     path.write_text(path.read_text().replace(old, new))
-    assert run("step", "simulate", "small") == 2
+    assert run("step", "rehearse", "small") == 2
     assert not list(Path("results").rglob("*.np*"))
     assert words in capsys.readouterr().err.splitlines()[-1]
