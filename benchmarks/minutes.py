@@ -1,7 +1,7 @@
 """Minutes that the experiments of a complete run took: a table, and the one that the package ships.
 
-``python -m benchmarks.minutes standard`` reads results/standard after ``make reproduce``, and
-writes the seconds into sims/study/seconds.json.
+``python -m benchmarks.minutes standard`` reads results/standard after ``make reproduce`` on an
+otherwise idle machine, and writes the seconds into sims/study/seconds.json.
 """
 
 import json
@@ -20,14 +20,12 @@ def main() -> None:
         folder, step = file.parents[1], file.stem
         if step != "run":
             experiment = "" if folder == home else folder.name
-            rows.setdefault(experiment, {})[step] = round(
-                kept(folder, step, "cpu_seconds") or 0.0, 1
-            )
+            rows.setdefault(experiment, {})[step] = round(kept(folder, step) or 0.0, 1)
     table[fidelity] = rows
     Path(str(TABLE)).write_text(json.dumps(table, indent=1, sort_keys=True) + "\n", "utf-8")
     for experiment, row in sorted(rows.items(), key=lambda item: -sum(item[1].values())):
         steps = ", ".join(f"{step} {seconds / 60:.1f}" for step, seconds in row.items())
-        print(f"{experiment or 'all':16} {sum(row.values()) / 60:5.1f} CPU minutes ({steps})")
+        print(f"{experiment or 'all':16} {sum(row.values()) / 60:5.1f} core minutes ({steps})")
 
 
 if __name__ == "__main__":

@@ -128,36 +128,34 @@ def test_bounds_and_what_cannot_be_judged():
         assert_bound(NOISE[:1], at_most=1)
 
 
-BATCHES = 1 + NOISE[:, 0]
-BOTH = (
-    xr.Dataset({"mse": ("batch", BATCHES), "variance": ("batch", BATCHES)}, attrs={"n": 64}),
-    xr.Dataset({"mse": 1.0, "variance": 1.0, "mse_error": 0.01}, attrs={"n": 64}),
-)
+BATCHES = ("batch", 1 + NOISE[:, 0])
 UNFIT = [
-    (0, {"attrs": {"faults": "lost in rounding"}}, "simulated: faults: lost in rounding"),
-    (
-        1,
-        {"attrs": {"faults": "beyond float64\nand more"}},
-        "predicted: faults: beyond float64; and",
-    ),
-    (0, {"data": {"faults": ("problem", ["", "never in reach"])}}, "simulated: faults: never"),
-    (1, {"attrs": {"n": 128}}, "different problems: n 64 and 128"),
-    (1, {"attrs": {"problem": "b"}}, "different problems: problem a and b"),
-    (1, {"data": {"mse": np.nan, "mse_error": np.nan}}, "mse: simulated 1.0"),
-    (0, {"data": {"mse": ("batch", BATCHES * np.nan)}}, "mse: simulated nan"),
-    (1, {"data": {"mse_error": np.inf}}, "mse_error: got inf; allowed: a finite bound"),
-    (1, {"data": {"variance_error": -1.0}}, "variance_error: got -1.0; allowed"),
+    ({"faults": "lost in rounding"}, {}, "simulated: faults: lost in rounding"),
+    ({}, {"faults": "beyond float64\nand more"}, "predicted: faults: beyond float64; and more"),
+    ({}, {"n": 128}, "different problems: n 64 and 128"),
+    ({"problem": "a"}, {"problem": "b"}, "different problems: problem a and b"),
+    ({}, {"mse": np.nan, "mse_error": np.nan}, "mse: simulated 1.0"),
+    ({"mse": ("batch", np.full(64, np.nan))}, {}, "mse: simulated nan"),
+    ({}, {"mse_error": np.inf}, "mse_error: got inf; allowed: a finite bound"),
+    ({}, {"mse_error": -1.0}, "mse_error: got -1.0; allowed: a finite bound"),
 ]
 
 
-@pytest.mark.parametrize(("which", "change", "words"), UNFIT)
-def test_datasets_that_cannot_agree(which, change, words):
+def changed(data, change):
+    """The dataset with other variables (of names that begin with mse) or attributes."""
+    for name, value in change.items():
+        data = data.assign({name: value}) if "mse" in name else data.assign_attrs({name: value})
+    return data
+
+
+@pytest.mark.parametrize(("of_simulated", "of_predicted", "words"), UNFIT)
+def test_datasets_that_cannot_agree(of_simulated, of_predicted, words):
     """Nothing passes by a number that is missing, unusable or of something else."""
-    pair = [data.assign_attrs(problem="a") if k == 0 else data for k, data in enumerate(BOTH)]
-    assert_agree(*pair)
-    pair[which] = pair[which].assign(change.get("data", {})).assign_attrs(change.get("attrs", {}))
+    simulated = xr.Dataset({"mse": BATCHES}, attrs={"n": 64})
+    predicted = xr.Dataset({"mse": 1.0, "mse_error": 0.01}, attrs={"n": 64})
+    assert_agree(simulated, predicted)
     with pytest.raises((AssertionError, InputError)) as caught:
-        assert_agree(*pair)
+        assert_agree(changed(simulated, of_simulated), changed(predicted, of_predicted))
     assert words in str(caught.value)
 
 
@@ -175,35 +173,25 @@ def test_predictions_of_another_problem_or_of_one_head():
 RANGES = [
     *((assert_agree, (NOISE, 0.0), {"false_alarm": rate}) for rate in (0, -1, 1, np.nan, 1e-300)),
     *((assert_bound, ((1.0, error),), {"at_most": 1}) for error in (-9, np.inf, np.nan)),
-    (assert_agree, (NOISE, 0.0), {"within": np.inf}),
-    (assert_agree, (NOISE, 0.0), {"within": -0.1}),
-    (assert_agree, (NOISE, [0.0, 0.0]), {}),
-    (assert_agree, BOTH, {"terms": ["mse", "varience"]}),
-    (assert_agree, (BOTH[0].mean("batch"), BOTH[1]), {}),
-    (assert_bound, (NOISE,), {}),
+    *((assert_agree, (NOISE, 0.0), {"within": within}) for within in (np.inf, -0.1)),
     (assert_bound, (NOISE,), {"at_most": np.nan}),
     (assert_order, (NOISE, NOISE[:9]), {}),
-    (assert_rate, ([1, 1, 1], NOISE, -1), {}),
-    (assert_rate, ([1, 2], NOISE, -1), {}),
 ]
 
 
 @pytest.mark.parametrize(("check", "arguments", "options"), RANGES)
 def test_arguments_have_ranges(check, arguments, options):
-    with pytest.raises(InputError, match=r"(got .*; allowed: )"):
+    with pytest.raises(InputError):
         check(*arguments, **options)
 
 
-@pytest.mark.parametrize("law", ["standard_normal", "standard_exponential"])
-def test_the_smallest_gap_that_fails_is_said(law):
-    batches = getattr(np.random.default_rng(7), law)((16, 2))
+def test_the_smallest_gap_that_fails_is_said():
+    batches = np.random.default_rng(7).standard_exponential((16, 2))
     mean = batches.mean(0)
-    gaps = assert_agree(batches, mean)["value"]
-    for place in range(2):
-        shift = gaps[place] * np.eye(2)[place]
-        assert_agree(batches, mean + 0.999 * shift)
-        with pytest.raises(AssertionError, match=rf"a gap from {gaps[place]:.2g} on fails"):
-            assert_agree(batches, mean + 1.001 * shift)
+    gap = assert_agree(batches, mean)["value"] * [0, 1]
+    assert_agree(batches, mean + 0.999 * gap)
+    with pytest.raises(AssertionError, match=rf"a gap from {gap[1]:.2g} on fails"):
+        assert_agree(batches, mean + 1.001 * gap)
 
 
 def test_terms_of_both_methods():
@@ -213,8 +201,9 @@ def test_terms_of_both_methods():
     assert_agree(simulated, predicted)
     with pytest.raises(AssertionError, match=r"^variance: simulated"):
         assert_agree(simulated, predicted.drop_vars("variance_error"))
-    with pytest.raises(InputError, match="terms: got 'bias'; allowed: mse, variance"):
-        assert_agree(simulated, predicted, terms=["bias"])
+    for terms in (["bias"], ["mse", "bias"]):
+        with pytest.raises(InputError, match="terms: got 'bias'; allowed: mse, variance"):
+            assert_agree(simulated, predicted, terms=terms)
 
 
 THIRD = 0.1 + 0.2

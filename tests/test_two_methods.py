@@ -181,13 +181,7 @@ def test_far_out_of_its_range_first_order_says_nothing(kernel, narrow):
     assert few.any()
     assert not few[:, 0].any()
     np.testing.assert_array_equal(np.isnan(terms["bias"]), few)
-    alone = predict(task, Heads(np.eye(2)[None], kernel, 1.0), 512, queries)
-    np.testing.assert_allclose(
-        terms["noise_covariance"][:, 0, 0], alone["noise_covariance"][:, 0, 0]
-    )
     assert np.isnan(terms["mse"])
-    assert np.isnan(terms["integrated_signal_covariance"].values[1]).all()
     assert re.search(
         r"says nothing: n_third = \S+ at query 1, head 1, below 1", terms.attrs["faults"]
     )
-    assert "cautions" not in terms.attrs

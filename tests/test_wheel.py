@@ -93,9 +93,6 @@ def test_experiments_and_workflow_start_from_it(sims):
         ),
     )
     assert "rule simulate:" in said
-    file = str(ROOT / "docs/examples/decompose.yaml")
-    said = sims("-m", "sims", "sweep", file, "--set", "n=16,32", "--shards", "2", "--", "--dry-run")
-    assert "rule gather:" in said
 
 
 def test_code_of_experiments_is_sent_to_processes_and_not_looked_up_there(sims):

@@ -17,7 +17,6 @@ class House(Study[Problem]):
     sampler = from_module("simulate")
     effects = from_module("statistic")
     parameters = from_module("statistic")
-    specifications = from_module("statistic")
     figure = from_module("figure")
     headline = from_module("figure")
 

@@ -1,16 +1,20 @@
 """Tables of the house sample for its caption: population, specifications, sizes and their model."""
 
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
 import pandas as pd
+from sims.study.experiment import load_experiment
 
 from sims.base.estimates import mcse
 from sims.judgement import conventions
 from sims.judgement.robustness import Cell
 from sims.judgement.summaries import Share, quartiles_in_words
+from sims.judgement.table import Table
 from sims.judgement.wording import markdown_table, number_range, percent, significant
+from sims.study.judge import cells_of
 from sims.study.results import Results
 
 from .outcomes import change_over_ends
@@ -22,7 +26,6 @@ from .statistic import (
     changes_over_the_ladder,
     effects,
     parameters,
-    specifications,
 )
 
 if TYPE_CHECKING:
@@ -49,7 +52,10 @@ def tables(results: Results) -> dict[str, str]:
     """The four tables of the caption, as Markdown."""
     sample = Sample(results)
     frame = parameters(results).iloc[: len(sample.problems)]
-    cells = specifications(results, effects(results))
+    spec = load_experiment(Path(__file__).parent, results.fidelity, allow_code=True).spec
+    table = Table(effects(results), parameters(results))
+    ids = spec.specifications.questions if spec.specifications else []
+    cells = {id: cells_of(table, spec, id) for id in ids}
     return {
         "population": markdown_table(population(sample, frame)),
         "specification": markdown_table(specification_table(cells)),

@@ -7,20 +7,10 @@ READABLE = 40
 """Maximum number of names that an error lists; if there are more, it lists a quarter of this."""
 
 OTHER_WORDS = {
-    "random": ["haar"],
-    "orthogonal": ["haar"],
-    "rbf": ["gaussian"],
-    "squared_exponential": ["gaussian", "rbf"],
-    "dot": ["softmax"],
-    "dot_product": ["softmax"],
-    "attention": ["softmax"],
-    "exponential": ["laplace"],
-    "t": ["student"],
-    "quadratic": ["epanechnikov"],
-    "knn": ["top_k"],
-    "normal": ["gaussian"],
-    "standard_normal": ["isotropic"],
-    "uniform": ["cube"],
+    "random": "haar",
+    "rbf": "gaussian",
+    "squared_exponential": "rbf",
+    "dot_product": "softmax",
 }
 """Words of other fields and libraries to the names here that they may mean."""
 
@@ -64,8 +54,8 @@ def one_of(names: Iterable[object], value: object) -> str:
     allowed = [repr(str(name)) if "," in str(name) else str(name) for name in names]
     plain = {name.casefold(): name for name in reversed(allowed)}
     typed = str(value)[:100].casefold()
-    near = [name for name in OTHER_WORDS.get(typed, ()) if name in plain]
-    near += get_close_matches(typed, plain, 1)
+    meant = OTHER_WORDS.get(typed)
+    near = [meant] if meant in plain else get_close_matches(typed, plain, 1)
     shown = ", ".join(allowed)
     if len(allowed) > READABLE:
         nearest = get_close_matches(typed, plain, READABLE // 4, cutoff=0.0)

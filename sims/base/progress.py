@@ -1,8 +1,7 @@
 """How far a command is: a bar on a terminal, and in other places a phrase for a line a minute."""
 
 from collections.abc import Iterable, Iterator
-from types import TracebackType
-from typing import Self, TypeVar
+from typing import Any, Self, TypeVar
 
 from rich.console import Console
 from rich.progress import Progress
@@ -26,14 +25,9 @@ class Bar(Progress):
         _ACTIVE.append(self)
         return super().__enter__()
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *error: Any) -> None:
         _ACTIVE.remove(self)
-        super().__exit__(kind, error, trace)
+        super().__exit__(*error)
 
 
 def followed(items: Iterable[Item], name: str, shown: bool) -> Iterator[Item]:

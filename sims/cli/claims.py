@@ -9,11 +9,13 @@ from typing import Any
 from sims.base.documents import read_yaml
 from sims.base.errors import InputError, one_of
 from sims.base.places import experiments, place
+from sims.base.validation import parse
 from sims.cli.listing import print_table
 from sims.judgement.answers import Answer
 from sims.judgement.wording import INTERVAL
 from sims.study.ledger import PUBLISHED, known_answers
 from sims.study.papers import Claim, papers
+from sims.study.schema import ExperimentSpec
 
 Sources = dict[Path, list[Answer]]
 """Answers by their folder."""
@@ -22,12 +24,17 @@ ANSWER_KEYS = ("experiment", "id", "question", "status", "word", "always")
 
 
 def list_experiments(as_json: bool) -> None:
-    """Print the title and the claims of each experiment."""
+    """Print the title and the claims of each experiment.
+
+    Raises:
+        InputError: an experiment's file cannot be read, or does not fit the schema.
+    """
     rows: list[dict[str, Any]] = []
     for name in experiments():
-        data = read_yaml(place("experiments") / name / "experiment.yaml")
-        ids = dict.fromkeys(str(q.get("claim", q["id"])) for q in data["questions"])
-        rows.append({"name": name, "title": str(data.get("title")), "claims": list(ids)})
+        path = place("experiments") / name / "experiment.yaml"
+        spec = parse(ExperimentSpec, read_yaml(path), str(path))
+        ids = dict.fromkeys(question.claim or question.id for question in spec.questions)
+        rows.append({"name": name, "title": spec.title, "claims": list(ids)})
     if as_json:
         print(formats.dumps(rows, indent=1, ensure_ascii=False))
         return
@@ -58,7 +65,9 @@ def list_claims(fidelity: str, paper: str | None, as_json: bool) -> None:
     for title, group in claims.items():
         print(title)
         print_table(("claim", "question", "answer", "how often"), _cells(*group, sources))
-    counts = ", ".join(f"{folder} ({len(answers)})" for folder, answers in sources.items())
+    counts = ", ".join(
+        f"{folder} ({len(answers)})" for folder, answers in sources.items() if answers
+    )
     print(f"Answers: {counts}; {INTERVAL}s over problems in parentheses")
 
 

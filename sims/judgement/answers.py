@@ -180,7 +180,7 @@ def answer(
     labels = labels or {}
     restriction = question.restrict
     selected = condition_mask(parameters, restriction.where if restriction else {})
-    effects = effects.within(conventions.TOLERANCES.get(question.tolerance or ""))
+    effects = effects.within(conventions.TOLERANCES.get(question.tolerance))
     result = summarize(effects, selected)
     failing, p = effects.confirmed_failure(selected)
     can_fail = np.isfinite(effects.margin[selected[: len(effects.value)]]).any()
@@ -204,11 +204,11 @@ def answer(
     return _with_changes(found, effects, selected, parameters, labels)
 
 
-def check_kind(question: "QuestionSpec", kind: str) -> None:
+def check_kind(question: "QuestionSpec", kind: str, location: str = "") -> None:
     """Raise InputError if a question asks for another kind of summary than its effect has."""
     if question.asks != kind:
         allowed = f"{kind}, which the effect {question.effect!r} is"
-        raise InputError(f"questions, {question.id}, asks", question.asks, allowed)
+        raise InputError(f"{location}questions, {question.id}, asks", question.asks, allowed)
 
 
 def _count(name: str, effects: Effects, most: int) -> int:

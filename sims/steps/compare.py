@@ -10,6 +10,6 @@ from sims.study import ledger
 def compare(fidelity: str, marker: Path) -> None:
     """Print the report's path, and how many answers agree with the published ones, if any."""
     print(marker.with_name("report.html"))
-    if published := [*chain(*ledger.published_answers().values())]:
+    if published := [*chain(*ledger.known_answers().values())]:
         found = agreement(published, ledger.read_run(marker.parent, fidelity))
         print(found.in_words(" with the published ones"))

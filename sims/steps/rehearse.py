@@ -35,7 +35,7 @@ def rehearse(run: Run, output: Path) -> None:
     if is_short or any(output.parent.glob(".points/*")):
         return
     if kind is drawn.DrawnStudy:
-        check_effects(run, SCALARS)
+        check_effects(run, dict.fromkeys(SCALARS, "gap"))
     if kind is drawn.DrawnStudy or not run.study.defines("effects"):
         return  # the experiment has no code for effects
     counts = {"problems", "simulated"}

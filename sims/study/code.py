@@ -38,7 +38,7 @@ from sims.study.sources import (
 
 FORMATS = dict.fromkeys(FIDELITIES, ("pdf", "png", "svg")) | {"smoke": ("png",)}
 """Fidelity to the formats of its figures."""
-PRESENTING = ("effects", "parameters", "specifications", "figure", "headline", "numbers")
+PRESENTING = ("effects", "parameters", "figure", "headline", "numbers")
 """Functions of an experiment without a folder that its numbers do not need."""
 EXCLUDED = {
     "simulate": ("predict.py", *PRESENTATION),

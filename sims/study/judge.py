@@ -1,65 +1,163 @@
-"""Answers of an experiment from its results, by its statistic."""
+"""Answers of an experiment: its effects in a table, and the answers that the table gives."""
 
-from collections.abc import Iterable, Mapping
+import itertools
+from collections.abc import Mapping
 from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING
 
+import numpy as np
 import pandas as pd
 
 from sims.base.errors import InputError, one_of
-from sims.judgement.answers import Answer, answer
+from sims.judgement import conventions
+from sims.judgement.answers import Answer, answer, check_kind, condition_mask
 from sims.judgement.effects import Effects
-from sims.judgement.robustness import robustness
+from sims.judgement.robustness import Cell, robustness
 from sims.judgement.summaries import Share
+from sims.judgement.summarize import summarize
+from sims.judgement.table import Table
+from sims.study import results as files
 from sims.study.declaration import salt
 from sims.study.papers import paper_of
 from sims.study.results import Results
-from sims.study.running import Run
-from sims.study.schema import QuestionSpec
+from sims.study.schema import ExperimentSpec, QuestionSpec
+
+if TYPE_CHECKING:
+    from sims.study.running import Run
+
+TABLE = "effects.nc"
+"""File of the table, next to an experiment's results."""
 
 
-def answer_questions(run: Run, results: Results) -> list[Answer]:
-    """Answers to the questions of the file, in order.
+def answer_questions(run: "Run", results: Results) -> list[Answer]:
+    """Answers to the questions of the file, in order; raises as :func:`tabulate`."""
+    return answers_of(tabulate(run, results), run.spec)
+
+
+def tabulate(run: "Run", results: Results) -> Table:
+    """Table of the effects that an experiment's file names, by its study.
 
     Raises:
-        InputError: effects or parameters are invalid, or a question names an effect
-            that there is not.
+        InputError: effects or parameters are invalid, or a question names no effect, or one of
+            another kind.
     """
     study = run.study
     path = run.study.folder
     with run.code_errors():
-        families = study.effects(results)
+        effects = study.effects(results)
         parameters = study.parameters(results)
-        cells = study.specifications(results, families)
-    if not isinstance(families, Mapping) or not all(
-        isinstance(effects, Effects) for effects in families.values()
+    if not isinstance(effects, Mapping) or not all(
+        isinstance(each, Effects) for each in effects.values()
     ):
-        raise InputError(f"{path}: effects", _kind(families), "a dict of name to Effects")
+        raise InputError(f"{path}: effects", _kind(effects), "a dict of name to Effects")
     if not isinstance(parameters, pd.DataFrame):
         raise InputError(f"{path}: parameters", _kind(parameters), "a pandas DataFrame")
-    check_effects(run, families)
-    answers = []
-    for question in run.spec.questions:
-        result = answer(
-            question,
-            families[question.effect],
-            parameters,
-            experiment=run.name,
-            subject=_subject(question),
-            law=str(run.spec.law.get("text", "")),
-            smoke=run.fidelity == "smoke",
-            labels=run.spec.labels,
-            results=results.digest,
-            seed=run.simulation.seed,
-            salt=salt(),
-            versions=results.provenance["simulation"]["versions"],
-        )
-        if question.id in cells and isinstance(result.result, Share):
-            result = replace(result, robust=robustness(result.result, cells[question.id]))
-        if result.counterexample is not None:
+    check_effects(run, {name: each.kind for name, each in effects.items()})
+    origin = {
+        "experiment": run.name,
+        "fidelity": run.fidelity,
+        "results": results.digest,
+        "seed": run.simulation.seed,
+        "salt": salt(),
+        "versions": results.provenance["simulation"]["versions"],
+    }
+    asked = {question.effect for question in run.spec.questions}
+    kept = {}
+    for name in _named(run.spec):
+        called = replace(effects[name], halves=None, size=None, size_error=None, components={})
+        kept[name] = effects[name] if name in asked else called
+    table = Table(kept, parameters, origin)
+    described = {}
+    for found in answers_of(table, run.spec):
+        if found.counterexample is not None:
             with run.code_errors():
-                result = replace(result, problem=study.file_of(result.counterexample))
-        answers.append(result)
+                number = found.counterexample
+                described[str(number)] = study.file_of(number)
+    # As the file has it, so that answers are a function of the file.
+    return Table.of(replace(table, files=described).dataset(run.spec.questions))
+
+
+def write_table(table: Table, run: "Run", folder: Path) -> None:
+    """Write the table next to an experiment's results, sealed."""
+    data = table.dataset(run.spec.questions)
+    files.write(data, folder / TABLE, f"{TABLE} of {run.identity}")
+
+
+def read_table(run: "Run", folder: Path) -> Table:
+    """Table of an experiment's effects from its file.
+
+    Raises:
+        InputError: the file is missing, damaged, or another's.
+    """
+    return Table.of(files.read(folder / TABLE, f"{TABLE} of {run.identity}"))
+
+
+def answers_of(table: Table, spec: ExperimentSpec) -> list[Answer]:
+    """Answers to the questions of an experiment's file from its table of effects alone."""
+    origin = dict(table.origin)
+    smoke = origin.pop("fidelity") == "smoke"
+    answers = []
+    for question in spec.questions:
+        found = answer(
+            question,
+            table.effects[question.effect],
+            table.parameters,
+            smoke=smoke,
+            labels=spec.labels,
+            subject=_subject(question),
+            law=str(spec.law.get("text", "")),
+            **origin,
+        )
+        cells = cells_of(table, spec, question.id)
+        if cells and isinstance(found.result, Share):
+            found = replace(found, robust=robustness(found.result, cells))
+        if found.counterexample is not None:
+            found = replace(found, problem=table.files.get(str(found.counterexample)))
+        answers.append(found)
     return answers
+
+
+def cells_of(table: Table, spec: ExperimentSpec, id: str) -> list[Cell]:
+    """Shares of a question under every combination of the file's choices; empty without any."""
+    declared = spec.specifications
+    if declared is None or id not in declared.questions:
+        return []
+    tolerance = next(
+        conventions.TOLERANCES.get(question.tolerance)
+        for question in spec.questions
+        if question.id == id
+    )
+    cells = []
+    for values in itertools.product(*declared.effects.values(), *declared.problems.values()):
+        choices = dict(zip([*declared.effects, *declared.problems], values, strict=True))
+        effects = table.effects[_effect_of(spec, id, choices)].within(tolerance)
+        selected = np.ones(len(table.parameters), bool)
+        for choice, groups in declared.problems.items():
+            selected &= condition_mask(table.parameters, groups[choices[choice]])
+        share = summarize(effects, selected)
+        if isinstance(share, Share):
+            cells.append(Cell(choices, share))
+    return cells
+
+
+def _effect_of(spec: ExperimentSpec, id: str, choices: Mapping[str, str]) -> str:
+    """Name of the effect of a question under these choices."""
+    name = spec.specifications.effect if spec.specifications else ""
+    for choice, value in {"question": id, **choices}.items():
+        name = name.replace(f"{{{choice}}}", value)
+    return name
+
+
+def _named(spec: ExperimentSpec) -> dict[str, str]:
+    """Effects that a file names, each with a question that uses it."""
+    named = {question.effect: question.id for question in spec.questions}
+    if spec.specifications is not None:
+        choices = spec.specifications.effects
+        for id, *values in itertools.product(spec.specifications.questions, *choices.values()):
+            effect = _effect_of(spec, id, dict(zip(choices, values, strict=True)))
+            named.setdefault(effect, id)
+    return named
 
 
 def _subject(question: QuestionSpec) -> str:
@@ -72,12 +170,19 @@ def _subject(question: QuestionSpec) -> str:
     return "ours" if (question.claim or question.id) in ours else "paper"
 
 
-def check_effects(run: Run, names: Iterable[str]) -> None:
-    """Raise InputError if a question uses an unknown effect."""
+def check_effects(run: "Run", kinds: Mapping[str, str]) -> None:
+    """Refuse a question that names no effect, or one of another kind than it asks for.
+
+    Args:
+        run: the run.
+        kinds: name of each effect to its kind.
+    """
+    for effect, id in _named(run.spec).items():
+        if effect not in kinds:
+            location = f"{run.name}: questions, {id}, effect"
+            raise InputError(location, effect, one_of(kinds, effect))
     for question in run.spec.questions:
-        if question.effect not in (known := list(names)):
-            location = f"{run.name}: questions, {question.id}, effect"
-            raise InputError(location, question.effect, one_of(known, question.effect))
+        check_kind(question, kinds[question.effect], f"{run.name}: ")
 
 
 def _kind(value: object) -> str:

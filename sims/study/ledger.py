@@ -83,38 +83,36 @@ def read_run(folder: Path, fidelity: str | None = None) -> list[Answer]:
     return read_answers(path, seal) if path.is_file() else []
 
 
-def published_answers() -> dict[Path, list[Answer]]:
-    """Published answers by their folder: this directory's, and the package's to other questions."""
-    return _first_of({home / PUBLISHED: read_run(home / PUBLISHED) for home in (Path(), CARRIED)})
+def known_answers(fidelity: str | None = None) -> dict[Path, list[Answer]]:
+    """Answers by their folder: of runs here, published here, and of the package.
 
-
-def known_answers(fidelity: str) -> dict[Path, list[Answer]]:
-    """Answers by their folder: of runs in this directory, then published ones to other questions.
+    A question's answer is in the first of these folders only.
 
     Args:
-        fidelity: fidelity of the runs. The answer of an experiment that ran alone after the last
-            complete run replaces that run's.
+        fidelity: fidelity of the runs; None is published answers only.
 
     Raises:
         InputError: a file is damaged.
     """
-    folder = Path("results", fidelity)
+    sources = {}
+    if fidelity is not None:
+        sources[Path("results", fidelity)] = _latest(Path("results", fidelity), fidelity)
+    for home in (Path(), CARRIED):
+        sources[home / PUBLISHED] = read_run(home / PUBLISHED)
+    known = set[str]()
+    for folder, answers in sources.items():
+        sources[folder] = [answer for answer in answers if answer.id not in known]
+        known.update(answer.id for answer in answers)
+    return sources
+
+
+def _latest(folder: Path, fidelity: str) -> list[Answer]:
+    """Answers of the last complete run, or of an experiment that ran alone after it."""
     latest = {answer.id: answer for answer in read_run(folder, fidelity)}
     for path in sorted(folder.glob("*/answers.json")):
-        home = path.parent
-        for answer in _read_answers(home, f"{home.name} at {fidelity}"):
+        name = path.parent.name
+        for answer in _read_answers(path.parent, f"{name} at {fidelity}"):
             known = latest.get(answer.id)
             if known is None or (known.p_value, known.results) != (answer.p_value, answer.results):
                 latest[answer.id] = answer
-    return _first_of({folder: [*latest.values()], **published_answers()})
-
-
-def _first_of(sources: dict[Path, list[Answer]]) -> dict[Path, list[Answer]]:
-    """Answers by their folder, without those to a question that an earlier folder answers."""
-    known = set[str]()
-    chosen = {}
-    for folder, answers in sources.items():
-        if rest := [answer for answer in answers if answer.id not in known]:
-            chosen[folder] = rest
-            known.update(answer.id for answer in rest)
-    return chosen
+    return [*latest.values()]

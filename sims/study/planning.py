@@ -166,20 +166,17 @@ def check_covered(problem: Problem, theory: TheorySpec) -> None:
 def doubts(points: Sequence[Point], theory: TheorySpec) -> Counter[str]:
     """Reasons why covered points have no trustworthy theory, and the number of points of each.
 
-    Theory of first order is looked at in :data:`LOOKED` points, evenly spaced, whose counts stand
+    Theory of first order is looked at in up to :data:`LOOKED` points, evenly spaced, which stand
     for all; an empty reason counts the trustworthy ones.
     """
     if theory.order not in ("first", "auto") or not points:
         return Counter({"": len(points)})
     is_kernel = isinstance(points[0].spec.build().heads.rule, Kernel)
-    count = min(len(points), LOOKED if is_kernel else FEW_LOOKED)
-    looked = np.linspace(0, len(points) - 1, count).astype(int)
-    reasons = in_threads(partial(_doubt, theory), [points[place].spec.build() for place in looked])
-    bounds = np.arange(count + 1) * len(points) // count
-    sample = f" (by {count} points looked at)" if count < len(points) else ""
-    counts = Counter[str]()
-    for reason, size in zip(reasons, np.diff(bounds).tolist(), strict=True):
-        counts[reason and reason + sample] += size
+    looked = points[:: -(-len(points) // (LOOKED if is_kernel else FEW_LOOKED))]
+    reasons = in_threads(partial(_doubt, theory), [point.spec.build() for point in looked])
+    counts = Counter(reasons)
+    for reason in counts:
+        counts[reason] = round(counts[reason] * len(points) / len(looked))
     return counts
 
 
@@ -191,8 +188,6 @@ def _doubt(theory: TheorySpec, problem: Problem) -> str:
         if in_range(terms):
             return ""
         reason = f"first order is rough, n_eff or n_third below about {FEW_KEYS}"
-        if "faults" in terms.attrs:
-            reason = "first order has no value"
     except InputError as error:
         reason = f"{error.field} {error.value}; covered: {error.allowed}"
     if theory.order == "auto":

@@ -221,6 +221,21 @@ class QuestionSpec(Strict):
         return self
 
 
+class SpecificationsSpec(Strict):
+    """Choices under which questions could also be asked: a table of answers, one a combination."""
+
+    questions: list[str] = Field(min_length=1, description="ids of the questions")
+    effect: str = Field(
+        description="name of a combination's effect, with {question} and choices in braces"
+    )
+    effects: dict[str, list[str]] = Field(
+        default_factory=dict, description="choices of the effect: name to values"
+    )
+    problems: dict[str, dict[str, Conditions]] = Field(
+        default_factory=dict, description="choices of problems: name to values with conditions"
+    )
+
+
 class FidelitySpec(Strict):
     """Changes that a fidelity makes to settings of simulation and experiment."""
 
@@ -242,6 +257,9 @@ class ExperimentSpec(Strict):
         "trained models (`make models`)"
     )
     questions: list[QuestionSpec] = Field(min_length=1)
+    specifications: SpecificationsSpec | None = Field(
+        default=None, description="choices that an answer's word is tested against"
+    )
     labels: dict[str, str] = Field(
         default_factory=dict, description="names of parameters in tables"
     )

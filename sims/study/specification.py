@@ -16,7 +16,6 @@ from numpy.typing import ArrayLike
 from pydantic import (
     AfterValidator,
     BaseModel,
-    BeforeValidator,
     Discriminator,
     Field,
     Tag,
@@ -94,13 +93,6 @@ def _redundant_views(noise: float, correlation: float = 0.0) -> None:
     """Signature of :func:`sims.problem.redundant_views`, which makes design and frames together."""
 
 
-def _no_kernel_in_a_mapping(value: Any) -> Any:
-    """The value, unless it is a kernel written as if it were a weight rule with options."""
-    if isinstance(value, Mapping) and value.get("kind") in KERNELS:
-        raise InputError("kernel", value, f"the name alone, kernel: {value['kind']}")
-    return value
-
-
 if TYPE_CHECKING:  # the unions exist only at run time
     DesignChoice = Any
     TargetChoice = Any
@@ -121,7 +113,6 @@ else:
         Annotated[Literal[tuple(KERNELS)], Tag("kernel")]
         | Annotated[_union(FACTORIES, "Rule", (), PythonChoice), Tag("rule")],
         Discriminator(lambda v: "rule" if isinstance(v, Mapping | BaseModel) else "kernel"),
-        BeforeValidator(_no_kernel_in_a_mapping),
     ]
 
 

@@ -36,7 +36,6 @@ if TYPE_CHECKING:
 
     from sims.judgement.answers import Answers
     from sims.judgement.effects import Effects
-    from sims.judgement.robustness import Cell
     from sims.montecarlo import Sampler
     from sims.study.units import DrawnUnit, SampledUnit
 
@@ -259,12 +258,6 @@ class Study(Generic[Problem]):
 
     def numbers(self, results: Results) -> Mapping[str, Any]:
         """Numbers that the caption names."""
-        return {}
-
-    def specifications(
-        self, results: Results, effects: "Mapping[str, Effects]"
-    ) -> "Mapping[str, Sequence[Cell]]":
-        """Question's id to its answers under every combination of choices, where available."""
         return {}
 
     def as_file(self, problem: Problem) -> dict[str, Any] | None:

@@ -319,10 +319,7 @@ def _combine(
     for path, values in axes.items():
         if isinstance(values, Mapping) and "label" not in values:
             values = _span(values, _is_integer(base, path), f"{location}.{path}")
-        values = values if isinstance(values, list) else [values]
-        if len({repr(without_labels(value)) for value in values}) < len(values):
-            raise InputError(f"{location}.{path}", "a value twice", "distinct values")
-        lists.append(values)
+        lists.append(values if isinstance(values, list) else [values])
     count = math.prod(map(len, lists))
     if not 1 <= count <= MAX_POINTS:
         raise InputError(location, f"{count:,} points", f"at least 1, at most {MAX_POINTS:,}")

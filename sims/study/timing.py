@@ -11,7 +11,7 @@ from pathlib import Path
 from sims.base.files import read_json, write_json
 
 TABLE = files("sims.study") / "seconds.json"
-"""CPU seconds by fidelity, experiment and step, as ``python -m benchmarks.minutes`` writes it."""
+"""Core seconds by fidelity, experiment and step, as ``python -m benchmarks.minutes`` writes it."""
 RESUMES = ("simulate", "run")
 """Steps that keep finished units."""
 
@@ -30,20 +30,13 @@ def timed(folder: Path, step: str) -> Iterator[None]:
     units = folder.glob(".points/*") if step in RESUMES else ()
     if all(unit.stat().st_mtime >= begun for unit in units):
         cores = int(os.environ.get("SIMS_HOST_DEVICES") or os.cpu_count() or 1)
-        spent = {"core_seconds": seconds * cores, "cpu_seconds": sum(os.times()[:4])}
-        write_json(spent, _file(folder, step), f"seconds of {step}")
+        write_json({"core_seconds": seconds * cores}, _file(folder, step), f"seconds of {step}")
 
 
-def kept(folder: Path, step: str, kind: str = "core_seconds") -> float | None:
-    """Seconds of the last complete run of a step; None if there was none.
-
-    Args:
-        folder: folder of its results.
-        step: its name.
-        kind: ``core_seconds``, that its cores were taken, or ``cpu_seconds``, that they were busy.
-    """
+def kept(folder: Path, step: str) -> float | None:
+    """Core seconds of the last complete run of a step; None if there was none."""
     path = _file(folder, step)
-    return read_json(path)[kind] if path.is_file() else None
+    return read_json(path)["core_seconds"] if path.is_file() else None
 
 
 def _file(folder: Path, step: str) -> Path:
@@ -59,7 +52,8 @@ def expected(fidelity: str, steps: Iterable[tuple[str, str]]) -> float:
         fidelity: smoke, standard or paper.
         steps: experiment ("" for a step of the run) and name of each step.
     """
-    here, there = 0.0, 0.0
+    here = 0.0
+    there = 0.0
     table = json.loads(TABLE.read_text("utf-8"))
     for name, experiments in table.items():
         for experiment, row in experiments.items():

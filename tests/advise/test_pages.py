@@ -1,12 +1,10 @@
-"""The code of docs/testing.md and docs/advise.md, executed, and a bound that fails."""
+"""The code of docs/testing.md, executed, and a bound that fails."""
 
 import os
 import re
 import subprocess
 import sys
 from pathlib import Path
-
-from sims.cli import main
 
 ROOT = Path(__file__).parents[2]
 BLOCK = re.compile(r"^```(\w+)(?: ([^\n]+))?\n(.*?)^```$", re.MULTILINE | re.DOTALL)
@@ -31,14 +29,3 @@ def test_a_bound_in_a_test_suite(tmp_path):
     assert {*failed} == {"test_wrong"}, done.stdout
     assert f"{12 - len(failed)} passed" in done.stdout
     assert "mse: simulated" in done.stdout
-
-
-def test_the_page_of_advice_runs(capsys):
-    for language, info, text in blocks("advise.md"):
-        if language == "sh" and "--data" not in text:
-            assert main(text.split()[1:]) == 0
-        if info == "run":
-            names = {}
-            exec(text, names)
-            assert names["costs"].shape == (2, 3, 6)
-    assert "Best of " in capsys.readouterr().out

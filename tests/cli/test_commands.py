@@ -76,6 +76,11 @@ def test_listings(folder, capsys):
     assert "small" in text
     assert paper.title in text
     assert re.search("by algebra +tests/test_algebra.py", text)
+    Path("experiments/begun").mkdir()
+    for text in ("title: no questions", "questions: 3", "questions: [a]"):
+        Path("experiments/begun/experiment.yaml").write_text(text)
+        assert run("experiments") == 2
+        assert capsys.readouterr().err.startswith("sims experiments: experiments/begun/")
 
 
 def test_from_an_experiment_to_the_published_page(folder, capsys):

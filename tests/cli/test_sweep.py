@@ -199,7 +199,6 @@ def test_parts_by_snakemake_go_on_where_they_were_stopped(folder, monkeypatch, c
     [
         ((), "none"),
         (("--", "--cores", "1"), "none"),
-        (("--", "--keep-going"), "none"),
         (("--", "--cores", "1", "--workflow-profile", "cluster"), "cluster"),
     ],
 )
@@ -247,12 +246,9 @@ def test_without_a_terminal_a_line_a_minute(folder, capsys, monkeypatch):
     assert re.search(r"sims decompose: 0 min, batches \d of 4\n", capsys.readouterr().err)
 
 
-@pytest.mark.parametrize(
-    "error", [ValueError("no\nfont"), RuntimeError("latex"), OSError(2, "gone", "f")]
-)
-def test_a_figure_that_fails_is_a_line_after_the_numbers(folder, capsys, monkeypatch, error):
+def test_a_figure_that_fails_is_a_line_after_the_numbers(folder, capsys, monkeypatch):
     def fail(*arguments):
-        raise error
+        raise ValueError("no font")
 
     monkeypatch.setenv("MPLBACKEND", "module://nowhere.inline")
     monkeypatch.setattr("sims.figures.overview", fail)
@@ -304,13 +300,9 @@ def test_the_least_value_and_where_it_is(folder, capsys):
     assert re.search(r"Least MSE: .* n 4096.*; on the border of the grid in bandwidth, n: ", said)
     data = opened().isel(n=[1])
     data["mse"][:] = [[0.5], [0.3], [0.1]]
-    for fault, words in (
-        ("", "9.0, n 4096; on the border of the grid in bandwidth: "),
-        ("lost", "0.3, n 4096; inside the grid."),
-    ):
-        data["faults"][2] = fault  # where numbers are unusable
-        print_sweep(data)
-        assert f"at bandwidth {words}" in capsys.readouterr().out
+    data["faults"][2] = "lost"  # where numbers are unusable
+    print_sweep(data)
+    assert "at bandwidth 0.3, n 4096; inside the grid." in capsys.readouterr().out
 
 
 def test_a_list_has_points_and_labels(folder):

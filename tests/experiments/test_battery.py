@@ -12,6 +12,7 @@ from sims.judgement import conventions
 from sims.judgement.answers import answer
 from sims.judgement.effects import gap, mean, outcome, share
 from sims.study import runner
+from sims.study.judge import answers_of, read_table
 from sims.study.referenced_files import MissingModels
 from sims.study.running import Run
 from sims.study.schema import Range
@@ -86,6 +87,7 @@ def test_a_tiny_run_is_judged_and_drawn(finished, monkeypatch):
     experiment, folder = finished
     answers = runner.judge(experiment, folder / "answers.json")
     assert [one.id for one in answers] == [q.id for q in experiment.spec.questions]
+    assert answers_of(read_table(experiment, folder), experiment.spec) == answers
     monkeypatch.setattr(figures, "save", lambda figure, *_: figure.draw_without_rendering())
     runner.plot(experiment, folder / "figure.png")
     assert "{{" not in (folder / "caption.md").read_text(encoding="utf-8")

@@ -55,7 +55,10 @@ def test_any_function_is_a_target():
     ("function", "words"),
     [
         (lambda x: np.sin(x)[:, 0], "JAX cannot trace it"),
-        (KNeighborsRegressor(1).fit([[0, 0]], [0]).predict, r"cannot trace it.*another library is for sims\.montecarlo\.HostReplicates"),
+        (
+            KNeighborsRegressor(1).fit([[0, 0]], [0]).predict,
+            "trace it.* is for sims.montecarlo.HostRepl",
+        ),
         (lambda x: x[..., 0] if x[0, 0] > 0 else x[..., 1], "JAX cannot trace it"),
         (lambda x: jnp.sin(x[0]), r"shape \(3,\) for \(6,\)"),
         (lambda x: 1 / 0, "ZeroDivisionError"),

@@ -183,7 +183,7 @@ def _distance(q, k):
     ("kernel", "message"),
     [
         (Kernel("k", lambda q, k, b: -_distance(q, k) / b**2), "scaled=False"),
-        (Kernel("k", lambda q, k, b: jnp.log(1 - _distance(q, k) / b)), "infinity at distance 1.3 b"),
+        (Kernel("k", lambda q, k, b: jnp.log(1 - _distance(q, k) / b)), "NaN or infinity at"),
         (Kernel("k", lambda q, k, b: -jnp.log(_distance(q, k) / b)), "infinity at distance 0 b"),
         (Kernel("k", lambda q, k, b: jnp.sinc(1.0) * b / _distance(q, k)), "at distance 0 b"),
         (WeightRule("k", lambda q, k, b: 1 / _distance(q, k), RELU.weights), "NaN or infinity"),

@@ -44,7 +44,7 @@ def test_a_new_experiment_runs_as_it_is(capsys, monkeypatch):
     assert sims("new", "my_question") == 0
     assert "sims run my_question --fidelity smoke" in capsys.readouterr().out
     assert sims("run", "my_question", "--fidelity", "smoke") == 0
-    assert re.search("How far is the noise.+ too few to say", capsys.readouterr().out)
+    assert re.search("How far is the noise.+ exploratory", capsys.readouterr().out)
     home = Path("results/smoke/my_question")
     assert (home / "caption.md").read_text().startswith("Points: a problem each, with bars of two")
     drawn = (home / "figure.svg").read_text()

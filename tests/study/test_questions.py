@@ -230,6 +230,11 @@ def test_whoever_edits_a_question_gets_other_problems(home, monkeypatch):
 
 BAD = [
     ("effect: gaps", "effect: gap", "questions, gaps, effect: got 'gap'; allowed: gaps, falls"),
+    (
+        "asks: share",
+        "asks: mean",
+        "small: questions, falls, asks: got 'mean'; allowed: share, which",
+    ),
     ("n: 9.0", "m: 9.0", "column of parameters: got 'm'; allowed: sd, n"),
 ]
 

@@ -23,6 +23,7 @@ def test_a_run_ends_with_results_answers_and_a_figure():
     assert {p.name for p in HOME.glob("[!.]*")} == {
         "simulation.nc",
         "theory.nc",
+        "effects.nc",
         "answers.json",
         "caption.md",
         "figure.png",

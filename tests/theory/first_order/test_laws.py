@@ -9,10 +9,10 @@ from numpy.polynomial.hermite_e import hermegauss
 
 from sims.problem import DESIGNS, TARGETS, Heads, Task
 from sims.theory import (
+    first_order_terms,
     gaussian_overlap,
     noise_correlation_law,
     noise_covariance_law,
-    predict,
     softmax_overlap,
 )
 
@@ -36,7 +36,9 @@ def test_law_is_the_average_of_the_pointwise_overlap(kernel, cosine):
     mass = np.outer(weights, weights).ravel()
     frames = np.array([[[1.0], [0.0]], [[cosine], [np.sqrt(1 - cosine**2)]]])
     task = Task(DESIGNS["isotropic"](2), TARGETS["constant"](2), 0.5)
-    pointwise = predict(task, Heads(frames, kernel, bandwidth), 40, queries)["noise_covariance"]
+    pointwise = first_order_terms(task, Heads(frames, kernel, bandwidth), 40, queries)[
+        "noise_covariance"
+    ]
     expected = mass @ pointwise.values[:, 0, 1]
     law = noise_covariance_law([cosine], 40, 0.5, bandwidth, kappa, kernel)
     assert float(law) == pytest.approx(expected, rel=1e-8)
@@ -65,7 +67,9 @@ def test_canonical_correlations_take_the_place_of_cosines_for_any_covariance(ker
     mass = np.einsum("i,j,k->ijk", weights, weights, weights).ravel()
     queries = kappa * grid @ np.linalg.cholesky(SIGMA).T
     task = Task(DESIGNS["gaussian"](SIGMA), TARGETS["constant"](3), 0.5)
-    pointwise = predict(task, Heads(frames, kernel, bandwidth), 40, queries)["noise_covariance"]
+    pointwise = first_order_terms(task, Heads(frames, kernel, bandwidth), 40, queries)[
+        "noise_covariance"
+    ]
     expected = np.einsum("q,qhg->hg", mass, pointwise.values)
     law = noise_covariance_law(canonical, 40, 0.5, bandwidth, kappa, kernel)
     assert float(law) == pytest.approx(expected[0, 1], rel=1e-5)
@@ -87,7 +91,7 @@ def test_one_temperature_for_heads_of_different_spread():
     queries = kappa * nodes @ np.linalg.cholesky(slope).T
     task = Task(DESIGNS["gaussian"](slope), TARGETS["constant"](2), noise_sd=1.0)
     heads = Heads(frames[..., None], "softmax", temperature**0.5)
-    noise = predict(task, heads, n=100, queries=queries)["noise_covariance"].values
+    noise = first_order_terms(task, heads, n=100, queries=queries)["noise_covariance"].values
     whole = 100 * np.einsum("q,qhg->hg", weights, noise)
     inner = frames @ slope @ frames.T
     squared = np.outer(np.diag(inner), np.diag(inner))
@@ -103,7 +107,7 @@ def test_directions_multiply():
     second[[0, 1], [0, 1]] = cosines
     second[[2, 3], [0, 1]] = np.sqrt(1 - cosines**2)
     task = Task(DESIGNS["isotropic"](4), TARGETS["constant"](4), 1.0)
-    at_origin = predict(
+    at_origin = first_order_terms(
         task, Heads(np.stack([first, second]), "gaussian", 0.7), 1, np.zeros((1, 4))
     )
     assert float(at_origin["noise_covariance"][0, 0, 1]) == pytest.approx(

@@ -6,7 +6,7 @@ from numpy.polynomial.hermite_e import hermegauss
 
 from sims.base.errors import InputError
 from sims.problem import DESIGNS, TARGETS, Heads, Task
-from sims.theory import predict, softmax_overlap, softmax_overlap_of_maps
+from sims.theory import first_order_terms, softmax_overlap, softmax_overlap_of_maps
 
 pytestmark = pytest.mark.theory
 
@@ -24,7 +24,7 @@ def test_it_is_the_average_of_the_overlap_at_single_queries():
     queries = KAPPA * np.stack(np.meshgrid(nodes, nodes, indexing="ij"), -1).reshape(-1, 2)
     mass = np.outer(weights, weights).ravel() / weights.sum() ** 2
     task = Task(DESIGNS["isotropic"](2), TARGETS["constant"](2), 0.5)
-    pointwise = predict(task, Heads(frames, "softmax", B, of_keys), 40, queries)
+    pointwise = first_order_terms(task, Heads(frames, "softmax", B, of_keys), 40, queries)
     expected = np.einsum("q,qhg->hg", mass, pointwise["noise_covariance"].values)
     law = softmax_overlap_of_maps(frames, of_keys, B, KAPPA)
     np.testing.assert_allclose(0.25 / 40 * law, expected, rtol=1e-8)
