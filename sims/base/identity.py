@@ -433,9 +433,18 @@ def _name(value: Any) -> str | None:
     """Qualified name of an installed function, or of an object such as SciPy's norm."""
     if hasattr(value, "__name__") and callable(value) and _installed(value) and _resolves(value):
         return f"{getattr(value, '__module__', '')}.{value.__name__}"
+    if isinstance(value, np.ufunc):
+        homes = [module for module in [*sys.modules.values()] if _holds(module, value)]
+        return min((f"{module.__name__}.{value.__name__}" for module in homes), default=None)
     home = type(value).__module__
     members = vars(sys.modules[home]) if home in sys.modules and _installed(type(value)) else {}
     return next((f"{home}.{name}" for name, member in members.items() if member is value), None)
+
+
+def _holds(module: types.ModuleType, value: Any) -> bool:
+    """True if an installed module has an object under its name."""
+    found = getattr(module, "__dict__", {}).get(value.__name__)
+    return found is value and known_by_name(getattr(module, "__file__", None))
 
 
 def _resolves(value: Any) -> bool:

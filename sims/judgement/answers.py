@@ -180,7 +180,7 @@ def answer(
     labels = labels or {}
     restriction = question.restrict
     selected = condition_mask(parameters, restriction.where if restriction else {})
-    effects = effects.within(conventions.TOLERANCES.get(question.tolerance))
+    effects = effects.within(conventions.tolerance(question.tolerance))
     result = summarize(effects, selected)
     failing, p = effects.confirmed_failure(selected)
     can_fail = np.isfinite(effects.margin[selected[: len(effects.value)]]).any()

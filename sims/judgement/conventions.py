@@ -21,6 +21,11 @@ TOLERANCES = {"roads": 0.05, "exact": 0.01, "slope": 0.1, "order": 0.01}
 relative change below which two errors count as equal."""
 
 
+def tolerance(name: str | None) -> float | None:
+    """The tolerance that a question names; None without a name."""
+    return TOLERANCES[name] if name else None
+
+
 TOO_FEW = "too few to say"
 """Word for fewer problems than :data:`FEWEST`."""
 

@@ -69,7 +69,7 @@ class Table:
                 blocks[name, quantity] = numbers
         for question in questions:
             judged = self.effects[question.effect].within(
-                conventions.TOLERANCES.get(question.tolerance)
+                conventions.tolerance(question.tolerance)
             )
             margin = judged.margin if judged.margin.ndim == 1 else judged.margin.min(1)
             blocks[question.effect, f"margin: {question.id}"] = margin.astype(np.float32)

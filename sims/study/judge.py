@@ -124,7 +124,7 @@ def cells_of(table: Table, spec: ExperimentSpec, id: str) -> list[Cell]:
     if declared is None or id not in declared.questions:
         return []
     tolerance = next(
-        conventions.TOLERANCES.get(question.tolerance)
+        conventions.tolerance(question.tolerance)
         for question in spec.questions
         if question.id == id
     )

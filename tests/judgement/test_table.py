@@ -97,7 +97,7 @@ def test_margins_and_calls_are_columns(stored):
     asked = spec.questions[3]
     for quantity in ("margin: outcome", "call: outcome"):
         (column,) = data["number"].values[data["quantity"].values == quantity]
-        judged = table.effects["outcome"].within(conventions.TOLERANCES.get(asked.tolerance))
+        judged = table.effects["outcome"].within(conventions.tolerance(asked.tolerance))
         wanted = judged.call if "call" in quantity else judged.margin.min(1)
         np.testing.assert_allclose(column[:ROWS], wanted, rtol=1e-6)
         assert np.isnan(column[ROWS:]).all()
