@@ -110,7 +110,7 @@ def test_a_folder_with_experiments_stands_for_itself(sims, tmp_path):
     """Those that came with the package still run by name; papers and answers are the package's."""
     sims("-m", "sims", "new", "mine")
     file = tmp_path / "experiments/mine/experiment.yaml"
-    file.write_text(file.read_text().replace("claim: decomposition", "claim: doubling"))
+    file.write_text(re.sub("^    own: .*$", "    claim: doubling", file.read_text(), flags=re.M))
     said = sims(
         "-c",
         (

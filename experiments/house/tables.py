@@ -54,8 +54,8 @@ def tables(results: Results) -> dict[str, str]:
     frame = parameters(results).iloc[: len(sample.problems)]
     spec = load_experiment(Path(__file__).parent, results.fidelity, allow_code=True).spec
     table = Table(effects(results), parameters(results))
-    ids = spec.specifications.questions if spec.specifications else []
-    cells = {id: cells_of(table, spec, id) for id in ids}
+    asked = [question for question in spec.questions if question.specifications]
+    cells = {question.id: cells_of(table, question) for question in asked}
     return {
         "population": markdown_table(population(sample, frame)),
         "specification": markdown_table(specification_table(cells)),

@@ -3,6 +3,7 @@
 import re
 
 import numpy as np
+from scipy.stats import rankdata
 
 from sims.base.errors import InputError
 
@@ -14,7 +15,7 @@ INDEX = re.compile(
 )
 """Names (or no name) of columns that number the rows, if they contain at least 20 integers."""
 SAME_ORDER = 0.999
-"""Squared correlation from which a column has the values, or the order, of an output."""
+"""Squared rank correlation from which a column has the order of an output."""
 FAR = 20.0
 """Ratio of distances from the median from which a value is absurd."""
 
@@ -55,14 +56,14 @@ def choose_columns(x: np.ndarray, y: np.ndarray, names: list[str]) -> tuple[np.n
 
 
 def has_order(column: np.ndarray, y: np.ndarray) -> bool:
-    """Whether the column has the values of an output up to a linear map, or its order."""
-    ordered = y[np.argsort(column, kind="stable")]
-    for output, sequence in zip(y.T, ordered.T, strict=True):
-        linear = np.corrcoef(column, output)[0, 1]
-        monotone = np.corrcoef(np.sort(output), sequence)[0, 1]
-        if max(linear**2, monotone**2) > SAME_ORDER:
-            return True
-    return False
+    """Whether the column has the order of an output, or the reverse."""
+    ranks = rankdata(y, axis=0)
+    sequence = ranks[np.argsort(column, kind="stable")]
+    squares = [
+        np.corrcoef(np.sort(output), places)[0, 1] ** 2
+        for output, places in zip(ranks.T, sequence.T, strict=True)
+    ]
+    return max(squares) > SAME_ORDER
 
 
 def find_absurd(table: np.ndarray, names: list[str]) -> list[str]:

@@ -62,11 +62,12 @@ def tabulate(run: "Run", results: Results) -> Table:
         "salt": salt(),
         "versions": results.provenance["simulation"]["versions"],
     }
-    asked = {question.effect for question in run.spec.questions}
-    kept = {}
-    for name in _named(run.spec):
-        called = replace(effects[name], halves=None, size=None, size_error=None, components={})
-        kept[name] = effects[name] if name in asked else called
+    kept = dict[str, Effects]()
+    for question in run.spec.questions:
+        for name in _effects_of(question):
+            called = replace(effects[name], halves=None, size=None, size_error=None, components={})
+            kept.setdefault(name, called)
+    kept |= {question.effect: effects[question.effect] for question in run.spec.questions}
     table = Table(kept, parameters, origin)
     described = {}
     for found in answers_of(table, run.spec):
@@ -109,7 +110,7 @@ def answers_of(table: Table, spec: ExperimentSpec) -> list[Answer]:
             law=str(spec.law.get("text", "")),
             **origin,
         )
-        cells = cells_of(table, spec, question.id)
+        cells = cells_of(table, question)
         if cells and isinstance(found.result, Share):
             found = replace(found, robust=robustness(found.result, cells))
         if found.counterexample is not None:
@@ -118,46 +119,29 @@ def answers_of(table: Table, spec: ExperimentSpec) -> list[Answer]:
     return answers
 
 
-def cells_of(table: Table, spec: ExperimentSpec, id: str) -> list[Cell]:
-    """Shares of a question under every combination of the file's choices; empty without any."""
-    declared = spec.specifications
-    if declared is None or id not in declared.questions:
+def cells_of(table: Table, question: QuestionSpec) -> list[Cell]:
+    """Shares of a question under every combination of its specifications; empty without any."""
+    declared = question.specifications
+    if declared is None:
         return []
-    tolerance = next(
-        conventions.tolerance(question.tolerance)
-        for question in spec.questions
-        if question.id == id
-    )
     cells = []
-    for values in itertools.product(*declared.effects.values(), *declared.problems.values()):
-        choices = dict(zip([*declared.effects, *declared.problems], values, strict=True))
-        effects = table.effects[_effect_of(spec, id, choices)].within(tolerance)
-        selected = np.ones(len(table.parameters), bool)
-        for choice, groups in declared.problems.items():
-            selected &= condition_mask(table.parameters, groups[choices[choice]])
-        share = summarize(effects, selected)
-        if isinstance(share, Share):
-            cells.append(Cell(choices, share))
+    for effect, named in declared.effects.items():
+        effects = table.effects[effect].within(conventions.tolerance(question.tolerance))
+        for values in itertools.product(*declared.problems.values()):
+            selected = np.ones(len(table.parameters), bool)
+            for choice, value in zip(declared.problems, values, strict=True):
+                selected &= condition_mask(table.parameters, declared.problems[choice][value])
+            share = summarize(effects, selected)
+            if isinstance(share, Share):
+                choices = named | dict(zip(declared.problems, values, strict=True))
+                cells.append(Cell(choices, share))
     return cells
 
 
-def _effect_of(spec: ExperimentSpec, id: str, choices: Mapping[str, str]) -> str:
-    """Name of the effect of a question under these choices."""
-    name = spec.specifications.effect if spec.specifications else ""
-    for choice, value in {"question": id, **choices}.items():
-        name = name.replace(f"{{{choice}}}", value)
-    return name
-
-
-def _named(spec: ExperimentSpec) -> dict[str, str]:
-    """Effects that a file names, each with a question that uses it."""
-    named = {question.effect: question.id for question in spec.questions}
-    if spec.specifications is not None:
-        choices = spec.specifications.effects
-        for id, *values in itertools.product(spec.specifications.questions, *choices.values()):
-            effect = _effect_of(spec, id, dict(zip(choices, values, strict=True)))
-            named.setdefault(effect, id)
-    return named
+def _effects_of(question: QuestionSpec) -> list[str]:
+    """Names of the effects that a question uses."""
+    others = question.specifications.effects if question.specifications else ()
+    return [question.effect, *others]
 
 
 def _subject(question: QuestionSpec) -> str:
@@ -177,11 +161,11 @@ def check_effects(run: "Run", kinds: Mapping[str, str]) -> None:
         run: the run.
         kinds: name of each effect to its kind.
     """
-    for effect, id in _named(run.spec).items():
-        if effect not in kinds:
-            location = f"{run.name}: questions, {id}, effect"
-            raise InputError(location, effect, one_of(kinds, effect))
     for question in run.spec.questions:
+        for effect in _effects_of(question):
+            if effect not in kinds:
+                location = f"{run.name}: questions, {question.id}, effect"
+                raise InputError(location, effect, one_of(kinds, effect))
         check_kind(question, kinds[question.effect], f"{run.name}: ")
 
 

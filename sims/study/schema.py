@@ -139,6 +139,17 @@ READ: dict[Kind, set[str]] = {
 """Fields of a question that have a meaning, by what it asks."""
 
 
+class SpecificationsSpec(Strict):
+    """Other choices under which a question could be asked, in all combinations."""
+
+    effects: dict[str, dict[str, str]] = Field(
+        min_length=1, description="effects to the choices that each stands for, name to value"
+    )
+    problems: dict[str, dict[str, Conditions]] = Field(
+        default_factory=dict, description="choices of problems: name to values with conditions"
+    )
+
+
 class QuestionSpec(Strict):
     """A question about the problems of a law: one number per problem."""
 
@@ -186,6 +197,9 @@ class QuestionSpec(Strict):
     tolerance: Literal["roads", "exact", "slope", "order"] | None = Field(
         default=None, description="house tolerance of gaps"
     )
+    specifications: SpecificationsSpec | None = Field(
+        default=None, description="choices that the answer's word is tested against"
+    )
     search: int = Field(
         default=0,
         ge=0,
@@ -221,21 +235,6 @@ class QuestionSpec(Strict):
         return self
 
 
-class SpecificationsSpec(Strict):
-    """Choices under which questions could also be asked: a table of answers, one a combination."""
-
-    questions: list[str] = Field(min_length=1, description="ids of the questions")
-    effect: str = Field(
-        description="name of a combination's effect, with {question} and choices in braces"
-    )
-    effects: dict[str, list[str]] = Field(
-        default_factory=dict, description="choices of the effect: name to values"
-    )
-    problems: dict[str, dict[str, Conditions]] = Field(
-        default_factory=dict, description="choices of problems: name to values with conditions"
-    )
-
-
 class FidelitySpec(Strict):
     """Changes that a fidelity makes to settings of simulation and experiment."""
 
@@ -257,9 +256,6 @@ class ExperimentSpec(Strict):
         "trained models (`make models`)"
     )
     questions: list[QuestionSpec] = Field(min_length=1)
-    specifications: SpecificationsSpec | None = Field(
-        default=None, description="choices that an answer's word is tested against"
-    )
     labels: dict[str, str] = Field(
         default_factory=dict, description="names of parameters in tables"
     )

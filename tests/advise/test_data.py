@@ -98,6 +98,9 @@ def test_the_parts_are_those_of_exact_theory():
     twice = estimate_parts(search, row, np.ones((2, 1, 1)), (0.1, 0.9))
     assert (twice.variance, twice.kept) == pytest.approx((parts[-1] / unit, 1.0))
     assert (twice.noise, twice.bias) == ((0.1, 0.5), (0, 0.5))  # no part exceeds the error
+    assert not twice.dependent
+    copied = Row("best", 1e-3, 1e-4, 0, 0, Setting("gaussian", 1, 1, 1e-4))
+    assert estimate_parts(search, copied, frames, (0, 1)).dependent
 
 
 def test_a_power_law_is_extrapolated():

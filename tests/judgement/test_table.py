@@ -6,19 +6,27 @@ import pytest
 
 from sims.base.errors import InputError
 from sims.judgement import conventions
-from sims.judgement.effects import Effects, gap, mean, outcome, outcome_over_pairs, share
+from sims.judgement.effects import Effects, gap, mean, outcome_over_pairs, share
 from sims.judgement.table import Table
 from sims.study import results as files
-from sims.study.judge import answers_of, cells_of
-from sims.study.schema import ExperimentSpec
+from sims.study.judge import answers_of
+from sims.study.schema import ExperimentSpec, QuestionSpec
 
 ROWS, EVERY = 150, 200
-KINDS = {"share": {}, "gap": {"tolerance": "roads"}, "mean": {}, "outcome": {"tolerance": "order"}}
+READ = {"gap": {"tolerance": "roads"}, "outcome": {"tolerance": "order"}}
+READ["mean"] = {"status": "exploratory"}
 ORIGIN = {"experiment": "e", "fidelity": "standard", "results": "d", "seed": 3, "salt": "dev"}
 
 
-def make():
-    """Effects of every kind, some without a meaning, and parameters of every type."""
+def question(kind, effect, **changes):
+    """A question of this kind about an effect."""
+    asked = {"id": effect, "own": "S.", "question": "?", "asks": kind, "effect": effect}
+    return asked | {"status": "confirmatory"} | READ.get(kind, {}) | changes
+
+
+@pytest.fixture
+def stored(tmp_path):
+    """A table of every kind of effects and parameters, its experiment's file, and its own file."""
     rng = np.random.default_rng(8)
     truth = rng.normal(0.5, 1, EVERY)
     draws = truth[:ROWS, None] + 0.4 * rng.gamma(4, 0.5, (ROWS, 33))
@@ -30,9 +38,8 @@ def make():
         "gap": gap(1 + 0.05 * draws, np.ones(ROWS)),
         "mean": mean(draws, predicted=truth),
         "outcome": outcome_over_pairs(pairs, looks=3, components={"part": truth[:ROWS]}, **size),
-        "one pair": outcome(0.02 * draws),
-        "theory alone": Effects(0.02 * truth[:, None], np.zeros((EVERY, 1)), "outcome"),
-        "no problem": share(None, predicted=truth, valid=truth > -1),
+        "alone": Effects(0.02 * truth[:, None], np.zeros((EVERY, 1)), "outcome"),
+        "theory": share(None, predicted=truth, valid=truth > -1),
     }
     parameters = {
         "real": truth + rng.normal(size=EVERY),
@@ -42,121 +49,95 @@ def make():
         "gone": [None, "given"] * (EVERY // 2),
         "missing": np.where(truth > 0, truth, np.nan),
     }
-    questions = []
-    for name, each in effects.items():
-        asked = {"id": name.replace(" ", "-"), "own": "S.", "question": "?", "effect": name}
-        asked |= {
-            "asks": each.kind,
-            "status": "exploratory" if each.kind == "mean" else "confirmatory",
-        }
-        asked["strata"] = {"b": {"text": "b"}, "flagged": {"flag": 1.0}}
-        if each.kind == "share":
-            asked["restrict"] = {"text": "few", "where": {"count": {"at_most": 7}}}
-        questions.append(asked | KINDS[each.kind])
-    spec = {"title": "T", "aim": "A", "law": {"text": "L"}, "fidelities": {"standard": {}}}
-    choices = {"effects": {"as": ["share", "no problem"]}, "effect": "{as}"}
-    choices |= {
-        "questions": ["share"],
+    strata = {"strata": {"b": {"text": "b"}, "flagged": {"flag": 1.0}}}
+    questions = [question(each.kind, name, **strata) for name, each in effects.items()]
+    questions[0]["restrict"] = {"text": "few", "where": {"count": {"at_most": 7}}}
+    questions[0]["specifications"] = {
+        "effects": {"share": {"as": "it is"}, "theory": {"as": "theory"}},
         "problems": {"text": {"ä": {"text": "ä"}, "b": {"text": "b"}}},
     }
-    spec |= {"questions": questions, "specifications": choices}
+    spec = {"title": "T", "aim": "A", "law": {"text": "L"}, "fidelities": {"standard": {}}}
+    spec = ExperimentSpec.model_validate(spec | {"questions": questions})
     table = Table(effects, pd.DataFrame(parameters), ORIGIN | {"versions": {"a": "1"}})
-    return table, ExperimentSpec.model_validate(spec)
-
-
-@pytest.fixture
-def stored(tmp_path):
-    """A table, its experiment's file, and the table from a file."""
-    table, spec = make()
     files.write(table.dataset(spec.questions), tmp_path / "effects.nc", "t")
-    return table, spec, Table.of(files.read(tmp_path / "effects.nc", "t"))
+    return table, spec, files.read(tmp_path / "effects.nc", "t")
 
 
-def test_answers_are_functions_of_the_file(stored):
-    """Words, failures, sizes, strata, changes, cells of specifications: all are the same."""
-    table, spec, read = stored
+def test_answers_are_functions_of_the_file(stored, monkeypatch):
+    """Words, failures, sizes, strata, changes, specifications; and under other thresholds."""
+    table, spec, data = stored
+    read = Table.of(data)
     answers = answers_of(read, spec)
     assert answers == answers_of(table, spec)
     assert {one.word for one in answers} > {"usually", ""}
     assert {one.always for one in answers} == {"no", "not refuted", ""}
-    assert [len(one.strata) for one in answers] == [2] * len(answers)
+    assert {len(one.strata) for one in answers} == {2}
     assert answers[0].where
-    assert answers[0].robust.cells == 3
-    cells = cells_of(read, spec, "share")
-    assert [one.choices["as"] for one in cells] == ["share", "share", "no problem", "no problem"]
-    for name, effects in table.effects.items():
-        for number in (0, 1):
-            half = read.effects[name].half(number)
-            np.testing.assert_array_equal(half.value, effects.half(number).value)
-            np.testing.assert_array_equal(half.freedom, effects.half(number).freedom)
-
-
-def test_margins_and_calls_are_columns(stored):
-    table, spec, _ = stored
-    data = table.dataset(spec.questions)
-    asked = spec.questions[3]
-    for quantity in ("margin: outcome", "call: outcome"):
-        (column,) = data["number"].values[data["quantity"].values == quantity]
-        judged = table.effects["outcome"].within(conventions.tolerance(asked.tolerance))
-        wanted = judged.call if "call" in quantity else judged.margin.min(1)
-        np.testing.assert_allclose(column[:ROWS], wanted, rtol=1e-6)
-        assert np.isnan(column[ROWS:]).all()
-
-
-def test_other_thresholds_need_no_other_run(stored, monkeypatch):
-    _, spec, read = stored
-    before = answers_of(read, spec)[0].result.simulated
+    assert (answers[0].robust.cells, answers[0].robust.choice) == (3, "text")
     monkeypatch.setattr(conventions, "CALLED", 20.0)
-    after = answers_of(read, spec)[0].result.simulated
+    before, after = answers[0].result.simulated, answers_of(read, spec)[0].result.simulated
     assert after.undecided > before.undecided
     assert after.total == before.total
 
 
-@pytest.mark.parametrize(
-    ("asked", "is_one"), [("share", "mean"), ("mean", "gap"), ("gap", "outcome")]
-)
-def test_a_question_and_its_effect_agree_on_what_is_asked(asked, is_one):
-    table, spec = make()
-    (question,) = [q for q in spec.questions if q.id == asked]
-    changed = question.model_copy(update={"effect": is_one})
-    wrong = spec.model_copy(update={"questions": [changed]})
-    words = (
-        f"questions, {asked}, asks: got '{asked}'; allowed: {is_one}, which the effect '{is_one}'"
-    )
+def test_margins_and_calls_are_columns(stored):
+    table, spec, data = stored
+    judged = table.effects["outcome"].within(spec.questions[3].allowed)
+    for name, wanted in {"margin": judged.margin.min(1), "call": judged.call}.items():
+        (column,) = data["number"].values[data["quantity"].values == f"{name}: outcome"]
+        np.testing.assert_array_equal(column[:ROWS], wanted)
+        assert np.isnan(column[ROWS:]).all()
+
+
+@pytest.mark.parametrize(("kind", "of"), [("share", "mean"), ("mean", "gap"), ("gap", "outcome")])
+def test_a_question_and_its_effect_agree_on_what_is_asked(stored, kind, of):
+    table, spec, _ = stored
+    asked = QuestionSpec.model_validate(question(kind, of))
+    words = f"questions, {of}, asks: got '{kind}'; allowed: {of}, which the effect '{of}' is"
     with pytest.raises(InputError, match=words):
-        answers_of(table, wrong)
-
-
-REFUSED = [
-    ("share", {"tolerance": "roads"}, "tolerance: got 'roads'; allowed: only where asks is gap or"),
-    ("mean", {"says": "always"}, "says: got 'always'; allowed: only where asks is share or gap or"),
-    ("gap", {"search": 9}, "search: got 9; allowed: only where asks is share"),
-    ("mean", {"status": "confirmatory"}, "allowed: exploratory: a mean gets no word"),
-    ("outcome", {"tolerance": None}, "tolerance: got None; allowed: a tolerance, which outcome"),
-    ("gap", {"tolerance": None}, "tolerance: got None; allowed: a tolerance, which gap needs"),
-    ("share", {"asks": "estimate"}, "asks"),
-    ("share", {"asks": None}, "asks"),
-]
-
-
-@pytest.mark.parametrize(("asked", "change", "words"), REFUSED)
-def test_what_a_kind_does_not_read_is_refused(asked, change, words):
-    _, spec = make()
-    (question,) = [q for q in spec.questions if q.id == asked]
-    with pytest.raises(ValueError, match=words):
-        type(question).model_validate(question.model_dump(exclude={"paper"}) | change)
+        answers_of(table, spec.model_copy(update={"questions": [asked]}))
 
 
 @pytest.mark.parametrize(
-    ("value", "kind", "words"),
+    ("kind", "change", "words"),
     [
-        (np.zeros(3), "estimate", "kind of effects: got 'estimate'; allowed: share, gap, mean"),
-        (np.zeros(3), "outcome", r"\(problem, pair\) for outcomes"),
-        (np.zeros((3, 2)), "share", r"else \(problem,\)"),
+        (
+            "share",
+            {"tolerance": "roads"},
+            "tolerance: got 'roads'; allowed: only where asks is gap",
+        ),
+        (
+            "mean",
+            {"says": "always"},
+            "says: got 'always'; allowed: only where asks is share or gap",
+        ),
+        ("gap", {"search": 9}, "search: got 9; allowed: only where asks is share"),
+        ("mean", {"status": "confirmatory"}, "allowed: exploratory: a mean gets no word"),
+        (
+            "outcome",
+            {"tolerance": None},
+            "tolerance: got None; allowed: a tolerance, which outcome",
+        ),
+        ("gap", {"tolerance": None}, "tolerance: got None; allowed: a tolerance, which gap needs"),
+        ("estimate", {}, "asks"),
+        (None, {}, "asks"),
     ],
 )
-def test_effects_have_a_kind_and_its_shape(value, kind, words):
+def test_what_a_kind_does_not_read_is_refused(kind, change, words):
+    with pytest.raises(ValueError, match=words):
+        QuestionSpec.model_validate(question(kind, "e", **change))
+
+
+@pytest.mark.parametrize(
+    ("shape", "kind", "words"),
+    [
+        (3, "estimate", "kind of effects: got 'estimate'; allowed: share, gap, mean"),
+        (3, "outcome", r"\(problem, pair\) for outcomes"),
+        ((3, 2), "share", r"else \(problem,\)"),
+    ],
+)
+def test_effects_have_a_kind_and_its_shape(shape, kind, words):
     with pytest.raises(InputError, match=words):
-        Effects(value, value, kind)
+        Effects(np.zeros(shape), np.zeros(shape), kind)
     with pytest.raises(TypeError):
-        Effects(value, value)
+        Effects(np.zeros(shape), np.zeros(shape))

@@ -230,11 +230,7 @@ def test_whoever_edits_a_question_gets_other_problems(home, monkeypatch):
 
 BAD = [
     ("effect: gaps", "effect: gap", "questions, gaps, effect: got 'gap'; allowed: gaps, falls"),
-    (
-        "asks: share",
-        "asks: mean",
-        "small: questions, falls, asks: got 'mean'; allowed: share, which",
-    ),
+    ("asks: mean", "asks: share", "questions, size, asks: got 'share'; allowed: mean, which the"),
     ("n: 9.0", "m: 9.0", "column of parameters: got 'm'; allowed: sd, n"),
 ]
 
