@@ -15,7 +15,8 @@ from sims.base.errors import InputError
 from sims.base.files import write
 from sims.judgement.agreement import agreement
 from sims.judgement.answers import Answer, write_answers
-from sims.judgement.summaries import Mean, Share, tally
+from sims.judgement.summaries import Mean, Share
+from sims.judgement.tally import tally
 from sims.judgement.wording import percent, significant
 from sims.report import write_report
 from sims.report.answers import by_claim, filled, listing, table

@@ -11,7 +11,7 @@ from matplotlib.figure import Figure
 from sims import figures
 from sims.judgement import conventions
 from sims.judgement.answers import Answers
-from sims.judgement.summaries import Tally
+from sims.judgement.tally import Tally
 from sims.judgement.wording import percent_range
 from sims.study.results import Results
 

@@ -20,8 +20,7 @@ from sims.judgement import conventions
 from sims.judgement.changes import Change, changes, deciding_field
 from sims.judgement.effects import Effects
 from sims.judgement.robustness import Robustness
-from sims.judgement.summaries import Gap, Mean, Result, Share
-from sims.judgement.summarize import summarize
+from sims.judgement.summaries import Gap, Mean, Result, Share, summarize
 from sims.judgement.wording import percent, significant
 
 if TYPE_CHECKING:

@@ -9,7 +9,7 @@ import pandas as pd
 from sims.judgement import conventions
 from sims.judgement.effects import Effects
 from sims.judgement.outcomes import FAILS, HOLDS
-from sims.judgement.summaries import tally
+from sims.judgement.tally import tally
 from sims.judgement.wording import percent, significant
 
 MOST_GROUPS = 4

@@ -14,8 +14,7 @@ from sims.judgement import conventions
 from sims.judgement.answers import Answer, answer, check_kind, condition_mask
 from sims.judgement.effects import Effects
 from sims.judgement.robustness import Cell, robustness
-from sims.judgement.summaries import Share
-from sims.judgement.summarize import summarize
+from sims.judgement.summaries import Share, summarize
 from sims.judgement.table import Table
 from sims.study import results as files
 from sims.study.declaration import salt

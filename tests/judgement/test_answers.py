@@ -15,8 +15,8 @@ from sims.judgement.answers import adjusted, answer, read_answers, write_answers
 from sims.judgement.changes import changes
 from sims.judgement.effects import Effects, gap, outcome_over_pairs, share, slope
 from sims.judgement.outcomes import outcome_calls
-from sims.judgement.summaries import Mean, tally
-from sims.judgement.summarize import summarize
+from sims.judgement.summaries import Mean, summarize
+from sims.judgement.tally import tally
 from sims.judgement.wording import percent
 from sims.report.claims import page
 from sims.study.schema import QuestionSpec

@@ -82,7 +82,7 @@ def test_answers_are_functions_of_the_file(stored, monkeypatch):
 
 def test_margins_and_calls_are_columns(stored):
     table, spec, data = stored
-    judged = table.effects["outcome"].within(spec.questions[3].allowed)
+    judged = table.effects["outcome"].within(conventions.tolerance(spec.questions[3].tolerance))
     for name, wanted in {"margin": judged.margin.min(1), "call": judged.call}.items():
         (column,) = data["number"].values[data["quantity"].values == f"{name}: outcome"]
         np.testing.assert_array_equal(column[:ROWS], wanted)
