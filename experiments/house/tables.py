@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 import pandas as pd
-from sims.study.experiment import load_experiment
 
 from sims.base.estimates import mcse
 from sims.judgement import conventions
@@ -14,6 +13,7 @@ from sims.judgement.robustness import Cell
 from sims.judgement.summaries import Share, quartiles_in_words
 from sims.judgement.table import Table
 from sims.judgement.wording import markdown_table, number_range, percent, significant
+from sims.study.declaration import Declaration
 from sims.study.judge import cells_of
 from sims.study.results import Results
 
@@ -52,7 +52,7 @@ def tables(results: Results) -> dict[str, str]:
     """The four tables of the caption, as Markdown."""
     sample = Sample(results)
     frame = parameters(results).iloc[: len(sample.problems)]
-    spec = load_experiment(Path(__file__).parent, results.fidelity, allow_code=True).spec
+    spec = Declaration.read(Path(__file__).parent).spec
     table = Table(effects(results), parameters(results))
     asked = [question for question in spec.questions if question.specifications]
     cells = {question.id: cells_of(table, question) for question in asked}

@@ -60,14 +60,13 @@ MAKE = {"share": share, "mean": mean, "outcome": outcome}
 
 def tiny(name):
     """The smoke run of an experiment with fewer problems, draws and shapes."""
-    experiment = Run.load(name, "smoke")
-    spec, smoke = experiment.spec, experiment.spec.fidelities["smoke"]
-    fewer = {k: v for k, v in (FEW | MORE.get(name, {})).items() if k in spec.settings}
-    batches = 2 if name == "trained_models" else 4
-    draws = smoke.simulation | {"batches": batches, "replicates_per_batch": 2}
-    few = smoke.model_copy(update={"settings": smoke.settings | fewer, "simulation": draws})
-    changes = {"fidelities": {"smoke": few}, "law": spec.law | LAWS.get(name, {})}
-    return replace(experiment, spec=spec.model_copy(update=changes))
+    run = Run.load(name, "smoke")
+    declared, settings = run.study.declared, run.settings
+    fewer = {k: v for k, v in (FEW | MORE.get(name, {})).items() if k in settings}
+    law = declared.content["law"] | LAWS.get(name, {})
+    run.study._declare(replace(declared, content=declared.content | {"law": law}), True)
+    few = {"batches": 2 if name == "trained_models" else 4, "replicates_per_batch": 2}
+    return Run(run.study, "smoke").changed(settings | fewer, run.simulation.model_copy(update=few))
 
 
 @pytest.fixture(scope="module", params=experiments())

@@ -13,7 +13,7 @@ from sims.study.referenced_files import load_module
 
 def planted(experiment, results):
     """The results with planted values, and the effects expected; None where nothing plants them."""
-    path = experiment.folder / "tests.py"
+    path = experiment.study.folder / "tests.py"
     if path.is_file():
         return load_module(path).plant(results)
     name = f"{__name__}.{experiment.name}"
