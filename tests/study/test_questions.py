@@ -27,7 +27,7 @@ EXPERIMENT = {
         {**QUESTION, "id": "gaps", "question": "Is it σ²/n?", "tolerance": "roads"},
         {**QUESTION, **FALLS, "says": "always", "restrict": {"text": "n = 9", "where": {"n": 9.0}}},
         {**QUESTION, "id": "size", "question": "How large?", "effect": "size"}
-        | {"asks": "mean", "status": "exploratory"},
+        | {"asks": "mean", "status": "exploratory", "own": "It is large."},
     ],
 }
 SOURCES = {
@@ -135,7 +135,7 @@ CLAIMS = [
         "reconstruction": "R.",
         "headline": id == "gaps",
     }
-    for id in ("fall", "gaps", "size")
+    for id in ("fall", "gaps")
 ]
 
 
@@ -176,7 +176,8 @@ def test_from_questions_to_the_published_page(home, capsys):
     assert problem["problem"]["sd"] > 1.9
     assert read_answers(published / "answers.json", of)[1].problem == dict.fromkeys(problem)
     lines = (published / "answers.md").read_text().splitlines()
-    falling, near = [line for line in lines if line.startswith("| ")][2:]
+    falling, near, _, _, own = [line for line in lines if line.startswith("| ")][2:]
+    assert own.startswith("| How large? | estimate | ")
     assert falling.startswith("| Does it fall? (n = 9) | usually | ")
     assert "| not always |" in falling
     assert near.startswith("| Is it σ²/n? | nearly always within 5 % | N 200 | within ")
@@ -194,6 +195,7 @@ def test_from_questions_to_the_published_page(home, capsys):
     claims, experiments = capsys.readouterr().out.split("\n]\n[")
     asked = [row["answers"][0]["id"] for row in json.loads(claims + "]")]
     assert asked == ["falls", "gaps", "size"]
+    assert json.loads(claims + "]")[2]["statement"] == "It is large."
     assert json.loads("[" + experiments)[0]["claims"] == ["gaps", "fall", "size"]
 
 
