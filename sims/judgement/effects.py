@@ -214,7 +214,7 @@ def _of_batches(
     value, error, _ = _moments(draws)
     halves = []
     for first in (0, 1):
-        if isinstance(draws, np.ndarray):
+        if isinstance(draws, np.ndarray) and draws.ndim == 2:
             halves.append(_moments(draws[:, first::2]))
         else:
             halves.append(_moments([batches[first::2] for batches in draws]))
