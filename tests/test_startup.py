@@ -43,7 +43,7 @@ def test_decompose_compiles_its_two_roads_and_no_more(tmp_path):
 
 def test_judgement_starts_without_jax():
     """Exponents need NumPyro, so they are imported where some are fitted and nowhere else."""
-    code = "import sys, sims.cli.steps; print(*sys.modules)"
+    code = "import sys, sims.cli.steps, sims.steps.judge; print(*sys.modules)"
     loaded = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True)
     assert not {"jax", "numpyro", "matplotlib"} & set(loaded.stdout.split()), loaded.stderr
     assert "sims.judgement.answers" in loaded.stdout
@@ -58,7 +58,7 @@ def test_the_package_gives_its_names_when_they_are_used():
         "from sims import *\n"
         "assert not before, before\n"
         "assert Task is sims.problem.Task and estimate is sims.simulation.estimate\n"
-        "assert predict is sims.theory.predict and run is sims.study.running\n"
+        "assert predict is sims.theory.predict and run is sims.study.run\n"
         "assert all(callable(getattr(sims, name)) or name.isupper() for name in sims.__all__)\n"
         "assert set(sims.__all__) <= set(dir(sims))\n"
         "try: sims.estimates_\n"
