@@ -263,7 +263,10 @@ def content(path: Path) -> str:
 
     For a file above :data:`LARGEST` bytes size and date stand for the content.
     """
-    status = path.stat()
+    try:
+        status = path.stat()
+    except FileNotFoundError:  # an editor's, gone since its folder was listed
+        return "gone"
     if status.st_size > LARGEST:
         return f"{status.st_size} {status.st_mtime_ns}"
     if path.suffix != ".py":
