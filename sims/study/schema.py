@@ -259,6 +259,11 @@ class ExperimentSpec(Strict):
     labels: dict[str, str] = Field(
         default_factory=dict, description="names of parameters in tables"
     )
+    presentation: list[str] = Field(
+        default_factory=list,
+        description="files of the folder, besides statistic.py and figure.py, that present results "
+        "and compute none: an edit of them runs no simulation again",
+    )
     simulation: SimulationSpec = SimulationSpec()
     fidelities: dict[Literal["smoke", "standard", "paper"], FidelitySpec]
     settings: dict[str, Any] = Field(
