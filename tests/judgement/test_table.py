@@ -73,6 +73,7 @@ def test_answers_are_functions_of_the_file(stored, monkeypatch):
     assert {one.always for one in answers} == {"no", "not refuted", ""}
     assert {len(one.strata) for one in answers} == {2}
     assert answers[0].where
+    assert [read.effects["gap"].half(k).freedom[0] for k in (0, 1)] == [16, 15]  # of 33 batches
     assert (answers[0].robust.cells, answers[0].robust.choice) == (3, "text")
     monkeypatch.setattr(conventions, "CALLED", 20.0)
     before, after = answers[0].result.simulated, answers_of(read, spec)[0].result.simulated
