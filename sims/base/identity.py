@@ -26,6 +26,7 @@ import weakref
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
 from enum import Enum
+from operator import attrgetter
 from pathlib import Path
 from typing import Any
 
@@ -114,6 +115,10 @@ def known_by_name(file: str | None) -> bool:
     return path.startswith(_INSTALLED) and not path.startswith(_EXPERIMENTS)
 
 
+def _is_known(module: object) -> bool:
+    return known_by_name(getattr(module, "__file__", None))
+
+
 @functools.cache
 def _real(file: str) -> str:
     """Path without links: an environment may lie behind one."""
@@ -123,7 +128,7 @@ def _real(file: str) -> str:
 def _installed(value: object) -> bool:
     module = sys.modules.get(getattr(value, "__module__", None) or "builtins")
     is_script = module is sys.modules["__main__"]
-    return not is_script and known_by_name(getattr(module, "__file__", None))
+    return not is_script and _is_known(module)
 
 
 def _parts(
@@ -290,42 +295,31 @@ def _own_container(value: Any) -> Iterator[Any]:
         yield from _further(value)
 
 
-@_members.register(Enum)
-def _members_of_choice(value: Enum) -> Iterator[Any]:
-    yield (type(value), value.name, value.value)
-
-
 @_members.register(types.ModuleType)
 def _members_of_module(value: types.ModuleType) -> Iterator[bytes]:
     yield f"module {value.__name__}".encode()
-    if not known_by_name(getattr(value, "__file__", None)):
+    if not _is_known(value):
         yield Path(str(value.__file__)).read_bytes()
 
 
-@_members.register(functools.partial)
-def _members_of_partial(value: functools.partial[Any]) -> Iterator[Any]:
-    yield (value.func, value.args, value.keywords)
+_ATTRIBUTES: dict[type, tuple[str, ...]] = {
+    Enum: ("__class__", "name", "value"),
+    functools.partial: ("func", "args", "keywords"),
+    functools.cached_property: ("func",),
+    types.MethodType: ("__func__", "__self__"),
+    staticmethod: ("__func__",),
+    classmethod: ("__func__",),
+    property: ("fget", "fset", "fdel"),
+}
+"""Kind of a value to the attributes that say all of it."""
 
 
-@_members.register(types.MethodType)
-def _members_of_method(value: types.MethodType) -> Iterator[Any]:
-    yield (value.__func__, value.__self__)
+def _members_by_name(attributes: Callable[[Any], Any], value: Any) -> Iterator[Any]:
+    yield attributes(value)
 
 
-@_members.register(staticmethod)
-@_members.register(classmethod)
-def _members_of_bare_method(value: Any) -> Iterator[Any]:
-    yield value.__func__
-
-
-@_members.register(property)
-def _members_of_property(value: property) -> Iterator[Any]:
-    yield (value.fget, value.fset, value.fdel)
-
-
-@_members.register(functools.cached_property)
-def _members_of_cached_property(value: functools.cached_property[Any]) -> Iterator[Any]:
-    yield value.func
+for _kind, _names in _ATTRIBUTES.items():
+    _members.register(_kind, functools.partial(_members_by_name, attrgetter(*_names)))
 
 
 @_members.register(types.MemberDescriptorType)
@@ -396,10 +390,7 @@ def _code(outer: types.CodeType, known: Mapping[str, Any]) -> Iterator[Any]:
         yield constants
         for module in _imported(code, known):
             yield from _used(module, names)
-    for name in sorted(names & set(known)):
-        yield (name, known[name])
-        if isinstance(known[name], types.ModuleType):
-            yield from _used(known[name], names)
+    yield from _named(known, names)
 
 
 def _imported(code: types.CodeType, known: Mapping[str, Any]) -> Iterator[types.ModuleType]:
@@ -411,7 +402,7 @@ def _imported(code: types.CodeType, known: Mapping[str, Any]) -> Iterator[types.
             with suppress(ImportError, TypeError, KeyError):  # as the call will say
                 name = "." * level + str(instruction.argval)
                 module = importlib.import_module(name, known.get("__package__"))
-                if not known_by_name(getattr(module, "__file__", None)):
+                if not _is_known(module):
                     yield module
 
 
@@ -419,14 +410,20 @@ def _used(
     module: types.ModuleType, names: set[str], seen: frozenset[int] = frozenset()
 ) -> Iterator[Any]:
     """A user's module, and what it holds under the names that a function uses."""
-    if id(module) in seen or known_by_name(getattr(module, "__file__", None)):
+    if id(module) in seen or _is_known(module):
         return
     yield module
-    held = vars(module)
+    yield from _named(vars(module), names, seen | {id(module)})
+
+
+def _named(
+    held: Mapping[str, Any], names: set[str], seen: frozenset[int] = frozenset()
+) -> Iterator[Any]:
+    """What a module holds under the names that a function uses, and of modules what they hold."""
     for name in sorted(names & {*held}):
         yield (name, held[name])
         if isinstance(held[name], types.ModuleType):
-            yield from _used(held[name], names, seen | {id(module)})
+            yield from _used(held[name], names, seen)
 
 
 def _name(value: Any) -> str | None:
@@ -444,7 +441,7 @@ def _name(value: Any) -> str | None:
 def _holds(module: types.ModuleType, value: Any) -> bool:
     """True if an installed module has an object under its name."""
     found = getattr(module, "__dict__", {}).get(value.__name__)
-    return found is value and known_by_name(getattr(module, "__file__", None))
+    return found is value and _is_known(module)
 
 
 def _resolves(value: Any) -> bool:
