@@ -9,6 +9,7 @@ from sims.base.errors import InputError
 from sims.inspect.patterns import Rule, projections, weights
 from sims.study.choosing import choose
 from sims.study.running import Run
+from tests.by_hand import refused
 from tests.experiments.planted.trained_models import plant
 
 EXPERIMENT = Run.load("trained_models")
@@ -101,5 +102,5 @@ def test_without_models_a_run_leaves_the_experiment_out(monkeypatch, capsys):
     monkeypatch.setenv("SIMS_MODELS", "/none")
     assert "trained_models" not in choose({})[1]
     assert "without trained_models: /none/rxnmapper" in capsys.readouterr().err
-    with pytest.raises(InputError, match="make models"):
+    with refused("make models"):
         choose({"experiment": "trained_models"})

@@ -134,7 +134,7 @@ def test_panels_have_letters_and_plain_ticks(ax):
     assert (ax.get_title(loc="left"), ax.get_title()) == (r"$\mathbf{a}$  noise", "")
     figures.ticks(ax.xaxis, (0.5, 1000, 20000))
     assert [t.get_text() for t in ax.get_xticklabels()] == ["0.5", "1,000", "20,000"]
-    assert [figures.number(v, percent=True) for v in (-0.05, 0.07, 1)] == ["−5", "7", "100"]
+    assert [figures.number(value) for value in (-5, 0.07)] == ["−5", "0.07"]
 
 
 def test_colours_have_contrast():

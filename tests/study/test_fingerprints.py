@@ -68,7 +68,7 @@ def test_a_step_depends_on_what_it_imports(monkeypatch, step, name, file, inside
     experiment = Declaration.read(ROOT / "experiments" / name)
     assert changed_file.is_file()
     before = code.code(step, experiment)
-    code._package_digest.cache_clear()
+    code.package_code.cache_clear()
     content = sources.content
 
     def edited(path):
@@ -76,7 +76,7 @@ def test_a_step_depends_on_what_it_imports(monkeypatch, step, name, file, inside
 
     monkeypatch.setattr(code, "content", edited)
     assert (code.code(step, experiment) != before) == inside
-    code._package_digest.cache_clear()
+    code.package_code.cache_clear()
 
 
 LATE = """

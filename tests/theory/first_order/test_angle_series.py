@@ -5,11 +5,11 @@ import pytest
 from numpy.polynomial.hermite_e import hermegauss
 from numpy.polynomial.legendre import leggauss
 
-from sims.base.errors import InputError
 from sims.problem import DESIGNS, TARGETS, Heads, Task
 from sims.theory import gaussian_overlap, predict, softmax_overlap
 from sims.theory.first_order.angle_series import angle_series
 from sims.weights import FACTORIES
+from tests.by_hand import refused
 
 pytestmark = pytest.mark.theory
 
@@ -174,9 +174,8 @@ def test_bound_holds_where_the_series_is_cut_early():
     ],
 )
 def test_out_of_range_is_one_line(call, words):
-    with pytest.raises(InputError, match=words) as caught:
+    with refused(words):
         call()
-    assert "\n" not in str(caught.value)
 
 
 def test_at_the_edge_of_the_range_the_average_exists():
