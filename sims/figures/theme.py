@@ -98,15 +98,14 @@ def log_axes(ax: Axes, x: bool = False, y: bool = False, plain: bool = False) ->
                 axis.set_major_formatter(ScalarFormatter())
 
 
-def ticks(axis: Axis, values: Iterable[float], percent: bool = False) -> None:
-    """Set ticks at these values only, written plainly: 1,000, not 10³; 0.05 as 5 in percent."""
+def ticks(axis: Axis, values: Iterable[float]) -> None:
+    """Set ticks at these values only, written plainly: 1,000, not 10³."""
     places = [float(value) for value in values]
-    axis.set_ticks(places, labels=[number(place, percent) for place in places])
+    axis.set_ticks(places, labels=[*map(number, places)])
     axis.set_ticks([], minor=True)
 
 
-def number(value: float, percent: bool = False) -> str:
+def number(value: float) -> str:
     """Number in the style of figures: few digits, a true minus sign, 1,000 with its comma."""
-    value = round(100 * value, 12) if percent else value
     text = f"{value:,.4g}" if abs(value) < 1e4 else f"{value:,.0f}"
     return text.replace("-", "−")

@@ -53,11 +53,6 @@ def instrument(answers: Sequence[Answer], link: Link | None = None) -> str:
     return table([answer for answer in answers if answer.subject == "formula"], link)
 
 
-def of_no_paper(answers: Sequence[Answer], link: Link | None = None) -> str:
-    """Table of the answers on claims of no paper."""
-    return table([answer for answer in answers if answer.subject == "own"], link)
-
-
 def answers_on(paper: Paper, answers: Sequence[Answer], subject: str) -> list[Answer]:
     """Confirmatory answers on a paper's claims, in their order."""
     order = [claim.id for claim in paper.every]
@@ -141,17 +136,24 @@ def _short(answer: Answer) -> str:
     return answer.result.headline(short=True).split(";")[0]
 
 
-def all_tables(answers: Sequence[Answer], link: Link | None = None) -> str:
+def further_tables(answers: Sequence[Answer], link: Link | None = None) -> dict[str, str]:
+    """Tables of the answers on claims that are no paper's own, by title; "" without answers."""
+    of_no_paper = [answer for answer in answers if answer.subject == "own"]
+    return {
+        "What we found besides": found_besides(answers, link),
+        "Is the instrument right?": instrument(answers, link),
+        "Claims of no paper": table(of_no_paper, link),
+    }
+
+
+def all_tables(answers: Sequence[Answer]) -> str:
     """Tables of all answers with a word: by paper, then our claims, then our formulas."""
-    sections = []
+    sections = {}
     for paper in papers().values():
-        if text := listing(paper, answers, link).strip():
-            source = f"{paper.title} (arXiv {paper.arxiv})"
-            sections.append((source, text))
-    sections.append(("What we found besides", found_besides(answers, link).strip()))
-    sections.append(("Is the instrument right?", instrument(answers, link).strip()))
-    sections.append(("Claims of no paper", of_no_paper(answers, link).strip()))
-    return "\n".join(f"## {title}\n\n{text}\n" for title, text in sections if text)
+        sections[f"{paper.title} (arXiv {paper.arxiv})"] = listing(paper, answers)
+    sections |= further_tables(answers)
+    parts = [(title, text.strip()) for title, text in sections.items()]
+    return "\n".join(f"## {title}\n\n{text}\n" for title, text in parts if text)
 
 
 def by_claim(answers: Iterable[Answer]) -> dict[str, list[Answer]]:

@@ -15,10 +15,8 @@ from sims.judgement.answers import Answer
 from sims.report.answers import (
     answers_on,
     by_claim,
-    found_besides,
-    instrument,
+    further_tables,
     listing,
-    of_no_paper,
 )
 from sims.report.claims import PUBLISHED, PUBLISHED_FIDELITY, background, page
 from sims.report.text import environment, html, title_of
@@ -113,12 +111,7 @@ def _lists(answers: Sequence[Answer], shown: Sequence[str]) -> tuple[list[Sectio
             place = main if paper.arxiv == MAIN else others
             table = _markup(listing(paper, answers, address, brief=True))
             place.append((f"paper-{paper.arxiv}", paper.title, _source(paper), table))
-    tables = {
-        "What we found besides": found_besides(answers, address),
-        "Is the instrument right?": instrument(answers, address),
-        "Claims of no paper": of_no_paper(answers, address),
-    }
-    for number, (title, text) in enumerate(tables.items()):
+    for number, (title, text) in enumerate(further_tables(answers, address).items()):
         if text.strip():
             others.append((f"table-{number}", title, "", _markup(text)))
     return main, others

@@ -74,12 +74,13 @@ def digest(
 
 def code(step: str, declared: Declaration | None, results: Path | None = None) -> str:
     """Hash of the code and data that a step runs and reads: see :func:`digest`."""
+    modules = {f"sims.steps.{step}"}
     if declared is None:
-        return package_code(f"sims.steps.{step}")
+        return package_code(*modules)
     if declared.folder is None:
-        return combined_digest(package_code(f"sims.steps.{step}"), _of_functions(step, declared))
+        return combined_digest(package_code(*modules), _of_functions(step, declared))
     sources = folder_sources(declared.folder, _excluded(step, declared), recorded(step, results))
-    modules = {f"sims.steps.{step}", *sources.modules}
+    modules |= sources.modules
     if not (declared.folder / "study.py").is_file():
         modules.add("sims.study.drawn")
     return combined_digest(package_code(*modules), sources.digest())
@@ -101,13 +102,9 @@ def _of_functions(step: str, declared: Declaration) -> str:
     return identity.digest(functions)
 
 
+@cache
 def package_code(*modules: str) -> str:
     """Hash of modules of this package and of what they import."""
-    return _package_digest(frozenset(modules))
-
-
-@cache
-def _package_digest(modules: frozenset[str]) -> str:
     return combined_digest(*map(content, package_sources(modules)))
 
 

@@ -83,9 +83,9 @@ class Declaration:
             ) from None
         return spec
 
-    def resolved(self, value: Any, anywhere: bool = True) -> Any:
+    def resolved(self, value: Any) -> Any:
         """Part of the content, with located files and digests of their contents."""
-        return resolve_files(value, self.folder or Path(), anywhere=anywhere)
+        return resolve_files(value, self.folder or Path())
 
     @property
     def law(self) -> dict[str, Any]:

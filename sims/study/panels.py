@@ -14,14 +14,14 @@ CLAIMS = "claims"
 def plot_claims(run: Run, table: Table, folder: Path) -> None:
     """Draw the first question on every claim, ``claims/QUESTION.svg``."""
     from sims.figures import save
-    from sims.figures.claims import axis_label, sorted_effects
+    from sims.figures.claims import sorted_effects
 
     for question in _first_questions(run):
         effect = table.effects[question.effect]
         count = len(effect.value if effect.predicted is None else effect.predicted)
         rows = table.parameters.iloc[:count]
         selected = condition_mask(rows, question.restrict.where if question.restrict else {})
-        panel = sorted_effects(effect, selected, rows, axis_label(effect))
+        panel = sorted_effects(effect, selected, rows)
         path = folder / CLAIMS / f"{question.id}.svg"
         save(panel, path, run.identity, table.origin["results"], ["svg"])
 

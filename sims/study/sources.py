@@ -12,6 +12,7 @@ import hashlib
 import os
 import re
 from collections.abc import Container, Iterable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass, field
 from fnmatch import fnmatch
 from functools import cache
@@ -269,12 +270,11 @@ def content(path: Path) -> str:
         return "gone"
     if status.st_size > LARGEST:
         return f"{status.st_size} {status.st_mtime_ns}"
-    if path.suffix != ".py":
-        return hashlib.sha256(path.read_bytes()).hexdigest()
-    try:
-        return _syntax(path.read_bytes())
-    except (SyntaxError, ValueError):  # said when it is imported
-        return hashlib.sha256(path.read_bytes()).hexdigest()
+    text = path.read_bytes()
+    if path.suffix == ".py":
+        with suppress(SyntaxError, ValueError):  # said when it is imported
+            return _syntax(text)
+    return hashlib.sha256(text).hexdigest()
 
 
 @cache
