@@ -85,7 +85,14 @@ wildcard_constraints:
 def everything(w):
     """All results, since a file in the middle is not missed while what was made of it is there."""
     prepare()
-    each = ["simulation.nc", "theory.nc", "answers.json", "caption.md", *FIGURE]
+    each = [
+        "simulation.nc",
+        "theory.nc",
+        "answers.json",
+        "effects.nc",
+        "caption.md",
+        *FIGURE,
+    ]
     return [
         ANSWERS,
         f"{OUT}/report.html",
@@ -186,7 +193,8 @@ rule judge:
         simulation=f"{OUT}/{{name}}/simulation.nc",
         theory=f"{OUT}/{{name}}/theory.nc",
     output:
-        f"{OUT}/{{name}}/answers.json",
+        answers=f"{OUT}/{{name}}/answers.json",
+        table=f"{OUT}/{{name}}/effects.nc",
     log:
         f"{OUT}/logs/{{name}}/judge.log",
     resources:
@@ -195,7 +203,7 @@ rule judge:
         fidelity=FIDELITY,
         code=code("judge"),
     shell:
-        "SIMS_HOST_DEVICES={threads} sims step judge {wildcards.name} --output {output} "
+        "SIMS_HOST_DEVICES={threads} sims step judge {wildcards.name} --output {output.answers} "
         "--fidelity {params.fidelity} 2> >(note {log:q})"
 
 
@@ -246,6 +254,7 @@ rule plot:
     input:
         simulation=f"{OUT}/{{name}}/simulation.nc",
         theory=f"{OUT}/{{name}}/theory.nc",
+        table=f"{OUT}/{{name}}/effects.nc",
         answers=ANSWERS,
     output:
         caption=f"{OUT}/{{name}}/caption.md",

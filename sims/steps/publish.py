@@ -9,6 +9,7 @@ from sims.base.places import experiments
 from sims.judgement.answers import write_answers
 from sims.report.learnt import fill_readme, readme_texts
 from sims.study import ledger
+from sims.study.judge import TABLE
 from sims.study.panels import CLAIMS
 
 PUBLISHED = ("answers.json", "answers.md", "report.html")
@@ -16,7 +17,7 @@ PUBLISHED = ("answers.json", "answers.md", "report.html")
 
 
 def publish(fidelity: str, report: Path) -> None:
-    """Copy a finished run's answers, figures and report, and fill its texts into README.md."""
+    """Copy a finished run's answers, effects, figures and report, and fill README.md."""
     source, target = report.parent, ledger.PUBLISHED
     figures = [drawn for name in experiments() if (drawn := _figure_of(source / name))]
     files = [path for name in PUBLISHED if (path := source / name).is_file()]
@@ -30,6 +31,7 @@ def publish(fidelity: str, report: Path) -> None:
         name = figure.parent.name
         shutil.copy(figure, target / f"{name}{figure.suffix}")
         shutil.copy(figure.with_name("caption.md"), target / f"{name}.md")
+        shutil.copy(figure.with_name(TABLE), target / f"{name}.nc")
     for panel in source.glob(f"*/{CLAIMS}/*.svg"):
         shutil.copy(panel, target / CLAIMS)
     # README.md is shown on white, the site on any ground.

@@ -26,6 +26,7 @@ def test_a_run_makes_all_and_again_what_is_missing(copy):
         "simulation.nc",
         "theory.nc",
         "answers.json",
+        "effects.nc",
         "caption.md",
         "figure.png",
         "shards/1-of-2.json",
