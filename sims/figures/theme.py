@@ -42,6 +42,8 @@ SELECTIVITY = r"effective share of keys, $n_\mathrm{eff}/n$"
 """Label of the axis along which most figures show their problems."""
 TITLE = 6.5
 """Size of a panel's title, in points."""
+STYLE = Path(__file__).with_name("sims.mplstyle")
+"""All else of the style, in Matplotlib's form."""
 SIZES = ("axes.labelsize", "xtick.labelsize", "ytick.labelsize", "legend.fontsize")
 
 
@@ -52,33 +54,14 @@ def style() -> Iterator[None]:
     from matplotlib import style as styles
 
     look = {
-        "font.family": "DejaVu Sans",
-        "mathtext.fontset": "dejavusans",  # formulas in the letters of the words around them
         "font.size": SMALL,
         "axes.titlesize": TITLE,
         **dict.fromkeys(SIZES, SMALL),
         "axes.prop_cycle": cycler(color=PALETTE),
-        "axes.linewidth": 0.7,
-        "axes.labelpad": 2,
-        "legend.handlelength": 1.2,
-        "legend.handletextpad": 0.5,
-        "legend.labelspacing": 0.3,
-        "legend.columnspacing": 1.0,
-        "axes.spines.top": False,
-        "axes.spines.right": False,
-        "lines.linewidth": 1.1,
-        "lines.markersize": 3,
-        "patch.edgecolor": "white",
-        "patch.force_edgecolor": True,
-        **dict.fromkeys(("xtick.major.size", "ytick.major.size"), 2.5),
-        **dict.fromkeys(("xtick.minor.size", "ytick.minor.size"), 1.5),
-        "pdf.fonttype": 42,  # letters stay text, which can be searched and edited
-        "svg.hashsalt": "sims",  # names of clip paths would be random otherwise
-        "savefig.dpi": 300,
     }
     # Matplotlib's copy of the style: importing seaborn takes half a second.
     # After a reset, since a matplotlibrc of the user's is not ours.
-    looks: list[str | Path | dict[str, Any]] = ["seaborn-v0_8-ticks", look]
+    looks: list[str | Path | dict[str, Any]] = ["seaborn-v0_8-ticks", STYLE, look]
     with styles.context(looks, after_reset=True), warnings.catch_warnings():
         # Seaborn 0.13 gives Matplotlib's boxes this argument.
         warnings.filterwarnings("ignore", "vert: bool was deprecated")
