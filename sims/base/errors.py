@@ -1,6 +1,7 @@
 """Errors that users of the suite cause and can fix."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from difflib import get_close_matches
 
 READABLE = 40
@@ -37,6 +38,23 @@ class InputError(ValueError):
 
 class Uncovered(InputError):
     """Raised for a problem that the requested theory does not cover; simulation may."""
+
+
+@contextmanager
+def located(place: str, unless: str = "\n") -> Iterator[None]:
+    """Context in which errors name this place before their field.
+
+    Args:
+        place: the place.
+        unless: beginning of a field that names its place already.
+    """
+    try:
+        yield
+    except InputError as error:
+        if error.field.startswith(unless):
+            raise
+        field = f"{place}: {error.field}"
+        raise type(error)(field, error.value, error.allowed) from error
 
 
 def one_line(text: str) -> str:

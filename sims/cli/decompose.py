@@ -168,12 +168,12 @@ def compare(
         are the terms with mcse > rel_mcse·|term|, but for the ``negligible`` ones of those, which
         do not hold up stopping: |term| + 2·mcse ≤ negligible·MSE.
     """
-    rows = pd.DataFrame(index=pd.Index(SCALARS))
+    numbers = []
     for term in SCALARS:
-        rows.loc[term, "theory"] = float(prediction[term])
-        rows.loc[term, "theory_error"] = float(prediction.get(f"{term}_error", math.nan))
-        rows.loc[term, "simulation"] = float(estimate[term].mean())
-        rows.loc[term, "mcse"] = float(estimate[f"{term}_mcse"])
+        error = float(prediction.get(f"{term}_error", math.nan))
+        mcse = float(estimate[f"{term}_mcse"])
+        numbers.append((float(prediction[term]), error, float(estimate[term].mean()), mcse))
+    rows = pd.DataFrame(numbers, SCALARS, ("theory", "theory_error", "simulation", "mcse"))
     rows["gap"] = rows["simulation"] - rows["theory"]
     rows["gap_in_mcse"] = rows["gap"] / rows["mcse"]
     rows["relative_gap"] = rows["gap"] / rows["theory"]

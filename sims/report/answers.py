@@ -123,17 +123,15 @@ def headlines(answers: Sequence[Answer]) -> str:
         if id == MAIN or not rows:
             continue
         answer = rows[0]
-        result = answer.conditions.in_words(True) if answer.conditions else _short(answer)
+        result = answer.result.headline(short=True).split(";")[0]
+        if answer.conditions:
+            result = answer.conditions.in_words(True)
         word = answer.word_in_full().capitalize()
         name = re.split(r": | for | \(", paper.title)[0]
         paper_link = f"[{name}](https://arxiv.org/abs/{id})"
         asked = escape_markdown(answer.question)
         lines.append(f"- {paper_link}: {asked} **{word}**: {result}.")
     return "\n".join(lines) + "\n"
-
-
-def _short(answer: Answer) -> str:
-    return answer.result.headline(short=True).split(";")[0]
 
 
 def further_tables(answers: Sequence[Answer], link: Link | None = None) -> dict[str, str]:

@@ -45,7 +45,7 @@ def rehearse(run: Run, output: Path) -> None:
     settings = run.simulation.model_copy(update=few_draws)
     small = run.changed(run.settings | dict.fromkeys(counts, 2), settings)
     study = small.study
-    units = units_of(study)
+    units = units_of(small)
     estimates = {name: unit.estimate(settings) for name, unit in units.items()}
     coordinates = {name: unit.coordinates for name, unit in units.items()}
     origin: dict[str, dict[str, Any]] = {"simulation": {"versions": {}}}

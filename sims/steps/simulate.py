@@ -52,13 +52,13 @@ def simulate(
         _compile_sums()
     before = {*sys.modules}
     study = run.study
-    units = units_of(study)
+    units = units_of(run)
     simulation = experiment_simulation(run, units, output, progress)
     names = simulation.part(*part)
     kept = {name for name in names if simulation.path(name).exists()}
     on_one_core = {name for name in names if units[name].on_one_core}
     plan = schedule(names, kept, on_one_core, processes, predicting)
-    computed, has_predicted = _compute(run, simulation, plan, output)
+    computed, has_predicted = _compute(run, simulation, plan, output.absolute())
     # Units whose process failed are computed here, so that their error is raised here.
     estimates = {name: computed.get(name) or simulation.batches_of(name) for name in names}
     print(f"{run.name}: simulation {len(names)}/{len(units)}", file=sys.stderr)

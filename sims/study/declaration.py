@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from sims.base.documents import read_yaml
-from sims.base.errors import InputError, one_of
+from sims.base.errors import InputError, located, one_of
 from sims.base.places import CARRIED, experiments, place
 from sims.base.validation import parse
 from sims.study.papers import paper_of
@@ -75,12 +75,8 @@ class Declaration:
             InputError: it does not fit the schema, repeats a question or cites an unlisted claim.
         """
         spec = parse(ExperimentSpec, dict(self.content), self.location)
-        try:
+        with located(self.location):
             _check(spec)
-        except InputError as error:
-            raise InputError(
-                f"{self.location}: {error.field}", error.value, error.allowed
-            ) from None
         return spec
 
     def resolved(self, value: Any) -> Any:

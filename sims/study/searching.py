@@ -117,9 +117,9 @@ class Neighbourhood:
     def effect_at(self, place: np.ndarray) -> float:
         """Theory's effect of the problem at a point; infinite if there is none."""
         problem = self.study.problem(self.fields_at(place))
-        theory = None if problem is None else self.study.search_row(problem)
-        if theory is None:
+        if problem is None:
             return np.inf
+        theory = self.study.theory(problem)
         sample = self.results.predictions["law"].isel(number=[0])
         pair = xr.concat([sample, theory.expand_dims("number")], "number")
         first = min(self.results.estimates)

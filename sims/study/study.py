@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, Generic, Self, TypeVar
 import pandas as pd
 import xarray as xr
 
-from sims.base.errors import InputError, one_of
+from sims.base.errors import InputError, located, one_of
 from sims.base.identity import rounded_digest
 from sims.study.batches import LAW, drawn_values
 from sims.study.declaration import FIDELITIES, Declaration, is_known
@@ -180,12 +180,9 @@ class Study(Generic[Problem]):
         if allow_code is False:
             consent = resolved_consent(is_known(folder))
         spec = declared.spec
-        try:
+        with located(declared.location):
             spec.fidelity_changes(fidelity)
             resolve_files(spec.law, folder, "law", consent is not False)
-        except InputError as error:
-            location = f"{declared.location}: {error.field}"
-            raise InputError(location, error.value, error.allowed) from None
         if consent is not None:
             check_consent(str(folder), "its code", consent)
         kind = Study if consent is None else _class_in(declared)
@@ -263,10 +260,6 @@ class Study(Generic[Problem]):
     def as_file(self, problem: Problem) -> dict[str, Any] | None:
         """Problem as ``sims decompose`` or ``sims sweep`` reads it; None if it has no such form."""
         return None
-
-    def search_row(self, problem: Problem) -> xr.Dataset | None:
-        """Theory of a problem in a search: the result of :meth:`theory`, or a part of it."""
-        return self.theory(problem)
 
     def file_of(self, number: int) -> dict[str, Any] | None:
         """Problem with the given number as a file; None if problems cannot be files."""

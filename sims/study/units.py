@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from itertools import compress
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, Protocol
+from typing import TYPE_CHECKING, ClassVar, Protocol
 
 import numpy as np
 import xarray as xr
@@ -28,7 +28,6 @@ from sims.study.stacking import Scalar
 
 if TYPE_CHECKING:
     from sims.study.running import Run
-    from sims.study.study import Study
 
 
 class Unit(Protocol):
@@ -177,13 +176,14 @@ def experiment_simulation(
     return Simulation(units, settings, output.parent / ".points", source_digest, progress)
 
 
-def units_of(study: "Study[Any]") -> "Mapping[str, SampledUnit | DrawnUnit]":
-    """Units of a study by name.
+def units_of(run: "Run") -> "Mapping[str, SampledUnit | DrawnUnit]":
+    """Units of a run's study by name.
 
     Raises:
-        InputError: there are none.
+        InputError: there are none, or the study's code cannot use its settings.
     """
-    units = study.units()
+    with run.code_errors():
+        units = run.study.units()
     if not units:
-        raise InputError(study.declared.location, "no units", "one or more")
+        raise InputError(run.study.declared.location, "no units", "one or more")
     return units

@@ -86,14 +86,27 @@ PROBLEM = [
     ("problem.heads.bandwidth", 0, "heads.bandwidth: got 0.0; allowed: 1e-12 to 1e+12"),
     ("problem.heads.bandwidth", 1e50, "heads.bandwidth: got 1e+50; allowed: 1e-12 to 1e+12"),
     ("problem.heads.bandwidth", [], "heads.bandwidth: got (0,); allowed: a number or shape"),
+    ("problem.heads.bandwidth", [1.0, -2.0], "heads.bandwidth: got -2.0"),
+    (
+        "problem.heads.bandwidth",
+        [1.0],
+        "heads.bandwidth: got (1,); allowed: a number or shape (2,)",
+    ),
+    ("problem.heads.frames", None, "heads.frames: got None; allowed: equiangular, gram"),
     ("problem.heads.frames.angle", 91, "heads.frames.angle: got 91; allowed: degrees, 0 to 90"),
     ("problem.heads.frames.cosine", 0.5, "heads.frames: got 'both'; allowed: exactly one of"),
     ("problem.heads.frames.seed", -1, "heads.frames.seed: got -1; allowed: an integer from"),
     ("problem.heads.kernel", {"kind": "entmax"}, "heads.kernel: got 'neither'; allowed: exact"),
-    ("problem.heads.kernel", {"kind": "top_k", "k": 65}, "n: got 64; allowed: 65 or more, which"),
+    (
+        "problem.heads.kernel",
+        {"kind": "top_k", "k": 65},
+        "n: got 64; allowed: 65 or more, which top_k (dot) weighs",
+    ),
     ("problem.heads.kernel", {"kind": "relu", "gain": 0}, "heads.kernel.gain: got 0.0; allowed: "),
     ("problem.design", {"kind": "sphere", "radius": 0}, "design.radius: got 0.0; allowed: finite"),
     ("problem.design", {"kind": "gaussian", "covariance": [[-1.0]]}, "design.covariance: got "),
+    ("problem.design", {"kind": "gaussian", "covariance": [[1.0]]}, "design.dimension: got 1; all"),
+    ("problem.target.lengthscale", 0.0, "target.lengthscale: got 0.0"),
     ("problem.target.features", 10**12, "GiB'; allowed: "),
     ("problem.target", {"kind": "holder", "levels": 2000}, "target.frequency: got 'NaN or infini"),
     ("problem.queries.count", -4, "queries.count: got -4; allowed: an integer >= 1"),
@@ -249,7 +262,7 @@ def test_a_law_of_problems(folder, capsys, recwarn, path, value, words):
 def test_an_effect_that_the_study_does_not_name(folder, capsys, recwarn):
     write(questions=[EXPERIMENT["questions"][0] | {"effect": "msee"}])
     words = "small: questions, gaps, effect: got 'msee'; allowed: "
-    refused(capsys, recwarn, words, "step", "simulate", "small")
+    refused(capsys, recwarn, words, "step", "rehearse", "small")
 
 
 def test_settings_that_the_experiments_own_code_cannot_use(folder, capsys, recwarn):
@@ -269,18 +282,18 @@ def test_code_that_no_study_uses(folder, capsys, recwarn):
     refused(capsys, recwarn, words, "step", "simulate", "small")
 
 
-ANSWER = {
-    "result": {"kind": "gap", "problems": 3},
-    "word": "",
-    "paper": "2605.20271",
-    "experiment": "small",
-    "id": "gaps",
-    "claim": "decomposition",
-    "question": "Q?",
-    "status": "confirmatory",
-    "says": None,
-    "law": "w",
-}
+ANSWER = yaml.safe_load("""
+result: {kind: gap, problems: 3}
+word: ""
+paper: "2605.20271"
+experiment: small
+id: gaps
+claim: decomposition
+question: Q?
+status: confirmatory
+says: null
+law: w
+""")
 LEDGERS = [
     ({"problms": 3}, "0.problms: got 3; allowed: "),
     (
@@ -321,7 +334,7 @@ LINES = [
     ("run small --seed-offset -1", "'--seed-offset': Input should be greater than or equal to 0"),
     (
         "step judg small",
-        "step: got 'judg'; allowed: simulate, predict, judge, search, plot (did",
+        "step: got 'judg'; allowed: rehearse, simulate, predict, judge, search, plot (did",
     ),
     ("step simulate small --part 4/3", "--part: got '4/3'; allowed: i/N"),
     ("step simulate small --output spec.yaml/x", "spec.yaml/x: got 'Not a directory'"),
