@@ -70,18 +70,21 @@ def test_bad_caption_is_an_input_error(tmp_path, text):
 
 
 @pytest.mark.parametrize(
-    ("value", "text"),
-    [(None, "–"), (0.0, "0"), (-0.01234, "−0.0123"), (1.5e-16, "1.5·10⁻¹⁶"), (1234.5, "1.23·10³")],
+    ("form", "value", "text"),
+    [
+        (significant, None, "–"),
+        (significant, 0.0, "0"),
+        (significant, -0.01234, "−0.0123"),
+        (significant, 1.5e-16, "1.5·10⁻¹⁶"),
+        (significant, 1234.5, "1.23·10³"),
+        (percent, 0.0123, "1.2 %"),
+        (percent, 0.999, "100 %"),
+        (percent, -5.83, "−580 %"),
+        (percent, 173, "1.7·10⁴ %"),
+    ],
 )
-def test_numbers_for_people(value, text):
-    assert significant(value) == text
-
-
-@pytest.mark.parametrize(
-    ("value", "text"), [(0.0123, "1.2 %"), (0.999, "100 %"), (-5.83, "−580 %"), (173, "1.7·10⁴ %")]
-)
-def test_shares_for_people(value, text):
-    assert percent(value) == text
+def test_numbers_for_people(form, value, text):
+    assert form(value) == text
 
 
 def test_markdown_of_the_page():

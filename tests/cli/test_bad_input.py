@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 import yaml
 
+from sims.base.documents import mapping
 from sims.base.files import write_json
 from tests.cli.small import EXPERIMENT, SPEC, changed, refused, run, write
 from tests.pipeline import ROOT
@@ -65,13 +66,18 @@ def test_numbers_and_words_mean_what_yaml_1_2_says(folder, capsys):
     assert "simulation.precision: got 'no'; " in capsys.readouterr().err
 
 
+def typed(value):
+    """The value of a text as a user types it into a file; other values stay."""
+    return mapping(f"value: {value}", "typed")["value"] if isinstance(value, str) else value
+
+
 PROBLEM = [
     # values
-    ("problem.n", "64", "problem.n: got '64'; allowed: a valid integer"),
+    ("problem.n", "'64'", "problem.n: got '64'; allowed: a valid integer"),
     ("problem.n", 64.0, "problem.n: got 64.0; allowed: a valid integer"),
     ("problem.n", True, "problem.n: got True; allowed: a valid integer"),
     ("problem.n", None, "problem.n: got None; allowed: a valid integer"),
-    ("problem.n", [64], "problem.n: got [64]; allowed: a valid integer"),
+    ("problem.n", "[64]", "problem.n: got [64]; allowed: a valid integer"),
     ("problem.n", 0, "problem.n: got 0; allowed: greater than or equal to 1"),
     ("problem.n", 10**15, "n: got '1,000,000,000,000,000 keys x 4 queries x 2 heads x"),
     ("problem.n", 10**20 - 1, "n: got 99999999999999999999; allowed: at most 9007199"),
@@ -85,30 +91,30 @@ PROBLEM = [
     ("problem.heads.width", 5, "heads.width: got 5; allowed: 1 to dimension = 4"),
     ("problem.heads.bandwidth", 0, "heads.bandwidth: got 0.0; allowed: 1e-12 to 1e+12"),
     ("problem.heads.bandwidth", 1e50, "heads.bandwidth: got 1e+50; allowed: 1e-12 to 1e+12"),
-    ("problem.heads.bandwidth", [], "heads.bandwidth: got (0,); allowed: a number or shape"),
-    ("problem.heads.bandwidth", [1.0, -2.0], "heads.bandwidth: got -2.0"),
+    ("problem.heads.bandwidth", "[]", "heads.bandwidth: got (0,); allowed: a number or shape"),
+    ("problem.heads.bandwidth", "[1.0, -2.0]", "heads.bandwidth: got -2.0"),
     (
         "problem.heads.bandwidth",
-        [1.0],
+        "[1.0]",
         "heads.bandwidth: got (1,); allowed: a number or shape (2,)",
     ),
     ("problem.heads.frames", None, "heads.frames: got None; allowed: equiangular, gram"),
     ("problem.heads.frames.angle", 91, "heads.frames.angle: got 91; allowed: degrees, 0 to 90"),
     ("problem.heads.frames.cosine", 0.5, "heads.frames: got 'both'; allowed: exactly one of"),
     ("problem.heads.frames.seed", -1, "heads.frames.seed: got -1; allowed: an integer from"),
-    ("problem.heads.kernel", {"kind": "entmax"}, "heads.kernel: got 'neither'; allowed: exact"),
+    ("problem.heads.kernel", "{kind: entmax}", "heads.kernel: got 'neither'; allowed: exact"),
     (
         "problem.heads.kernel",
-        {"kind": "top_k", "k": 65},
+        "{kind: top_k, k: 65}",
         "n: got 64; allowed: 65 or more, which top_k (dot) weighs",
     ),
-    ("problem.heads.kernel", {"kind": "relu", "gain": 0}, "heads.kernel.gain: got 0.0; allowed: "),
-    ("problem.design", {"kind": "sphere", "radius": 0}, "design.radius: got 0.0; allowed: finite"),
-    ("problem.design", {"kind": "gaussian", "covariance": [[-1.0]]}, "design.covariance: got "),
-    ("problem.design", {"kind": "gaussian", "covariance": [[1.0]]}, "design.dimension: got 1; all"),
+    ("problem.heads.kernel", "{kind: relu, gain: 0}", "heads.kernel.gain: got 0.0; allowed: "),
+    ("problem.design", "{kind: sphere, radius: 0}", "design.radius: got 0.0; allowed: finite"),
+    ("problem.design", "{kind: gaussian, covariance: [[-1.0]]}", "design.covariance: got "),
+    ("problem.design", "{kind: gaussian, covariance: [[1.0]]}", "design.dimension: got 1; all"),
     ("problem.target.lengthscale", 0.0, "target.lengthscale: got 0.0"),
     ("problem.target.features", 10**12, "GiB'; allowed: "),
-    ("problem.target", {"kind": "holder", "levels": 2000}, "target.frequency: got 'NaN or infini"),
+    ("problem.target", "{kind: holder, levels: 2000}", "target.frequency: got 'NaN or infini"),
     ("problem.queries.count", -4, "queries.count: got -4; allowed: an integer >= 1"),
     ("simulation", 3, "simulation: got 3; allowed: a mapping of keys to values"),
     ("simulation.batches", 1, "simulation.batches: got 1; allowed: greater than or equal to 2"),
@@ -117,7 +123,7 @@ PROBLEM = [
     # settings that would be passed over
     ("simulation.max_batches", 64, "max_batches: got 64; allowed: only with rel_mcse"),
     ("theory.rtol", 1e-3, "theory.rtol: got 0.001; allowed: only with order: exact or auto"),
-    ("theory", {"order": "none", "rtol": 1e-3}, "allowed: only with order: exact or auto"),
+    ("theory", "{order: none, rtol: 0.001}", "allowed: only with order: exact or auto"),
     # misspelt words
     (
         "problm",
@@ -142,11 +148,11 @@ PROBLEM = [
     ("problem.heads.frames.kind", "random", "(did you mean haar?)"),
     ("problem.heads.frames", "random", "frames: got 'random'; allowed: a mapping {kind: NAME, …}"),
     ("problem.heads.kernel", "RBF", "(did you mean gaussian?)"),
-    ("problem.heads.kernel", {"kind": "entmax", "alpha": 1}, "(α = 1 is the kernel softmax)"),
+    ("problem.heads.kernel", "{kind: entmax, alpha: 1}", "(α = 1 is the kernel softmax)"),
     ("problem.heads.kernel", "gausian", "got 'gausian'; allowed: "),
-    ("problem.heads.kernel", {"kind": "entmx"}, "(did you mean entmax?)"),
-    ("problem.heads.kernel", {"kind": "entmax", "alpah": 1.5}, "(did you mean alpha?)"),
-    ("problem.heads.frames", {}, "problem.heads.frames.kind: got "),
+    ("problem.heads.kernel", "{kind: entmx}", "(did you mean entmax?)"),
+    ("problem.heads.kernel", "{kind: entmax, alpah: 1.5}", "(did you mean alpha?)"),
+    ("problem.heads.frames", "{}", "problem.heads.frames.kind: got "),
     ("simulation.precision", "flaot64", "got 'flaot64'; allowed: float32, float64 (did you mean "),
     ("theory.order", "exakt", "(did you mean exact?)"),
 ]
@@ -154,7 +160,7 @@ PROBLEM = [
 
 @pytest.mark.parametrize(("path", "value", "words"), PROBLEM, ids=lambda v: str(v)[:40])
 def test_a_problem(folder, capsys, recwarn, path, value, words):
-    Path("spec.yaml").write_text(yaml.safe_dump(changed(SPEC, path, value)))
+    Path("spec.yaml").write_text(yaml.safe_dump(changed(SPEC, path, typed(value))))
     refused(capsys, recwarn, words, "decompose", "spec.yaml", "--dry")
 
 
@@ -178,21 +184,21 @@ AXES = [
     ("noise_sd=a:b:c", "low: got 'a'; allowed: a valid number"),
 ]
 DESIGNS = [
-    ({"grid": {}, "list": [{}]}, "sweep: got ['grid', 'list']; allowed: exactly one of grid"),
-    ({"gird": {}}, "got 'gird'; allowed: grid, list, random (did you mean grid?)"),
-    ({"grid": {"n": [[1]]}}, "sweep: n: got [1]; allowed: a scalar, or a mapping with a `label`"),
-    ({"list": [{"n": 8}, {"n": [16]}]}, "sweep: n: got [16]; allowed: a scalar, or a mapping"),
-    ({"grid": {"n": []}}, "sweep.grid: got '0 points'; allowed: at least 1"),
+    ("{grid: {}, list: [{}]}", "sweep: got ['grid', 'list']; allowed: exactly one of grid"),
+    ("{gird: {}}", "got 'gird'; allowed: grid, list, random (did you mean grid?)"),
+    ("{grid: {n: [[1]]}}", "sweep: n: got [1]; allowed: a scalar, or a mapping with a `label`"),
+    ("{list: [{n: 8}, {n: [16]}]}", "sweep: n: got [16]; allowed: a scalar, or a mapping"),
+    ("{grid: {n: []}}", "sweep.grid: got '0 points'; allowed: at least 1"),
     ({"grid": {"n": list(range(1, 400)), "noise_sd": list(range(400))}}, "got '159,600 points'"),
-    ({"random": {"points": 3, "fields": {}}}, "sweep.random.fields"),
-    ({"list": [{"heads.kernal": "gaussian"}]}, "(did you mean kernel?)"),
-    ({"list": [{"n": 8}, {"n": 9}, {"n": 8}]}, "sweep.list: got 'a point twice'"),
+    ("{random: {points: 3, fields: {}}}", "sweep.random.fields"),
+    ("{list: [{heads.kernal: gaussian}]}", "(did you mean kernel?)"),
+    ("{list: [{n: 8}, {n: 9}, {n: 8}]}", "sweep.list: got 'a point twice'"),
     (
-        {"grid": {"heads.frames.angle": [1], "heads.frames": {"label": "a", "kind": "haar"}}},
+        "{grid: {heads.frames.angle: [1], heads.frames: {label: a, kind: haar}}}",
         "sweep: got ['heads.frames', 'heads.frames.angle']; allowed: each field set once",
     ),
     (
-        {"random": {"points": 3, "fields": {"n": {"low": 8, "high": 64, "points": 5}}}},
+        "{random: {points: 3, fields: {n: {low: 8, high: 64, points: 5}}}}",
         "points: got 'points'; allowed: high, low, scale",
     ),
 ]
@@ -205,7 +211,7 @@ def test_an_axis_of_a_sweep(folder, capsys, recwarn, axis, words):
 
 @pytest.mark.parametrize(("design", "words"), DESIGNS, ids=lambda v: str(v)[:30])
 def test_the_file_of_a_sweep(folder, capsys, recwarn, design, words):
-    Path("spec.yaml").write_text(yaml.safe_dump(SPEC | {"sweep": design}))
+    Path("spec.yaml").write_text(yaml.safe_dump(SPEC | {"sweep": typed(design)}))
     refused(capsys, recwarn, words, "sweep", "spec.yaml")
 
 
@@ -213,11 +219,11 @@ ASKED = "questions.0."
 SETTINGS = [
     ("titel", "T", "titel: got 'titel'; allowed: aim, derivation, fidelities, labels, "),
     ("title", 3, "title: got 3; allowed: a valid string"),
-    ("claims", [], "claims: got 'claims'; allowed: aim, "),
-    ("paper", "2604.23618", "got '2604.23618'; allowed: "),
+    ("claims", "[]", "claims: got 'claims'; allowed: aim, "),
+    ("paper", "'2604.23618'", "got '2604.23618'; allowed: "),
     ("settings", 3, "settings: got 3; allowed: a mapping of keys to values"),
     ("law", 3, "law: got 3; allowed: a mapping of keys to values"),
-    ("questions", [], "questions: got []; allowed: "),
+    ("questions", "[]", "questions: got []; allowed: "),
     ("questions", 2 * EXPERIMENT["questions"], "questions: got 'gaps'; allowed: each id once"),
     (ASKED + "id", "a b", "questions.0.id: got 'a b'; allowed: "),
     (ASKED + "claim", "decompositon", "(did you mean decomposition?)"),
@@ -225,29 +231,29 @@ SETTINGS = [
     (ASKED + "tolerence", "roads", "(did you mean tolerance?)"),
     (ASKED + "status", "confirmative", "(did you mean confirmatory?)"),
     (ASKED + "says", "never", "says: got 'never'; allowed: always"),
-    (ASKED + "restrict", {"text": "t", "where": {"n": {}}}, "allowed: at_least, at_most or both"),
-    ("fidelities", {"standard": {}}, "fidelity: got 'smoke'; allowed: standard"),
+    (ASKED + "restrict", "{text: t, where: {n: {}}}", "allowed: at_least, at_most or both"),
+    ("fidelities", "{standard: {}}", "fidelity: got 'smoke'; allowed: standard"),
     (
         "fidelities.paper",
-        {"simulation": {"batchs": 8}},
+        "{simulation: {batchs: 8}}",
         "fidelities.paper.simulation: batchs: got 'b",
     ),
-    ("fidelities.smoke", {"settings": {"deph": 3}}, "fidelities.smoke.settings: got 'deph'; all"),
-    ("fidelities.smoke", {"law": {}}, "fidelities.smoke.law: got 'law'; allowed: "),
+    ("fidelities.smoke", "{settings: {deph: 3}}", "fidelities.smoke.settings: got 'deph'; all"),
+    ("fidelities.smoke", "{law: {}}", "fidelities.smoke.law: got 'law'; allowed: "),
 ]
 
 
 @pytest.mark.parametrize(("path", "value", "words"), SETTINGS, ids=lambda v: str(v)[:40])
 def test_an_experiment(folder, capsys, recwarn, path, value, words):
     shutil.copytree(ROOT / "papers", "papers")
-    EXPERIMENT_FILE.write_text(yaml.safe_dump(changed(EXPERIMENT, path, value)))
+    EXPERIMENT_FILE.write_text(yaml.safe_dump(changed(EXPERIMENT, path, typed(value))))
     refused(capsys, recwarn, words, "run", "small", "--fidelity", "smoke", "--dry")
 
 
 LAWS = [
-    ("heads.bandwith", {"uniform": [0.7, 0.9]}, "(did you mean bandwidth?)"),
-    ("heads.bandwidth", {"uniform": [0.9, 0.7]}, "law.heads.bandwidth.uniform: got [0.9, 0.7]"),
-    ("heads.bandwidth", {"normal": [0, 1]}, "law.heads.bandwidth: got {'normal': [0, 1]}; all"),
+    ("heads.bandwith", "{uniform: [0.7, 0.9]}", "(did you mean bandwidth?)"),
+    ("heads.bandwidth", "{uniform: [0.9, 0.7]}", "law.heads.bandwidth.uniform: got [0.9, 0.7]"),
+    ("heads.bandwidth", "{normal: [0, 1]}", "law.heads.bandwidth: got {'normal': [0, 1]}; all"),
     ("hats.count", 2, "hats.count: got 'hats'; allowed: "),
     ("noise_sd", -1.0, "noise_sd: got -1.0; allowed: greater than or equal to 0"),
 ]
@@ -255,7 +261,7 @@ LAWS = [
 
 @pytest.mark.parametrize(("path", "value", "words"), LAWS, ids=lambda v: str(v)[:40])
 def test_a_law_of_problems(folder, capsys, recwarn, path, value, words):
-    write(law=EXPERIMENT["law"] | {path: value})
+    write(law=EXPERIMENT["law"] | {path: typed(value)})
     refused(capsys, recwarn, words, "step", "simulate", "small")
 
 

@@ -92,10 +92,6 @@ def test_decompose_simulates_a_weight_rule_without_theory(folder, capsys):
         assert all(row["theory"] is None for row in outcome["terms"].values())
         found[k] = outcome["terms"]["noise_variance"]["simulation"]
     assert found[1] == pytest.approx(16 * found[16], rel=1e-6)  # σ²/k, whatever is drawn
-    heads = {"kernel": {"kind": "top_k", "k": SPEC["problem"]["n"] + 1}}
-    _write(folder, theory={"order": "none"}, heads=heads)
-    assert run("decompose", "spec.yaml", "--dry") == 2
-    assert "or more, which top_k (dot) weighs" in capsys.readouterr().err
 
 
 def test_decompose_with_exact_theory_bounds_its_error(folder, capsys):

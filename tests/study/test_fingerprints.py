@@ -120,6 +120,11 @@ def write_small(files=SMALL):
     return home
 
 
+def digests(home):
+    declared = Declaration.read(home)
+    return {step: code.digest(step, declared, "smoke") for step in STEPS}
+
+
 @pytest.mark.parametrize(
     ("file", "old", "new", "seen"),
     [
@@ -148,11 +153,11 @@ def test_everything_in_a_folder_counts_unless_it_is_excluded_by_name(file, old, 
     home = write_small(SMALL | beside | {"caption.md": "Seen"})
     text = (home / "experiment.yaml").read_text()
     (home / "experiment.yaml").write_text(f"presentation: [tables.py]\n{text}")
-    before = {step: code.digest(step, Declaration.read(home), "smoke") for step in STEPS}
+    before = digests(home)
     text = (home / file).read_text()
     assert old in text
     (home / file).write_text(text.replace(old, new))
-    after = {step: code.digest(step, Declaration.read(home), "smoke") for step in STEPS}
+    after = digests(home)
     changed = "".join(step[0] for step in STEPS if before[step] != after[step])
     assert changed == ("" if seen == "none" else f"{seen}jp")
 
@@ -216,6 +221,7 @@ def test_every_executed_file_lies_in_the_digest(name, tmp_path):
         (".f", "2"),
         ("deep/f.npy", "2"),
         ("other.py", "X = 2"),
+        ("m.py", "X = 2"),
         ("../lib/g.csv", "2"),
     ],
 )

@@ -13,23 +13,35 @@ from sims.study.running import Run
 from tests.cli.conftest import folder  # noqa: F401
 from tests.cli.small import run, write
 
-QUESTION = {"status": "confirmatory", "asks": "gap", "effect": "gaps"}
-FALLS = {"id": "falls", "claim": "fall", "question": "Does it fall?"}
-FALLS |= {"asks": "share", "effect": "falls"}
-EXPERIMENT = {
-    "title": "Means of draws",
-    "paper": "2601.00001",
-    "aim": "Does the mean square of a mean fall, and by the formula?",
-    "law": {"text": "σ from 0.5 to 2, both n", "count": 100},
-    "simulation": {"batches": 32, "replicates_per_batch": 1024},
-    "fidelities": {name: {} for name in ("smoke", "standard", "paper")},
-    "questions": [
-        {**QUESTION, "id": "gaps", "question": "Is it σ²/n?", "tolerance": "roads"},
-        {**QUESTION, **FALLS, "says": "always", "restrict": {"text": "n = 9", "where": {"n": 9.0}}},
-        {**QUESTION, "id": "size", "question": "How large?", "effect": "size"}
-        | {"asks": "mean", "status": "exploratory", "own": "It is large."},
-    ],
-}
+EXPERIMENT = yaml.safe_load("""
+title: Means of draws
+paper: "2601.00001"
+aim: Does the mean square of a mean fall, and by the formula?
+law: {text: "σ from 0.5 to 2, both n", count: 100}
+simulation: {batches: 32, replicates_per_batch: 1024}
+fidelities: {smoke: {}, standard: {}, paper: {}}
+questions:
+  - id: gaps
+    question: Is it σ²/n?
+    asks: gap
+    effect: gaps
+    tolerance: roads
+    status: confirmatory
+  - id: falls
+    claim: fall
+    question: Does it fall?
+    asks: share
+    effect: falls
+    says: always
+    restrict: {text: n = 9, where: {n: 9.0}}
+    status: confirmatory
+  - id: size
+    own: It is large.
+    question: How large?
+    asks: mean
+    effect: size
+    status: exploratory
+""")
 SOURCES = {
     "study": """
         from sims.study.study import Study, problem_digest
@@ -125,18 +137,17 @@ SOURCES = {
     """,
 }
 CAPTION = "**Answered** {{ answers.falls.word }}, always: {{ answers.falls.always }}"
-PAPER = {"arxiv": "2601.00001", "title": "P", "authors": "A", "year": 2026, "read": "All."}
-PAPER |= {"family": ["falls"]}
-CLAIMS = [
-    {
-        "id": id,
-        "statement": "S.",
-        "source": "abstract",
-        "reconstruction": "R.",
-        "headline": id == "gaps",
-    }
-    for id in ("fall", "gaps")
-]
+PAPER = """
+arxiv: "2601.00001"
+title: P
+authors: A
+year: 2026
+read: All.
+family: [falls]
+claims:
+  - {id: fall, statement: S., source: abstract, reconstruction: R.}
+  - {id: gaps, statement: S., source: abstract, reconstruction: R., headline: true}
+"""
 
 
 @pytest.fixture
@@ -144,7 +155,7 @@ def home(folder, monkeypatch):  # noqa: F811
     """The folder of that experiment, in a working directory with its paper."""
     monkeypatch.delenv("SIMS_SALT", raising=False)
     Path("papers").mkdir()
-    Path("papers/2601.00001.yaml").write_text(yaml.safe_dump(PAPER | {"claims": CLAIMS}))
+    Path("papers/2601.00001.yaml").write_text(PAPER)
     own = {f"{name}.py": text.replace("\n        ", "\n") for name, text in SOURCES.items()}
     return write(own | {"caption.md": CAPTION}, **EXPERIMENT)
 

@@ -6,6 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 import xarray as xr
+import yaml
 
 from sims.judgement.answers import answer, write_answers
 from sims.judgement.effects import share
@@ -18,16 +19,17 @@ from sims.study.running import Run
 from sims.study.schema import QuestionSpec
 from sims.study.study import Study
 
-LAW = {
-    "text": "made up",
-    "x": {"uniform": [0, 1]},
-    "y": {"loguniform": [0.01, 1]},
-    "kernel": ["gaussian", "softmax"],
-    "seed": "drawn",
-}
+LAW = yaml.safe_load("""
+text: made up
+x: {uniform: [0, 1]}
+y: {loguniform: [0.01, 1]}
+kernel: [gaussian, softmax]
+seed: drawn
+""")
 SEED, COUNT, SIMULATED = 3, 40, 20
-QUESTION = {"id": "q", "question": "?", "asks": "share", "effect": "holds"}
-QUESTION |= {"status": "confirmatory", "search": 120}
+QUESTION = yaml.safe_load("""
+{id: q, question: "?", asks: share, effect: holds, status: confirmatory, search: 120}
+""")
 GAUSSIAN = {"text": "gaussian", "where": {"kernel": "gaussian"}}
 
 

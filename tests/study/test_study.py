@@ -16,14 +16,14 @@ from tests.cli.small import EXPERIMENT, OWN
 from tests.cli.small import run as sims
 
 pytestmark = pytest.mark.usefixtures("folder")
-QUESTION = {
-    "id": "above",
-    "own": "Means are above a half.",
-    "question": "Is the mean above a half?",
-    "asks": "share",
-    "effect": "excess",
-    "status": "exploratory",
-}
+QUESTION = yaml.safe_load("""
+id: above
+own: Means are above a half.
+question: Is the mean above a half?
+asks: share
+effect: excess
+status: exploratory
+""")
 
 
 def draws(draw, problem, batch):
