@@ -11,6 +11,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 import xarray as xr
+from scipy.special import softmax
 
 from experiments.house import description, problems
 from experiments.house import sets as places
@@ -92,8 +93,7 @@ def errors_by_hand(spec, heads, queries, keys, rotation):
             score = q @ z.T / b**2
         else:
             score = -((q[:, None] - z[None]) ** 2).sum(2) / (2 * b**2)
-        weights = np.exp(score - score.max(1, keepdims=True))
-        weights /= weights.sum(1, keepdims=True)
+        weights = softmax(score, axis=1)
         effective.append(1 / ((weights @ same) * weights).sum(1))
         mean = mean + weights / len(heads[0])
     deviation = mean @ values - target_by_hand(spec["target"], queries)

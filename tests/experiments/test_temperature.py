@@ -7,6 +7,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 from scipy.optimize import brentq
+from scipy.special import softmax
 
 from experiments.temperature import problems, rules, simulate
 from sims.problem import DESIGNS, Heads, Task, TrigonometricSeries
@@ -37,7 +38,7 @@ def weights(name, z, parameter):
         return (z >= np.sort(z)[-int(parameter)]) / int(parameter)
     z = z / parameter
     if name.startswith("softmax"):
-        parts = np.exp(z - z.max())
+        parts = softmax(z)
     elif name == "relu gap":
         parts = np.maximum(z - z.max() + 1, 0)
     else:

@@ -162,21 +162,6 @@ def test_what_is_measured_of_the_layers():
     assert same["mse"] == pytest.approx(same["alone"], rel=1e-5)
     assert same["covariance"] == pytest.approx(same["variance"] * 2 / 3, rel=1e-5)
     assert [same["subspaces"], same["outputs"]] == pytest.approx([0, 0], abs=1e-5)
-    for_start, for_training, for_tasks = jax.random.split(key, 3)
-    first = start(for_start, task.private_share, 3, 2, 5, 2)
-
-    @jax.jit
-    def trained(apart):
-        end = train(first, task, apart, for_training, n=8, **training)
-        return moments(end, task, for_tasks, n=8, **held_out)
-
-    for name, apart in (("joint", 0.0), ("separate", 1.0)):
-        errors, covariance, selectivity = trained(apart)
-        assert data["mse"][name] == pytest.approx(float(errors.mean()), rel=1e-4)
-        assert data["alone"][name] == pytest.approx(float(jnp.trace(errors)) / 3, rel=1e-4)
-        pairs = float(covariance.sum() - jnp.trace(covariance)) / 9
-        assert data["covariance"][name] == pytest.approx(pairs, rel=1e-4)
-        assert data["selectivity"][name] == pytest.approx(float(selectivity.mean()), rel=1e-4)
 
 
 HEADS, D, P, N, STEPS, QUERIES, SEEDS = 2, 8, 2, 6, 15, 3, 160
