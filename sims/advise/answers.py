@@ -41,10 +41,12 @@ def rests_on(kind: str) -> list[Rests]:
     answers: dict[str, Answer] = {}
     for group in known_answers("standard").values():
         answers |= {answer.id: answer for answer in group}
-    return [_rests(name, id, answers) for name, id in QUESTIONS[kind]]
-
-
-def _rests(name: str, id: str, answers: dict[str, Answer]) -> Rests:
-    if (answer := answers.get(id)) is not None:
-        return Rests(name, id, answer.question, f"{answer.spoken()}: {answer.result.headline()}")
-    return Rests(name, id, id, "not published")
+    rests = []
+    for name, id in QUESTIONS[kind]:
+        question = id
+        text = "not published"
+        if answer := answers.get(id):
+            question = answer.question
+            text = f"{answer.spoken()}: {answer.result.headline()}"
+        rests.append(Rests(name, id, question, text))
+    return rests

@@ -30,38 +30,31 @@ def baselines(data: Data, choosers: np.ndarray, seed: int) -> dict[str, np.ndarr
     training rows. The Gaussian process (squared exponential with a length per column, or a single
     one if columns are many; white noise) maximises the likelihood on selection rows.
     """
-    x = data.features
-    y = data.outputs
-    groups = data.groups
-    splitter = GroupKFold(min(FOLDS, len(np.unique(groups))))
-    folds = [*splitter.split(x, y, groups)]
+    splitter = GroupKFold(min(FOLDS, len(np.unique(data.groups))))
+    folds = [*splitter.split(data.features, data.outputs, data.groups)]
     fitted = min(GAUSSIAN_PROCESS, *(len(train) for train, _ in folds))
     losses = {}
-    with warnings.catch_warnings(action="ignore", category=UserWarning):  # scores, convergence
-        for name, model in _models(data, choosers, fitted, seed).items():
-            several = y.shape[1] > 1 and isinstance(model, GradientBoostingRegressor)
-            model = MultiOutputRegressor(model) if several else model
-            made = cross_val_predict(model, x, y.squeeze(), cv=folds)
-            losses[name] = ((made.reshape(y.shape) - y) ** 2).mean(1)
+    with warnings.catch_warnings(action="ignore", category=UserWarning):  # scores, shapes
+        for name, model in _models(data.take(choosers), fitted, seed).items():
+            made = cross_val_predict(model, data.features, data.outputs, cv=folds)
+            losses[name] = ((made.reshape(data.outputs.shape) - data.outputs) ** 2).mean(1)
     return losses
 
 
-def _models(data: Data, choosers: np.ndarray, fitted: int, seed: int) -> dict[str, Any]:
+def _models(selection: Data, fitted: int, seed: int) -> dict[str, Any]:
     """Regressors by name; the Gaussian process is fitted to so many rows of a fold."""
-    x = data.features[choosers]
-    y = data.outputs[choosers]
-    groups = data.groups[choosers]
-    inner = GroupKFold(min(5, len(np.unique(groups))))
+    x = selection.features
+    y = selection.outputs
+    inner = GroupKFold(min(5, len(np.unique(selection.groups))))
     counts = [k for k in (1, 2, 5, 10, 20, 50) if k < len(x) // 2]
     neighbours = GridSearchCV(KNeighborsRegressor(), {"n_neighbors": counts}, cv=inner)
-    neighbours.fit(x, y, groups=groups)
+    best = neighbours.fit(x, y, groups=selection.groups).best_estimator_
     columns = x.shape[1]
     length = columns**0.5 * (np.ones(columns) if columns <= LENGTHS else 1.0)
     kernel = ConstantKernel() * RBF(length) + WhiteKernel(0.3)
     process = GaussianProcessRegressor(kernel, normalize_y=True, random_state=seed)
     process.fit(x[:GAUSSIAN_PROCESS], y[:GAUSSIAN_PROCESS])
     process.set_params(kernel=process.kernel_, optimizer=None)
-    best = neighbours.best_estimator_
     part = BaggingRegressor(process, 1, max_samples=fitted, bootstrap=False, random_state=seed)
     boosting = GradientBoostingRegressor(
         n_estimators=200, max_depth=4, subsample=0.5, max_features="sqrt", random_state=seed
@@ -72,5 +65,5 @@ def _models(data: Data, choosers: np.ndarray, fitted: int, seed: int) -> dict[st
         "mean of the outputs": DummyRegressor(),
         f"Gaussian process, {fitted} rows" + ", one length" * (columns > LENGTHS): part,
         "random forest": RandomForestRegressor(50, max_features=1 / 3, random_state=seed),
-        "gradient boosting": boosting,
+        "gradient boosting": MultiOutputRegressor(boosting),
     }

@@ -13,7 +13,7 @@ from sims.advise.leakage import REMEDY, find_dependence
 from sims.advise.parts import Parts, estimate_parts, noise_interval
 from sims.advise.reading import MOST_ROWS, Data, draw_rows, reduce_columns
 from sims.advise.regressor import HeadsRegressor
-from sims.advise.search import REPORTING, Search, Setting, default_split, find_least
+from sims.advise.search import REPORTING, Search, Setting, by_loss, default_split
 from sims.advise.table import Row, compare_methods, standard_error
 from sims.base.errors import InputError
 
@@ -113,12 +113,11 @@ def choose_frugal(
         losses: its losses with fresh frames.
     """
     most = losses.mean() + standard_error(losses, search.data.groups[search.choosers])
-    cheap = list[Setting]()
-    for setting in sorted(tried, key=lambda one: tried[one].mean()):
-        like = any((one.heads, one.width) == (setting.heads, setting.width) for one in cheap)
-        if tried[setting].mean() <= most and not like:
-            cheap.append(setting)
-    for setting in sorted(cheap, key=lambda one: (one.heads * one.width, one.heads)):
+    cheap = dict[tuple[int, int], Setting]()
+    for setting in by_loss(tried, tried):
+        if tried[setting].mean() <= most:
+            cheap.setdefault((setting.heads * setting.width, setting.heads), setting)
+    for _, setting in sorted(cheap.items()):
         if search.confirm(setting).mean() <= most:
             return setting
     return best
@@ -147,9 +146,8 @@ def advise_data(data: Data, seed: int = 0, progress: bool = False) -> DataAdvice
     if min(len(search.choosers), len(search.reporters)) < 5:
         raise InputError("data, groups", "nearly all rows in one group", "groups of similar size")
     tried = search.try_all(progress)
-    candidates = sorted(tried, key=lambda one: (tried[one].mean(), -one.width))[:CANDIDATES]
-    confirmed = {setting: search.confirm(setting) for setting in candidates}
-    best = find_least(confirmed, confirmed)
+    confirmed = {setting: search.confirm(setting) for setting in by_loss(tried, tried)[:CANDIDATES]}
+    best = by_loss(confirmed, confirmed)[0]
     grid = search.grid(best.width)[best.rule]
     if len(grid) > 1 and best.temperature in (grid[0], grid[-1]):
         notes.append("The best temperature is at an end of the grid.")
@@ -169,12 +167,11 @@ def advise_data(data: Data, seed: int = 0, progress: bool = False) -> DataAdvice
     rows = compare_methods(losses, losses["best"], data.groups[search.reporters], named)
     noise = noise_interval(data, rows)
     parts = {}
-    for row in rows:
-        if row.name in ("best", "default"):
-            parts[row.name] = estimate_parts(search, row, draws[row.name][0], noise)
+    for row in rows[:2]:
+        parts[row.name] = estimate_parts(search, row, draws[row.name][0], noise)
+    signs = [*data.signs, *signs]
     if parts["best"].dependent:
         signs.append("noise and variance exceed the error")
-    signs = [*data.signs, *signs]
     return DataAdvice(
         rival=min(selection, key=lambda name: selection[name]),
         best=best,
@@ -203,9 +200,9 @@ def compare_diversity(search: Search, tried: dict[Setting, np.ndarray]) -> list[
     several = [s for s in tried if s.heads > 1 and s.heads * s.width <= search.dimension]
     if not several:
         return []
-    best = find_least(tried, several)
+    best = by_loss(tried, several)[0]
     like = (best.rule, 1, best.width)
-    single = find_least(tried, (s for s in tried if (s.rule, s.heads, s.width) == like))
+    single = by_loss(tried, (s for s in tried if (s.rule, s.heads, s.width) == like))[0]
     draws = search.draws(best.heads, best.width, REPORTING)
     rng = np.random.default_rng([search.seed, 7])
     shape = (best.heads, search.dimension, best.width)

@@ -52,11 +52,13 @@ FEW_COLUMNS = 30
 """Number of features up to which the effect of each is a spline, not a line."""
 
 
-def near_pairs(points: np.ndarray, groups: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Pairs (P, 2) of rows of different groups up to the end of any gap, and distances (P,)."""
-    pairs = cKDTree(points).query_pairs(GAP * NEAREST, output_type="ndarray")
-    pairs = pairs[groups[pairs[:, 0]] != groups[pairs[:, 1]]]
-    return pairs, np.linalg.norm(points[pairs[:, 0]] - points[pairs[:, 1]], axis=1)
+def near_pairs(
+    points: np.ndarray, groups: np.ndarray, radius: float = GAP * NEAREST
+) -> tuple[np.ndarray, np.ndarray]:
+    """Pairs (2, P) of rows of different groups within a radius, and distances (P,)."""
+    pairs = cKDTree(points).query_pairs(radius, output_type="ndarray").T
+    first, second = pairs = pairs[:, groups[pairs[0]] != groups[pairs[1]]]
+    return pairs, np.linalg.norm(points[first] - points[second], axis=1)
 
 
 def find_gap(distances: np.ndarray) -> float:
@@ -66,32 +68,26 @@ def find_gap(distances: np.ndarray) -> float:
     :data:`NEAREST` is below a gap if hardly more pairs are within 3 t than within t.
     """
     radii = np.geomspace(NEAREST, EXACT, 60)
-    ordered = np.sort(distances)
-    below = np.searchsorted(ordered, radii)
-    within = np.searchsorted(ordered, GAP * radii)
+    below, within = np.searchsorted(np.sort(distances), [radii, GAP * radii])
     gaps = radii[(below >= FEWEST_PAIRS) & (within <= FILLED * below)]
     return float(gaps.max(initial=EXACT))
-
-
-def connect(pairs: np.ndarray, count: int) -> tuple[np.ndarray, np.ndarray]:
-    """Cluster (n,) of every row, and sizes; a chain of pairs connects the rows of a cluster."""
-    graph = coo_array((np.ones(len(pairs)), (pairs[:, 0], pairs[:, 1])), (count, count))
-    codes = np.asarray(connected_components(graph, directed=False)[1])
-    return codes, np.bincount(codes)
 
 
 def find_clusters(points: np.ndarray, groups: np.ndarray) -> tuple[np.ndarray, np.ndarray, float]:
     """Cluster (n,) of every row, distances of the pairs in a cluster, and the largest allowed.
 
-    A gap that leaves much of the table in one cluster, as with heavy tails, is none.
+    A chain of pairs connects the rows of a cluster. A gap that leaves much of the table in one
+    cluster, as with heavy tails, is none.
     """
     pairs, distances = near_pairs(points, groups)
-    nearest = find_gap(distances)
-    codes, sizes = connect(pairs[distances <= nearest], len(points))
-    if sizes.max() > MUCH * len(points):
-        nearest = EXACT
-        codes, _ = connect(pairs[distances <= nearest], len(points))
-    return codes, distances[distances <= nearest], nearest
+    count = len(points)
+    for nearest in (find_gap(distances), EXACT):
+        near = distances <= nearest
+        graph = coo_array((distances[near] + 1, pairs[:, near]), (count, count))
+        codes = connected_components(graph, directed=False)[1]
+        if np.bincount(codes).max() <= MUCH * count:
+            break
+    return codes, distances[near], nearest
 
 
 def find_copies(x: np.ndarray, y: np.ndarray, groups: np.ndarray) -> tuple[np.ndarray, list[str]]:
@@ -111,13 +107,13 @@ def find_copies(x: np.ndarray, y: np.ndarray, groups: np.ndarray) -> tuple[np.nd
     sizes = np.bincount(codes)
     levels = [len(np.unique(column)) for column in x.T]
     like_outputs = np.sum(near_pairs(outputs, groups)[1] <= nearest)
-    kept = sizes  # of every kind
+    times = np.ones_like(sizes)  # that every kind is repeated
     if len(repeated) > 0.5 * like_outputs and len(sizes) >= MANY_VALUES:
-        kept = sizes // sizes
+        times = sizes
     elif max(levels) >= MANY_VALUES or math.prod(levels) > len(x):
         alike = len(repeated) > 0.9 * np.sum(near_pairs(features, groups)[1] <= nearest)
-        kept = sizes // (sizes if alike else np.gcd.reduce(sizes))
-    again = pd.Series(codes).groupby(codes).cumcount().to_numpy() >= kept[codes]
+        times = sizes if alike else np.gcd.reduce(sizes)
+    again = pd.Series(codes).groupby(codes).cumcount().to_numpy() >= (sizes // times)[codes]
     furthest = repeated.max()
     precision = "exactly" if furthest <= EXACT else f"within {furthest:.1g} standard deviations"
     note = f"{len(x) - len(sizes):,} of {len(x):,} rows repeat others {precision}; "
@@ -136,14 +132,12 @@ def find_dependence(x: np.ndarray, y: np.ndarray) -> list[str]:
     fine = [(column % 1).any() and len(np.unique(column)) >= MANY_VALUES for column in x.T]
     x = StandardScaler().fit_transform(x)
     orders = {"in file order": np.arange(len(x))}
-    if x.shape[1] == 1:
+    if len(fine) == 1:
         orders["in x"] = np.argsort(x[:, 0], kind="stable")
     for name, order in orders.items():
-        correlation = correlate_neighbours(x[order], y[order])
-        if correlation:
+        if correlation := correlate_neighbours(x[order], y[order]):
             signs.append(f"errors of neighbouring rows correlate by {correlation:.2f} {name}")
-    ratio = compare_clusters(x, y) if any(fine) else 1.0
-    if ratio > WORSE:
+    if any(fine) and (ratio := compare_clusters(x, y)) > WORSE:
         signs.append(f"rows with nearly equal features lower the error {ratio:.1f} times")
     if signs:
         signs.append("so the errors hold only between such rows")
@@ -158,14 +152,15 @@ def correlate_neighbours(x: np.ndarray, y: np.ndarray) -> float:
     that are near in x, but not in order, correlate as well, or if outputs are smooth from row to
     row: then the model is wrong.
     """
-    codes = pd.factorize(np.unique(x, axis=0, return_inverse=True)[1].ravel())[0]
-    table = pd.DataFrame(np.hstack([x, y])).groupby(codes).mean().to_numpy()
-    x, y = table[:, : x.shape[1]], table[:, x.shape[1] :]
+    columns = x.shape[1]
+    codes = np.unique(x, axis=0, return_inverse=True)[1].ravel()
+    table = pd.DataFrame(np.hstack([x, y])).groupby(codes, sort=False).mean().to_numpy()
+    x, y = np.split(table, [columns], axis=1)
     count = len(x)
-    if count < FEWEST_ROWS or not x.shape[1]:
+    if count < FEWEST_ROWS or not columns:
         return 0.0
     splines = [make_splines(np.arange(float(count))[:, None], SLOW)]
-    if x.shape[1] <= FEW_COLUMNS:
+    if columns <= FEW_COLUMNS:
         splines.append(make_splines(x, min(KNOTS, count // 6)))
     design = np.hstack([x, *splines])
     model = make_pipeline(StandardScaler(), RidgeCV(np.geomspace(1e-2, 1e4, 7)))
@@ -198,13 +193,12 @@ def make_splines(columns: np.ndarray, count: int) -> np.ndarray:
 def find_alike(x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Rows, and for each the nearest in x that is not near in order; nearer than the next row."""
     order = np.arange(len(x))
-    search = NearestNeighbors(n_neighbors=2 * APART + 2).fit(x)
-    distances, near = search.kneighbors(x)
+    distances, near = NearestNeighbors(n_neighbors=2 * APART + 2).fit(x).kneighbors(x)
     apart = np.abs(near - order[:, None]) > APART
-    first = apart.argmax(1)
+    first = order, apart.argmax(1)
     steps = np.linalg.norm(np.diff(x, axis=0, append=x[-2:-1]), axis=1)
-    nearer = apart[order, first] & (distances[order, first] <= (1 + EXACT) * steps)
-    return order[nearer], near[order, first][nearer]
+    nearer = apart[first] & (distances[first] <= (1 + EXACT) * steps)
+    return order[nearer], near[first][nearer]
 
 
 def correlate(first: np.ndarray, second: np.ndarray) -> float:

@@ -3,8 +3,8 @@
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.spatial import cKDTree
 
+from sims.advise.leakage import near_pairs
 from sims.advise.reading import Data, draw_groups
 from sims.advise.search import ROUNDING, Search
 from sims.advise.table import Row, standard_error
@@ -56,18 +56,17 @@ def noise_interval(data: Data, rows: list[Row]) -> tuple[float, float]:
     x = data.features
     groups = data.groups
     radius = (NEAR * 2 * x.var(0).sum()) ** 0.5
-    pairs = cKDTree(x).query_pairs(radius, output_type="ndarray")
-    pairs = pairs[groups[pairs[:, 0]] != groups[pairs[:, 1]]]
-    squares = ((x[pairs[:, 0]] - x[pairs[:, 1]]) ** 2).sum(1)
-    pairs = pairs[squares <= np.sort(squares)[: len(x)].max(initial=0.0)]
+    pairs, distances = near_pairs(x, groups, radius)
+    pairs = pairs[:, distances <= np.sort(distances)[: len(x)].max(initial=0.0)]
+    first, second = data.outputs[pairs]
     ends = groups[pairs]
     if len(np.unique(ends)) < NEAR_ROWS:
         return 0.0, min(log_interval(row.error, row.standard_error)[1] for row in rows)
-    halves = 0.5 * ((data.outputs[pairs[:, 0]] - data.outputs[pairs[:, 1]]) ** 2).mean(1)
+    halves = 0.5 * ((first - second) ** 2).mean(1)
     excess = halves - halves.mean()
-    of_groups = np.bincount(ends.ravel(), np.repeat(excess, 2))
+    of_groups = np.bincount(ends.ravel(), np.tile(excess, 2))
     squares_less_own = (of_groups**2).sum() - (excess**2).sum()
-    return log_interval(float(halves.mean()), max(squares_less_own, 0.0) ** 0.5 / len(pairs))
+    return log_interval(float(halves.mean()), max(squares_less_own, 0.0) ** 0.5 / len(excess))
 
 
 def log_interval(value: float, error: float) -> tuple[float, float]:

@@ -4,6 +4,7 @@ import csv
 import re
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -54,14 +55,9 @@ class Data:
 
     def take(self, rows: np.ndarray) -> "Data":
         """Some of the rows, by number or mask."""
-        return replace(
-            self,
-            features=self.features[rows],
-            outputs=self.outputs[rows],
-            groups=self.groups[rows],
-            inputs=self.inputs.iloc[rows],
-            targets=self.targets[rows],
-        )
+        arrays = ("features", "outputs", "groups", "targets")
+        taken: dict[str, Any] = {name: getattr(self, name)[rows] for name in arrays}
+        return replace(self, inputs=self.inputs.iloc[rows], **taken)
 
 
 def read_data(path: str | Path, target: str | None = None, groups: str | None = None) -> Data:
@@ -77,29 +73,27 @@ def read_data(path: str | Path, target: str | None = None, groups: str | None = 
         InputError: the file cannot be read, or its rows cannot be used.
     """
     path = Path(path)
+    where = f"--data {path}"
     kinds = {".csv": _csv, ".npz": _npz}
     if path.suffix not in kinds:
         raise InputError("--data", str(path), "a .csv or .npz file")
-    regular_archive(f"--data {path}", path)
+    regular_archive(where, path)
     try:
-        if not 0 < path.stat().st_size <= LARGEST_FILE:
-            got = f"{path.stat().st_size:,} bytes"
-            raise InputError(f"--data {path}", got, f"1 to {LARGEST_FILE:,} bytes")
-        return kinds[path.suffix](path, target, groups)
-    except FileNotFoundError:
-        raise InputError(f"--data {path}", "file not found") from None
+        size = path.stat().st_size
+        if not 0 < size <= LARGEST_FILE:
+            raise InputError(where, f"{size:,} bytes", f"1 to {LARGEST_FILE:,} bytes")
+        return kinds[path.suffix](where, path, target, groups)
     except OSError as error:
-        got = error.strerror or str(error)
-        raise InputError(f"--data {path}", got, "a readable file") from None
+        raise InputError(where, error.strerror or str(error), "a readable file") from None
 
 
-def _csv(path: Path, target: str | None, groups: str | None) -> Data:
-    where = f"--data {path}"
+def _csv(where: str, path: Path, target: str | None, groups: str | None) -> Data:
     allowed = "a header and rows of numbers, comma-separated, with decimal points, no comments"
     try:
-        names = _header(path)
+        with path.open(newline="", encoding="utf-8-sig") as file:
+            names = [name.strip() for name in next(csv.reader(file), [])]
         if target not in names:
-            _check_marks(where, names, allowed)
+            _check_marks(where, "".join(names[:1]), len(names) == 1, allowed)
         table = pd.read_csv(
             path, header=None, skiprows=1, index_col=False, encoding="utf-8-sig", low_memory=False
         )
@@ -122,17 +116,11 @@ def _csv(path: Path, target: str | None, groups: str | None) -> Data:
     return prepared(table.to_numpy(float), y, labels, [*table.columns, str(target)])
 
 
-def _header(path: Path) -> list[str]:
-    with path.open(newline="", encoding="utf-8-sig") as file:
-        return [name.strip() for name in next(csv.reader(file), [])]
-
-
-def _check_marks(where: str, names: list[str], allowed: str) -> None:
+def _check_marks(where: str, first: str, alone: bool, allowed: str) -> None:
     """Raise InputError if the first line is a comment, or separates columns by other marks."""
-    first = names[0] if names else ""
     if first.startswith("#"):
         raise InputError(where, f"a comment in line 1: {first}", allowed)
-    if len(names) == 1 and (mark := MARKS.search(first)):
+    if alone and (mark := MARKS.search(first)):
         raise InputError(where, f"columns separated by {mark.group()!r}", allowed)
 
 
@@ -158,17 +146,15 @@ def _numbers(where: str, column: pd.Series) -> pd.Series:
     """
     numbers = pd.to_numeric(column, errors="coerce")
     text = numbers.isna() & column.notna() | (column.dtype.kind == "b")
-    if text.any():
-        row = int(text.to_numpy().argmax())
-        got = f"{column.iloc[row]!s} in row {row + 1}"
-        comment = str(column.iloc[row]).lstrip().startswith("#")
+    for row in np.flatnonzero(text):
+        word = str(column.iloc[row])
+        comment = word.lstrip().startswith("#")
         allowed = "no comments" if comment else "numbers (encode categories first)"
-        raise InputError(where, got, allowed)
+        raise InputError(where, f"{word} in row {row + 1}", allowed)
     return numbers
 
 
-def _npz(path: Path, target: str | None, groups: str | None) -> Data:
-    where = f"--data {path}"
+def _npz(where: str, path: Path, target: str | None, groups: str | None) -> Data:
     allowed = "arrays of numbers X (n, d), y (n,) or (n, o), groups (n,)"
     for option, name in (("--target", target), ("--groups", groups)):
         if name is not None:
@@ -176,9 +162,7 @@ def _npz(path: Path, target: str | None, groups: str | None) -> Data:
     try:
         with path.open("rb") as raw, np.load(raw, allow_pickle=False) as file:
             names = ", ".join(file.files)
-            parts = {}
-            for name in {"X", "y", "groups"}.intersection(file.files):
-                parts[name] = file[name]
+            parts = {name: file[name] for name in ("X", "y", "groups") if name in file}
     except Exception as error:  # of NumPy, zipfile, zlib and struct
         raise InputError(where, str(error) or type(error).__name__, allowed) from None
     if not {"X", "y"} <= parts.keys():
@@ -217,19 +201,24 @@ def prepared(
         raise InputError("data", f"{len(x)} rows", f"{FEWEST} rows or more")
     names = names or [f"X[:, {k}]" for k in range(x.shape[1])]
     names += [f"y[:, {k}]" for k in range(x.shape[1] + y.shape[1] - len(names))]
-    _check_values(np.hstack([x, y]), names)
+    table = pd.DataFrame(np.hstack([x, y]), columns=names)
+    _check_values(table)
     moves = np.ptp(y, axis=0) > 0
     if not moves.all():
         raise InputError("data, y", f"constant {y[0, moves.argmin()]:g}", "outputs that vary")
     numbers = _number_groups(labels)
-    kept, notes = choose_columns(x, y, names)
-    notes += find_absurd(np.hstack([x, y]), names)
-    columns = [name for name, keep in zip(names, kept, strict=False) if keep]
-    inputs = pd.DataFrame(x[:, kept], columns=columns)
-    data = Data(
-        scaled(x[:, kept]), scaled(y), numbers, inputs, np.reshape(y, np.shape(outputs)), (*notes,)
-    )
+    kept, notes = choose_columns(table, y)
+    inputs = table.iloc[:, np.flatnonzero(kept)]
+    notes += find_absurd(table)
+    data = _standardised(inputs, np.reshape(y, np.shape(outputs)), numbers, (*notes,))
     return leave_copies(data) if len(x) <= MOST_ROWS else data
+
+
+def _standardised(
+    inputs: pd.DataFrame, targets: np.ndarray, groups: np.ndarray, notes: tuple[str, ...]
+) -> Data:
+    outputs = scaled(targets.reshape(len(targets), -1))
+    return Data(scaled(inputs.to_numpy()), outputs, groups, inputs, targets, notes)
 
 
 def _table(name: str, values: np.ndarray) -> np.ndarray:
@@ -246,13 +235,12 @@ def _table(name: str, values: np.ndarray) -> np.ndarray:
     return array.astype(float)
 
 
-def _check_values(table: np.ndarray, names: list[str]) -> None:
+def _check_values(table: pd.DataFrame) -> None:
     """Raise InputError if a number is missing or infinite, or its square would be infinite."""
-    bad = ~(np.abs(table) <= HUGE)
-    if bad.any():
-        row, column = np.argwhere(bad)[0]
-        got = f"{table[row, column]} in row {row + 1}"
-        raise InputError(f"data, column {names[column]}", got, "finite numbers (fill gaps first)")
+    for row, column in np.argwhere(~(table.abs() <= HUGE)):
+        got = f"{table.iloc[row, column]} in row {row + 1}"
+        name = table.columns[column]
+        raise InputError(f"data, column {name}", got, "finite numbers (fill gaps first)")
 
 
 def _number_groups(labels: np.ndarray) -> np.ndarray:
@@ -284,14 +272,9 @@ def leave_copies(data: Data) -> Data:
     many = again.sum() >= max(FEWEST_PAIRS, SHARE * len(again))
     leak = many and (data.inputs % 1).to_numpy().any()
     kept = data.take(~again)
-    return replace(
-        kept,
-        features=scaled(kept.inputs.to_numpy()),
-        outputs=scaled(kept.targets.reshape(kept.outputs.shape)),
-        groups=pd.factorize(kept.groups)[0],
-        notes=(*data.notes, *notes),
-        signs=("rows repeat others (left out)",) if leak else (),
-    )
+    groups = pd.factorize(kept.groups)[0]
+    data = _standardised(kept.inputs, kept.targets, groups, (*data.notes, *notes))
+    return replace(data, signs=("rows repeat others (left out)",) if leak else ())
 
 
 def scaled(columns: np.ndarray) -> np.ndarray:

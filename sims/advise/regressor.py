@@ -1,5 +1,6 @@
 """Attention heads as an estimator of scikit-learn."""
 
+from dataclasses import dataclass
 from typing import Any, Self
 
 import numpy as np
@@ -17,6 +18,7 @@ BATCH = 500
 """Number of rows predicted at once."""
 
 
+@dataclass(eq=False, repr=False)
 class HeadsRegressor(RegressorMixin, BaseEstimator):
     """Mean prediction of attention heads with random orthogonal frames, for scikit-learn.
 
@@ -39,19 +41,11 @@ class HeadsRegressor(RegressorMixin, BaseEstimator):
         InputError: a parameter is outside its range.
     """
 
-    def __init__(
-        self,
-        rule: str = "gaussian",
-        heads: int = 1,
-        width: int | None = None,
-        temperature: float | None = None,
-        random_state: Any = 0,
-    ) -> None:
-        self.rule = rule
-        self.heads = heads
-        self.width = width
-        self.temperature = temperature
-        self.random_state = random_state
+    rule: str = "gaussian"
+    heads: int = 1
+    width: int | None = None
+    temperature: float | None = None
+    random_state: Any = 0
 
     def __sklearn_tags__(self) -> Tags:
         """Tags of scikit-learn: several outputs; narrow heads may miss what matters."""
@@ -80,7 +74,8 @@ class HeadsRegressor(RegressorMixin, BaseEstimator):
             seed = check_random_state(seed).randint(2**31)
         self.frames_ = diverse_frames(dimension, self.heads, width, int(seed))
         self.features_ = features
-        self.outputs_ = np.asarray(y, float)
+        self.shape_ = y.shape[1:]
+        self.outputs_ = y.reshape(len(y), -1).astype(float)
         self.temperature_ = self.temperature or self._choose_temperature()
         return self
 
@@ -92,14 +87,12 @@ class HeadsRegressor(RegressorMixin, BaseEstimator):
         grid = np.array([self.temperature_])
         batches = []
         for rows in gen_batches(len(X), BATCH):
-            barred = np.zeros((len(queries[rows]), len(self.features_)), bool)
-            batches.append(self._predict(queries[rows], barred, grid)[0])
-        return np.concatenate(batches).reshape(len(X), *self.outputs_.shape[1:])
+            batches.append(self._predict(queries[rows], False, grid)[0])
+        return np.concatenate(batches).reshape(len(X), *self.shape_)
 
-    def _predict(self, queries: np.ndarray, barred: np.ndarray, grid: np.ndarray) -> np.ndarray:
+    def _predict(self, queries: np.ndarray, barred: Any, grid: np.ndarray) -> np.ndarray:
         """Predictions (S, Q, o) for queries (Q, d)."""
-        outputs = self.outputs_.reshape(len(self.outputs_), -1)
-        known = self.features_, outputs
+        known = self.features_, self.outputs_
         made = predict_heads(queries, *known, barred, self.frames_, {self.rule: grid})
         return np.asarray(made[self.rule].mean(1))
 
@@ -111,6 +104,5 @@ class HeadsRegressor(RegressorMixin, BaseEstimator):
         queries = self.features_[rows]
         frame = self.frames_[0]
         grid = temperature_grid(queries @ frame, self.features_ @ frame, barred)[self.rule]
-        predicted = self._predict(queries, barred, grid)
-        errors = predicted - self.outputs_.reshape(count, -1)[rows]
+        errors = self._predict(queries, barred, grid) - self.outputs_[rows]
         return float(grid[(errors**2).mean((1, 2)).argmin()])

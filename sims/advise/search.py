@@ -72,12 +72,11 @@ class Search:
         rng = np.random.default_rng([seed, 2])
         groups = rng.permutation(np.unique(data.groups))
         chooses = np.isin(data.groups, groups[: len(groups) // 2])
-        self.choosers = self.sample(np.flatnonzero(chooses), rng, CHOOSERS)
-        self.reporters = self.sample(np.flatnonzero(~chooses), rng, REPORTERS)
-
-    def sample(self, rows: np.ndarray, rng: np.random.Generator, most: int) -> np.ndarray:
-        """Whole groups of given rows, in random order."""
-        return rows[draw_groups(self.data.groups[rows], rng, most)]
+        halves = []
+        for half, most in ((chooses, CHOOSERS), (~chooses, REPORTERS)):
+            drawn = draw_groups(data.groups[half], rng, most)
+            halves.append(np.flatnonzero(half)[drawn])
+        self.choosers, self.reporters = halves
 
     def splits(self) -> dict[int, list[int]]:
         """Head dimension to numbers of heads; heads of d_k = d are all equal."""
@@ -88,7 +87,7 @@ class Search:
         splits = {}
         for width in sorted({*powers.tolist(), default_width, max(d // 2, 1), d}):
             most = 1 if width == d else max(BUDGET * d, heads) // width
-            splits[width] = counts[counts <= max(most, 1)].tolist()
+            splits[width] = counts[counts <= most].tolist()
         return splits
 
     def predictions(
@@ -171,10 +170,8 @@ class Search:
         losses = []
         for frames in draws:
             heads = self.predictions(rows, frames, temperatures)[setting.rule][0]
-            if alone:
-                losses.append(self.losses(rows, heads).mean(0))
-            else:
-                losses.append(self.losses(rows, heads.mean(0)))
+            predicted = heads if alone else heads.mean(0, keepdims=True)
+            losses.append(self.losses(rows, predicted).mean(0))
         return np.stack(losses)
 
     def confirm(self, setting: Setting) -> np.ndarray:
@@ -189,6 +186,6 @@ def default_split(dimension: int) -> tuple[int, int]:
     return heads, dimension // heads
 
 
-def find_least(tried: dict[Setting, np.ndarray], settings: Iterable[Setting]) -> Setting:
-    """Setting with the least mean loss; ties go to the widest heads."""
-    return min(settings, key=lambda setting: (tried[setting].mean(), -setting.width))
+def by_loss(tried: dict[Setting, np.ndarray], settings: Iterable[Setting]) -> list[Setting]:
+    """Settings by mean loss, the least first; among equals, the widest heads."""
+    return sorted(settings, key=lambda setting: (tried[setting].mean(), -setting.width))

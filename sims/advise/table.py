@@ -70,9 +70,9 @@ def compare_methods(
 
     rows = []
     for name, loss in losses.items():
-        gap = np.atleast_2d(loss) - best
-        uncertainty = spread(np.atleast_2d(loss))
-        difference = float(gap.mean())
-        setting = named.get(name)
-        rows.append(Row(name, float(loss.mean()), uncertainty, difference, spread(gap), setting))
+        table = np.atleast_2d(loss)
+        gap = table - best
+        error = float(table.mean())
+        row = Row(name, error, spread(table), float(gap.mean()), spread(gap), named.get(name))
+        rows.append(row)
     return rows

@@ -11,7 +11,7 @@ from sims import DESIGNS, Heads, Task, TrigonometricSeries, predict
 from sims.advise import advise_data, prepared
 from sims.advise.data import choose_frugal
 from sims.advise.extrapolation import extrapolate
-from sims.advise.heads import head_predictions, temperature_grid
+from sims.advise.heads import predict_heads, temperature_grid
 from sims.advise.parts import estimate_parts
 from sims.advise.search import REPORTING, Search, Setting
 from sims.advise.table import Row, standard_error
@@ -30,13 +30,13 @@ def test_left_out_predictions_are_those_of_loops(size):
     barred = group[:, None] == group
     grid = temperature_grid(points, points, barred)
     sparse = {"sparsemax": jax.jit(Entmax(1.0)), "1.5-entmax": jax.jit(Entmax(2.0))}
-    made = head_predictions(points, points, outputs, barred, grid)
+    made = predict_heads(points, points, outputs, barred, np.eye(2)[None], grid)
     for i in range(0, 32, 4):
         keys, values = points[group != group[i]], outputs[group != group[i]]
         distance = -0.5 * ((points[i] - keys) ** 2).sum(1)
         for rule, every in grid.items():
             scores = keys @ points[i] if rule.startswith("softmax") else distance
-            for s, predicted in zip(every, made[rule], strict=True):
+            for s, predicted in zip(every, made[rule][:, 0], strict=True):
                 if rule in sparse:
                     weights = np.asarray(sparse[rule](scores / s))
                 else:

@@ -19,7 +19,10 @@ SERIES = np.zeros(N)
 for t in range(1, N):
     SERIES[t] = 0.9 * SERIES[t - 1] + 0.4 * E[t]
 
-CLEAN = {
+DOUBLED = np.r_[X, X.round(3)], np.r_[SMOOTH, SMOOTH.round(3)]
+SHUFFLED = RNG.permutation(N)
+NEAR = X[PATIENT, :2] + 0.01 * X[:, 2:]
+TABLES = {
     "smooth": (X, SMOOTH),
     "noise": (X, E),
     "sorted by output": (X[np.argsort(SMOOTH)], np.sort(SMOOTH)),
@@ -40,35 +43,22 @@ CLEAN = {
     "shops in order": (np.stack([STORE, X[:, 0]], 1), EFFECT[STORE] + X[:, 0] + 0.3 * E),
     "heavy tails": (np.exp(2 * X), SMOOTH),
     "rounded": (X.round(1), SMOOTH.round(1)),
-}
-DOUBLED = np.r_[X, X.round(3)], np.r_[SMOOTH, SMOOTH.round(3)]
-SHUFFLED = RNG.permutation(N)
-NEAR = X[PATIENT, :2] + 0.01 * X[:, 2:]
-LEAKING = {
-    "rounded copies": (DOUBLED, "repeat others"),
-    "jittered copies": ((np.r_[X, X[:50] + 1e-3], np.r_[SMOOTH, SMOOTH[:50] + 1e-3]), "repeat"),
-    "patients near in x": ((NEAR, EFFECT[PATIENT] + 0.1 * E), "nearly equal features"),
-    "patients near in file": ((X, X[:, 0] + EFFECT[PATIENT] + 0.3 * E), "in file order"),
-    "a series": ((X, np.sin(X[:, 0]) + SERIES), "in file order"),
-    "a series of time": ((ROWS / 9, SERIES), "in x"),
-    "a shuffled series": ((SHUFFLED / 9, SERIES[SHUFFLED]), "in x"),
+    "rounded copies": (*DOUBLED, "repeat others"),
+    "jittered copies": (np.r_[X, X[:50] + 1e-3], np.r_[SMOOTH, SMOOTH[:50] + 1e-3], "repeat"),
+    "patients near in x": (NEAR, EFFECT[PATIENT] + 0.1 * E, "nearly equal features"),
+    "patients near in file": (X, X[:, 0] + EFFECT[PATIENT] + 0.3 * E, "in file order"),
+    "a series": (X, np.sin(X[:, 0]) + SERIES, "in file order"),
+    "a series of time": (ROWS / 9, SERIES, "in x"),
+    "a shuffled series": (SHUFFLED / 9, SERIES[SHUFFLED], "in x"),
 }
 
 
-def signs(x, y):
+@pytest.mark.parametrize("name", TABLES)
+def test_leaking_tables_alone_raise_an_alarm(name):
+    x, y, *words = TABLES[name]
     data = prepared(np.reshape(1.0 * x, (len(x), -1)), 1.0 * y)
-    return "; ".join([*data.signs, *find_dependence(data.inputs.to_numpy(), data.outputs)])
-
-
-@pytest.mark.parametrize("name", CLEAN)
-def test_clean_tables_raise_no_alarm(name):
-    assert signs(*CLEAN[name]) == ""
-
-
-@pytest.mark.parametrize("name", LEAKING)
-def test_leaking_tables_raise_an_alarm(name):
-    table, words = LEAKING[name]
-    assert words in signs(*table)
+    signs = "; ".join([*data.signs, *find_dependence(data.inputs.to_numpy(), data.outputs)])
+    assert words[0] in signs if words else signs == ""
 
 
 def test_near_copies_leave_the_advice_as_it_is():
