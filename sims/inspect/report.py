@@ -1,10 +1,10 @@
 """Report of a model: every layer's numbers in one labelled dataset, and a summary sentence."""
 
-import math
+import json
 import re
 import zipfile
-from collections.abc import Mapping
-from itertools import product
+import zlib
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -46,6 +46,8 @@ MEASURED = re.compile(
     "typical|effective|sequences|copies|input|predicted|kq?_svd|noise|contribution|token|merge|prune|redundant"
 )
 """Names of numbers that need activations."""
+DAMAGED = (OSError, ValueError, EOFError, zipfile.BadZipFile, zlib.error)
+"""Errors of a damaged npz file."""
 HEAD_DIMS = ("head", "head2", "key_head", "key_head2")
 
 
@@ -74,29 +76,21 @@ def inspect(
     """
     if not 0 < tolerance < 1:
         raise InputError("--tolerance", tolerance, "a share above 0 and below 1")
-    rows: list[xr.Dataset] = []
     opened = Model(model, config)
     inputs = None if activations is None else Inputs(activations)
     names = modules(opened)
-    notes = [f"The file is part {opened.part} of its model."] if opened.part else []
-    notes += absent_layers(opened.config, names)
-    family = str(opened.config.get("model_type"))
-    if family not in (*FAMILIES, "None"):
-        notes.append(f"No forward pass of model_type {family} is checked; names give the layout.")
+    notes = _notes(opened, names)
     remarks: dict[str, list[str]] = {}
+    rows: list[xr.Dataset] = []
     for layer in layers(opened, heads):
         number = len(rows) if layer.number is None else layer.number
         label = layer.module if layer.number is None and len(names) > 1 else str(number)
-        rule, reason = _rule(opened.config, attention, inputs is not None, layer.number or 0)
-        weights = _labelled(geometry(layer, rule))
+        rule, reasons = _rule(opened.config, attention, inputs is not None, layer.number)
+        weights = _labelled(geometry(layer, rule or Rule(False)))
         weights = weights.assign(_summary(weights) | {"module": layer.module, "label": label})
-        added = [weights.assign_coords(layer=number)]
-        if inputs and rule:
-            added = _rows_of_passes(weights, layer, number, inputs, rule, tolerance)
+        added = _rows(weights, layer, number, inputs, rule, tolerance)
         rows += added
-        copies = {int(row.copies) for row in added if row.get("copies", 0) > 0}
-        reason += [f"{count} sequences are copies of others, left out" for count in copies]
-        for remark in reason + _remarks(layer, opened.config):
+        for remark in reasons + _remarks(layer, opened.config, added):
             remarks.setdefault(remark, []).append(label)
     data = xr.concat(
         rows, "layer", data_vars="all", coords="minimal", compat="override", join="outer"
@@ -109,10 +103,27 @@ def inspect(
     return data
 
 
-def _rows_of_passes(
-    weights: xr.Dataset, layer: Layer, number: int, inputs: "Inputs", rule: Rule, tolerance: float
+def _notes(model: Model, names: Sequence[str]) -> list[str]:
+    """Sentences on what the file lacks of a model with attention modules of these names."""
+    notes = [f"The file is part {model.part} of its model."] if model.part else []
+    notes += absent_layers(model.config, names)
+    family = str(model.config.get("model_type"))
+    if family not in (*FAMILIES, "None"):
+        notes.append(f"No forward pass of model_type {family} is checked; names give the layout.")
+    return notes
+
+
+def _rows(
+    weights: xr.Dataset,
+    layer: Layer,
+    number: int,
+    inputs: "Inputs | None",
+    rule: Rule | None,
+    tolerance: float,
 ) -> list[xr.Dataset]:
-    """Rows for every use of a layer, from its weights and its inputs there."""
+    """Rows of a layer: one without inputs, otherwise one for every use and its inputs."""
+    if inputs is None or rule is None:
+        return [weights.assign_coords(layer=number)]
     rows = []
     for time in range(layer.passes):
         row = weights.assign_coords(layer=number + time)
@@ -129,12 +140,12 @@ def _rows_of_passes(
 
 
 def _rule(
-    config: Mapping[str, Any], attention: str | None, needed: bool, layer: int
+    config: Mapping[str, Any], attention: str | None, needed: bool, layer: int | None
 ) -> tuple[Rule | None, list[str]]:
     """Rule of a layer and remarks on it; without a rule if it is not needed and not known."""
     family = FAMILIES.get(str(config.get("model_type")))
     try:
-        rule = rule_of(config, attention or (None if needed or family else "causal"), layer)
+        rule = rule_of(config, attention or (None if needed or family else "causal"), layer or 0)
     except InputError as error:
         if needed:
             raise
@@ -144,9 +155,10 @@ def _rule(
     return rule, []
 
 
-def _remarks(layer: Layer, config: Mapping[str, Any]) -> list[str]:
-    """Remarks for the reader of a layer's numbers."""
-    remarks = []
+def _remarks(layer: Layer, config: Mapping[str, Any], rows: Sequence[xr.Dataset]) -> list[str]:
+    """Remarks for the reader of a layer's numbers, which are in these rows."""
+    copies = {int(row.copies) for row in rows if row.get("copies", 0) > 0}
+    remarks = [f"{count} sequences are copies of others, left out" for count in copies]
     for kind, heads in zero_maps(layer).items():
         if heads:
             listed = ", ".join(map(str, heads))
@@ -173,11 +185,8 @@ def _on_inputs(layer: Layer, inputs: "Inputs", name: str, rule: Rule, tolerance:
     readings = measured(layer, sequences, rule, tolerance)
     mean, covariance = moments_of(sequences)
     predicted = on_gaussian_tokens(layer, mean, covariance_root(name, covariance, d), rule)
-    counts: Arrays = {
-        "sequences": ((), np.array(len(sequences))),
-        "copies": ((), np.array(len(values) - len(sequences))),
-    }
-    return {**predicted, **readings, **counts}
+    copies = len(values) - len(sequences)
+    return {**predicted, **readings, "sequences": len(sequences), "copies": copies}
 
 
 class Inputs:
@@ -198,7 +207,7 @@ class Inputs:
         self.source = str(regular_archive(str(source), source))
         try:
             opened = np.load(source, allow_pickle=False)
-        except (OSError, ValueError, EOFError, zipfile.BadZipFile) as error:
+        except DAMAGED as error:
             raise InputError(self.source, str(error)[:60], "an npz file") from None
         if not isinstance(opened, np.lib.npyio.NpzFile):
             raise InputError(self.source, "one array", "an npz file: layer name to inputs")
@@ -220,7 +229,7 @@ class Inputs:
         """
         try:
             return np.asarray(self.arrays[name])
-        except (ValueError, EOFError, OSError, zipfile.BadZipFile, zipfile.error) as error:
+        except DAMAGED as error:
             raise InputError(f"{self.source}: {name}", str(error)[:60], "an array") from None
 
     def check_used(self, known: str) -> None:
@@ -241,8 +250,8 @@ def _summary(weights: xr.Dataset) -> dict[str, float]:
     """Numbers of a layer, summarised from its arrays; indices are ``1 − mean correlation``."""
     kernel = weights.projection_kernel.values
     upper = kernel[np.triu_indices(len(kernel), 1)]
-    upper = upper[np.isfinite(upper)]
-    limit = -ndtri(LEVEL / max(len(upper), 1)) * float(weights.overlap_baseline_sd)
+    pairs = int(np.isfinite(upper).sum())
+    limit = -ndtri(LEVEL / max(pairs, 1)) * float(weights.overlap_baseline_sd)
     numbers: dict[str, float] = {
         "heads": weights.sizes["head"],
         "key_heads": weights.sizes["key_head"],
@@ -263,12 +272,11 @@ def _summary(weights: xr.Dataset) -> dict[str, float]:
 
 
 def _input_summary(readings: xr.Dataset, tolerance: float) -> dict[str, float]:
-    """Numbers of a layer from its inputs: indices, and ranks within the tolerance."""
+    """Numbers of a layer from its inputs, summarised from its arrays."""
     numbers = {}
-    for part, end in product(("noise", "contribution"), ("", "_mcse")):
-        if f"{part}_index" in readings:
-            mean = readings[f"{part}_index{end}"].sel(definition="mean")
-            numbers[f"{part}_index_mean{end}"] = float(mean)
+    for name in ("noise_index", "contribution_index"):
+        for end in ("", "_mcse") if name in readings else ():
+            numbers[f"{name}_mean{end}"] = float(readings[f"{name}{end}"].sel(definition="mean"))
     for name in ("kq_svd", "k_svd"):
         if f"{name}_error" in readings:
             numbers[f"{name}_rank"] = rank_within(readings[f"{name}_error"].values, tolerance)
@@ -293,10 +301,10 @@ def exceeded(data: xr.Dataset, limits: Mapping[str, float]) -> list[str]:
     numbers = scalars(data)
     lines = []
     for name, limit in limits.items():
-        if name not in numbers and "redundant_heads" not in data and MEASURED.match(name):
-            missing = f"{name} needs --activations with the inputs of the layers"
-            raise InputError("--fail-above", missing)
         if name not in numbers:
+            if "redundant_heads" not in data and MEASURED.match(name):
+                missing = f"{name} needs --activations with the inputs of the layers"
+                raise InputError("--fail-above", missing)
             raise InputError("--fail-above", name, one_of(numbers, name))
         for label, value in zip(data.label.values, numbers[name], strict=True):
             if value > limit:
@@ -324,13 +332,7 @@ def _plain(values: xr.DataArray, sizes: Mapping[str, int]) -> Any:
             values = values.isel({dim: slice(sizes[dim])})
         elif values.dtype.kind == "f":
             values = values.dropna(dim, how="all")
-    return _finite(values.values.tolist())
-
-
-def _finite(value: Any) -> Any:
-    if isinstance(value, list):
-        return [_finite(item) for item in value]
-    return None if isinstance(value, float) and not math.isfinite(value) else value
+    return json.loads(json.dumps(values.values.tolist()), parse_constant=lambda _: None)
 
 
 def stack(reports: Mapping[Any, xr.Dataset], name: str = "step") -> xr.Dataset:
@@ -341,6 +343,12 @@ def stack(reports: Mapping[Any, xr.Dataset], name: str = "step") -> xr.Dataset:
     """
     if len({tuple(data.layer.values) for data in reports.values()}) > 1:
         raise InputError(name, "models of different layers", "checkpoints of one model")
-    plain = [data.drop_attrs(deep=False) for data in reports.values()]
-    data = xr.concat(plain, name, data_vars="all", coords="minimal", join="outer")
+    data = xr.concat(
+        reports.values(),
+        name,
+        data_vars="all",
+        coords="minimal",
+        join="outer",
+        combine_attrs="drop",
+    )
     return data.assign_coords({name: list(reports)})

@@ -61,14 +61,9 @@ def listed(names: Sequence[str]) -> str:
     """``layer 3``, ``layers 3 and 7``, ``layers 0–5``, or names of modules."""
     if not all(name.isdigit() for name in names):
         return ", ".join(names)
-    runs: list[list[int]] = []
-    for number in map(int, names):
-        if runs and number == runs[-1][-1] + 1:
-            runs[-1].append(number)
-        else:
-            runs.append([number])
+    numbers = np.array(names, int)
     words: list[str] = []
-    for run in runs:
+    for run in np.split(numbers, np.flatnonzero(np.diff(numbers) != 1) + 1):
         words += [f"{run[0]}–{run[-1]}"] if len(run) > 2 else map(str, run)
     joined = " and ".join([", ".join(words[:-1]), words[-1]] if len(words) > 1 else words)
     return f"layer{'s' * (len(names) > 1)} {joined}"
