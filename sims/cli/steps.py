@@ -28,26 +28,16 @@ def run(name: str, fidelity: str, seed_offset: int, allow_code: bool, dry: bool)
     if dry:
         _plan(opened)
         return
-    from sims.study import runner  # imported late: it loads JAX
-
     with timed(folder, "run"):
-        outcome = runner.run(
-            name,
-            fidelity,
-            seed_offset=seed_offset,
-            figure=False,
-            progress=sys.stderr.isatty(),
-            processes=_count_processes(),
-            allow_code=allow_code,
-        )
+        answers = opened.complete(sys.stderr.isatty(), _count_processes())
     written = [*RUN_FILES]
     with after_result("caption and figure"):
-        steps.function("plot")(outcome.run, folder / DRAWN[-1])
+        opened.figure()
         written += DRAWN
     for file in written:
-        print(outcome.folder / file)
+        print(folder / file)
     rows = []
-    for answer in outcome.answers:
+    for answer in answers:
         rows.append((answer.question, answer.spoken(), answer.result.details()))
     print_table(("question", "answer", "how often"), rows)
 

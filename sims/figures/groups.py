@@ -67,21 +67,22 @@ def outcomes_of_answers(
     return rows
 
 
-def binned(ax: Axes, x: ArrayLike, values: ArrayLike, ink: str, bins: int = 6, **line: Any) -> None:
+def binned(ax: Axes, x: ArrayLike, values: ArrayLike, ink: str, **line: Any) -> None:
     """Median and middle half of values in groups of equal size along x, at the groups' medians.
+
+    There are up to six groups, of at least four problems.
 
     Args:
         ax: the axes.
         x: (N,) a parameter of the problems.
         values: (N,) their effects; problems without one are omitted.
         ink: colour of line and band.
-        bins: number of groups, of at least four problems.
         **line: options of ``Axes.plot``.
     """
     known = np.isfinite(np.asarray(values, float))
     places_of = np.asarray(x, float)[known]
     effects = np.asarray(values, float)[known]
-    groups = np.array_split(np.argsort(places_of), max(1, min(bins, len(effects) // 4)))
+    groups = np.array_split(np.argsort(places_of), max(1, min(6, len(effects) // 4)))
     if len(effects):
         places = [np.median(places_of[rows]) for rows in groups]
         parts = [np.quantile(effects[rows], (0.25, 0.5, 0.75)) for rows in groups]

@@ -30,16 +30,16 @@ def rehearse(run: Run, output: Path) -> None:
     Raises:
         InputError: the experiment's code cannot be used, or a question names no effect.
     """
-    kind = type(run.study)
-    is_short = run.fidelity == "smoke" and kind is not drawn.DrawnStudy
+    without_code = type(run.study) is drawn.DrawnStudy
+    is_short = run.fidelity == "smoke" and not without_code
     if is_short or any(output.parent.glob(".points/*")):
         return
-    if kind is drawn.DrawnStudy:
+    if without_code:
         check_effects(run, dict.fromkeys(SCALARS, "gap"))
-    if kind is drawn.DrawnStudy or not run.study.defines("effects"):
-        return  # the experiment has no code for effects
+    if without_code or not run.study.defines("effects"):
+        return
     counts = {"problems", "simulated"}
-    if not issubclass(kind, drawn.DrawnStudy):
+    if not isinstance(run.study, drawn.DrawnStudy):
         counts &= run.settings.keys()
     few_draws = {"batches": 4, "replicates_per_batch": 2, "rel_mcse": None}
     settings = run.simulation.model_copy(update=few_draws)

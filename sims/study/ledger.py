@@ -50,12 +50,9 @@ def gather(fidelity: str, folder: Path) -> list[Answer]:
 
 def _read_answers(folder: Path, identity: str) -> list[Answer]:
     """Answers of an experiment with the results of its searches; empty if it has not run."""
-    path = folder / "answers.json"
-    if not path.exists():
-        return []
-    answers = read_answers(path, f"answers.json of {identity}")
+    answers = read_run(folder, identity)
     path = folder / "search.json"
-    if path.exists():
+    if answers and path.exists():
         searched = read_answers(path, f"search.json of {identity}")
         answers = [_searched(answer, searched) for answer in answers]
     return answers
@@ -73,7 +70,7 @@ def _searched(original: Answer, searched: list[Answer]) -> Answer:
 
 
 def read_run(folder: Path, fidelity: str | None = None) -> list[Answer]:
-    """Answers that :func:`gather` wrote, at one fidelity or any; empty without a file.
+    """Answers that :func:`gather` or a step wrote, of one identity or any; empty without a file.
 
     Raises:
         InputError: the file is damaged.
@@ -96,7 +93,8 @@ def known_answers(fidelity: str | None = None) -> dict[Path, list[Answer]]:
     """
     sources = {}
     if fidelity is not None:
-        sources[Path("results", fidelity)] = _latest(Path("results", fidelity), fidelity)
+        run = Path("results", fidelity)
+        sources[run] = _latest(run, fidelity)
     for home in (Path(), CARRIED):
         sources[home / PUBLISHED] = read_run(home / PUBLISHED)
     known = set[str]()

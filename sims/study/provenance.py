@@ -9,7 +9,7 @@ import os
 import platform
 import sys
 from collections.abc import Iterable
-from importlib.metadata import PackageNotFoundError, version
+from importlib.metadata import version
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -43,12 +43,7 @@ def versions() -> dict[str, str]:
     from sims import __version__
 
     installed = {"python": platform.python_version(), "sims": __version__}
-    for name in PACKAGES:
-        try:
-            installed[name] = version(name)
-        except PackageNotFoundError:
-            installed[name] = "none"
-    return installed
+    return installed | {name: version(name) for name in PACKAGES}
 
 
 def machine() -> dict[str, Any]:

@@ -63,10 +63,7 @@ def run(
         InputError: the experiment, its file or its modules cannot be used.
     """
     opened = Run.load(name, fidelity, seed_offset, Path(folder) if folder else None, allow_code)
-    home = opened.home
-    rehearse(opened, home / "simulation.nc")
-    simulate(opened, home / "simulation.nc", progress, processes, predicting=True)
-    answers = judge(opened, home / "answers.json")
+    answers = opened.complete(progress, processes)
     if figure:
-        plot(opened, home / "figure.png")
-    return Outcome(opened, opened.results, answers, home)
+        opened.figure()
+    return Outcome(opened, opened.results, answers, opened.home)

@@ -128,6 +128,17 @@ class Run:
                 self._step(step, file)
         return self._step("judge", "answers.json")
 
+    def complete(self, progress: bool = False, processes: int = 1) -> "list[Answer]":
+        """Answers from results that are all checked anew, after a rehearsal; units are kept.
+
+        Args:
+            progress: show progress on stderr.
+            processes: number of processes for units of plain Python; one more computes theory.
+        """
+        self._step("rehearse", "simulation.nc")
+        self._step("simulate", "simulation.nc", progress, processes, predicting=True)
+        return self._step("judge", "answers.json")
+
     def figure(self) -> Path:
         """Path of the study's figure, drawn with its caption from results and answers."""
         self._step("plot", "figure.png")
@@ -153,9 +164,11 @@ class Run:
         origin = json.loads(data.attrs["provenance"])
         return bool(origin["fingerprint"] == self.digest(step))
 
-    def _step(self, name: str, file: str) -> Any:
+    def _step(self, name: str, file: str, *arguments: Any, **options: Any) -> Any:
         # By name, since no step depends on all others (sims.study.code).
-        return import_module("sims.steps").function(name)(self, self.home / file)
+        return import_module("sims.steps").function(name)(
+            self, self.home / file, *arguments, **options
+        )
 
     @contextmanager
     def code_errors(self) -> Iterator[None]:
