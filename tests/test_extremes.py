@@ -3,7 +3,7 @@
 Target, mean, frequencies, noise, bandwidth, design and queries each range over many decades. Every
 problem must come out within 4 joint Monte Carlo standard errors, be refused in one line, or carry a
 fault in its attributes. Brute force knows the target's constant part apart from its waves, and
-weighs keys by its own formulas.
+weighs keys by formulas of the tests.
 """
 
 import warnings
@@ -17,6 +17,8 @@ from sims.base.errors import InputError
 from sims.problem import GaussianDesign, Heads, Task, TrigonometricSeries
 from sims.simulation import estimate
 from sims.theory import predict
+from tests.by_hand import waves
+from tests.simulation.reference import kernel_weights
 
 JOINT = 4.0
 BATCHES, REPLICATES, BRUTE = 32, 8, 1024
@@ -86,15 +88,6 @@ def drawn(seed):
     )
 
 
-def log_kernel(name, q, k):
-    if name == "softmax":
-        return (q * k).sum(-1)
-    far = np.linalg.norm(q - k, axis=-1)
-    if name == "epanechnikov":
-        return np.log(np.maximum(1 - far**2, 0.0))
-    return -far if name == "laplace" else -(far**2) / 2
-
-
 def brute_force(problem, replicates, seed):
     """Terms of the two heads' mean, value and standard error of each; and whether keys were seen.
 
@@ -107,23 +100,17 @@ def brute_force(problem, replicates, seed):
     q = np.einsum("hdp,qd->qhp", problem.frames, problem.queries)
     b = problem.bandwidth[:, None]
 
-    def waves(x):
-        return np.cos(x @ problem.frequency.T + problem.phase) @ problem.amplitude
-
-    truth = waves(problem.queries)[:, None]
+    truth = waves(problem, problem.queries)[:, None]
     gaps, noises, never = [], [], True
     for _ in range(replicates // 64):
         x = rng.normal(size=(64, problem.n, 2)) @ root.T
         k = np.einsum("hdp,rnd->rhnp", problem.frames, x)[:, None]
         with np.errstate(over="ignore", divide="ignore"):
-            log_k = log_kernel(problem.kernel, q[:, :, None] / b[..., None], k / b[..., None])
-        peak = log_k.max(-1, keepdims=True)
-        u = np.exp(log_k - np.where(np.isfinite(peak), peak, 0.0))
-        total = u.sum(-1, keepdims=True)
-        w = u / np.where(total > 0, total, 1.0)
-        empty = total[..., 0] == 0
+            scaled = q[:, :, None] / b[..., None], k / b[..., None]
+            w = kernel_weights(problem.kernel, *scaled, np.ones(1))
+        empty = ~w.any(-1)
         never = never & empty.all(0)
-        seen = (w @ waves(x)[:, None, :, None])[..., 0]
+        seen = (w @ waves(problem, x)[:, None, :, None])[..., 0]
         gaps.append(seen - truth - problem.mean * empty)
         noises.append(problem.noise_sd**2 * (w @ w.swapaxes(-1, -2)))
     gap, noise = np.concatenate(gaps).mean(-1), np.concatenate(noises)

@@ -4,7 +4,24 @@ import jax
 import jax.numpy as jnp
 import pytest
 
-from sims.problem import DESIGNS, TARGETS, Heads, Task, gaussian_queries
+from sims.problem import DESIGNS, KERNELS, TARGETS, Heads, Kernel, Task, gaussian_queries
+from sims.simulation.native import usable
+
+
+def box(query, key, bandwidth):
+    """A kernel of one's own, of compact support."""
+    inside = jnp.all(jnp.abs(query - key) < bandwidth, axis=0)
+    return jnp.where(inside, 0.0, -jnp.inf)
+
+
+BOX = Kernel("box", box)
+
+
+@pytest.fixture
+def compiler():
+    """For tests of the C++ sums."""
+    if not usable(KERNELS["gaussian"], "cpu", jnp.inf):
+        pytest.skip("no C++ compiler")
 
 
 def frames(heads: int, dimension: int, width: int, seed: int = 1):

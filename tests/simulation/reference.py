@@ -13,7 +13,10 @@ def log_kernel(name, q, k, b):
         return -((q - k) ** 2).sum(-1) / (2 * b**2)
     if name == "softmax":
         return (q * k).sum(-1) / b**2
-    return np.where(np.all(np.abs(q - k) < b[..., None], axis=-1), 0.0, -np.inf)
+    if name == "box":
+        return np.where(np.all(np.abs(q - k) < b[..., None], axis=-1), 0.0, -np.inf)
+    far = np.linalg.norm(q - k, axis=-1) / b
+    return -far if name == "laplace" else np.log(np.maximum(1 - far**2, 0))
 
 
 def entmax(z, nu):

@@ -5,15 +5,12 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from sims.problem import KERNELS
 from sims.problem.normals import normal
-from sims.simulation.native import usable, with_native_bits, with_quick_bits
+from sims.simulation.native import with_native_bits, with_quick_bits
 
 
 @pytest.fixture
-def keys():
-    if not usable(KERNELS["gaussian"], "cpu", np.inf):
-        pytest.skip("no C++ compiler")
+def keys(compiler):
     plain = jax.random.split(jax.random.key(2**40 + 7), (2, 3))
     return plain, with_native_bits(plain)
 

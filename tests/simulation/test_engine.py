@@ -7,11 +7,11 @@ import pytest
 import xarray as xr
 
 from sims.montecarlo import replicate_key, root_key
-from sims.problem import DESIGNS, TARGETS, Heads, Kernel, Task
+from sims.problem import DESIGNS, TARGETS, Heads, Task
 from sims.simulation import cosine, draw, ensemble, estimate
 from sims.simulation.plan import Plan
 from tests.by_hand import refused
-from tests.simulation.conftest import frames
+from tests.simulation.conftest import BOX, frames
 from tests.simulation.reference import assert_close, reference
 
 SMALL = {"replicates_per_batch": 6, "precision": "float64"}
@@ -66,12 +66,8 @@ def test_streams_over_blocks_of_keys(make, monkeypatch):
 def test_compact_kernel_with_no_key_in_reach(make, monkeypatch):
     cut(monkeypatch, 5, 7, 5, 1)
 
-    def log_value(query, key, bandwidth):
-        inside = jnp.all(jnp.abs(query - key) < bandwidth, axis=0)
-        return jnp.where(inside, 0.0, -jnp.inf)
-
     task, heads, queries = make()
-    heads = Heads(heads.frames, Kernel("box", log_value), 0.3)
+    heads = Heads(heads.frames, BOX, 0.3)
     result = estimate(task, heads, 20, queries, 0, batches=2, **SMALL)
     assert 0 < float(result["empty_rate"].mean()) < 1
     assert all(np.all(np.isfinite(value)) for value in result.data_vars.values())

@@ -1,31 +1,13 @@
 """Heads against brute force in NumPy, far from every key, and with no key in reach."""
 
-import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from sims.problem import Heads, Kernel
+from sims.problem import Heads
 from sims.simulation import nw_weights
 from tests.by_hand import refused
-
-
-def brute_force(kernel, frames, b, x, keys):
-    q = np.einsum("hdp,d->hp", frames, x)[:, None]
-    k = np.einsum("hdp,nd->hnp", frames, keys)
-    if kernel == "gaussian":
-        log_k = -((q - k) ** 2).sum(-1) / (2 * b**2)
-    else:
-        log_k = (q * k).sum(-1) / b**2
-    log_k = log_k - log_k.max(1, keepdims=True)
-    return np.exp(log_k) / np.exp(log_k).sum(1, keepdims=True)
-
-
-def box_kernel():
-    def log_value(query, key, bandwidth):
-        inside = jnp.all(jnp.abs(query - key) < bandwidth, axis=0)
-        return jnp.where(inside, 0.0, -jnp.inf)
-
-    return Kernel("box", log_value)
+from tests.simulation.conftest import BOX
+from tests.simulation.reference import kernel_weights
 
 
 @pytest.mark.parametrize("kernel", ["gaussian", "softmax"])
@@ -33,8 +15,10 @@ def box_kernel():
 def test_weights_against_brute_force(make, kernel, far):
     _, heads, queries = make(kernel)
     keys = np.random.default_rng(0).normal(size=(50, 4))
+    k, b = np.einsum("hdp,nd->hnp", heads.frames, keys), np.full((3, 1), 0.7)
     for x in far * np.asarray(queries):
-        expected = brute_force(kernel, np.asarray(heads.frames), 0.7, x, keys)
+        q = np.einsum("hdp,d->hp", heads.frames, x)[:, None]
+        expected = kernel_weights(kernel, q, k, b)
         weights = np.asarray(nw_weights(heads, x, keys))
         np.testing.assert_allclose(weights, expected, rtol=1e-9, atol=1e-12)
         np.testing.assert_allclose(weights.sum(1), 1, rtol=1e-12)
@@ -42,7 +26,7 @@ def test_weights_against_brute_force(make, kernel, far):
 
 def test_no_key_in_reach_counts_as_zero(make):
     _, heads, _ = make()
-    heads = Heads(heads.frames, box_kernel(), 0.5)
+    heads = Heads(heads.frames, BOX, 0.5)
     keys = np.random.default_rng(0).normal(size=(20, 4))
     weights = nw_weights(heads, np.full(4, 100.0), keys)
     assert np.all(np.asarray(weights) == 0)
