@@ -15,6 +15,7 @@ from sims.theory.coverage import (
     add_cautions,
     check_affordable,
     check_exact,
+    covers_percent,
     in_range,
     noise_for_share,
     without_value,
@@ -101,6 +102,8 @@ def _auto_terms(
     best = first
     try:
         check_affordable(task, heads, queries)
+        if n > 1 and covers_percent(task, heads):
+            options.setdefault("rtol", PERCENT)
         exact = _exact_terms(task, heads, n, queries, weights=weights, **options)
         mse = float(exact["mse"])
         bound = float(exact["mse_error"])
@@ -118,6 +121,8 @@ def _auto_terms(
     return best.assign_attrs(cautions="\n".join([*phrases(best, "cautions"), none]))
 
 
+PERCENT = 0.02
+"""Accuracy that order auto asks of exact theory where points where kernels reach give it."""
 TRUSTED = 0.05
 """Largest bound on exact theory's error, as a share of the MSE, that order auto accepts."""
 ORDERS: dict[str, Callable[..., xr.Dataset]] = {

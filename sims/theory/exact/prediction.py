@@ -16,10 +16,12 @@ from sims.base import terms
 from sims.base.errors import InputError
 from sims.problem import Heads, Kernel, Task, check_compatible
 from sims.theory import rounding
-from sims.theory.coverage import check_exact, without_value
+from sims.theory.coverage import check_exact, covers_percent, has_mean, without_value
 from sims.theory.exact.adaptive import solve_adaptive
 from sims.theory.exact.ambient import one_key, solve_ambient
 from sims.theory.exact.conditioning import GaussianLaw
+from sims.theory.exact.gram import Moments
+from sims.theory.exact.percent import half_width, solve_percent
 from sims.theory.exact.refinement import solve
 from sims.theory.exact.solution import Facts, Progress, Solution, no_progress
 
@@ -28,6 +30,8 @@ RTOL_GAUSSIAN, RTOL_OTHERS = 1e-4, 1e-3
 like that of quasi-Monte Carlo."""
 LOST, LEAST_SQUARES = 0.5, 0.99
 """Defect above which, and ``E Σ_i w_i²`` over 1/n below which, an integral has lost its mass."""
+LEAST_PERCENT = 0.005
+"""Accuracy from which points where kernels reach serve, if they cover the problem."""
 LEAST_RTOL, MOST_RTOL = 1e-9, 0.1
 """Range of accuracies: rounding sets the lower end, usefulness the upper."""
 
@@ -88,28 +92,29 @@ def exact_terms(
             attended to, the kernel is so narrow that no query has a value, the design has no
             density, the kernel vanishes without a ``support``, or float64 cannot hold the problem.
     """
+    percent = n > 1 and covers_percent(task, heads)
     if rtol is None:
-        rtol = RTOL_GAUSSIAN if GaussianLaw.from_task(task) else RTOL_OTHERS
+        rtol = default_accuracy(task, heads, percent)
     if not LEAST_RTOL <= rtol <= MOST_RTOL:
         raise InputError("rtol", rtol, f"{LEAST_RTOL:g} to {MOST_RTOL:g}")
     points = check_compatible(task, heads, n, queries)
-    check_exact(task, heads)
+    percent = percent and rtol >= LEAST_PERCENT
+    if not percent:
+        check_exact(task, heads)
     if not isinstance(heads.rule, Kernel) or heads.rule.support is None:
         # Weights of sum 1 do not see it. A compact kernel's, which may all be 0, do.
         task = rounding.without_constant(task)
     queries = np.asarray(points)
     truth = task.target.values(points)
-    law = GaussianLaw.from_task(task)
+    problem = task, heads, n, queries, truth, rtol
+    samples = None
     facts = Facts()
-    if not isinstance(heads.rule, Kernel):
-        solution, facts = solve_adaptive(task, heads, n, queries, truth, rtol, progress)
-    elif n == 1 and heads.kernel.support is None:
-        # f̂ = Y whatever the kernel: the only weight is 1.
-        solution = one_key(task, law, len(queries), heads.count)
-    elif law is not None:
-        solution = solve(law, heads, n, queries, truth, rtol, max_level, progress)
+    if percent:
+        solution, samples = solve_percent(*problem, max_level, weights, progress)
+    elif not isinstance(heads.rule, Kernel):
+        solution, facts = solve_adaptive(*problem, progress)
     else:
-        solution = solve_ambient(task, heads, n, queries, truth, rtol, max_level, progress)
+        solution = solve_kernels(*problem, max_level, progress)
     check_values(solution, heads, n)
     noise = float(task.noise_sd) ** 2
     bias = solution.mean - truth[:, None]
@@ -142,6 +147,8 @@ def exact_terms(
     errors = _errors(
         solution.mean_error, product_error, solution.signal_error, noise_error, weights
     )
+    if samples is not None:
+        errors = percent_errors(samples, noise, weights)
     data = data.assign(errors)
     pair = (terms.QUERY, terms.HEAD, terms.HEAD2)
     single = (terms.QUERY, terms.HEAD)
@@ -161,6 +168,33 @@ def exact_terms(
     return data
 
 
+def default_accuracy(task: Task, heads: Heads, percent: bool) -> float:
+    """Relative accuracy of a problem for which none is requested."""
+    if percent and not has_mean(task, heads):
+        return LEAST_PERCENT
+    return RTOL_GAUSSIAN if GaussianLaw.from_task(task) else RTOL_OTHERS
+
+
+def solve_kernels(
+    task: Task,
+    heads: Heads,
+    n: int,
+    queries: Float[np.ndarray, "Q d"],
+    truth: Float[np.ndarray, " Q"],
+    rtol: float,
+    max_level: int,
+    progress: Progress,
+) -> Solution:
+    """Terms of weights K/ΣK by grids, or by points of R^d where keys have no projected law."""
+    law = GaussianLaw.from_task(task)
+    if n == 1 and heads.kernel.support is None:
+        # f̂ = Y whatever the kernel: the only weight is 1.
+        return one_key(task, law, len(queries), heads.count)
+    if law is not None:
+        return solve(law, heads, n, queries, truth, rtol, max_level, progress)
+    return solve_ambient(task, heads, n, queries, truth, rtol, max_level, progress)
+
+
 def check_values(solution: Solution, heads: Heads, n: int) -> None:
     """Raise InputError if a head or a pair of heads has a value that weights cannot have.
 
@@ -174,6 +208,20 @@ def check_values(solution: Solution, heads: Heads, n: int) -> None:
     if lost.any():
         query, head, *_ = map(int, np.argwhere(single if single.any() else lost)[0])
         raise without_value(n, heads.bandwidth[head], f"query {query}, head {head}")
+
+
+def percent_errors(
+    samples: Moments, noise: float, weights: ArrayLike | None
+) -> dict[str, xr.DataArray]:
+    """Errors of all terms from their values in every randomisation."""
+    product = samples.mean[..., :, None] * samples.mean[..., None, :]
+    values = terms.label_terms(
+        samples.mean, product, samples.signal, noise * samples.noise, weights=weights
+    )
+    errors = {}
+    for name, variable in values.items():
+        errors[f"{name}_error"] = xr.DataArray(half_width(variable.values), dims=variable.dims[1:])
+    return errors
 
 
 def _errors(

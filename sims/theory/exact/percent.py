@@ -1,0 +1,229 @@
+"""Exact theory at one per cent: every term by points where kernels reach, at a cost free of n.
+
+Points are those of :mod:`sims.theory.exact.tilted`, integrals those of
+:mod:`sims.theory.exact.gram`. The error of a number is
+
+::
+
+    t_{0.975, R − 1} · sd/√R
+
+of its values in R = 8 randomisations, each of which draws points by its own scramble of a Sobol
+sequence and moves the nodes in log s by another eighth of a step. A term that is a mean over
+queries or heads has the error of that mean. Points of a query grow fourfold, level by level, until
+the error of the ensemble's MSE at it is accurate to ``rtol``.
+"""
+
+from functools import partial
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Float
+from numpy.typing import ArrayLike
+from scipy.special import stdtrit
+
+from sims.base.errors import InputError
+from sims.problem import Heads, Task
+from sims.theory.arrays import Numbers, namespace
+from sims.theory.exact.gram import STEP, TILE, WIDE, Atoms, Moments, randomised_moments
+from sims.theory.exact.quadrature import sobol_normal
+from sims.theory.exact.rules import RANDOMISATIONS
+from sims.theory.exact.solution import Progress, Solution
+from sims.theory.exact.tilted import SHARES, Law, law_of, log_kernels, tilted_points, tilts_at
+from sims.theory.exact.truncation import check_never_zero
+
+QUANTILE = float(stdtrit(RANDOMISATIONS - 1, 0.975))
+LEVELS = (12, 13, 14, 15, 16)
+"""log2 of the approximate number of points, by level."""
+ORDER = 0.7
+"""Power of their number with which errors are expected to fall."""
+ROOMS = (2**13, 3 * 2**15)
+"""Sizes of the arrays that hold them, of which each compiles anew."""
+SIZES = (16, 24, 32, 48)
+"""Numbers of nodes in log s, of which each compiles anew; the largest takes longer steps."""
+LEFT, RIGHT = 3e-4, 16.0
+"""``n (1 − φ)`` and ``−n log φ`` at the ends of the range of log s."""
+BISECTIONS = 20
+RANGE_POINTS = 2**13
+"""Points that ranges are taken from, at most."""
+
+
+def normal_points(law: Law, heads: int, level: int) -> Float[np.ndarray, "R C m p"]:
+    """Standard normal points of every randomisation and component of the mixture."""
+    components = 1 + len(SHARES) * heads
+    size = 2 ** round(LEVELS[level] - np.log2(components))
+    p = law.mean.shape[1] + (len(law.scale) > 1)
+    power = int(np.ceil(np.log2(components * size)))
+    sets = [sobol_normal(p, power, seed)[: components * size] for seed in range(RANDOMISATIONS)]
+    return np.reshape(sets, (RANDOMISATIONS, components, size, p))
+
+
+def atoms_at(
+    task: Task,
+    law: Law | None,
+    heads: Heads,
+    n: Numbers,
+    x: Float[Numbers, " d"],
+    normals: Float[Numbers, "R C m p"] | None,
+) -> Atoms:
+    """Sets of points at a query, and the kernels and the target at them.
+
+    Everything is NumPy or JAX, as the arrays are. Points are constants to a derivative: they
+    represent the law of the keys, which no head changes.
+
+    Args:
+        task: design and target.
+        law: of the design; None of rows, which are one set.
+        heads: the heads.
+        n: number of keys.
+        x: the query.
+        normals: of :func:`normal_points`; None with rows.
+    """
+    xp = namespace(x)
+    if law is None:
+        keys = task.design.rows[None]
+        mass = xp.full(keys.shape[:2], 1 / keys.shape[1])
+    else:
+        fixed_law, fixed_heads, fixed_x = law, heads, x
+        if xp is jnp:
+            fixed_law, fixed_heads, fixed_x = jax.lax.stop_gradient((law, heads, x))
+        heavy = not task.design.EXPONENTIAL and heads.kernel.around == "line"
+        tilts = tilts_at(fixed_law, fixed_heads, fixed_x, n, heavy)
+        draw = partial(tilted_points, fixed_law, tilts, fixed_heads, fixed_x)
+        if xp is jnp:
+            keys, mass = jax.lax.map(draw, normals)
+        else:
+            keys, mass = map(np.stack, zip(*map(draw, normals), strict=True))
+    value = task.target(keys) if xp is jnp else task.target.values(keys)
+    truth = task.target(x) if xp is jnp else task.target.values(x)
+    log_kernel = log_kernels(heads, x, keys, heads.kernel)
+    return Atoms(xp.moveaxis(log_kernel, 0, 1), mass, value - truth)
+
+
+def filled(atoms: Atoms, size: int) -> Atoms:
+    """As many points, of mass 0 behind the others."""
+    xp = namespace(atoms.mass)
+    behind = (0, size - atoms.mass.shape[-1])
+    parts = []
+    for part in atoms:
+        parts.append(xp.pad(part, [(0, 0)] * (part.ndim - 1) + [behind]))
+    return Atoms(*parts)
+
+
+def effective_keys(atoms: Atoms, n: Numbers) -> Float[Numbers, "R H"]:
+    """``n (E K)²/E K²`` by each set of points."""
+    xp = namespace(atoms.mass)
+    kernel = xp.exp(atoms.log_kernel - atoms.log_kernel.max(2, keepdims=True))
+    mass = atoms.mass[:, None]
+    return n * (kernel * mass).sum(2) ** 2 / (kernel**2 * mass).sum(2)
+
+
+def log_range(atoms: Atoms, n: Numbers) -> tuple[Float[Numbers, " H"], Float[Numbers, " H"]]:
+    """Ends of the range of log s of every head, by bisection on the first set of points."""
+    xp = namespace(atoms.mass)
+    log_kernel, mass = atoms.log_kernel[0], atoms.mass[0]
+    stride = -(-len(mass) // RANGE_POINTS)
+    log_kernel, mass = log_kernel[:, ::stride], mass[::stride] / mass[::stride].sum()
+
+    def end(bound: float) -> Numbers:
+        low = -log_kernel.max(1) - xp.log(n) - 40.0
+        high = -log_kernel.min(1) + 4.0
+        for _ in range(BISECTIONS):
+            middle = (low + high) / 2
+            a = -xp.expm1(-xp.exp(xp.minimum(middle[:, None] + log_kernel, 60.0))) @ mass
+            above = -n * xp.log1p(-xp.minimum(a, 1 - 1e-16)) > bound
+            low, high = xp.where(above, low, middle), xp.where(above, middle, high)
+        return (low + high) / 2
+
+    return end(LEFT), end(RIGHT)
+
+
+def lattice(low: Numbers, step: Numbers) -> Float[Numbers, "R H"]:
+    """First nodes: in the r-th randomisation moved by another eighth of a step at every head."""
+    xp = namespace(low)
+    odd = 2 * np.arange(low.shape[0]) + 1
+    shift = np.outer(np.arange(RANDOMISATIONS), odd) % RANDOMISATIONS / RANDOMISATIONS - 1
+    return low + step * xp.asarray(shift)
+
+
+def solve_percent(
+    task: Task,
+    heads: Heads,
+    n: int,
+    queries: Float[np.ndarray, "Q d"],
+    truth: Float[np.ndarray, " Q"],
+    rtol: float,
+    max_level: int,
+    weights: ArrayLike | None,
+    progress: Progress,
+) -> tuple[Solution, Moments]:
+    """Terms (σ² = 1) at every query, and those of each randomisation, (R, Q, …).
+
+    Raises:
+        InputError: the target is not finite, or the kernel vanishes somewhere.
+    """
+    task, heads = jax.tree.map(np.asarray, (task, heads))
+    law = None if hasattr(task.design, "rows") else law_of(task.design)
+    noise = float(task.noise_sd) ** 2
+    count, h = len(queries), heads.count
+    alpha = np.full(h, 1 / h) if weights is None else np.asarray(weights, float)
+    solution = Solution.unknown(count, h)
+    solution.methods.add("tilted sobol" if law else "sum over rows")
+    shapes = (count, h), (count, h, h), (count, h, h), (count, h, h)
+    moments = Moments(*(np.full((RANDOMISATIONS, *shape), np.nan) for shape in shapes))
+    level_of = np.zeros(count, int)
+    for level in range(len(LEVELS))[: max_level + 1]:
+        normals = law and normal_points(law, h, level)
+        for q in np.flatnonzero(~solution.converged[:, 0, 0] & (level_of <= level)):
+            atoms = atoms_at(task, law, heads, np.float64(n), queries[q], normals)
+            if not np.isfinite(atoms.value).all():
+                allowed = "finite numbers wherever the design has mass"
+                raise InputError("target", "NaN or infinity at a point of the design", allowed)
+            check_never_zero(heads.kernel, atoms.log_kernel)
+            solution.effective_keys[q] = effective_keys(atoms, n).mean(0)
+            for whole, part in zip(moments, query_moments(atoms, n), strict=True):
+                whole[:, q] = part
+            mean, signal, weight = (part[:, q] for part in moments[:3])
+            errors = (mean @ alpha) ** 2 + (signal + noise * weight) @ alpha @ alpha
+            excess = half_width(errors) / (rtol * errors.mean())
+            solution.converged[q] = excess <= 1
+            level_of[q] = min(level + max(1, round(np.log2(excess) / ORDER)), len(LEVELS) - 1)
+            progress(int(solution.converged.sum()), solution.converged.size)
+        if law is None:
+            break
+    means = [part.mean(0) for part in moments]
+    widths = [half_width(part) for part in moments]
+    solution.mean[:], solution.mean_error[:] = truth[:, None] + means[0], widths[0]
+    solution.signal[:], solution.signal_error[:] = means[1], widths[1]
+    solution.noise[:], solution.noise_error[:] = means[2], widths[2]
+    solution.defect[:] = np.abs(moments.defect).mean(0)
+    solution.empty[:] = 0.0
+    return solution, moments
+
+
+def query_moments(atoms: Atoms, n: int) -> Moments:
+    """Moments at a query by every randomisation, on as many nodes as the ranges need."""
+    low, high = log_range(atoms, np.float64(n))
+    need = float(np.max(high - low)) / STEP + 2
+    size = next((size for size in SIZES if size >= need), SIZES[-1])
+    step = np.maximum(STEP, (high - low) / (size - 2))
+    if len(atoms.mass) == 1:
+        atoms = Atoms(*(np.repeat(part, RANDOMISATIONS, axis=0) for part in atoms))
+    count = atoms.mass.shape[1]
+    room = next(room for room in ROOMS if room >= count)
+    tiles = np.asarray(-(-count // TILE))
+    moments = randomised_moments(
+        filled(atoms, room),
+        lattice(low, step),
+        float(n),
+        step,
+        tiles,
+        size,
+        bool(step.max() > WIDE),
+    )
+    return jax.tree.map(np.asarray, moments)
+
+
+def half_width(values: Float[np.ndarray, "R *S"]) -> Float[np.ndarray, "*S"]:
+    """Half the width of the mean's 95 % interval over randomisations."""
+    return QUANTILE * np.std(values, axis=0, ddof=1) / np.sqrt(RANDOMISATIONS)
