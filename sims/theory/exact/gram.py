@@ -7,12 +7,13 @@ Formulas and notation are those of :mod:`sims.theory.exact.laplace`: with ``X = 
 
     G = Φᵀ diag(p) Φ,     Φ = [1 − e^{−X}, X e^{−X}, X e^{−X} r]  at the nodes s_j of every head
 
-The sums over s are trapezoid rules in log s of step log 2, whose error is |Γ(1 + 2πi/log 2)|, about
-5e-6; the left tail, ∝ s, is in the first weight. ``n E[X e^{−X}] φ^{n−1}`` is a density in log s,
-which says how many nodes are needed. Where log K varies by so much that they are many, steps are
-longer and responses are means over the nodes' cells. ``a = 1 − φ`` is what is integrated, so that
-``φ^n = exp(n log1p(−a))`` has its digits at any n. Squares are taken about each head's mean; all
-moments are divided by ``E (Σ K_h)(Σ K_g)/(Σ K_h Σ K_g)``, which is 1 but for the rule's error.
+Sums over s are trapezoid rules of step log 2 in ``t = log(−log φ_h(s))``: the density
+``n E[X e^{−X}] φ^{n−1}`` in log s is ``n e^t exp(−n e^t)`` in t, whatever kernel and law, so a
+fixed number of nodes serves all, with an error of |Γ(1 + 2πi/log 2)|, about 5e-6; the left tail,
+∝ e^t, is in the first weight. Where nodes are far apart in log s, as those of kernels near 0 or ∞
+are, responses are means over their cells. ``a = 1 − φ`` is what is integrated, so that
+``φ^n = exp(n log1p(−a))`` has its digits at any n. Squares are taken about each head's mean, and
+all moments are divided by ``E (Σ K_h)(Σ K_g)/(Σ K_h Σ K_g)``, which is 1 but for the rule's error.
 """
 
 from functools import partial
@@ -26,11 +27,13 @@ from jaxtyping import Array, Float
 from sims.theory.arrays import Numbers
 
 STEP = float(np.log(2))
-"""In log s."""
+"""In t."""
 TILE = 512
 """Points taken at once: their responses then stay in a core's cache."""
-WIDE = 1.2
-"""Step in log s above which responses are averaged over the cells of the nodes."""
+WIDE = 3.0
+"""Width of a cell in log s above which responses are averaged over it."""
+CELL = STEP / (2 * np.sinh(STEP / 2))
+"""What the midpoint of a cell is to its mean, where responses are ∝ e^t."""
 LARGEST = 60.0
 """Bound of log X, where all responses are at their limits."""
 
@@ -67,27 +70,29 @@ class Moments(NamedTuple):
 
 def gram_moments(
     atoms: Atoms,
-    low: Float[Array, " H"],
+    nodes: Float[Array, "H M"],
+    edges: Float[Array, "H M+1"],
+    du: Float[Array, "H M"],
     n: Numbers,
-    step: Float[Array, " H"],
     used: Numbers | int,
-    size: int,
     wide: bool,
 ) -> Moments:
     """Moments by points, whose number is a multiple of :data:`TILE`.
 
     Args:
         atoms: the points.
-        low: log s_0 of every head.
+        nodes: log s_j of every head.
+        edges: of their cells.
+        du: their weights, without the tail.
         n: number of keys.
-        step: in log s, of every head.
         used: number of tiles that have mass; an integer where derivatives are taken.
-        size: number of nodes s_j.
-        wide: whether some step is above :data:`WIDE`.
+        wide: whether some cell is above :data:`WIDE`.
     """
-    heads = len(low)
-    step = step[:, None]
-    nodes = (low[:, None] + step * jnp.arange(size))[..., None]
+    heads, size = nodes.shape
+    width = jnp.maximum(jnp.diff(edges, axis=1), 1e-6)
+    far = width > WIDE
+    if wide:
+        du = jnp.where(far, CELL * width, du)
 
     def scaled(log_s: Array, log_kernel: Array) -> Array:
         return jnp.exp(jnp.minimum(log_s + log_kernel[:, None], LARGEST))
@@ -95,18 +100,17 @@ def gram_moments(
     # Derivatives compute a tile's responses again instead of keeping those of all.
     @jax.checkpoint
     def products(log_kernel: Array, p: Array, r: Array) -> Any:
-        x = scaled(nodes, log_kernel)
+        x = scaled(nodes[..., None], log_kernel)
         hit = -jnp.expm1(-x)
         once = x * jnp.exp(-x)
         twice = x * once
         if wide:
-            edges = jnp.concatenate([nodes, nodes[:, -1:] + step[..., None]], axis=1)
-            x = scaled(edges - step[..., None] / 2, log_kernel)
+            x = scaled(edges[..., None], log_kernel)
             idle = jnp.exp(-x)
-            far = step[..., None] > WIDE
-            once = jnp.where(far, -jnp.diff(idle, axis=1) / step[..., None], once)
-            cell = -jnp.diff((1 + x) * idle, axis=1) / step[..., None]
-            twice = jnp.where(far, cell, twice)
+            cell = -jnp.diff(idle, axis=1) / width[..., None]
+            once = jnp.where(far[..., None], cell, once)
+            cell = -jnp.diff((1 + x) * idle, axis=1) / width[..., None]
+            twice = jnp.where(far[..., None], cell, twice)
         measures = jnp.stack([p, p * r, p * r**2], axis=1)
         singles = jnp.concatenate([hit, once, twice], axis=1) @ measures
         phi = jnp.concatenate([hit, once, once * r], axis=1)
@@ -123,13 +127,13 @@ def gram_moments(
     total = jnp.zeros((heads, 3 * size, 3)), zeros
     singles, grams = jax.lax.fori_loop(0, used, add, total)
     blocks = singles.reshape(heads, 3, size, 3).swapaxes(0, 1)
-    du = jnp.concatenate([step / -jnp.expm1(-step), *[step] * (size - 1)], axis=1)
-    mean, *diagonals = _single_moments(blocks, n, step, du)
+    mean, *diagonals = _single_moments(blocks, n, du)
     if heads == 1:
         return Moments(mean, *(part[:, None] for part in diagonals))
     first, second = np.triu_indices(heads, 1)
     parts = [gram.reshape(3, size, -1, 3, size) for gram in grams]
     total_parts = jnp.concatenate(parts, axis=2).transpose(0, 3, 2, 1, 4)
+    du = du.at[:, 0].multiply(2)
     pair = _pair_moments(
         total_parts,
         blocks[:2, first],
@@ -148,16 +152,16 @@ def gram_moments(
 
 
 def _single_moments(
-    blocks: Float[Array, "3 H M 3"], n: Numbers, step: Float[Array, "H 1"], du: Float[Array, "H M"]
+    blocks: Float[Array, "3 H M 3"], n: Numbers, du: Float[Array, "H M"]
 ) -> tuple[Array, Array, Array, Array]:
     """Mean, signal, noise and defect of every head, from E of (1, r, r²) times each response."""
     hit, once, twice = blocks
-    first = n * du * _power(n - 1, hit[..., 0])
+    same = n * du * _power(n - 1, hit[..., 0])
+    first = same.at[:, 0].multiply(2)
     mean = jnp.sum(first * once[..., 1], axis=1) / jnp.sum(first * once[..., 0], axis=1)
     shift = mean[:, None]
     # One key twice, and two keys (docs/theory.md, "Exact at every n").
-    same = n * step * _power(n - 1, hit[..., 0])
-    cross = n * (n - 1) * step * _power(n - 2, hit[..., 0])
+    cross = n * (n - 1) * du * _power(n - 2, hit[..., 0])
     square = twice[..., 2] - shift * (2 * twice[..., 1] - shift * twice[..., 0])
     centred = once[..., 1] - shift * once[..., 0]
     noise = jnp.sum(same * twice[..., 0], axis=1)
@@ -215,23 +219,19 @@ def _power(exponent: Numbers, a: Array) -> Array:
 
 
 # A third faster to compile than with fusion emitters, and as fast to run.
-@partial(
-    jax.jit,
-    static_argnames=("size", "wide"),
-    compiler_options={"xla_cpu_use_fusion_emitters": False},
-)
+@partial(jax.jit, static_argnames="wide", compiler_options={"xla_cpu_use_fusion_emitters": False})
 def randomised_moments(
     atoms: Atoms,
-    low: Float[Array, "R H"],
+    nodes: Float[Array, "R H M"],
+    edges: Float[Array, "R H M+1"],
+    du: Float[Array, "R H M"],
     n: Numbers,
-    step: Float[Array, " H"],
     used: Numbers | int,
-    size: int,
     wide: bool,
 ) -> Moments:
     """:func:`gram_moments` of each of R sets of points."""
 
-    def moments(items: tuple[Atoms, Array]) -> Moments:
-        return gram_moments(*items, n, step, used, size, wide)
+    def moments(items: tuple[Atoms, Array, Array, Array]) -> Moments:
+        return gram_moments(*items, n, used, wide)
 
-    return jax.lax.map(moments, (atoms, low))
+    return jax.lax.map(moments, (atoms, nodes, edges, du))

@@ -14,6 +14,7 @@ the error of the ensemble's MSE at it is accurate to ``rtol``.
 """
 
 from functools import partial
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -25,7 +26,7 @@ from scipy.special import stdtrit
 from sims.base.errors import InputError
 from sims.problem import Heads, Task
 from sims.theory.arrays import Numbers, namespace
-from sims.theory.exact.gram import STEP, TILE, WIDE, Atoms, Moments, randomised_moments
+from sims.theory.exact.gram import LARGEST, STEP, TILE, WIDE, Atoms, Moments, randomised_moments
 from sims.theory.exact.quadrature import sobol_normal
 from sims.theory.exact.rules import RANDOMISATIONS
 from sims.theory.exact.solution import Progress, Solution
@@ -39,13 +40,13 @@ ORDER = 0.7
 """Power of their number with which errors are expected to fall."""
 ROOMS = (2**13, 3 * 2**15)
 """Sizes of the arrays that hold them, of which each compiles anew."""
-SIZES = (16, 24, 32, 48)
-"""Numbers of nodes in log s, of which each compiles anew; the largest takes longer steps."""
-LEFT, RIGHT = 3e-4, 16.0
-"""``n (1 − φ)`` and ``−n log φ`` at the ends of the range of log s."""
-BISECTIONS = 20
-RANGE_POINTS = 2**13
-"""Points that ranges are taken from, at most."""
+SIZE = 18
+"""Nodes in t of every head."""
+LEFT = 3e-4
+"""``−n log φ`` at the first of them, before they are moved; at the last it is 2^17 times that."""
+BISECTIONS, REFINEMENTS = 40, 8
+RANGE_POINTS = 2**11
+"""Points of a random law that nodes are chosen by."""
 
 
 def normal_points(law: Law, heads: int, level: int) -> Float[np.ndarray, "R C m p"]:
@@ -118,32 +119,57 @@ def effective_keys(atoms: Atoms, n: Numbers) -> Float[Numbers, "R H"]:
     return n * (kernel * mass).sum(2) ** 2 / (kernel**2 * mass).sum(2)
 
 
-def log_range(atoms: Atoms, n: Numbers) -> tuple[Float[Numbers, " H"], Float[Numbers, " H"]]:
-    """Ends of the range of log s of every head, by bisection on the first set of points."""
+def nodes_of(atoms: Atoms, n: Numbers) -> tuple[Numbers, Numbers, Numbers]:
+    """log s of the nodes of every randomisation, of their cells' edges, and weights in log s.
+
+    Nodes are u(t_j) and weights u'(t_j) times the step, with u a monotone cubic through the inverse
+    of ``t(u) = log(−log φ)`` by the first set of points; any smooth u gives the same integrals.
+    """
     xp = namespace(atoms.mass)
     log_kernel, mass = atoms.log_kernel[0], atoms.mass[0]
-    stride = -(-len(mass) // RANGE_POINTS)
-    log_kernel, mass = log_kernel[:, ::stride], mass[::stride] / mass[::stride].sum()
+    if len(atoms.mass) > 1:
+        stride = -(-len(mass) // RANGE_POINTS)
+        log_kernel, mass = log_kernel[:, ::stride], mass[::stride] / mass[::stride].sum()
+    knots = np.log(LEFT) - xp.log(n) + STEP * np.arange(-2, SIZE + 3)
 
-    def end(bound: float) -> Numbers:
-        low = -log_kernel.max(1) - xp.log(n) - 40.0
-        high = -log_kernel.min(1) + 4.0
-        for _ in range(BISECTIONS):
-            middle = (low + high) / 2
-            a = -xp.expm1(-xp.exp(xp.minimum(middle[:, None] + log_kernel, 60.0))) @ mass
-            above = -n * xp.log1p(-xp.minimum(a, 1 - 1e-16)) > bound
-            low, high = xp.where(above, low, middle), xp.where(above, middle, high)
-        return (low + high) / 2
+    def log_rate(u: Numbers) -> Any:
+        x = xp.exp(xp.minimum(u[..., None] + log_kernel[:, None], LARGEST))
+        return xp.log(-xp.log1p(-xp.clip(-xp.expm1(-x) @ mass, 1e-300, 1 - 1e-16)))
 
-    return end(LEFT), end(RIGHT)
+    # Both ends by bisection, the knots between by inverse interpolation.
+    low = -log_kernel.max(1) - xp.log(n) - 40.0
+    low = xp.stack([low, low], axis=1)
+    high = xp.stack([-log_kernel.min(1) + 4.0] * 2, axis=1)
+    for _ in range(BISECTIONS):
+        middle = (low + high) / 2
+        above = log_rate(middle) > knots[np.array([0, -1])]
+        low, high = xp.where(above, low, middle), xp.where(above, middle, high)
+    share = np.linspace(0, 1, len(knots))
+    u = low[:, :1] + (high[:, 1:] - low[:, :1]) * share
+    for _ in range(REFINEMENTS):
+        rates = log_rate(u)
+        rows = [xp.interp(knots, rate, row) for rate, row in zip(rates, u, strict=True)]
+        u = xp.stack(rows)
+    # Between knots, in units of the step, a cubic with harmonic means of the slopes beside a knot.
+    chord = xp.maximum(xp.diff(u, axis=1), 1e-9)
+    slope = 2 / (1 / chord[:, 1:] + 1 / chord[:, :-1])
+    start, first, last = u[:, 1:-2], slope[:, :-1], slope[:, 1:]
+    bend = first + last - 2 * chord[:, 1:-1]
+    rise = 3 * chord[:, 1:-1] - 2 * first - last
+    odd = 2 * np.arange(len(u)) + 1
+    moved = np.outer(np.arange(RANDOMISATIONS), odd) % RANDOMISATIONS / RANDOMISATIONS
 
+    def cubic(shift: np.ndarray, count: int) -> tuple[Numbers, Numbers]:
+        place = shift[..., None] + np.arange(count)
+        knot = place.astype(int)
+        w = xp.asarray(place - knot)
+        row = np.arange(len(u))[:, None]
+        a, b, c, d = (part[row, knot] for part in (start, first, rise, bend))
+        return a + w * (b + w * (c + w * d)), b + w * (2 * c + 3 * w * d)
 
-def lattice(low: Numbers, step: Numbers) -> Float[Numbers, "R H"]:
-    """First nodes: in the r-th randomisation moved by another eighth of a step at every head."""
-    xp = namespace(low)
-    odd = 2 * np.arange(low.shape[0]) + 1
-    shift = np.outer(np.arange(RANDOMISATIONS), odd) % RANDOMISATIONS / RANDOMISATIONS - 1
-    return low + step * xp.asarray(shift)
+    nodes, weights = cubic(moved + 0.5, SIZE)
+    edges, _ = cubic(moved, SIZE + 1)
+    return nodes, edges, weights
 
 
 def solve_percent(
@@ -203,24 +229,14 @@ def solve_percent(
 
 def query_moments(atoms: Atoms, n: int) -> Moments:
     """Moments at a query by every randomisation, on as many nodes as the ranges need."""
-    low, high = log_range(atoms, np.float64(n))
-    need = float(np.max(high - low)) / STEP + 2
-    size = next((size for size in SIZES if size >= need), SIZES[-1])
-    step = np.maximum(STEP, (high - low) / (size - 2))
+    nodes, edges, weights = nodes_of(atoms, np.float64(n))
     if len(atoms.mass) == 1:
         atoms = Atoms(*(np.repeat(part, RANDOMISATIONS, axis=0) for part in atoms))
     count = atoms.mass.shape[1]
     room = next(room for room in ROOMS if room >= count)
     tiles = np.asarray(-(-count // TILE))
-    moments = randomised_moments(
-        filled(atoms, room),
-        lattice(low, step),
-        float(n),
-        step,
-        tiles,
-        size,
-        bool(step.max() > WIDE),
-    )
+    wide = bool(np.diff(edges, axis=2).max() > WIDE)
+    moments = randomised_moments(filled(atoms, room), nodes, edges, weights, float(n), tiles, wide)
     return jax.tree.map(np.asarray, moments)
 
 

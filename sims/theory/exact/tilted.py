@@ -39,8 +39,9 @@ from sims.theory.arrays import Numbers, namespace
 
 SHARES = (0.4, 1.0)
 """Exponents of a head's two tilts, as shares of the largest that n keys reach."""
-EXPONENTS = 2.0 ** -np.arange(0, 24, 0.5)
-"""Exponents θ that are tried."""
+LEAST_EXPONENT = 2.0**-100
+BISECTIONS = 14
+"""Of log θ."""
 SCALES = 64
 """Strata of Student's t."""
 RAREST = 1e-11
@@ -153,19 +154,27 @@ def tilts_at(law: Law, heads: Heads, x: Float[Numbers, " d"], n: Numbers, heavy:
     """
     xp = namespace(law.mean)
     basis, pull, precision, constant = _quadratics(law, heads, x)
-    # By exponent, head and stratum: log E K^θ, and the divergence of the tilted law.
-    theta = xp.asarray(EXPONENTS)[:, None, None]
-    p = 1 + theta[..., None] * precision
-    square = (theta[..., None] * pull) ** 2 / p
-    log_mean = theta * constant + 0.5 * (square - xp.log(p)).sum(-1)
-    divergence = 0.5 * (1 / p - 1 + xp.log(p) + square / p).sum(-1)
-    if not heavy:
-        joint = law.log_share + log_mean
-        joint = joint - _log_sum(joint, 2)[..., None]
-        total = xp.exp(joint) * (joint - law.log_share + divergence)
-        divergence = xp.broadcast_to(total.sum(-1, keepdims=True), divergence.shape)
     reach = 0.5 * (xp.sqrt(2 * xp.log(n)) + 0.5) ** 2
-    largest = xp.asarray(EXPONENTS)[(divergence <= reach).argmax(0)]
+
+    def divergence(theta: Numbers) -> Any:
+        """Of the tilted law from the design, (H, L)."""
+        p = 1 + theta[..., None] * precision
+        square = (theta[..., None] * pull) ** 2 / p
+        within = 0.5 * (1 / p - 1 + xp.log(p) + square / p).sum(-1)
+        if heavy:
+            return within
+        joint = law.log_share + theta * constant + 0.5 * (square - xp.log(p)).sum(-1)
+        joint = joint - _log_sum(joint, 1)[:, None]
+        total = (xp.exp(joint) * (joint - law.log_share + within)).sum(1)
+        return xp.broadcast_to(total[:, None], within.shape)
+
+    low = xp.full(constant.shape, np.log(LEAST_EXPONENT))
+    high = xp.zeros(constant.shape)
+    for _ in range(BISECTIONS):
+        middle = (low + high) / 2
+        below = divergence(xp.exp(middle)) <= reach
+        low, high = xp.where(below, middle, low), xp.where(below, high, middle)
+    largest = xp.exp(high)
 
     # Component 0 is the design: exponent 0 of the first head.
     of_heads = (largest[:, None] * np.array(SHARES)[:, None]).reshape(-1, len(law.scale))
