@@ -111,20 +111,25 @@ def scalars(
     alpha = np.full(heads, 1 / heads) if weights is None else real_numbers("weights", weights)
     if alpha.shape != (heads,) or not np.isclose(alpha.sum(), 1.0, rtol=0, atol=1e-9):
         raise InputError("weights", alpha.tolist(), f"{heads} numbers that sum to 1")
-    outer = np.outer(alpha, alpha)
-    diagonal = np.eye(heads) / heads
-    # 0/0 for a single head: there is no pair, so its mean is NaN.
+    # 0/0 for a single head, which has no pair; and ∞ · 0 of an error that is not known.
     with np.errstate(invalid="ignore"):
-        pairs = (1 - np.eye(heads)) / (heads * (heads - 1))
+        values = scalar_forms(*(integrated[name].values for name in PAIRS), alpha)
+    return {name: xr.Variable(dims, value) for name, value in values.items()}
 
-    def form(name: str, matrix: np.ndarray) -> np.ndarray:
-        with np.errstate(invalid="ignore"):  # ∞ · 0, of an error that is not known
-            return np.sum(integrated[name].values * matrix, axis=(-2, -1))
 
-    signal = "signal_covariance"
-    noise = "noise_covariance"
+def scalar_forms(bias_product: Any, signal: Any, noise: Any, alpha: Any) -> dict[str, Any]:
+    """Scalar terms of integrated pair terms (…, H, H) and weights α (H,), of NumPy or JAX."""
+    heads = len(alpha)
+    outer = alpha[:, None] * alpha
+    diagonal = np.eye(heads) / heads
+    with np.errstate(invalid="ignore"):
+        pairs = (1 - np.eye(heads)) / np.float64(heads * (heads - 1))
+
+    def form(values: Any, matrix: Any) -> Any:
+        return (values * matrix).sum((-2, -1))
+
     terms = {
-        "squared_bias": form("bias_product", outer),
+        "squared_bias": form(bias_product, outer),
         "signal_variance": form(signal, diagonal),
         "noise_variance": form(noise, diagonal),
         "cross_signal_covariance": form(signal, pairs),
@@ -134,8 +139,8 @@ def scalars(
     terms["variance"] = terms["signal_variance"] + terms["noise_variance"]
     terms["covariance"] = terms["cross_signal_covariance"] + terms["cross_noise_covariance"]
     terms["mse"] = terms["squared_bias"] + terms["ensemble_variance"]
-    terms["mean_head_mse"] = form("bias_product", diagonal) + terms["variance"]
-    return {name: xr.Variable(dims, values) for name, values in terms.items()}
+    terms["mean_head_mse"] = form(bias_product, diagonal) + terms["variance"]
+    return terms
 
 
 def phrases(data: xr.Dataset, name: str) -> list[str]:

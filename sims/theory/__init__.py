@@ -20,6 +20,7 @@ from sims.theory.coverage import (
     noise_for_share,
     without_value,
 )
+from sims.theory.differentiable import terms
 from sims.theory.first_order.blocks import BlockTerms, block_terms
 from sims.theory.first_order.closed_forms import (
     FirstOrder,
@@ -202,6 +203,7 @@ __all__ = [
     "predict",
     "softmax_overlap",
     "softmax_overlap_of_maps",
+    "terms",
     "tilted_mean",
     "tilted_product",
     "view_terms",

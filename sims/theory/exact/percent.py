@@ -19,14 +19,23 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Float
+from jaxtyping import Array, Float
 from numpy.typing import ArrayLike
 from scipy.special import stdtrit
 
 from sims.base.errors import InputError
-from sims.problem import Heads, Task
-from sims.theory.arrays import Numbers, namespace
-from sims.theory.exact.gram import LARGEST, STEP, TILE, WIDE, Atoms, Moments, randomised_moments
+from sims.problem import EmpiricalDesign, Heads, Task
+from sims.theory.arrays import Numbers, namespace, repeated
+from sims.theory.exact.gram import (
+    LARGEST,
+    STEP,
+    TILE,
+    WIDE,
+    Atoms,
+    Moments,
+    gram_moments,
+    randomised_moments,
+)
 from sims.theory.exact.quadrature import sobol_normal
 from sims.theory.exact.rules import RANDOMISATIONS
 from sims.theory.exact.solution import Progress, Solution
@@ -140,16 +149,19 @@ def nodes_of(atoms: Atoms, n: Numbers) -> tuple[Numbers, Numbers, Numbers]:
     low = -log_kernel.max(1) - xp.log(n) - 40.0
     low = xp.stack([low, low], axis=1)
     high = xp.stack([-log_kernel.min(1) + 4.0] * 2, axis=1)
-    for _ in range(BISECTIONS):
+
+    def halved(low: Numbers, high: Numbers) -> tuple[Numbers, Numbers]:
         middle = (low + high) / 2
         above = log_rate(middle) > knots[np.array([0, -1])]
-        low, high = xp.where(above, low, middle), xp.where(above, middle, high)
-    share = np.linspace(0, 1, len(knots))
-    u = low[:, :1] + (high[:, 1:] - low[:, :1]) * share
-    for _ in range(REFINEMENTS):
+        return xp.where(above, low, middle), xp.where(above, middle, high)
+
+    def refined(u: Numbers) -> tuple[Numbers]:
         rates = log_rate(u)
-        rows = [xp.interp(knots, rate, row) for rate, row in zip(rates, u, strict=True)]
-        u = xp.stack(rows)
+        return (xp.stack([xp.interp(knots, *rows) for rows in zip(rates, u, strict=True)]),)
+
+    low, high = repeated(halved, (low, high), BISECTIONS)
+    u = low[:, :1] + (high[:, 1:] - low[:, :1]) * np.linspace(0, 1, len(knots))
+    (u,) = repeated(refined, (u,), REFINEMENTS)
     # Between knots, in units of the step, a cubic with harmonic means of the slopes beside a knot.
     chord = xp.maximum(xp.diff(u, axis=1), 1e-9)
     slope = 2 / (1 / chord[:, 1:] + 1 / chord[:, :-1])
@@ -172,6 +184,38 @@ def nodes_of(atoms: Atoms, n: Numbers) -> tuple[Numbers, Numbers, Numbers]:
     return nodes, edges, weights
 
 
+def jax_moments(
+    task: Task, heads: Heads, n: Numbers, queries: Float[Array, "Q d"], level: int
+) -> tuple[Moments, Float[Array, "Q H"]]:
+    """Terms (σ² = 1) and effective keys at every query, traced by JAX, on points of a level.
+
+    The mean over randomisations. Points and nodes are constants to a derivative.
+    """
+    law = None
+    normals = None
+    if not isinstance(task.design, EmpiricalDesign):
+        law = jax.tree.map(jnp.asarray, law_of(task.design))
+        normals = jnp.asarray(normal_points(law, heads.count, level))
+
+    def at_query(x: Array) -> tuple[Moments, Array]:
+        atoms = atoms_at(task, law, heads, n, x, normals)
+        tiles = -(-atoms.mass.shape[1] // TILE)
+        rule = nodes_of(jax.lax.stop_gradient(atoms), n)
+        sets = filled(atoms, tiles * TILE)
+
+        def moments(items: tuple[Any, Atoms | None]) -> Moments:
+            nodes, points = items
+            if points is None:
+                points = Atoms(*(part[0] for part in sets))
+            return gram_moments(points, *nodes, n, tiles, wide=True)
+
+        results = jax.lax.map(moments, (rule, None if law is None else sets))
+        keys = effective_keys(atoms, n).mean(0)
+        return jax.tree.map(lambda part: part.mean(0), results), keys
+
+    return jax.lax.map(at_query, queries)
+
+
 def solve_percent(
     task: Task,
     heads: Heads,
@@ -189,7 +233,7 @@ def solve_percent(
         InputError: the target is not finite, or the kernel vanishes somewhere.
     """
     task, heads = jax.tree.map(np.asarray, (task, heads))
-    law = None if hasattr(task.design, "rows") else law_of(task.design)
+    law = None if isinstance(task.design, EmpiricalDesign) else law_of(task.design)
     noise = float(task.noise_sd) ** 2
     count, h = len(queries), heads.count
     alpha = np.full(h, 1 / h) if weights is None else np.asarray(weights, float)

@@ -35,7 +35,7 @@ from jaxtyping import Float
 from sims.problem import GaussianDesign, Heads, Kernel, StudentDesign
 from sims.problem.design_laws import Design, MixtureDesign, SphereDesign
 from sims.problem.kernels import GAUSSIAN, QuadraticKernel, SoftmaxKernel
-from sims.theory.arrays import Numbers, namespace
+from sims.theory.arrays import Numbers, namespace, repeated
 
 SHARES = (0.4, 1.0)
 """Exponents of a head's two tilts, as shares of the largest that n keys reach."""
@@ -170,10 +170,13 @@ def tilts_at(law: Law, heads: Heads, x: Float[Numbers, " d"], n: Numbers, heavy:
 
     low = xp.full(constant.shape, np.log(LEAST_EXPONENT))
     high = xp.zeros(constant.shape)
-    for _ in range(BISECTIONS):
+
+    def halved(low: Numbers, high: Numbers) -> tuple[Numbers, Numbers]:
         middle = (low + high) / 2
         below = divergence(xp.exp(middle)) <= reach
-        low, high = xp.where(below, middle, low), xp.where(below, high, middle)
+        return xp.where(below, middle, low), xp.where(below, high, middle)
+
+    _, high = repeated(halved, (low, high), BISECTIONS)
     largest = xp.exp(high)
 
     # Component 0 is the design: exponent 0 of the first head.
