@@ -28,7 +28,7 @@ squared unit of Y, except ``bias`` (unit of Y). With one head the cross terms ar
 no pair. Source: theory notes in ``docs/theory.md``, section "The decomposition".
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import numpy as np
@@ -107,18 +107,28 @@ def scalars(
         name: variables[f"integrated_{name}"].transpose(..., HEAD, HEAD2) for name in PAIRS
     }
     dims = integrated[PAIRS[0]].dims[:-2]
-    heads = integrated[PAIRS[0]].sizes[HEAD]
-    alpha = np.full(heads, 1 / heads) if weights is None else real_numbers("weights", weights)
-    if alpha.shape != (heads,) or not np.isclose(alpha.sum(), 1.0, rtol=0, atol=1e-9):
-        raise InputError("weights", alpha.tolist(), f"{heads} numbers that sum to 1")
+    alpha = ensemble_weights(weights, integrated[PAIRS[0]].sizes[HEAD])
     # 0/0 for a single head, which has no pair; and ∞ · 0 of an error that is not known.
     with np.errstate(invalid="ignore"):
-        values = scalar_forms(*(integrated[name].values for name in PAIRS), alpha)
+        values = scalar_forms([integrated[name].values for name in PAIRS], alpha)
     return {name: xr.Variable(dims, value) for name, value in values.items()}
 
 
-def scalar_forms(bias_product: Any, signal: Any, noise: Any, alpha: Any) -> dict[str, Any]:
-    """Scalar terms of integrated pair terms (…, H, H) and weights α (H,), of NumPy or JAX."""
+def ensemble_weights(weights: ArrayLike | None, heads: int) -> np.ndarray:
+    """The weights α (H,); None is uniform.
+
+    Raises:
+        InputError: they have the wrong shape or do not sum to 1.
+    """
+    alpha = np.full(heads, 1 / heads) if weights is None else real_numbers("weights", weights)
+    if alpha.shape != (heads,) or not np.isclose(alpha.sum(), 1.0, rtol=0, atol=1e-9):
+        raise InputError("weights", alpha.tolist(), f"{heads} numbers that sum to 1")
+    return alpha
+
+
+def scalar_forms(integrated: Iterable[Any], alpha: Any) -> dict[str, Any]:
+    """Scalar terms of the integrated :data:`PAIRS` (…, H, H) and weights α (H,), NumPy or JAX."""
+    bias_product, signal, noise = integrated
     heads = len(alpha)
     outer = alpha[:, None] * alpha
     diagonal = np.eye(heads) / heads

@@ -2,7 +2,6 @@
 
 from typing import Literal
 
-import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 from numpy.typing import ArrayLike
@@ -50,7 +49,7 @@ def terms(
         InputError: JAX computes in float32.
         Uncovered: the order does not cover the problem.
     """
-    if not jax.config.jax_enable_x64:
+    if jnp.zeros(()).dtype != jnp.float64:
         raise InputError("jax_enable_x64", False, "True: theory needs float64")
     queries = jnp.asarray(queries)
     if order == "first":
@@ -73,5 +72,5 @@ def terms(
     alpha = jnp.full(heads.count, 1 / heads.count) if weights is None else jnp.asarray(weights)
     pairs = dict(zip(PAIRS, (bias[:, :, None] * bias[:, None], signal, noise), strict=True))
     integrated = {f"integrated_{name}": values.mean(0) for name, values in pairs.items()}
-    scalars = scalar_forms(*integrated.values(), alpha)
+    scalars = scalar_forms(integrated.values(), alpha)
     return {"bias": bias} | pairs | integrated | scalars | facts

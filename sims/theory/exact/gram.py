@@ -24,7 +24,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
-from sims.theory.arrays import Numbers
+from sims.theory.arrays import Number, Numbers
 
 STEP = float(np.log(2))
 """In t."""
@@ -73,8 +73,8 @@ def gram_moments(
     nodes: Float[Array, "H M"],
     edges: Float[Array, "H M+1"],
     du: Float[Array, "H M"],
-    n: Numbers,
-    used: Numbers | int,
+    n: Number,
+    used: Number,
     wide: bool,
 ) -> Moments:
     """Moments by points, whose number is a multiple of :data:`TILE`.
@@ -152,11 +152,11 @@ def gram_moments(
 
 
 def _single_moments(
-    blocks: Float[Array, "3 H M 3"], n: Numbers, du: Float[Array, "H M"]
+    blocks: Float[Array, "3 H M 3"], n: Number, du: Float[Array, "H M"]
 ) -> tuple[Array, Array, Array, Array]:
     """Mean, signal, noise and defect of every head, from E of (1, r, r²) times each response."""
     hit, once, twice = blocks
-    same = n * du * _power(n - 1, hit[..., 0])
+    same = jnp.asarray(n * du * _power(n - 1, hit[..., 0]))
     first = same.at[:, 0].multiply(2)
     mean = jnp.sum(first * once[..., 1], axis=1) / jnp.sum(first * once[..., 0], axis=1)
     shift = mean[:, None]
@@ -176,7 +176,7 @@ def _pair_moments(
     second: Float[Array, "2 P M 3"],
     mean_first: Float[Array, " P"],
     mean_second: Float[Array, " P"],
-    n: Numbers,
+    n: Number,
     du_first: Float[Array, "P M"],
     du_second: Float[Array, "P M"],
 ) -> tuple[Array, Array, Array]:
@@ -213,7 +213,7 @@ def _pair_moments(
     return signal / unit, noise / unit, unit - 1
 
 
-def _power(exponent: Numbers, a: Array) -> Array:
+def _power(exponent: Number, a: Array) -> Array:
     """``φ`` to that exponent."""
     return jnp.exp(exponent * jnp.log1p(-jnp.clip(a, 0.0, 1 - 1e-16)))
 
@@ -225,8 +225,8 @@ def randomised_moments(
     nodes: Float[Array, "R H M"],
     edges: Float[Array, "R H M+1"],
     du: Float[Array, "R H M"],
-    n: Numbers,
-    used: Numbers | int,
+    n: Number,
+    used: Number,
     wide: bool,
 ) -> Moments:
     """:func:`gram_moments` of each of R sets of points."""

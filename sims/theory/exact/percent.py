@@ -24,8 +24,9 @@ from numpy.typing import ArrayLike
 from scipy.special import stdtrit
 
 from sims.base.errors import InputError
+from sims.base.terms import ensemble_weights
 from sims.problem import EmpiricalDesign, Heads, Task
-from sims.theory.arrays import Numbers, namespace, repeated
+from sims.theory.arrays import Number, Numbers, namespace, repeated
 from sims.theory.exact.gram import (
     LARGEST,
     STEP,
@@ -37,6 +38,7 @@ from sims.theory.exact.gram import (
     randomised_moments,
 )
 from sims.theory.exact.quadrature import sobol_normal
+from sims.theory.exact.refinement import TINY
 from sims.theory.exact.rules import RANDOMISATIONS
 from sims.theory.exact.solution import Progress, Solution
 from sims.theory.exact.tilted import SHARES, Law, law_of, log_kernels, tilted_points, tilts_at
@@ -72,7 +74,7 @@ def atoms_at(
     task: Task,
     law: Law | None,
     heads: Heads,
-    n: Numbers,
+    n: Number,
     x: Float[Numbers, " d"],
     normals: Float[Numbers, "R C m p"] | None,
 ) -> Atoms:
@@ -90,7 +92,10 @@ def atoms_at(
         normals: of :func:`normal_points`; None with rows.
     """
     xp = namespace(x)
-    if law is None:
+    keys: Any
+    mass: Any
+    if law is None or normals is None:
+        assert isinstance(task.design, EmpiricalDesign)  # for the type checker
         keys = task.design.rows[None]
         mass = xp.full(keys.shape[:2], 1 / keys.shape[1])
     else:
@@ -104,10 +109,9 @@ def atoms_at(
             keys, mass = jax.lax.map(draw, normals)
         else:
             keys, mass = map(np.stack, zip(*map(draw, normals), strict=True))
-    value = task.target(keys) if xp is jnp else task.target.values(keys)
-    truth = task.target(x) if xp is jnp else task.target.values(x)
+    target: Any = task.target if xp is jnp else task.target.values
     log_kernel = log_kernels(heads, x, keys, heads.kernel)
-    return Atoms(xp.moveaxis(log_kernel, 0, 1), mass, value - truth)
+    return Atoms(xp.moveaxis(log_kernel, 0, 1), mass, target(keys) - target(x))
 
 
 def filled(atoms: Atoms, size: int) -> Atoms:
@@ -120,7 +124,7 @@ def filled(atoms: Atoms, size: int) -> Atoms:
     return Atoms(*parts)
 
 
-def effective_keys(atoms: Atoms, n: Numbers) -> Float[Numbers, "R H"]:
+def effective_keys(atoms: Atoms, n: Number) -> Float[Numbers, "R H"]:
     """``n (E K)²/E K²`` by each set of points."""
     xp = namespace(atoms.mass)
     kernel = xp.exp(atoms.log_kernel - atoms.log_kernel.max(2, keepdims=True))
@@ -128,7 +132,7 @@ def effective_keys(atoms: Atoms, n: Numbers) -> Float[Numbers, "R H"]:
     return n * (kernel * mass).sum(2) ** 2 / (kernel**2 * mass).sum(2)
 
 
-def nodes_of(atoms: Atoms, n: Numbers) -> tuple[Numbers, Numbers, Numbers]:
+def nodes_of(atoms: Atoms, n: Number) -> tuple[Numbers, Numbers, Numbers]:
     """log s of the nodes of every randomisation, of their cells' edges, and weights in log s.
 
     Nodes are u(t_j) and weights u'(t_j) times the step, with u a monotone cubic through the inverse
@@ -185,7 +189,7 @@ def nodes_of(atoms: Atoms, n: Numbers) -> tuple[Numbers, Numbers, Numbers]:
 
 
 def jax_moments(
-    task: Task, heads: Heads, n: Numbers, queries: Float[Array, "Q d"], level: int
+    task: Task, heads: Heads, n: Number, queries: Float[Array, "Q d"], level: int
 ) -> tuple[Moments, Float[Array, "Q H"]]:
     """Terms (σ² = 1) and effective keys at every query, traced by JAX, on points of a level.
 
@@ -203,11 +207,11 @@ def jax_moments(
         rule = nodes_of(jax.lax.stop_gradient(atoms), n)
         sets = filled(atoms, tiles * TILE)
 
-        def moments(items: tuple[Any, Atoms | None]) -> Moments:
-            nodes, points = items
+        def moments(items: tuple[tuple[Array, Array, Array], Atoms | None]) -> Moments:
+            (nodes, edges, weights), points = items
             if points is None:
                 points = Atoms(*(part[0] for part in sets))
-            return gram_moments(points, *nodes, n, tiles, wide=True)
+            return gram_moments(points, nodes, edges, weights, n, tiles, True)
 
         results = jax.lax.map(moments, (rule, None if law is None else sets))
         keys = effective_keys(atoms, n).mean(0)
@@ -236,7 +240,7 @@ def solve_percent(
     law = None if isinstance(task.design, EmpiricalDesign) else law_of(task.design)
     noise = float(task.noise_sd) ** 2
     count, h = len(queries), heads.count
-    alpha = np.full(h, 1 / h) if weights is None else np.asarray(weights, float)
+    alpha = ensemble_weights(weights, h)
     solution = Solution.unknown(count, h)
     solution.methods.add("tilted sobol" if law else "sum over rows")
     shapes = (count, h), (count, h, h), (count, h, h), (count, h, h)
@@ -245,24 +249,26 @@ def solve_percent(
     for level in range(len(LEVELS))[: max_level + 1]:
         normals = law and normal_points(law, h, level)
         for q in np.flatnonzero(~solution.converged[:, 0, 0] & (level_of <= level)):
-            atoms = atoms_at(task, law, heads, np.float64(n), queries[q], normals)
+            atoms = atoms_at(task, law, heads, float(n), queries[q], normals)
             if not np.isfinite(atoms.value).all():
                 allowed = "finite numbers wherever the design has mass"
                 raise InputError("target", "NaN or infinity at a point of the design", allowed)
-            check_never_zero(heads.kernel, atoms.log_kernel)
+            check_never_zero(heads.kernel, np.asarray(atoms.log_kernel))
             solution.effective_keys[q] = effective_keys(atoms, n).mean(0)
             for whole, part in zip(moments, query_moments(atoms, n), strict=True):
                 whole[:, q] = part
-            mean, signal, weight = (part[:, q] for part in moments[:3])
+            mean, signal, weight = (np.asarray(part[:, q]) for part in moments[:3])
             errors = (mean @ alpha) ** 2 + (signal + noise * weight) @ alpha @ alpha
-            excess = half_width(errors) / (rtol * errors.mean())
+            excess = float(half_width(errors) / max(rtol * errors.mean(), TINY))
             solution.converged[q] = excess <= 1
-            level_of[q] = min(level + max(1, round(np.log2(excess) / ORDER)), len(LEVELS) - 1)
+            # Where errors are not finite no level helps.
+            steps = np.log2(max(excess, 1.0)) / ORDER if np.isfinite(excess) else np.inf
+            level_of[q] = level + np.clip(np.round(steps), 1, max(1, len(LEVELS) - 1 - level))
             progress(int(solution.converged.sum()), solution.converged.size)
         if law is None:
             break
     means = [part.mean(0) for part in moments]
-    widths = [half_width(part) for part in moments]
+    widths = [half_width(np.asarray(part)) for part in moments]
     solution.mean[:], solution.mean_error[:] = truth[:, None] + means[0], widths[0]
     solution.signal[:], solution.signal_error[:] = means[1], widths[1]
     solution.noise[:], solution.noise_error[:] = means[2], widths[2]
@@ -273,7 +279,7 @@ def solve_percent(
 
 def query_moments(atoms: Atoms, n: int) -> Moments:
     """Moments at a query by every randomisation, on as many nodes as the ranges need."""
-    nodes, edges, weights = nodes_of(atoms, np.float64(n))
+    nodes, edges, weights = nodes_of(atoms, float(n))
     if len(atoms.mass) == 1:
         atoms = Atoms(*(np.repeat(part, RANDOMISATIONS, axis=0) for part in atoms))
     count = atoms.mass.shape[1]

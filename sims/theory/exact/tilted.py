@@ -35,7 +35,7 @@ from jaxtyping import Float
 from sims.problem import GaussianDesign, Heads, Kernel, StudentDesign
 from sims.problem.design_laws import Design, MixtureDesign, SphereDesign
 from sims.problem.kernels import GAUSSIAN, QuadraticKernel, SoftmaxKernel
-from sims.theory.arrays import Numbers, namespace, repeated
+from sims.theory.arrays import Number, Numbers, namespace, repeated
 
 SHARES = (0.4, 1.0)
 """Exponents of a head's two tilts, as shares of the largest that n keys reach."""
@@ -116,7 +116,8 @@ def law_of(design: Design) -> Law:
             xp = namespace(design.radius)
             factor = design.radius / d**0.5 * xp.eye(d)[None]
             return Law(xp.zeros(1), xp.zeros((1, d)), xp.ones(1), factor, design.radius)
-        case GaussianDesign():
+        case _:
+            assert isinstance(design, GaussianDesign)  # for the type checker
             xp = namespace(design.factor)
             return Law(xp.zeros(1), xp.zeros((1, d)), xp.ones(1), design.factor[None])
 
@@ -142,7 +143,7 @@ def _log_sum(values: Numbers, axis: int) -> Any:
     return (top + xp.log(xp.exp(values - top).sum(axis=axis, keepdims=True))).squeeze(axis)
 
 
-def tilts_at(law: Law, heads: Heads, x: Float[Numbers, " d"], n: Numbers, heavy: bool) -> Tilts:
+def tilts_at(law: Law, heads: Heads, x: Float[Numbers, " d"], n: Number, heavy: bool) -> Tilts:
     """The components at a query.
 
     Args:
