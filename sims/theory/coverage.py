@@ -31,6 +31,8 @@ MOST_ENTRIES = 1200
 and series."""
 MOST_SAMPLED = 24
 """The same limit for other designs and targets."""
+LEAST_PERCENT = 0.005
+"""Accuracy from which points where kernels reach serve, if they cover the problem."""
 MOST_PERCENT = 4000
 """The same limit where one per cent suffices."""
 MOST_ROWS = 2**13
@@ -64,20 +66,23 @@ def series_of(task: Task, theory: str) -> TrigonometricSeries:
     raise Uncovered("target", type(task.target).__name__, allowed)
 
 
-def check_exact(task: Task, heads: Heads) -> None:
+def check_exact(task: Task, heads: Heads, rtol: float | None = None) -> None:
     """Raise Uncovered if exact theory does not cover a problem, without computing anything.
+
+    ``rtol`` is the accuracy asked of it; None is any.
 
     Raises:
         Uncovered: only the sampler of the design is known, keys depend on one another, a
-            weight rule or its target has no closed forms, or E K is infinite: a kernel that grows
-            exponentially in the key, as softmax does, under a design without exponential moments.
+            weight rule or its target has no closed forms, or E K is infinite (a kernel that grows
+            exponentially in the key, as softmax does, under a design without exponential moments)
+            and one per cent does not suffice.
     """
     design = task.design
     if not isinstance(heads.rule, Kernel):
         check_radii(task, heads)
         return
     design.from_normals(np.zeros((1, design.dimension + design.EXTRA_NORMALS)))
-    if not has_mean(task, heads):
+    if not has_mean(task, heads) and not covers_percent(task, heads, rtol):
         allowed = f"one that is bounded: E K is infinite under {type(design).__name__}"
         raise Uncovered("heads.kernel", heads.rule.name, allowed)
 
@@ -92,12 +97,14 @@ def has_mean(task: Task, heads: Heads) -> bool:
     return far - near <= STEEP
 
 
-def covers_percent(task: Task, heads: Heads) -> bool:
-    """True if points where kernels reach (:mod:`sims.theory.exact.percent`) cover a problem.
+def covers_percent(task: Task, heads: Heads, rtol: float | None = None) -> bool:
+    """True if points where kernels reach (:mod:`sims.theory.exact.percent`) give that accuracy.
 
     They cover kernels that never vanish, and Gaussian keys, mixtures, Student's t, the sphere, and
     rows of a table.
     """
+    if rtol is not None and rtol < LEAST_PERCENT:
+        return False
     if not isinstance(heads.rule, Kernel) or heads.rule.support is not None:
         return False
     match task.design:
@@ -135,12 +142,14 @@ def check_radii(task: Task, heads: Heads) -> Entmax | TopK:
     return weights
 
 
-def check_affordable(task: Task, heads: Heads, queries: ArrayLike) -> None:
-    """Raise Uncovered where exact theory would take minutes or more."""
+def check_affordable(
+    task: Task, heads: Heads, queries: ArrayLike, rtol: float | None = None
+) -> None:
+    """Raise Uncovered where exact theory of that accuracy would take minutes or more."""
     closed = isinstance(task.design, GaussianDesign) and isinstance(
         task.target, TrigonometricSeries
     )
-    percent = covers_percent(task, heads)
+    percent = covers_percent(task, heads, rtol)
     limit = MOST_PERCENT if percent else MOST_ENTRIES if closed else MOST_SAMPLED
     entries = np.size(queries) // task.design.dimension * heads.count * (heads.count + 1) // 2
     if entries > limit or (heads.width > WIDEST_HEAD and not percent):

@@ -9,8 +9,8 @@ Points are those of :mod:`sims.theory.exact.tilted`, integrals those of
 
 of its values in R = 8 randomisations, each of which draws points by its own scramble of a Sobol
 sequence and moves the nodes in log s by another eighth of a step. A term that is a mean over
-queries or heads has the error of that mean. Points of a query grow fourfold, level by level, until
-the error of the ensemble's MSE at it is accurate to ``rtol``.
+queries or heads has the error of that mean. A query's points are doubled until the
+ensemble's MSE at it is accurate to ``rtol``.
 """
 
 from functools import partial
@@ -45,8 +45,9 @@ from sims.theory.exact.tilted import SHARES, Law, law_of, log_kernels, tilted_po
 from sims.theory.exact.truncation import check_never_zero
 
 QUANTILE = float(stdtrit(RANDOMISATIONS - 1, 0.975))
-LEVELS = (12, 13, 14, 15, 16)
-"""log2 of the approximate number of points, by level."""
+FEWEST = 12
+"""log2 of the approximate number of points at level 0; they double from level to level."""
+MOST_LEVELS = 5
 ORDER = 0.7
 """Power of their number with which errors are expected to fall."""
 ROOMS = (2**13, 3 * 2**15)
@@ -63,7 +64,7 @@ RANGE_POINTS = 2**11
 def normal_points(law: Law, heads: int, level: int) -> Float[np.ndarray, "R C m p"]:
     """Standard normal points of every randomisation and component of the mixture."""
     components = 1 + len(SHARES) * heads
-    size = 2 ** round(LEVELS[level] - np.log2(components))
+    size = 2 ** round(FEWEST + level - np.log2(components))
     p = law.mean.shape[1] + (len(law.scale) > 1)
     power = int(np.ceil(np.log2(components * size)))
     sets = [sobol_normal(p, power, seed)[: components * size] for seed in range(RANDOMISATIONS)]
@@ -246,7 +247,7 @@ def solve_percent(
     shapes = (count, h), (count, h, h), (count, h, h), (count, h, h)
     moments = Moments(*(np.full((RANDOMISATIONS, *shape), np.nan) for shape in shapes))
     level_of = np.zeros(count, int)
-    for level in range(len(LEVELS))[: max_level + 1]:
+    for level in range(MOST_LEVELS)[: max_level + 1]:
         normals = law and normal_points(law, h, level)
         for q in np.flatnonzero(~solution.converged[:, 0, 0] & (level_of <= level)):
             atoms = atoms_at(task, law, heads, float(n), queries[q], normals)
@@ -263,7 +264,7 @@ def solve_percent(
             solution.converged[q] = excess <= 1
             # Where errors are not finite no level helps.
             steps = np.log2(max(excess, 1.0)) / ORDER if np.isfinite(excess) else np.inf
-            level_of[q] = level + np.clip(np.round(steps), 1, max(1, len(LEVELS) - 1 - level))
+            level_of[q] = level + np.clip(np.round(steps), 1, max(1, MOST_LEVELS - 1 - level))
             progress(int(solution.converged.sum()), solution.converged.size)
         if law is None:
             break
