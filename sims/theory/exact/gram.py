@@ -7,7 +7,7 @@ Formulas and notation are those of :mod:`sims.theory.exact.laplace`: with ``X = 
 
     G = Φᵀ diag(p) Φ,     Φ = [1 − e^{−X}, X e^{−X}, X e^{−X} r]  at the nodes s_j of every head
 
-Sums over s are trapezoid rules of step log 2 in ``t = log(−log φ_h(s))``: the density
+Sums over s are trapezoid rules of step log 2 or less in ``t = log(−log φ_h(s))``: the density
 ``n E[X e^{−X}] φ^{n−1}`` in log s is ``n e^t exp(−n e^t)`` in t, whatever kernel and law, so a
 fixed number of nodes serves all, with an error of |Γ(1 + 2πi/log 2)|, about 5e-6; the left tail,
 ∝ e^t, is in the first weight. Where nodes are far apart in log s, as those of kernels near 0 or ∞
@@ -26,14 +26,12 @@ from jaxtyping import Array, Float
 
 from sims.theory.arrays import Number, Numbers
 
-STEP = float(np.log(2))
-"""In t."""
+SPAN = 18 * float(np.log(2))
+"""Length of the lattice in t: its step is this over the number of nodes."""
 TILE = 512
 """Points taken at once: their responses then stay in a core's cache."""
 WIDE = 3.0
 """Width of a cell in log s above which responses are averaged over it."""
-CELL = STEP / (2 * np.sinh(STEP / 2))
-"""What the midpoint of a cell is to its mean, where responses are ∝ e^t."""
 LARGEST = 60.0
 """Bound of log X, where all responses are at their limits."""
 
@@ -90,9 +88,11 @@ def gram_moments(
     """
     heads, size = nodes.shape
     width = jnp.maximum(jnp.diff(edges, axis=1), 1e-6)
+    step = SPAN / size
     far = width > WIDE
     if wide:
-        du = jnp.where(far, CELL * width, du)
+        # The midpoint of a cell is that to its mean, where responses are ∝ e^t.
+        du = jnp.where(far, step / (2 * np.sinh(step / 2)) * width, du)
 
     def scaled(log_s: Array, log_kernel: Array) -> Array:
         return jnp.exp(jnp.minimum(log_s + log_kernel[:, None], LARGEST))
@@ -127,13 +127,14 @@ def gram_moments(
     total = jnp.zeros((heads, 3 * size, 3)), zeros
     singles, grams = jax.lax.fori_loop(0, used, add, total)
     blocks = singles.reshape(heads, 3, size, 3).swapaxes(0, 1)
-    mean, *diagonals = _single_moments(blocks, n, du)
+    tail = -1 / np.expm1(-step)
+    mean, *diagonals = _single_moments(blocks, n, du, tail)
     if heads == 1:
         return Moments(mean, *(part[:, None] for part in diagonals))
     first, second = np.triu_indices(heads, 1)
     parts = [gram.reshape(3, size, -1, 3, size) for gram in grams]
     total_parts = jnp.concatenate(parts, axis=2).transpose(0, 3, 2, 1, 4)
-    du = du.at[:, 0].multiply(2)
+    du = du.at[:, 0].multiply(tail)
     pair = _pair_moments(
         total_parts,
         blocks[:2, first],
@@ -152,12 +153,12 @@ def gram_moments(
 
 
 def _single_moments(
-    blocks: Float[Array, "3 H M 3"], n: Number, du: Float[Array, "H M"]
+    blocks: Float[Array, "3 H M 3"], n: Number, du: Float[Array, "H M"], tail: float
 ) -> tuple[Array, Array, Array, Array]:
     """Mean, signal, noise and defect of every head, from E of (1, r, r²) times each response."""
     hit, once, twice = blocks
     same = jnp.asarray(n * du * _power(n - 1, hit[..., 0]))
-    first = same.at[:, 0].multiply(2)
+    first = same.at[:, 0].multiply(tail)
     mean = jnp.sum(first * once[..., 1], axis=1) / jnp.sum(first * once[..., 0], axis=1)
     shift = mean[:, None]
     # One key twice, and two keys (docs/theory.md, "Exact at every n").

@@ -29,7 +29,7 @@ from sims.problem import EmpiricalDesign, Heads, Task
 from sims.theory.arrays import Number, Numbers, namespace, repeated
 from sims.theory.exact.gram import (
     LARGEST,
-    STEP,
+    SPAN,
     TILE,
     WIDE,
     Atoms,
@@ -52,8 +52,8 @@ ORDER = 0.7
 """Power of their number with which errors are expected to fall."""
 ROOMS = (2**13, 3 * 2**15)
 """Sizes of the arrays that hold them, of which each compiles anew."""
-SIZE = 18
-"""Nodes in t of every head."""
+SIZES = (18, 27)
+"""Nodes in t of every head; and where some are far apart in log s."""
 LEFT = 3e-4
 """``−n log φ`` at the first of them, before they are moved; at the last it is 2^17 times that."""
 BISECTIONS, REFINEMENTS = 40, 8
@@ -133,7 +133,7 @@ def effective_keys(atoms: Atoms, n: Number) -> Float[Numbers, "R H"]:
     return n * (kernel * mass).sum(2) ** 2 / (kernel**2 * mass).sum(2)
 
 
-def nodes_of(atoms: Atoms, n: Number) -> tuple[Numbers, Numbers, Numbers]:
+def nodes_of(atoms: Atoms, n: Number, size: int) -> tuple[Numbers, Numbers, Numbers]:
     """log s of the nodes of every randomisation, of their cells' edges, and weights in log s.
 
     Nodes are u(t_j) and weights u'(t_j) times the step, with u a monotone cubic through the inverse
@@ -144,7 +144,7 @@ def nodes_of(atoms: Atoms, n: Number) -> tuple[Numbers, Numbers, Numbers]:
     if len(atoms.mass) > 1:
         stride = -(-len(mass) // RANGE_POINTS)
         log_kernel, mass = log_kernel[:, ::stride], mass[::stride] / mass[::stride].sum()
-    knots = np.log(LEFT) - xp.log(n) + STEP * np.arange(-2, SIZE + 3)
+    knots = np.log(LEFT) - xp.log(n) + SPAN / size * np.arange(-2, size + 3)
 
     def log_rate(u: Numbers) -> Any:
         x = xp.exp(xp.minimum(u[..., None] + log_kernel[:, None], LARGEST))
@@ -184,8 +184,8 @@ def nodes_of(atoms: Atoms, n: Number) -> tuple[Numbers, Numbers, Numbers]:
         a, b, c, d = (part[row, knot] for part in (start, first, rise, bend))
         return a + w * (b + w * (c + w * d)), b + w * (2 * c + 3 * w * d)
 
-    nodes, weights = cubic(moved + 0.5, SIZE)
-    edges, _ = cubic(moved, SIZE + 1)
+    nodes, weights = cubic(moved + 0.5, size)
+    edges, _ = cubic(moved, size + 1)
     return nodes, edges, weights
 
 
@@ -205,7 +205,7 @@ def jax_moments(
     def at_query(x: Array) -> tuple[Moments, Array]:
         atoms = atoms_at(task, law, heads, n, x, normals)
         tiles = -(-atoms.mass.shape[1] // TILE)
-        rule = nodes_of(jax.lax.stop_gradient(atoms), n)
+        rule = nodes_of(jax.lax.stop_gradient(atoms), n, SIZES[1])
         sets = filled(atoms, tiles * TILE)
 
         def moments(items: tuple[tuple[Array, Array, Array], Atoms | None]) -> Moments:
@@ -280,13 +280,15 @@ def solve_percent(
 
 def query_moments(atoms: Atoms, n: int) -> Moments:
     """Moments at a query by every randomisation, on as many nodes as the ranges need."""
-    nodes, edges, weights = nodes_of(atoms, float(n))
+    nodes, edges, weights = nodes_of(atoms, float(n), SIZES[0])
+    wide = bool(np.diff(edges, axis=2).max() > WIDE)
+    if wide:
+        nodes, edges, weights = nodes_of(atoms, float(n), SIZES[1])
     if len(atoms.mass) == 1:
         atoms = Atoms(*(np.repeat(part, RANDOMISATIONS, axis=0) for part in atoms))
     count = atoms.mass.shape[1]
     room = next(room for room in ROOMS if room >= count)
     tiles = np.asarray(-(-count // TILE))
-    wide = bool(np.diff(edges, axis=2).max() > WIDE)
     moments = randomised_moments(filled(atoms, room), nodes, edges, weights, float(n), tiles, wide)
     return jax.tree.map(np.asarray, moments)
 

@@ -140,14 +140,14 @@ def test_terms_are_those_of_predict_and_have_derivatives():
     def error(bandwidth):
         return terms(task, Heads(FRAMES, "gaussian", bandwidth), 40, queries, order="exact")["mse"]
 
-    bandwidth = jnp.array([0.3, 0.5])
+    bandwidth = jnp.array([0.5, 0.6])
     value, gradient = jax.jit(jax.value_and_grad(error))(bandwidth)
     shifts = 1e-3 * jnp.concatenate([jnp.zeros((1, 2)), jnp.eye(2), -jnp.eye(2)])
     values = jax.jit(jax.vmap(error))(bandwidth + shifts)
     heads = Heads(FRAMES, "gaussian", bandwidth)
     expected = predict(task, heads, 40, QUERIES, order="exact", rtol=0.1)
     np.testing.assert_allclose([value, values[0]], float(expected["mse"]), rtol=1e-9)
-    np.testing.assert_allclose(gradient, (values[1:3] - values[3:]) / 2e-3, rtol=1e-4)
+    np.testing.assert_allclose(gradient, (values[1:3] - values[3:]) / 2e-3, rtol=2e-3)
     found = terms(task, heads, 40, queries, order="exact", weights=[0.3, 0.7])
     expected = predict(task, heads, 40, QUERIES, order="exact", rtol=0.1, weights=[0.3, 0.7])
     assert {name for name in expected if not name.endswith("_error")} - found.keys() == {
@@ -167,6 +167,6 @@ def test_the_example_finds_the_best_heads(capsys):
     example = runpy.run_path(str(ROOT / "docs/examples/best_heads.py"))
     example["main"]()
     *grid, last = (float(line.split()[-1]) for line in capsys.readouterr().out.splitlines())
-    # The middle of the grid is the optimum by gradient.
-    assert min(grid) > 0.99 * grid[2]
-    assert last < 0.95 * grid[2]
+    below, best, above = grid  # the one in the middle by gradient
+    assert best < min(below, above)
+    assert last < 0.9 * best
