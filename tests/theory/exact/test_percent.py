@@ -12,6 +12,7 @@ from sims.base.errors import InputError
 from sims.problem import DESIGNS, EmpiricalDesign, GaussianDesign, Heads, Task, TrigonometricSeries
 from sims.problem.design_laws import MixtureDesign
 from sims.theory import predict, terms
+from tests.theory.exact.exact_problems import brute_force, flat
 
 ROOT = Path(__file__).parents[3]
 pytestmark = pytest.mark.theory
@@ -23,7 +24,6 @@ TARGET = TrigonometricSeries(RNG.normal(size=4), RNG.normal(size=(4, D)), RNG.un
 QUERIES = RNG.normal(size=(2, D))
 ROWS, CENTRES = RNG.normal(size=(300, D)), RNG.normal(size=(3, D))
 SHARES = np.array([0.2, 0.3, 0.5])
-DECAY = np.array([2.0, 1.0, 0.7, 0.3])
 NAMES = ("bias", "signal_covariance", "noise_covariance")
 
 
@@ -44,10 +44,7 @@ def mixture(rng, shape):
 
 SPREADS = np.stack([(0.2 + 0.3 * c) ** 2 * np.eye(D) for c in range(3)])
 LAWS = {
-    "decay": (
-        GaussianDesign(np.diag(DECAY)),
-        lambda rng, shape: rng.normal(size=(*shape, D)) * DECAY**0.5,
-    ),
+    "decay": (GaussianDesign(np.diag([2.0, 1.0, 0.7, 0.3])), None),
     "student": (DESIGNS["student"](D, 5.0), student),
     "sphere": (DESIGNS["sphere"](D), sphere),
     "mixture": (MixtureDesign(SHARES, CENTRES, SPREADS), mixture),
@@ -56,33 +53,6 @@ LAWS = {
         lambda rng, shape: ROWS[rng.integers(300, size=shape)],
     ),
 }
-LOGS = {
-    "gaussian": lambda q, k, b: -0.5 * ((k - q) ** 2).sum(-1) / b**2,
-    "softmax": lambda q, k, b: k @ q / b**2,
-    "laplace": lambda q, k, b: -np.linalg.norm(k - q, axis=-1) / b,
-}
-
-
-def by_brute_force(heads, draw, n, replicates=3000, batches=20):
-    """Bias, signal and noise covariance (σ = 1) at both queries, (batches, …)."""
-    rng = np.random.default_rng(1)
-    value = lambda x: np.cos(x @ TARGET.frequency.T + TARGET.phase) @ TARGET.amplitude  # noqa: E731
-    batch = []
-    for _ in range(batches):
-        keys = draw(rng, (replicates // batches, n))
-        rows = []
-        for x in QUERIES:
-            weights = []
-            for u, v, b in zip(heads.frames, heads.of_keys, heads.bandwidth, strict=True):
-                log = LOGS[heads.kernel.name](x @ np.asarray(u), keys @ np.asarray(v), float(b))
-                weight = np.exp(log - log.max(1, keepdims=True))
-                weights.append(weight / weight.sum(1, keepdims=True))
-            weights = np.stack(weights)
-            outputs = (weights * value(keys)).sum(-1) - value(x)
-            noise = np.einsum("hrn,grn->hg", weights, weights) / len(keys)
-            rows.append([outputs.mean(1), np.cov(outputs), noise])
-        batch.append([np.stack(part) for part in zip(*rows, strict=True)])
-    return [np.stack(part) for part in zip(*batch, strict=True)]
 
 
 @pytest.mark.parametrize(
@@ -101,13 +71,16 @@ def by_brute_force(heads, draw, n, replicates=3000, batches=20):
 def test_brute_force(law, kernel, bandwidth, n):
     design, draw = LAWS[law]
     heads = Heads(FRAMES, kernel, [bandwidth, 1.3 * bandwidth], KEY_FRAMES)
-    theory = predict(Task(design, TARGET, 1.0), heads, n, QUERIES, order="exact", rtol=0.02)
+    task = Task(design, TARGET, 1.0)
+    theory = predict(task, heads, n, QUERIES, order="exact", rtol=0.02)
     assert theory["converged"].all()
     assert theory["mse_error"] < 0.02 * theory["mse"]
-    for name, values in zip(NAMES, by_brute_force(heads, draw, n), strict=True):
-        mcse = values.std(0, ddof=1) / len(values) ** 0.5
-        gap = theory[name].values - values.mean(0)
-        assert np.abs(gap / np.hypot(mcse, theory[f"{name}_error"].values / 2.36)).max() < 4.5, name
+    errors = theory[[f"{name}_error" for name in NAMES]]
+    errors = errors.rename({f"{name}_error": name for name in NAMES})
+    for q, x in enumerate(QUERIES):
+        mean, mcse = brute_force(task, heads, n, x, 1, 150, draw=draw)
+        gap = (flat(theory, q) - mean) / np.hypot(mcse, flat(errors, q) / 2.36)
+        assert np.abs(gap).max() < 4.5
 
 
 @pytest.mark.parametrize("n", [30, 10**6])
@@ -116,8 +89,9 @@ def test_finer_rungs(n):
     heads = Heads(FRAMES, "gaussian", 0.5, KEY_FRAMES)
     for law in ("decay", "rows"):
         task = Task(LAWS[law][0], TARGET, 1.0)
-        fine = predict(task, heads, n, QUERIES, order="exact", rtol=1e-3)
-        rough = predict(task, heads, n, QUERIES, order="exact", rtol=0.01)
+        fine, rough = (
+            predict(task, heads, n, QUERIES, order="exact", rtol=rtol) for rtol in (1e-3, 0.01)
+        )
         for name in (*NAMES, "squared_bias", "ensemble_variance", "mse"):
             gap = np.abs(rough[name].values - fine[name].values)
             allowed = 2 * rough[f"{name}_error"].values + fine[f"{name}_error"].values
@@ -148,12 +122,9 @@ def test_terms_are_those_of_predict_and_have_derivatives():
     expected = predict(task, heads, 40, QUERIES, order="exact", rtol=0.1)
     np.testing.assert_allclose([value, values[0]], float(expected["mse"]), rtol=1e-9)
     np.testing.assert_allclose(gradient, (values[1:3] - values[3:]) / 2e-3, rtol=2e-3)
-    found = terms(task, heads, 40, queries, order="exact", weights=[0.3, 0.7])
-    expected = predict(task, heads, 40, QUERIES, order="exact", rtol=0.1, weights=[0.3, 0.7])
-    assert {name for name in expected if not name.endswith("_error")} - found.keys() == {
-        "converged",
-        "empty_probability",
-    }
+    unequal = {"order": "exact", "weights": [0.3, 0.7]}
+    found = terms(task, heads, 40, queries, **unequal)
+    expected = predict(task, heads, 40, QUERIES, rtol=0.1, **unequal)
     for name in found.keys() - {"defect"}:
         np.testing.assert_allclose(found[name], expected[name], rtol=1e-8, atol=1e-12)
     normal = Task(LAWS["decay"][0], TARGET, 1.0)
