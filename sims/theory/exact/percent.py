@@ -9,8 +9,8 @@ Points are those of :mod:`sims.theory.exact.tilted`, integrals those of
 
 of its values in R = 8 randomisations, each of which draws points by its own scramble of a Sobol
 sequence and moves the nodes in log s by another eighth of a step. A term that is a mean over
-queries or heads has the error of that mean. A query's points are doubled until the
-ensemble's MSE at it is accurate to ``rtol``.
+queries or heads has the error of that mean. A query's points are doubled until the error of
+the ensemble's MSE at it is ``rtol`` times that MSE, or the mean over queries if that is larger.
 """
 
 from functools import partial
@@ -249,7 +249,8 @@ def solve_percent(
     level_of = np.zeros(count, int)
     for level in range(MOST_LEVELS)[: max_level + 1]:
         normals = law and normal_points(law, h, level)
-        for q in np.flatnonzero(~solution.converged[:, 0, 0] & (level_of <= level)):
+        pending = np.flatnonzero(~solution.converged[:, 0, 0] & (level_of <= level))
+        for q in pending:
             atoms = atoms_at(task, law, heads, float(n), queries[q], normals)
             if not np.isfinite(atoms.value).all():
                 allowed = "finite numbers wherever the design has mass"
@@ -258,16 +259,18 @@ def solve_percent(
             solution.effective_keys[q] = effective_keys(atoms, n).mean(0)
             for whole, part in zip(moments, query_moments(atoms, n), strict=True):
                 whole[:, q] = part
-            mean, signal, weight = (np.asarray(part[:, q]) for part in moments[:3])
-            errors = (mean @ alpha) ** 2 + (signal + noise * weight) @ alpha @ alpha
-            excess = float(half_width(errors) / max(rtol * errors.mean(), TINY))
-            solution.converged[q] = excess <= 1
-            # Where errors are not finite no level helps.
-            steps = np.log2(max(excess, 1.0)) / ORDER if np.isfinite(excess) else np.inf
-            level_of[q] = level + np.clip(np.round(steps), 1, max(1, MOST_LEVELS - 1 - level))
-            progress(int(solution.converged.sum()), solution.converged.size)
-        if law is None:
+        mean, signal, weight = map(np.asarray, moments[:3])
+        errors = (mean @ alpha) ** 2 + (signal + noise * weight) @ alpha @ alpha
+        size = errors.mean(0)
+        excess = half_width(errors) / np.maximum(rtol * np.maximum(size, size.mean()), TINY)
+        solution.converged[:] = (excess <= 1)[:, None, None]
+        progress(int(solution.converged.sum()), solution.converged.size)
+        if law is None or solution.converged.all():
             break
+        # Where errors are not finite no level helps.
+        steps = np.clip(np.round(np.log2(np.maximum(excess, 1.0)) / ORDER), 1, MOST_LEVELS)
+        further = np.minimum(level + steps, max(level + 1, MOST_LEVELS - 1))
+        level_of[pending] = np.where(np.isfinite(excess), further, MOST_LEVELS)[pending]
     means = [part.mean(0) for part in moments]
     widths = [half_width(np.asarray(part)) for part in moments]
     solution.mean[:], solution.mean_error[:] = truth[:, None] + means[0], widths[0]
