@@ -68,9 +68,10 @@ def exact_terms(
             covariance relative to √(S_hh S_gg), of the bias relative to its root mean squared
             error √(β_h² + S_hh). None is 1e-4 for Gaussian designs and series, 1e-3 for others.
             From 0.005 it is that of the ensemble's MSE at every query, relative to the larger of
-            itself and the mean over queries, and points where kernels reach (:mod:`sims.theory.exact.percent`) serve: for kernels that never vanish and
-            Gaussian keys, mixtures, Student's t (softmax too), spheres and rows, of any d_k and n,
-            in 0.1 s (two to four heads) to 0.4 s (eight) a query where 2 % suffice.
+            itself and the mean over queries, and points where kernels reach
+            (:mod:`sims.theory.exact.percent`) serve: for kernels that never vanish and Gaussian
+            keys, mixtures, Student's t (softmax too), spheres and rows, of any d_k and n, in 0.1 s
+            (two to four heads) to 0.4 s (eight) a query where 2 % suffice.
         weights: ensemble weights α (H,), sum 1; None is uniform.
         max_level: maximum number of refinements of a number.
         progress: function called occasionally with the numbers of finished and of all parts (heads
