@@ -35,7 +35,7 @@ def best_bandwidth(frames):
     """The bandwidth of least error of given frames."""
 
     def of_log_bandwidth(log_bandwidth):
-        value, gradient = error(jnp.concatenate([log_bandwidth, frames.ravel()]))
+        value, gradient = error(np.concatenate([log_bandwidth, np.ravel(frames)]))
         return float(value), np.asarray(gradient[:1])
 
     return float(np.exp(minimize(of_log_bandwidth, [0.0], jac=True, options={"maxiter": 5}).x[0]))
@@ -45,7 +45,7 @@ def best_frames(bandwidth, frames):
     """Bandwidth and frames of least error, from given ones."""
 
     def of_parameters(parameters):
-        value, gradient = error(jnp.asarray(parameters))
+        value, gradient = error(parameters)
         return float(value), np.asarray(gradient)
 
     start = np.concatenate([[np.log(bandwidth)], np.ravel(frames)])

@@ -70,8 +70,8 @@ def exact_terms(
             From 0.005 it is that of the ensemble's MSE at every query, relative to the larger of
             itself and the mean over queries, and points where kernels reach
             (:mod:`sims.theory.exact.percent`) serve: for kernels that never vanish and Gaussian
-            keys, mixtures, Student's t (softmax too), spheres and rows, of any d_k and n, in 0.1 s
-            (two to four heads) to 0.4 s (eight) a query where 2 % suffice.
+            keys, mixtures, Student's t (softmax too), spheres and rows, of any d_k and n, in 0.1 to
+            0.6 CPU seconds a query of two to eight heads where 2 % suffice.
         weights: ensemble weights α (H,), sum 1; None is uniform.
         max_level: maximum number of refinements of a number.
         progress: function called occasionally with the numbers of finished and of all parts (heads
