@@ -57,11 +57,12 @@ test-slurm: setup ## run through a real Slurm on this machine, with disturbances
 mutants: setup ## plant COUNT mistakes in each of some core files (cosmic-ray), and see whether a test fails
 	python -m tests.mutation $(COUNT) "$$(git rev-parse HEAD)"
 
-lint: setup ## check style, types, import rules and the workflow
+lint: setup ## check style, types, import rules, the amount of code and the workflow
 	ruff check
 	ruff format --check
 	mypy
 	lint-imports --no-logo
+	python -m tests.budget
 	snakefmt --check Snakefile *.smk
 	@$(LINT_WORKFLOW)
 

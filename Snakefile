@@ -8,16 +8,13 @@ from pathlib import Path
 # Snakemake puts this folder first; no file here is to stand for a module.
 sys.path.append(sys.path.pop(0))
 
+from snakemake_interface_logger_plugins.common import LogEvent
+
 from sims.base.places import place
-from sims.study.code import (
-    EXPERIMENTS,
-    FIDELITIES,
-    FORMATS,
-    accelerated,
-    digest,
-    searches,
-)
-from sims.study.experiment import choose
+from sims.study.choosing import choose
+from sims.study.code import FORMATS, accelerated, digest
+from sims.study.declaration import EXPERIMENTS, FIDELITIES, Declaration
+from sims.study.timing import expected, in_minutes
 
 
 include: "jobs.smk"
@@ -27,7 +24,8 @@ FIDELITY, NAMES, SHARDS = checked(choose, config)
 HOME = place(EXPERIMENTS)
 OUT = f"results/{FIDELITY}"
 ANSWERS = f"{OUT}/answers.json"
-SEARCHED = [name for name in NAMES if searches(HOME / name)]
+DECLARED = {name: Declaration.read(HOME / name) for name in NAMES}
+SEARCHED = [name for name in NAMES if DECLARED[name].searches]
 # Of several experiments some run side by side, since each compiles on a single core; a smoke run mostly starts up.
 CORES = workflow.resource_settings.cores  # None on a cluster
 ALONE = len(NAMES) == 1
@@ -53,9 +51,11 @@ def prepare():  # before any file is looked for
 
 
 def code(step):
-    """What a step depends on beside its input files."""
-    return lambda w: digest(
-        step, HOME / w.name if "name" in w.keys() else None, FIDELITY
+    """What a step depends on beside its input files, with what a run of it imported unforeseen."""
+    return lambda w: (
+        digest(step, DECLARED[w.name], FIDELITY, Path(OUT, w.name))
+        if "name" in w.keys()
+        else digest(step)
     )
 
 
@@ -65,6 +65,13 @@ def ask(minutes, megabytes=(4000, 8000, 16000), **more):
     return more | doubled(runtime=minutes[place], mem_mb=megabytes[place])
 
 
+# Questions and figure on two problems, before a long run.
+REHEARSE = (
+    ""
+    if FIDELITY == "smoke"
+    else "SIMS_HOST_DEVICES={threads} sims step rehearse {wildcards.name} --fidelity {params.fidelity} "
+    "2> >(note {log:q}) && "
+)
 SMALL = ask((20, 40, 120))
 LARGE = ask((20, 120, 1440), (4000, 8000, 32000), gpu=GPU)
 
@@ -78,7 +85,14 @@ wildcard_constraints:
 def everything(w):
     """All results, since a file in the middle is not missed while what was made of it is there."""
     prepare()
-    each = ["simulation.nc", "theory.nc", "answers.json", "caption.md", *FIGURE]
+    each = [
+        "simulation.nc",
+        "theory.nc",
+        "answers.json",
+        "effects.nc",
+        "caption.md",
+        *FIGURE,
+    ]
     return [
         ANSWERS,
         f"{OUT}/report.html",
@@ -89,6 +103,28 @@ def everything(w):
 rule all:
     input:
         everything,
+
+
+def say_time(words):
+    """The time of what has not run yet; unknown of a cluster."""
+    jobs = [job for job in workflow.dag.needrun_jobs() if job.rule.name != "all"]
+    if CORES and jobs:
+        named = [(job.wildcards_dict.get("name", ""), job.rule.name) for job in jobs]
+        time = in_minutes(expected(FIDELITY, named) / CORES)
+        print(f"{FIDELITY}: {time} {words}", file=sys.stderr, flush=True)
+
+
+def say_time_left(record):
+    if getattr(record, "event", None) == LogEvent.PROGRESS:
+        say_time("left")
+    return True
+
+
+logger.addFilter(say_time_left)
+
+
+onstart:
+    say_time("on this machine")
 
 
 # A part of the points of a simulation, for a job of its own; they lie in .points, where the whole finds them.
@@ -106,7 +142,8 @@ rule shard:
         code=code("simulate"),
         whole=f"{OUT}/{{name}}/simulation.nc",
     shell:
-        "SIMS_HOST_DEVICES={threads} sims step simulate {wildcards.name} --output {params.whole} "
+        REHEARSE
+        + "SIMS_HOST_DEVICES={threads} sims step simulate {wildcards.name} --output {params.whole} "
         "--part {wildcards.shard}/{wildcards.of} "
         "--fidelity {params.fidelity} 2> >(note {log:q})"
 
@@ -129,7 +166,8 @@ rule simulate:
         fidelity=FIDELITY,
         code=code("simulate"),
     shell:
-        "SIMS_HOST_DEVICES={threads} sims step simulate {wildcards.name} --output {output} "
+        REHEARSE
+        + "SIMS_HOST_DEVICES={threads} sims step simulate {wildcards.name} --output {output} "
         "--fidelity {params.fidelity} 2> >(note {log:q})"
 
 
@@ -155,7 +193,8 @@ rule judge:
         simulation=f"{OUT}/{{name}}/simulation.nc",
         theory=f"{OUT}/{{name}}/theory.nc",
     output:
-        f"{OUT}/{{name}}/answers.json",
+        answers=f"{OUT}/{{name}}/answers.json",
+        table=f"{OUT}/{{name}}/effects.nc",
     log:
         f"{OUT}/logs/{{name}}/judge.log",
     resources:
@@ -164,7 +203,7 @@ rule judge:
         fidelity=FIDELITY,
         code=code("judge"),
     shell:
-        "SIMS_HOST_DEVICES={threads} sims step judge {wildcards.name} --output {output} "
+        "SIMS_HOST_DEVICES={threads} sims step judge {wildcards.name} --output {output.answers} "
         "--fidelity {params.fidelity} 2> >(note {log:q})"
 
 
@@ -215,6 +254,7 @@ rule plot:
     input:
         simulation=f"{OUT}/{{name}}/simulation.nc",
         theory=f"{OUT}/{{name}}/theory.nc",
+        table=f"{OUT}/{{name}}/effects.nc",
         answers=ANSWERS,
     output:
         caption=f"{OUT}/{{name}}/caption.md",

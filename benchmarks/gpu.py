@@ -13,6 +13,7 @@ import io
 import itertools
 import json
 import pstats
+import shutil
 import subprocess
 import sys
 import threading
@@ -22,6 +23,8 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
+
+from sims.study.code import accelerated
 
 LIMITS = {"build": 120, "right": 90, "rates": 110, "engine": 100, "sweep": 60, "tests": 100}
 """Seconds of each piece."""
@@ -262,6 +265,12 @@ def main() -> int:
     if options.inside:
         PIECES[options.inside]()
         return 0
+    if unknown := [piece for piece in options.pieces if piece not in PIECES]:
+        parser.error(f"{unknown[0]}: no such piece; there are {', '.join(PIECES)}")
+    if not accelerated() or shutil.which("nvidia-smi") is None:
+        parser.exit(
+            2, "benchmarks.gpu: no NVIDIA GPU here, or JAX without it: make setup EXTRA=cuda\n"
+        )
     options.out.parent.mkdir(parents=True, exist_ok=True)
     lines = options.out.read_text().splitlines() if options.out.exists() else []
     done = {found.get("done") for found in map(json.loads, lines)}

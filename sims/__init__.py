@@ -41,7 +41,7 @@ if TYPE_CHECKING:
         principal_angles,
     )
     from sims.simulation import draw, estimate, nw_weights
-    from sims.study import load_experiment, run
+    from sims.study import DrawnStudy, Run, Study, run
     from sims.theory import predict
     from sims.weights import WeightRule
 
@@ -56,11 +56,14 @@ __all__ = [
     "CustomDesign",
     "CustomTarget",
     "Design",
+    "DrawnStudy",
     "EmpiricalDesign",
     "Heads",
     "Kernel",
+    "Run",
     "Sampling",
     "StudentDesign",
+    "Study",
     "Task",
     "TrigonometricSeries",
     "WeightRule",
@@ -69,7 +72,6 @@ __all__ = [
     "draw",
     "estimate",
     "gaussian_queries",
-    "load_experiment",
     "nw_weights",
     "predict",
     "principal_angles",
@@ -82,7 +84,9 @@ _HOMES = {
     "estimate": "simulation",
     "nw_weights": "simulation",
     "predict": "theory",
-    "load_experiment": "study",
+    "DrawnStudy": "study",
+    "Run": "study",
+    "Study": "study",
     "run": "study",
     "WeightRule": "weights",
 }

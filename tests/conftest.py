@@ -33,7 +33,7 @@ def pytest_collection_modifyitems(config, items):
     """Long tests run only where ``-m`` asks for them, so that ``-m theory`` stays short."""
     if any("::" in a for a in config.args):
         return
-    names = {"slow"} - set(re.findall(r"\w+", config.option.markexpr))
+    names = {"slow", "documented"} - set(re.findall(r"\w+", config.option.markexpr))
     long = [item for item in items if names & {mark.name for mark in item.iter_markers()}]
     config.hook.pytest_deselected(items=long)
     items[:] = [item for item in items if item not in long]

@@ -21,7 +21,8 @@ if os.environ.get("WAIT") == step:
     os.replace("begun.part", "begun")
     while not Path("go").exists():
         time.sleep(0.02)
-more = {{"plot": "caption.md", "ledger": "answers.md"}}.get(step, output.name)
+beside = {{"plot": "caption.md", "ledger": "answers.md", "judge": "effects.nc"}}
+more = beside.get(step, output.name)
 for path in {{output, output.with_name(more)}}:
     if "--part" in sys.argv:
         part = sys.argv[sys.argv.index("--part") + 1].replace("/", "-of-")

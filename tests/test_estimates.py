@@ -7,7 +7,7 @@ from scipy.stats import binom, t
 
 from sims.base import terms
 from sims.base.estimates import jackknife, mcse, skewness
-from sims.judgement.effects_of_problems import of_batches
+from sims.judgement.effects import share
 
 RUNS = 20_000
 LOW, HIGH = (int(binom.ppf(q, RUNS, 0.95)) for q in (5e-4, 1 - 5e-4))
@@ -25,7 +25,7 @@ def test_the_error_of_a_mean_covers(batches):
     assert LOW <= covered(values.mean(0), mcse(values), 3, batches) <= HIGH
     labelled = xr.DataArray(values.T, dims=("run", "batch"))
     np.testing.assert_allclose(terms.mcse(labelled), mcse(values))
-    effects = of_batches(values.T)
+    effects = share(values.T)
     np.testing.assert_allclose([effects.value, effects.error], [values.mean(0), mcse(values)])
 
 

@@ -8,7 +8,7 @@ import yaml
 
 from sims.base.errors import InputError
 from sims.base.validation import parse
-from sims.study.experiment import load_experiment
+from sims.study.declaration import Declaration
 from sims.study.papers import MAIN, PAPERS, paper_of, papers
 from sims.study.schema import ExperimentSpec
 from tests.cli.small import EXPERIMENT
@@ -23,7 +23,8 @@ PAPER = {
     "claims": [{"id": "one", "statement": "S.", "source": "abstract", "reconstruction": "R."}],
     "ours": [{"id": "two", "statement": "S."}],
 }
-QUESTION = {"id": "one", "question": "Q?", "effect": "e", "status": "confirmatory"}
+QUESTION = {"id": "one", "question": "Q?", "asks": "share", "effect": "e"}
+QUESTION |= {"status": "confirmatory"}
 
 
 @pytest.fixture
@@ -44,6 +45,15 @@ def test_the_main_paper_comes_first(folder):
     assert list(papers()) == [MAIN, OTHER]
     with pytest.raises(InputError, match=f"paper: got '1'; allowed: {OTHER}, {MAIN}"):
         paper_of("1")
+
+
+def test_families_are_the_questions_of_our_experiments_that_say_always(pytestconfig, monkeypatch):
+    monkeypatch.chdir(pytestconfig.rootpath)
+    ours = {path.stem for path in Path("tests/experiments/planted").glob("[a-z]*.py")} - {"made"}
+    questions = [q for name in ours for q in Declaration.read(name).spec.questions]
+    for id, paper in papers().items():
+        declared = [q.id for q in questions if q.says and q.paper == id]
+        assert sorted(paper.family) == sorted(declared)
 
 
 def test_what_is_true_by_algebra_has_its_test(pytestconfig, monkeypatch):
@@ -81,14 +91,20 @@ def test_a_question_is_of_its_experiments_paper_unless_it_names_another():
 def test_a_question_of_a_claim_that_its_paper_does_not_list_is_refused(folder):
     def load(question, **changes):
         folder("e/experiment.yaml", EXPERIMENT | changes | {"questions": [QUESTION | question]})
-        return load_experiment("e", allow_code=None).spec
+        return Declaration.read("e").spec
 
     assert load({"id": "any", "claim": "two"}, paper=OTHER).questions[0].paper == OTHER
     assert load({"id": "two", "paper": OTHER}).paper == MAIN
     with pytest.raises(InputError) as caught:
         load({"id": "two"})
-    text = f"e/experiment.yaml: claim of {MAIN}: got 'two'; allowed: one"
-    assert str(caught.value) == text
+    text = (
+        f"e/experiment.yaml: claim of {MAIN}: got 'two'; allowed: one; or, for a claim of no paper"
+    )
+    assert str(caught.value) == f"{text}, own: TEXT"
+    assert load({"id": "two", "own": "S."}, paper=OTHER).questions[0].paper == ""
+    for change in ({"claim": "one"}, {"paper": OTHER}, {"own": ""}):
+        with pytest.raises(InputError, match=next(iter(change))):
+            load({"own": "S."} | change)
     with pytest.raises(InputError, match=f"paper: got '2511.20698'; allowed: {OTHER}"):
         load({}, paper="2511.20698")
     shutil.rmtree(PAPERS)

@@ -15,14 +15,15 @@ from sims.base.errors import InputError
 from sims.base.files import write
 from sims.judgement.agreement import agreement
 from sims.judgement.answers import Answer, write_answers
-from sims.judgement.summaries import Mean, Share, tally
+from sims.judgement.summaries import Mean, Share
+from sims.judgement.tally import tally
 from sims.judgement.wording import percent, significant
 from sims.report import write_report
 from sims.report.answers import by_claim, filled, listing, table
 from sims.report.claims import background, page
 from sims.report.learnt import readme_texts
 from sims.report.text import html, render_caption, title_of
-from sims.study.experiment import load_experiment
+from sims.study.declaration import Declaration
 from sims.study.ledger import read_run
 from sims.study.papers import MAIN, papers
 from sims.study.results import Results
@@ -69,18 +70,21 @@ def test_bad_caption_is_an_input_error(tmp_path, text):
 
 
 @pytest.mark.parametrize(
-    ("value", "text"),
-    [(None, "–"), (0.0, "0"), (-0.01234, "−0.0123"), (1.5e-16, "1.5·10⁻¹⁶"), (1234.5, "1.23·10³")],
+    ("form", "value", "text"),
+    [
+        (significant, None, "–"),
+        (significant, 0.0, "0"),
+        (significant, -0.01234, "−0.0123"),
+        (significant, 1.5e-16, "1.5·10⁻¹⁶"),
+        (significant, 1234.5, "1.23·10³"),
+        (percent, 0.0123, "1.2 %"),
+        (percent, 0.999, "100 %"),
+        (percent, -5.83, "−580 %"),
+        (percent, 173, "1.7·10⁴ %"),
+    ],
 )
-def test_numbers_for_people(value, text):
-    assert significant(value) == text
-
-
-@pytest.mark.parametrize(
-    ("value", "text"), [(0.0123, "1.2 %"), (0.999, "100 %"), (-5.83, "−580 %"), (173, "1.7·10⁴ %")]
-)
-def test_shares_for_people(value, text):
-    assert percent(value) == text
+def test_numbers_for_people(form, value, text):
+    assert form(value) == text
 
 
 def test_markdown_of_the_page():
@@ -165,7 +169,7 @@ def test_a_claims_page_answers_first_and_leads_to_what_is_behind():
     places = [text.index(part) for part in order]
     assert places == sorted(places)
     assert [k for k in range(7) if f"- Q{k}? **Usually" in text] == [*range(5)]
-    law = background(load_experiment("small").spec, one, "smoke")
+    law = background(Declaration.read("small").spec, one, "smoke")
     assert law.startswith("**The problems.** Bandwidths of 0.7 to 0.9.\n\n**How it was")
     assert "`make reproduce FIDELITY=smoke EXPERIMENT=small`" in law
 

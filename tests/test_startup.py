@@ -43,7 +43,7 @@ def test_decompose_compiles_its_two_roads_and_no_more(tmp_path):
 
 def test_judgement_starts_without_jax():
     """Exponents need NumPyro, so they are imported where some are fitted and nowhere else."""
-    code = "import sys, sims.cli.steps; print(*sys.modules)"
+    code = "import sys, sims.cli.steps, sims.steps.judge; print(*sys.modules)"
     loaded = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True)
     assert not {"jax", "numpyro", "matplotlib"} & set(loaded.stdout.split()), loaded.stderr
     assert "sims.judgement.answers" in loaded.stdout

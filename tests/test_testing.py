@@ -11,6 +11,7 @@ import pytest
 import xarray as xr
 from scipy.signal import lfilter
 
+from sims import DESIGNS, TARGETS, Heads, Task, estimate, predict
 from sims.base.errors import InputError
 from sims.testing import (
     DependentBatches,
@@ -72,7 +73,7 @@ def test_in_a_foreign_repository(tmp_path):
     assert counts.groups()[:2] == ("3", "8"), done.stdout
     assert re.search(
         r"value: simulated 0\.\d+ ± \S+, expected 0\.\d+; \d+\.\d standard errors beyond agreement "
-        r"within 0\.005 \(p = \S+, 1 entries, false alarms 1e-06\); "
+        r"within 0\.005 \(p = \S+, 1 entries, false alarms 1e-06; a gap from \S+ on fails\); "
         r"again: pytest 'test_mine\.py::test_a_wrong_constant\[2\]'",
         done.stdout,
     )
@@ -127,6 +128,72 @@ def test_bounds_and_what_cannot_be_judged():
         assert_bound(NOISE[:1], at_most=1)
 
 
+BATCHES = ("batch", 1 + NOISE[:, 0])
+UNFIT = [
+    ({"faults": "lost in rounding"}, {}, "simulated: faults: lost in rounding"),
+    ({}, {"faults": "beyond float64\nand more"}, "predicted: faults: beyond float64; and more"),
+    ({}, {"n": 128}, "different problems: n 64 and 128"),
+    ({"problem": "a"}, {"problem": "b"}, "different problems: problem a and b"),
+    ({}, {"mse": np.nan, "mse_error": np.nan}, "mse: simulated 1.0"),
+    ({"mse": ("batch", np.full(64, np.nan))}, {}, "mse: simulated nan"),
+    ({}, {"mse_error": np.inf}, "mse_error: got inf; allowed: a finite bound"),
+    ({}, {"mse_error": -1.0}, "mse_error: got -1.0; allowed: a finite bound"),
+]
+
+
+def changed(data, change):
+    """The dataset with other variables (of names that begin with mse) or attributes."""
+    for name, value in change.items():
+        data = data.assign({name: value}) if "mse" in name else data.assign_attrs({name: value})
+    return data
+
+
+@pytest.mark.parametrize(("of_simulated", "of_predicted", "words"), UNFIT)
+def test_datasets_that_cannot_agree(of_simulated, of_predicted, words):
+    """Nothing passes by a number that is missing, unusable or of something else."""
+    simulated = xr.Dataset({"mse": BATCHES}, attrs={"n": 64})
+    predicted = xr.Dataset({"mse": 1.0, "mse_error": 0.01}, attrs={"n": 64})
+    assert_agree(simulated, predicted)
+    with pytest.raises((AssertionError, InputError)) as caught:
+        assert_agree(changed(simulated, of_simulated), changed(predicted, of_predicted))
+    assert words in str(caught.value)
+
+
+def test_predictions_of_another_problem_or_of_one_head():
+    task = Task(DESIGNS["isotropic"](2), TARGETS["constant"](2), 1.0)
+    heads = Heads(np.eye(2)[None], "gaussian", 1.0)
+    problem = (task, heads, 256, [[0.0, 0.1]])
+    simulated = estimate(*problem, 0, batches=8, replicates_per_batch=8)
+    gaps = assert_agree(simulated, predict(*problem), within=0.5)
+    assert "covariance" not in gaps  # there is no pair
+    with pytest.raises(AssertionError, match="different problems: inputs"):
+        assert_agree(simulated, predict(task, heads, 256, [[0.0, 0.2]]), within=0.5)
+
+
+RANGES = [
+    *((assert_agree, (NOISE, 0.0), {"false_alarm": rate}) for rate in (0, -1, 1, np.nan, 1e-300)),
+    *((assert_bound, ((1.0, error),), {"at_most": 1}) for error in (-9, np.inf, np.nan)),
+    *((assert_agree, (NOISE, 0.0), {"within": within}) for within in (np.inf, -0.1)),
+    (assert_bound, (NOISE,), {"at_most": np.nan}),
+    (assert_order, (NOISE, NOISE[:9]), {}),
+]
+
+
+@pytest.mark.parametrize(("check", "arguments", "options"), RANGES)
+def test_arguments_have_ranges(check, arguments, options):
+    with pytest.raises(InputError):
+        check(*arguments, **options)
+
+
+def test_the_smallest_gap_that_fails_is_said():
+    batches = np.random.default_rng(7).standard_exponential((16, 2))
+    mean = batches.mean(0)
+    gap = assert_agree(batches, mean)["value"] * [0, 1]
+    assert_agree(batches, mean + 0.999 * gap)
+    with pytest.raises(AssertionError, match=rf"a gap from {gap[1]:.2g} on fails"):
+        assert_agree(batches, mean + 1.001 * gap)
+
+
 def test_terms_of_both_methods():
     batches = 1 + NOISE.T  # of one entry each
     simulated = xr.Dataset({"mse": ("batch", batches[0]), "variance": ("batch", batches[1])})
@@ -134,8 +201,9 @@ def test_terms_of_both_methods():
     assert_agree(simulated, predicted)
     with pytest.raises(AssertionError, match=r"^variance: simulated"):
         assert_agree(simulated, predicted.drop_vars("variance_error"))
-    with pytest.raises(InputError, match="terms: got 'bias'; allowed: mse, variance"):
-        assert_agree(simulated, predicted, terms=["bias"])
+    for terms in (["bias"], ["mse", "bias"]):
+        with pytest.raises(InputError, match="terms: got 'bias'; allowed: mse, variance"):
+            assert_agree(simulated, predicted, terms=terms)
 
 
 THIRD = 0.1 + 0.2

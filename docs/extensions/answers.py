@@ -10,7 +10,7 @@ from sims.report.answers import by_claim, found_besides, instrument, listing
 from sims.report.claims import PUBLISHED, PUBLISHED_FIDELITY, background, claim_of, page
 from sims.report.learnt import learnt
 from sims.report.text import escape_markdown, title_of
-from sims.study.experiment import load_experiment
+from sims.study.declaration import Declaration
 from sims.study.ledger import read_run
 from sims.study.papers import MAIN, Paper, papers
 
@@ -60,7 +60,7 @@ def download(path: str) -> str:
 def claim_page(rows: Sequence[Answer]) -> str:
     """The page of a claim."""
     first = rows[0]
-    spec = load_experiment(first.experiment).spec
+    spec = Declaration.read(first.experiment).spec
     panel = RUN / "claims" / f"{first.id}.svg"
     whole = RUN / f"{first.experiment}.svg"
     caption = (RUN / f"{first.experiment}.md").read_text("utf-8").split("<!--")[0].strip()

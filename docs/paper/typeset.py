@@ -17,13 +17,13 @@ import typst
 import yaml
 
 from sims.base.errors import InputError
-from sims.judgement import house
+from sims.judgement import conventions
 from sims.judgement.answers import Answer
 from sims.judgement.summaries import Result, Share
 from sims.report.answers import listing
 from sims.report.learnt import learnt
 from sims.report.text import environment
-from sims.study.experiment import load_experiment
+from sims.study.declaration import Declaration
 from sims.study.ledger import read_run
 from sims.study.papers import MAIN, Paper, papers
 
@@ -34,12 +34,12 @@ MARKDOWN = (
 )
 """Pandoc's Markdown without what a code host reads otherwise."""
 WORDS = (
-    *reversed(house.WORDS),
+    *reversed(conventions.WORDS),
     "never",
-    house.BY_CONDITION,
+    conventions.BY_CONDITION,
     "no difference",
     "undecided",
-    house.TOO_FEW,
+    conventions.TOO_FEW,
 )
 """First words of an answer, in the order of the tables."""
 LINK = re.compile(r"\[([^\]]+)\]\((?!https?:)([^)]*)\)")
@@ -176,7 +176,7 @@ def gather_facts(folder: Path) -> dict[str, Any]:
         "neighbours": {id: row for id, row in headlines.items() if row and id != MAIN},
         "papers": known,
         "MAIN": MAIN,
-        "law": load_experiment("house").spec.law["text"],
+        "law": Declaration.read("house").spec.law["text"],
         "learnt": lambda name: learnt(answers, name),
         "read_caption": read_caption,
         "read_page": read_page,

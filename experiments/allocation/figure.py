@@ -12,9 +12,9 @@ from matplotlib.figure import Figure
 from sims import figures
 from sims.base.estimates import mcse, ratio
 from sims.figures.groups import OUTCOME_INKS, outcome_bars
-from sims.judgement import house
+from sims.judgement import conventions
 from sims.judgement.answers import Answers
-from sims.judgement.effects import Effects, calls
+from sims.judgement.effects import Effects
 from sims.judgement.outcomes import FAILS, HOLDS, LEVEL, UNDECIDED
 from sims.judgement.summaries import Share
 from sims.judgement.wording import percent
@@ -42,7 +42,9 @@ def figure(results: Results, answers: Answers) -> Figure:
     law, both = results.predictions["law"], effects(results)
     draw_regimes(axes["a"], results, law)
     draw_margins(axes["b"], both)
-    called = pd.Series(calls(both["allocation"], house.TOLERANCES["order"])).map(OUTCOMES)
+    called = pd.Series(both["allocation"].within(conventions.TOLERANCES["order"]).call).map(
+        OUTCOMES
+    )
     inks = dict(zip(OUTCOMES.values(), OUTCOME_INKS.values(), strict=True))
     outcome_bars(axes["c"], shares_of(law, called, inks, DECAYS), inks, "regimes")
     in_view = called[law["decay"].values != "even"].value_counts(normalize=True)

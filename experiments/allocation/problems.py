@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.interpolate import CubicSpline
 
-from sims.judgement.effects_of_problems import extremum
+from sims.base.arrays import extremum
 from sims.problem import TrigonometricSeries
 from sims.study.problem import explicit_problem
 from sims.study.study import Fields

@@ -8,9 +8,8 @@ import pandas as pd
 import xarray as xr
 
 from sims.base.estimates import ratio
-from sims.judgement import house
-from sims.judgement.effects import Effects, calls
-from sims.judgement.effects_of_problems import gap, of_batches, outcomes
+from sims.judgement import conventions
+from sims.judgement.effects import Effects, gap, mean, outcome_over_pairs, share
 from sims.study.batches import drawn_values
 from sims.study.results import Results
 
@@ -41,15 +40,15 @@ def effects(results: Results) -> dict[str, Effects]:
         estimates[f"exponent, {given}"] = exponents(law["by_budget"].values[:, place])
     # Under a shared view nothing hangs on what is given.
     exponent = estimates[f"exponent, {GIVEN[0]}"]
-    inside = house.TOLERANCES["slope"] - np.abs(np.nan_to_num(exponent) - 1)
+    inside = conventions.TOLERANCES["slope"] - np.abs(np.nan_to_num(exponent) - 1)
     better = growths["better"].to_numpy()
     decided = (growths["form"] != CENSORED).to_numpy()
     silent = np.full((len(results.estimates), 2), np.nan)
     made = compare_splits(results)
-    made["dk-log"] = of_batches(silent, predicted=better, valid=decided)
-    made["heads-linear"] = of_batches(silent, predicted=inside, valid=np.isfinite(exponent))
+    made["dk-log"] = share(silent, predicted=better, valid=decided)
+    made["heads-linear"] = share(silent, predicted=inside, valid=np.isfinite(exponent))
     for name, values in estimates.items():
-        made[name] = of_batches(silent, kind="estimate", predicted=values)
+        made[name] = mean(silent, predicted=values)
     return made
 
 
@@ -66,7 +65,7 @@ def compare_splits(results: Results) -> dict[str, Effects]:
         inner, end = (int(law[name][number]) for name in ("inner", "end"))
         margins.append(margin_of_halves(errors)[:, None])
         ratios.append(ratio(errors[:, inner], errors[:, end]))
-    simulated = outcomes(margins)
+    simulated = outcome_over_pairs(margins)
     return {
         "allocation": Effects(margin[:, None], unsure, "outcome", size=size),
         "simulated": replace(simulated, size=-simulated.value[:, 0]),
@@ -165,9 +164,8 @@ def numbers(results: Results) -> dict[str, Any]:
     """For the caption: exponents of H* by relevance, and how often the methods disagree."""
     law = results.predictions["law"]
     both = effects(results)
-    theory, simulated = (
-        calls(both[name], house.TOLERANCES["order"]) for name in ("allocation", "simulated")
-    )
+    tolerance = conventions.TOLERANCES["order"]
+    theory, simulated = (both[name].within(tolerance).call for name in ("allocation", "simulated"))
     theory = theory[: len(simulated)]
     decided = (theory != 0) & (simulated != 0)
     shared = exponents(law["by_budget"].values[law["decay"].values != "even", 0])

@@ -3,7 +3,7 @@
 from matplotlib.figure import Figure
 
 from sims import figures
-from sims.judgement import house
+from sims.judgement import conventions
 from sims.judgement.answers import Answer, Answers
 from sims.judgement.summaries import Gap
 from sims.judgement.wording import percent_range
@@ -25,7 +25,7 @@ def figure(results: Results, answers: Answers) -> Figure:
     """The figure; a point is a problem."""
     often = {name: share_within(answer) for name, answer in answers.items()}
     first = often["angle-one-curve"]
-    margin = 100 * house.TOLERANCES["roads"]
+    margin = 100 * conventions.TOLERANCES["roads"]
     title = f"1 − ρ of sparse and of Gaussian heads: within {margin:.0f} % in {first} of problems"
     drawing, axes = figures.panels(1, 2, height=2.5, sharey=True, title=title)
     law = parameters(results)

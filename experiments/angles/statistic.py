@@ -6,8 +6,7 @@ import numpy as np
 import pandas as pd
 
 from sims.base.estimates import jackknife
-from sims.judgement.effects import Effects
-from sims.judgement.effects_of_problems import gap, of_batches
+from sims.judgement.effects import Effects, gap, share
 from sims.study.batches import drawn_values
 from sims.study.results import Results
 
@@ -32,7 +31,7 @@ def effects(results: Results) -> Mapping[str, Effects]:
     series = law["correlation"].values
     product = law["product"].values * series / (1 - series)
     return {
-        "rise": of_batches(simulated[..., 1] - simulated[..., 0]),
+        "rise": share(simulated[..., 1] - simulated[..., 0]),
         "one curve": gap(apart, 1 - law["gaussian"].values),
         "product": Effects(product, np.zeros(len(product)), "gap"),
         "series": gap(apart, 1 - series, law["in_range"].values.astype(bool)),

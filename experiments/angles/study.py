@@ -24,4 +24,4 @@ class Angles(Study[Problem]):
     def sampler(self, problem: Problem) -> "Sampler":
         from .simulate import noise_sampler
 
-        return noise_sampler(problem, self.experiment.settings["queries"])
+        return noise_sampler(problem, self.settings["queries"])

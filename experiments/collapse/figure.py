@@ -7,7 +7,7 @@ from matplotlib.figure import Figure
 
 from sims import figures
 from sims.figures.groups import binned_by, outcome_bars, outcomes_of_answers
-from sims.judgement import house
+from sims.judgement import conventions
 from sims.judgement.answers import Answers
 from sims.study.batches import stack_batches
 from sims.study.results import Results
@@ -73,7 +73,7 @@ def _paths(ax: Axes, path: np.ndarray, law: pd.DataFrame, alone: pd.Series) -> N
 
 def _powers(ax: Axes, law: pd.DataFrame) -> None:
     """Power of depth by which ρ falls in a residual stream, by the variance of its branches."""
-    figures.dotted(ax, y=house.TOLERANCES["slope"], label="tolerance")
+    figures.dotted(ax, y=conventions.TOLERANCES["slope"], label="tolerance")
     binned_by(ax, law, "variance", "power", "branches", "branches")
     figures.log_axes(ax, x=True)
     ax.set_yscale("symlog", linthresh=0.3)

@@ -6,9 +6,8 @@ import numpy as np
 import pandas as pd
 
 from sims.base.estimates import ratio
-from sims.judgement import house
-from sims.judgement.effects import Effects
-from sims.judgement.effects_of_problems import gap, of_batches, outcome
+from sims.judgement import conventions
+from sims.judgement.effects import Effects, gap, outcome, share
 from sims.study.batches import drawn_values, stack_batches
 from sims.study.results import Results
 
@@ -33,17 +32,17 @@ def effects(results: Results) -> Mapping[str, Effects]:
     ends = stack_batches(results, "ends")
     lost = stack_batches(results, "lost")
     theory = law["lost"].values
-    least = house.TOLERANCES["roads"]
+    least = conventions.TOLERANCES["roads"]
     steps = np.diff(path[..., -3:])
     fell = ends[..., 1] - ends[..., 0]
     near = ends[..., 0].mean(1) < NEAR_COLLAPSE
     gating = ratio(lost[..., GATED], lost[..., WITHOUT], axis=1) - 1
     return {
-        "soon": of_batches(COLLAPSED - path[..., SOON] / np.log(10)),
+        "soon": share(COLLAPSED - path[..., SOON] / np.log(10)),
         "order": gap(ratio(steps[..., 1], steps[..., 0], axis=1), np.full(len(path), CUBE)),
         "rate": gap(fell / law["depth"].values[:, None], law["rate"].values, near),
-        "depth": of_batches(house.TOLERANCES["slope"] - exponents(ends)),
-        "lost": of_batches(lost[..., WITHOUT] - least, predicted=theory[:, WITHOUT] - least),
+        "depth": share(conventions.TOLERANCES["slope"] - exponents(ends)),
+        "lost": share(lost[..., WITHOUT] - least, predicted=theory[:, WITHOUT] - least),
         "gates": outcome(-gating, size=gating.mean(1)),
         "recovered": gap(lost[..., GATED], theory[:, GATED], theory[:, GATED] >= least),
     }

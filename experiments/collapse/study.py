@@ -19,5 +19,5 @@ class Collapse(Study[Problem]):
 
     def replicates(self, problem: Problem) -> int:
         kind = "alone" if problem.alone else problem.drawn["branches"]
-        times = self.experiment.settings["times"][kind]
-        return self.experiment.simulation.replicates_per_batch * times
+        times = self.settings["times"][kind]
+        return self.simulation.replicates_per_batch * times

@@ -5,8 +5,7 @@ from collections.abc import Mapping
 import pandas as pd
 
 from sims.base.estimates import ratio
-from sims.judgement.effects import Effects
-from sims.judgement.effects_of_problems import gap, outcome
+from sims.judgement.effects import Effects, gap, outcome
 from sims.study.batches import drawn_values, stack_batches
 from sims.study.results import Results
 

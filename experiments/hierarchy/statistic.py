@@ -6,9 +6,8 @@ import numpy as np
 import pandas as pd
 
 from sims.base.estimates import jackknife, ratio
-from sims.judgement import house
-from sims.judgement.effects import Effects
-from sims.judgement.effects_of_problems import gap, of_batches, outcome
+from sims.judgement import conventions
+from sims.judgement.effects import Effects, gap, mean, outcome, share
 from sims.study.batches import drawn_values, stack_batches
 from sims.study.results import Results
 
@@ -34,7 +33,7 @@ def straightness(error: np.ndarray) -> np.ndarray:
     steep = off @ level / (level @ level)
     left = off - steep[..., None] * level
     share = np.sqrt((left**2).sum(-1) / (off**2).sum(-1))
-    return house.TOLERANCES["slope"] - np.where(steep < 0, share, 1.0)
+    return conventions.TOLERANCES["slope"] - np.where(steep < 0, share, 1.0)
 
 
 def decays(sampled: np.ndarray, predicted: np.ndarray, half: np.ndarray) -> Effects:
@@ -49,7 +48,7 @@ def decays(sampled: np.ndarray, predicted: np.ndarray, half: np.ndarray) -> Effe
     for errors, count in zip(sampled, half, strict=False):
         draws.append(jackknife({"": errors[:, :count]}, lambda mean: straightness(mean[""])))
     theory = [straightness(row[:count]) for row, count in zip(predicted, half, strict=True)]
-    return of_batches(np.stack(draws), predicted=np.array(theory))
+    return share(np.stack(draws), predicted=np.array(theory))
 
 
 def rise(values: np.ndarray, later: int, earlier: int) -> np.ndarray:
@@ -74,8 +73,8 @@ def effects(results: Results) -> Mapping[str, Effects]:
     return {
         "decay": decays(sampled[:, :, LEVELS], theory[:, LEVELS], half),
         "parts": gap(both, parts[:, LEVELS] + parts[:, RANK]),
-        "roads": of_batches(both / parts[:, BOTH, None] - 1, kind="estimate"),
-        "definite": of_batches(silent, kind="estimate", predicted=law["definite"].values),
+        "roads": mean(both / parts[:, BOTH, None] - 1),
+        "definite": mean(silent, predicted=law["definite"].values),
         "correction": outcome(-corrected, size=corrected.mean(1)),
         "third cumulant": outcome(-third, size=third.mean(1)),
         "one bandwidth": mixture_rise(results, OUTPUTS, SINGLE),
@@ -87,7 +86,7 @@ def mixture_rise(results: Results, worse: int, better: int) -> Effects:
     """Relative rise of the error from one arm of the mixtures to another, which is worse."""
     law = results.predictions["law"]
     mse = law["mse"].values
-    return of_batches(
+    return share(
         rise(stack_batches(results, "mse"), worse, better),
         predicted=mse[:, worse] / mse[:, better] - 1,
         valid=law["in_range"].values,

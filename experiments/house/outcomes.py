@@ -6,7 +6,7 @@ from itertools import product
 import numpy as np
 
 from sims.base.estimates import mcse, ratio
-from sims.judgement import house
+from sims.judgement import conventions
 from sims.judgement.outcomes import UNDECIDED, outcome_calls
 
 from .sets import ALIGNED, HAAR, ORTHOGONAL, OWN_BEST
@@ -29,7 +29,7 @@ QUESTIONS = {
 
 def is_decided(arrays: Mapping[str, np.ndarray], fits: bool) -> bool:
     """True if every question's outcome is known, in both readings, at own best temperatures."""
-    tolerance = house.TOLERANCES["order"]
+    tolerance = conventions.TOLERANCES["order"]
     for reading, question in product((0, 1), QUESTIONS):
         if question == "extremes" and not fits:
             continue

@@ -8,12 +8,7 @@ import pandas as pd
 import xarray as xr
 
 from sims.base.estimates import mcse, ratio
-from sims.judgement import house
-from sims.judgement.effects import Effects
-from sims.judgement.effects_of_problems import gap, outcomes
-from sims.judgement.robustness import Cell
-from sims.judgement.summaries import Share
-from sims.judgement.summarize import summarize
+from sims.judgement.effects import Effects, gap, outcome_over_pairs
 from sims.study.batches import drawn_values
 from sims.study.results import Results
 
@@ -34,12 +29,8 @@ COMPONENTS = {
 }
 """Parts of the change of the error as the answer names them: the first two sum to it, and the next
 two. The yardstick follows, and the share of variance to begin with."""
-SPECIFIED = ("hdi-monotone", "hdi", "extremes", "adding-heads")
-"""Questions of the specification table."""
 TERMS = ("bias", "variance", "head_bias", "head_variance", "half_error")
 """Terms that sizes are made of."""
-NOISY = 0.2
-"""Label noise over the target's variance that parts the problems in two."""
 
 
 class Sample:
@@ -100,7 +91,7 @@ def _outcomes(sample: Sample, question: str, reading: int, temperature: int) -> 
     if question == "hdi-monotone":
         chosen = changes_over_the_ladder(sample).isel(reading=reading, temperature=temperature)
         components = {name: chosen[key].values for name, key in COMPONENTS.items()}
-    return outcomes(
+    return outcome_over_pairs(
         draws, looks=looks, size=size, size_error=mcse(changes.T), components=components
     )
 
@@ -170,27 +161,3 @@ def parameters(results: Results) -> pd.DataFrame:
     """The population, a row a problem: what the law drew, and what the pilot measured."""
     covered = results.predictions["law"]["covered"].mean("query").values
     return drawn_values(results, "shift", "features").assign(covered=covered)
-
-
-def specifications(results: Results, effects: Mapping[str, Effects]) -> dict[str, list[Cell]]:
-    """The answers to four questions under every choice of reading, temperature and stratum."""
-    frame = parameters(results)
-    strata = pd.DataFrame(
-        {
-            "tuned": np.where(frame["shifted"], "no", "yes"),
-            "maps": np.where(frame["apart"], "two", "one"),
-            "noise / signal": np.where(frame["noise_ratio"] > NOISY, "> 0.2", "< 0.2"),
-        }
-    )
-    values = (READINGS, TEMPERATURES, ("yes", "no"), ("one", "two"), ("< 0.2", "> 0.2"))
-    cells: dict[str, list[Cell]] = {question: [] for question in SPECIFIED}
-    for reading, temperature, *stratum in product(*values):
-        chosen = (strata == stratum).all(axis=1).to_numpy()
-        choices = {"heads": reading, "temperature": temperature}
-        choices |= dict(zip(map(str, strata), stratum, strict=True))
-        for question in SPECIFIED:
-            effect = effects[f"{question}, {reading}, {temperature}"]
-            share = summarize(effect, chosen, house.TOLERANCES["order"])
-            if isinstance(share, Share):
-                cells[question].append(Cell(choices, share))
-    return cells

@@ -17,7 +17,6 @@ class House(Study[Problem]):
     sampler = from_module("simulate")
     effects = from_module("statistic")
     parameters = from_module("statistic")
-    specifications = from_module("statistic")
     figure = from_module("figure")
     headline = from_module("figure")
 
@@ -28,7 +27,7 @@ class House(Study[Problem]):
         from .description import population
         from .predict import predicted
 
-        terms = predicted(problem, self.experiment.simulation.batches)
+        terms = predicted(problem, self.simulation.batches)
         return terms.assign(population(problem))
 
     def as_file(self, problem: Problem) -> dict[str, Any]:

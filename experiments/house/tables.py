@@ -1,16 +1,20 @@
 """Tables of the house sample for its caption: population, specifications, sizes and their model."""
 
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
 import pandas as pd
 
 from sims.base.estimates import mcse
-from sims.judgement import house
+from sims.judgement import conventions
 from sims.judgement.robustness import Cell
 from sims.judgement.summaries import Share, quartiles_in_words
+from sims.judgement.table import Table
 from sims.judgement.wording import markdown_table, number_range, percent, significant
+from sims.study.declaration import Declaration
+from sims.study.judge import cells_of
 from sims.study.results import Results
 
 from .outcomes import change_over_ends
@@ -22,7 +26,6 @@ from .statistic import (
     changes_over_the_ladder,
     effects,
     parameters,
-    specifications,
 )
 
 if TYPE_CHECKING:
@@ -49,7 +52,10 @@ def tables(results: Results) -> dict[str, str]:
     """The four tables of the caption, as Markdown."""
     sample = Sample(results)
     frame = parameters(results).iloc[: len(sample.problems)]
-    cells = specifications(results, effects(results))
+    spec = Declaration.read(Path(__file__).parent).spec
+    table = Table(effects(results), parameters(results))
+    asked = [question for question in spec.questions if question.specifications]
+    cells = {question.id: cells_of(table, question) for question in asked}
     return {
         "population": markdown_table(population(sample, frame)),
         "specification": markdown_table(specification_table(cells)),
@@ -96,10 +102,10 @@ def specification_table(cells: Mapping[str, Sequence[Cell]]) -> Lines:
 def _cell(share: Share) -> str:
     """Text of a cell; too few problems are not shown."""
     counted = share.simulated
-    if counted is None or counted.total < house.SHOWN:
+    if counted is None or counted.total < conventions.SHOWN:
         return "–"
     numbers = " / ".join(f"{100 * part:.0f}" for part in counted.parts.values())
-    return f"{share.word}: {numbers}" if counted.total >= house.FEWEST else numbers
+    return f"{share.word}: {numbers}" if counted.total >= conventions.FEWEST else numbers
 
 
 def size_models(sample: Sample, frame: pd.DataFrame) -> "list[SizeModel]":

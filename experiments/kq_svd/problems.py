@@ -11,7 +11,7 @@ from scipy.linalg import expm
 from sims.attention.low_rank import kq_svd, stacked
 from sims.problem import DESIGNS, TARGETS, Heads, Task, TrigonometricSeries
 from sims.study.problem import Drawn
-from sims.theory import noise_for_share, predict
+from sims.theory import first_order_terms, noise_for_share
 
 WIDEST_HEAD = 16
 """Width that heads of the regression are filled up to: one compiled shape."""
@@ -85,7 +85,7 @@ class Problem(Drawn):
 
         To first order, and within :data:`NOISE_RANGE`.
         """
-        terms = predict(*self.regression(False, 1.0))
+        terms = first_order_terms(*self.regression(False, 1.0))  # in its range or not
         square = max(noise_for_share(terms, self.drawn["share"]), 0.0)
         return float(np.clip(square**0.5, *NOISE_RANGE))
 

@@ -5,9 +5,8 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 import pandas as pd
 
-from sims.base.estimates import mcse, ratio
-from sims.judgement.effects import Effects
-from sims.judgement.effects_of_problems import gap, of_batches
+from sims.base.estimates import ratio
+from sims.judgement.effects import Effects, gap, mean, outcome_over_pairs, share
 from sims.study.batches import drawn_values, stack_batches
 from sims.study.results import Results
 
@@ -28,10 +27,10 @@ def effects(results: Results) -> Mapping[str, Effects]:
         "scores": _order(falls(score, KQ, (K,))),
         "outputs": _order(falls(output, KQ, (K, EIGEN))),
         "centring": _order(falls(output, CENTRED, (KQ,))),
-        "bound": of_batches(1 - bound, size=bound.mean(1) - 1),
-        "saved": Effects(np.empty(0), np.empty(0), "estimate", saved),
+        "bound": share(1 - bound, size=bound.mean(1) - 1),
+        "saved": mean(None, predicted=saved),
         "calibration": gap(score[..., KQ], law["least"].values * (1 + law["cost"].values)),
-        "estimator": of_batches(
+        "estimator": share(
             rise,
             predicted=theory[:, 1] / theory[:, 0] - 1,
             valid=law["in_range"].values,
@@ -49,9 +48,7 @@ def falls(error: np.ndarray, method: int, rivals: Sequence[int]) -> np.ndarray:
 
 def _order(draws: np.ndarray) -> Effects:
     """Outcomes over all rivals; size is the relative rise over the better one's error."""
-    value = draws.mean(1)
-    error = np.stack([mcse(batches) for batches in draws])
-    return Effects(value, error, "outcome", draws=list(draws), size=-value.min(1))
+    return outcome_over_pairs(draws, size=-draws.mean(1).min(1))
 
 
 def parameters(results: Results) -> pd.DataFrame:

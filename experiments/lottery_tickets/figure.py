@@ -6,7 +6,7 @@ from matplotlib.figure import Figure
 
 from sims import figures
 from sims.figures.groups import binned
-from sims.judgement import house
+from sims.judgement import conventions
 from sims.judgement.answers import Answers
 from sims.judgement.wording import percent
 from sims.study.batches import stack_batches
@@ -43,7 +43,7 @@ def _rates(ax: Axes, results: Results) -> None:
         label = f"{name}, n = {rows.sum()}"
         ink = figures.PALETTE[place]
         figures.quartiles(ax, items, ratio[rows], ink, marker="o", label=label)
-    tolerance = house.TOLERANCES["slope"]
+    tolerance = conventions.TOLERANCES["slope"]
     fast = np.exp(tolerance * steps)
     ax.fill_between(items, 0 * steps, fast, color=figures.BAND, zorder=0, label="as fast")
     printed = np.exp(steps - PRINTED * 2 * (items - items[0]))
@@ -67,7 +67,7 @@ def _by_norm(norm: np.ndarray) -> dict[str, np.ndarray]:
 def _items(ax: Axes, results: Results) -> None:
     """Items added, with the tolerance as a band, a point a problem."""
     norm = results.predictions["law"]["norm"].values
-    most = 1 + house.TOLERANCES["slope"]
+    most = 1 + conventions.TOLERANCES["slope"]
     names = {"entries": "entries doubled", "accuracies": "ε halved"}
     inside = []
     for place, (name, label) in enumerate(names.items()):

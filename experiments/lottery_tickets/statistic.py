@@ -6,9 +6,8 @@ import numpy as np
 import pandas as pd
 
 from sims.base.estimates import mcse
-from sims.judgement import house
-from sims.judgement.effects import Effects
-from sims.judgement.effects_of_problems import of_batches, slope
+from sims.judgement import conventions
+from sims.judgement.effects import Effects, mean, share, slope
 from sims.study.batches import drawn_values, stack_batches
 from sims.study.results import Results
 
@@ -25,7 +24,7 @@ ONE = 0
 def effects(results: Results) -> Mapping[str, Effects]:
     """Falls, items and scales of errors, a number per problem."""
     law = results.predictions["law"]
-    tolerance = house.TOLERANCES["slope"]
+    tolerance = conventions.TOLERANCES["slope"]
     far = falls_by_law(law["far"].values, law["log_largest"].values[..., ONE])
     fall = falls_by_law(ITEMS[FIRST:], stack_batches(results, "log_output")[..., FIRST:])
     ratio = np.exp(stack_batches(results, "log_ratio")[..., FIRST:])
@@ -37,17 +36,17 @@ def effects(results: Results) -> Mapping[str, Effects]:
     entry = stack_batches(results, "log_entry")[..., -2:].mean(-1)
     excess = entry - law["log_entry"].values.mean(1)[:, None]
     return {
-        "rate": of_batches(fall - 1 + tolerance, predicted=far - 1 + tolerance),
+        "rate": share(fall - 1 + tolerance, predicted=far - 1 + tolerance),
         "entries": at_most_one(needed["entries"]),
         "accuracies": at_most_one(needed["accuracies"]),
         "blocks": slope(2.0 ** ITEMS[FIRST:], ratio, 0.0),
-        "fit": of_batches(printed_decay(results) / PRINTED, kind="estimate"),
-        "width": of_batches(room[..., 0]),
-        "constant": of_batches(room[..., 1]),
-        "larger": of_batches(usual - root, predicted=law_usual - law_root),
-        "entry's scale": of_batches(root - matched, predicted=law_root - law_matched),
-        "length": of_batches(log_ratio(lengths[..., 1], lengths[..., 0]), kind="estimate"),
-        "law": of_batches(excess, kind="estimate"),
+        "fit": mean(printed_decay(results) / PRINTED),
+        "width": share(room[..., 0]),
+        "constant": share(room[..., 1]),
+        "larger": share(usual - root, predicted=law_usual - law_root),
+        "entry's scale": share(root - matched, predicted=law_root - law_matched),
+        "length": mean(log_ratio(lengths[..., 1], lengths[..., 0])),
+        "law": mean(excess),
     }
 
 
@@ -72,9 +71,9 @@ def growth(results: Results) -> dict[str, np.ndarray]:
 
 def at_most_one(added: np.ndarray) -> Effects:
     """Room up to one added item, with the tolerance, by theory's parts (problem, part) alone."""
-    room = 1 + house.TOLERANCES["slope"] - added.mean(1)
-    sure = abs(room) > house.CALLED * mcse(added.T)
-    return Effects(np.empty(0), np.empty(0), predicted=room, valid=sure)
+    room = 1 + conventions.TOLERANCES["slope"] - added.mean(1)
+    sure = abs(room) > conventions.CALLED * mcse(added.T)
+    return share(None, predicted=room, valid=sure)
 
 
 def fit_slope(x: np.ndarray, y: np.ndarray) -> np.ndarray:

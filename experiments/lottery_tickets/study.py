@@ -25,4 +25,4 @@ class LotteryTickets(Study[Problem]):
         fields = problem.drawn
         assert isinstance(fields, Fields)
         rng = np.random.default_rng([fields.seed, fields.number or 0])
-        return theory(problem, rng, self.experiment.settings["theory_draws"])
+        return theory(problem, rng, self.settings["theory_draws"])

@@ -9,9 +9,9 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from sims import figures
-from sims.judgement import house
+from sims.judgement import conventions
 from sims.judgement.answers import Answers
-from sims.judgement.summaries import Tally
+from sims.judgement.tally import Tally
 from sims.judgement.wording import percent_range
 from sims.study.results import Results
 
@@ -49,7 +49,7 @@ def _costs(ax: Axes, results: Results, word: str) -> None:
     frame["stride"] = pd.cut(frame["stride"], [1, 2, 4, 8], labels=["2", "3 and 4", "8"])
     look = {"palette": "crest", "fliersize": 1, "linewidth": 0.6}
     sns.boxplot(frame, x="alike", y="ratio", hue="stride", ax=ax, **look)
-    few = 1 + house.TOLERANCES["roads"]
+    few = 1 + conventions.TOLERANCES["roads"]
     ax.axhspan(0.1, few, color=figures.BAND, zorder=0, label="at most 5 % more")
     figures.log_axes(ax, y=True, plain=True)
     figures.ticks(ax.yaxis, (0.25, 0.5, 1, 2, 4, 8))

@@ -7,9 +7,8 @@ import numpy as np
 import pandas as pd
 
 from sims.base.estimates import jackknife
-from sims.judgement import house
-from sims.judgement.effects import Effects
-from sims.judgement.effects_of_problems import gap, of_batches, outcome
+from sims.judgement import conventions
+from sims.judgement.effects import Effects, gap, outcome, share
 from sims.study.batches import drawn_values, stack_batches
 from sims.study.results import Results
 
@@ -32,16 +31,16 @@ def rises(results: Results, heads: int = TUNED) -> np.ndarray:
 
 def effects(results: Results) -> Mapping[str, Effects]:
     """Errors within the tolerance, the order of errors, and gaps to theory of merged heads."""
-    room = house.TOLERANCES["roads"]
+    room = conventions.TOLERANCES["roads"]
     tuned = rises(results)
     size = tuned.mean(1)
     falls = compare(results, lambda mse: 1 - mse[..., 0] / mse[..., TUNED])
     return {
-        "competitive": of_batches(room - tuned, size=size),
-        "competitive at the same temperature": of_batches(room - rises(results, SAME)),
+        "competitive": share(room - tuned, size=size),
+        "competitive at the same temperature": share(room - rises(results, SAME)),
         "dearer": replace(outcome(falls), size=size),
         "gap of the error": gap_of(results, "mse"),
-        "gap of the variance": replace(gap_of(results, "variance"), kind="estimate"),
+        "gap of the variance": replace(gap_of(results, "variance"), kind="mean"),
     }
 
 

@@ -6,7 +6,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from sims import figures
-from sims.judgement import house
+from sims.judgement import conventions
 from sims.judgement.answers import Answers
 from sims.study.results import Results
 
@@ -35,7 +35,7 @@ def draw_slopes(ax: Axes, law: xr.Dataset) -> None:
     """Slopes at many keys against the stated exponents, a point a problem."""
     far = law.isel(pool=0, n=law["n"].values > FAR)
     fitted = np.polyfit(np.log(far["n"]), np.log(far["error"]).T, 1)[0]
-    tolerance = house.TOLERANCES["slope"]
+    tolerance = conventions.TOLERANCES["slope"]
     figures.diagonal(ax, -0.85, -0.15, f"stated, ± {tolerance:g}", tolerance)
     stated, width = law["exponent"].values, law["width"].values
     for place in range(width.max()):

@@ -6,8 +6,7 @@ import numpy as np
 import pandas as pd
 
 from sims.base.estimates import mcse
-from sims.judgement.effects import Effects
-from sims.judgement.effects_of_problems import gap, slope
+from sims.judgement.effects import Effects, gap, slope
 from sims.judgement.exponents import Exponents, exponents
 from sims.study.batches import drawn_values
 from sims.study.results import Results

@@ -29,10 +29,10 @@ class Rates(Study[Problem]):
         from sims.simulation.many import ProblemsSampler
         from sims.study.units import SampledUnit
 
-        precision = self.experiment.simulation.precision
+        precision = self.simulation.precision
         options: dict[str, Any] = {"raw_labels": False, "keep_queries": False}
         units = {}
-        for n in self.experiment.settings["sizes"]:
+        for n in self.settings["sizes"]:
             members = []
             streams = []
             for number in range(self.simulated):

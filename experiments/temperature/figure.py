@@ -7,7 +7,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from sims import figures
-from sims.judgement import house
+from sims.judgement import conventions
 from sims.judgement.answers import Answers
 from sims.study.results import Results
 
@@ -103,7 +103,7 @@ def draw_exponents(ax: Axes, sample: Sample) -> None:
     x = np.log(far["ratio"].values)
     fitted = (best - best.mean(1, keepdims=True)) @ (x - x.mean()) / ((x - x.mean()) ** 2).sum()
     stated = 2 * (beta / nu - 1) / (2 * beta + width)
-    tolerance = house.TOLERANCES["slope"]
+    tolerance = conventions.TOLERANCES["slope"]
     figures.diagonal(ax, -0.5, 0.5, f"stated, ± {tolerance:g}", tolerance)
     for place, power in enumerate(POWERS.values()):
         rows = nu == power

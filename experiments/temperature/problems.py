@@ -11,8 +11,8 @@ import pandas as pd
 import xarray as xr
 from scipy.special import gamma
 
+from sims.base.arrays import extremum
 from sims.base.runtime import in_threads
-from sims.judgement.effects_of_problems import extremum
 from sims.problem import DESIGNS, FRAMES, TARGETS, Heads, Task
 from sims.study.problem import Drawn
 from sims.theory import FEW_KEYS

@@ -8,9 +8,8 @@ import numpy as np
 import pandas as pd
 
 from sims.base.estimates import ratio
-from sims.judgement import house
-from sims.judgement.effects import Effects
-from sims.judgement.effects_of_problems import gap, of_batches, outcome, slope
+from sims.judgement import conventions
+from sims.judgement.effects import Effects, gap, outcome, share, slope
 from sims.study.batches import drawn_values
 from sims.study.results import Results
 
@@ -81,14 +80,14 @@ def hold_loss(
 ) -> Effects:
     """By how much the loss is on this side of the tolerance; theory knows kept parameters alone."""
     sign = 1 if side == "above" else -1
-    tolerance = house.TOLERANCES["roads"]
+    tolerance = conventions.TOLERANCES["roads"]
     draws = sign * (sample.loss(names, temperature) - tolerance)
     if temperature != KEPT:
-        return of_batches(draws)
+        return share(draws)
     here = sample.law.sel(ratio=SIMULATED)
     stated = sample.of_rule((here["kept"] / here["best"]).values, names) - 1
     known = sample.of_rule(here["known"].values.astype(bool), names)
-    return of_batches(draws, predicted=sign * (stated - tolerance), valid=known)
+    return share(draws, predicted=sign * (stated - tolerance), valid=known)
 
 
 def compare(sample: Sample, other: str, temperature: int) -> Effects:
@@ -117,13 +116,13 @@ def compare_methods(results: Results) -> dict[str, Effects]:
     adaptive = heads.sel(theory="adaptive")
     held = heads["signal"].sel(theory="held").values
     signal = adaptive["signal"].values
-    room = house.TOLERANCES["roads"] - np.abs(held / signal - 1)
+    room = conventions.TOLERANCES["roads"] - np.abs(held / signal - 1)
     nothing = np.full((len(room), 2), np.nan)
     no_batches = np.empty((0, 2, 1))
     gaps = heads["gap"].values
     return {
         "variance": gap(simulated, signal + adaptive["noise"].values, inside),
-        "held radii": of_batches(nothing, predicted=room, valid=inside),
+        "held radii": share(nothing, predicted=room, valid=inside),
         "remainder": slope(heads["size"].values, no_batches, -1.0, None, gaps, accurate),
     }
 

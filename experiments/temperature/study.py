@@ -29,8 +29,8 @@ class Temperature(Study[Problem]):
 
         from .simulate import pairs_sampler, tasks_sampler
 
-        settings = self.experiment.settings
-        simulation = self.experiment.simulation
+        settings = self.settings
+        simulation = self.simulation
         every = [self.draw(number) for number in range(self.simulated)]
         tasks = tasks_sampler(every, simulation.seed, settings["learning"])
         units = {"tasks": SampledUnit(tasks, {}, settings["replicates"])}

@@ -9,7 +9,7 @@ from matplotlib.figure import Figure
 from scipy.stats import binom
 
 from sims import figures
-from sims.judgement import house
+from sims.judgement import conventions
 from sims.judgement.answers import Answers
 from sims.judgement.effects import Effects
 from sims.study.results import Results
@@ -22,7 +22,7 @@ ROWS = {
     f"subspaces{GIVEN}": "subspaces,\ngiven size",
     f"patterns{GIVEN}": "patterns,\ngiven size",
 }
-WITHIN = house.TOLERANCES["roads"]
+WITHIN = conventions.TOLERANCES["roads"]
 
 
 def numbers(results: Results) -> dict[str, object]:
@@ -41,7 +41,7 @@ def numbers(results: Results) -> dict[str, object]:
 def median(values: np.ndarray) -> tuple[float, float, float]:
     """The median of stored layers, and order statistics that enclose it at the house's level."""
     count = len(values)
-    rank = max(1, int(binom(count, 0.5).ppf((1 - house.LEVEL) / 2)))
+    rank = max(1, int(binom(count, 0.5).ppf((1 - conventions.LEVEL) / 2)))
     low, high = np.sort(values)[[rank - 1, count - rank]]
     return float(np.median(values)), float(low), float(high)
 

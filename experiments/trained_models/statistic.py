@@ -2,6 +2,7 @@
 
 from collections import Counter
 from collections.abc import Mapping
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
@@ -9,8 +10,7 @@ import xarray as xr
 from scipy.stats import rankdata
 
 from sims.base.estimates import Batches, jackknife
-from sims.judgement.effects import Effects
-from sims.judgement.effects_of_problems import of_batches
+from sims.judgement.effects import Effects, Kind, share
 from sims.judgement.wording import markdown_table, percent, significant
 from sims.study.results import Results
 
@@ -139,11 +139,11 @@ def statistics(means: Batches) -> dict[str, np.ndarray]:
     return correlations(means) | comparisons(means)
 
 
-def kind_of(name: str) -> str:
+def kind_of(name: str) -> Kind:
     """The kind of effect that a statistic is."""
     if name.startswith("angles"):
         return "gap"
-    return "estimate" if name.startswith("kept") or name.endswith(GIVEN) else "share"
+    return "mean" if name.startswith("kept") or name.endswith(GIVEN) else "share"
 
 
 def effects(results: Results) -> Mapping[str, Effects]:
@@ -170,7 +170,7 @@ def effects(results: Results) -> Mapping[str, Effects]:
     joined = np.stack(stored)
     made = {}
     for place, name in enumerate(statistics(means)):
-        made[name] = of_batches(joined[..., place], kind=kind_of(name))
+        made[name] = replace(share(joined[..., place]), kind=kind_of(name))
     return made
 
 

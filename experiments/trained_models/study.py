@@ -23,7 +23,7 @@ class TrainedModels(Study[str]):
     @property
     def models(self) -> Mapping[str, str]:
         """Name of each model to its file."""
-        return self.experiment.spec.law["checkpoints"]
+        return self.spec.law["checkpoints"]
 
     def units(self) -> "dict[str, SampledUnit]":
         from sims.montecarlo import HostBatches
@@ -32,7 +32,7 @@ class TrainedModels(Study[str]):
         from .problems import TOKENS
         from .simulate import DIMS, measure_batch
 
-        law = self.experiment.spec.law
+        law = self.spec.law
         units = {}
         for place, name in enumerate(self.models):
             sampler = HostBatches(
@@ -47,7 +47,7 @@ class TrainedModels(Study[str]):
     def predictions(self) -> dict[str, xr.Dataset]:
         from .predict import overlaps_of
 
-        return {name: overlaps_of(self.experiment.spec.law, name) for name in self.models}
+        return {name: overlaps_of(self.spec.law, name) for name in self.models}
 
     def predicted_coordinates(self) -> Mapping[str, Mapping[str, str]]:
         return {name: {"model": name} for name in self.models}

@@ -9,8 +9,7 @@ import pandas as pd
 import xarray as xr
 
 from sims.base.estimates import jackknife
-from sims.judgement.effects import Effects
-from sims.judgement.effects_of_problems import of_batches, outcome
+from sims.judgement.effects import Effects, outcome, share
 from sims.judgement.summaries import quartiles_in_words
 from sims.judgement.wording import markdown_table
 from sims.study.batches import drawn_values
@@ -65,8 +64,8 @@ def effects(results: Results) -> dict[str, Effects]:
     overlap = 1 - joint["subspaces"].mean(1)
     rise = overlap / (1 - separate["subspaces"].mean(1)) - 1
     made = {
-        "subspaces": of_batches(apart, size=rise),
-        "outputs": of_batches(joint["outputs"] - separate["outputs"]),
+        "subspaces": share(apart, size=rise),
+        "outputs": share(joint["outputs"] - separate["outputs"]),
     }
     for control in CONTROLS:
         fall = {name: falls(layers, control, name) for name in (*CHANGES, "variance", "alone")}

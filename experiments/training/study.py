@@ -32,15 +32,15 @@ class Training(Study[dict[str, Any]]):
     @property
     def sizes(self) -> list[tuple[int, int]]:
         """Heads H and width d_k of each size."""
-        return self.experiment.spec.law["sizes"]
+        return self.spec.law["sizes"]
 
     def problems_of_size(self, place: int) -> list[dict[str, Any]]:
         """Problems of one size, in the order of their batches."""
-        batches = range(self.experiment.simulation.batches)
+        batches = range(self.simulation.batches)
         return [self.draw(len(self.sizes) * batch + place) for batch in batches]
 
     def draw(self, number: int) -> dict[str, Any]:
-        return draw_problem(self.law, self.sizes, self.experiment.simulation.seed, number)
+        return draw_problem(self.law, self.sizes, self.simulation.seed, number)
 
     def units(self) -> "dict[str, SampledUnit]":
         from sims.montecarlo import Replicates
@@ -48,7 +48,7 @@ class Training(Study[dict[str, Any]]):
 
         from .simulate import LAYERS, MEASURED, draw_task, train_and_measure
 
-        settings = self.experiment.settings
+        settings = self.settings
         units = {}
         for place, (heads, width) in enumerate(self.sizes):
             replicate = partial(
@@ -87,5 +87,5 @@ class Training(Study[dict[str, Any]]):
     def numbers(self, results: Results) -> Mapping[str, Any]:
         from .statistic import changes_table
 
-        seeds = self.experiment.simulation.replicates_per_batch
+        seeds = self.simulation.replicates_per_batch
         return {"changes": changes_table(results), "seeds": seeds}

@@ -12,7 +12,7 @@ import numpy as np
 
 from sims.problem import DESIGNS, FRAMES, TARGETS, Heads, Task, TrigonometricSeries
 from sims.study.problem import Drawn
-from sims.theory import noise_for_share, predict
+from sims.theory import first_order_terms, noise_for_share
 
 MOST_HEADS = 16
 """Heads that a set is filled up to by repeating them: one compiled shape."""
@@ -107,7 +107,7 @@ def solve_noise(problem: Problem) -> Problem | None:
 
     The error is that of the diverse pool to first order.
     """
-    terms = predict(*replace(problem, noise_sd=1.0).heads[1])
+    terms = first_order_terms(*replace(problem, noise_sd=1.0).heads[1])  # in its range or not
     with np.errstate(invalid="ignore"):  # where a cold softmax head has no first-order terms
         square = noise_for_share(terms, problem.drawn["share"])
     return replace(problem, noise_sd=square**0.5) if 1e-6 < square < 1e6 else None

@@ -6,9 +6,8 @@ import numpy as np
 import pandas as pd
 
 from sims.base.estimates import ratio
-from sims.judgement import house
-from sims.judgement.effects import Effects
-from sims.judgement.effects_of_problems import gap, of_batches, outcome
+from sims.judgement import conventions
+from sims.judgement.effects import Effects, gap, outcome, share
 from sims.study.batches import drawn_values, stack_batches
 from sims.study.results import Results
 
@@ -44,7 +43,7 @@ def effects(results: Results) -> Mapping[str, Effects]:
     terms = pool_terms(results)
     correlation = ratio(terms["covariance"], terms["variance"], axis=1)
     decorrelation = correlation[..., PLAIN] - correlation[..., DIVERSE]
-    apart = decorrelation.mean(1, keepdims=True) >= house.INDEX_GAP
+    apart = decorrelation.mean(1, keepdims=True) >= conventions.INDEX_GAP
 
     def fall(error: np.ndarray) -> Effects:
         """Relative fall from the plain to the diverse pool, where the correlation falls."""
@@ -57,7 +56,7 @@ def effects(results: Results) -> Mapping[str, Effects]:
     return {
         "fall": fall(terms["error"]),
         "fall of many": fall(terms["many"]),
-        "decorrelation": of_batches(decorrelation),
+        "decorrelation": share(decorrelation),
         "roads": gap(terms["error"][..., DIVERSE], theory, law["predicted"].values.astype(bool)),
     }
 

@@ -27,8 +27,8 @@ class Unification(Study[Problem]):
     def sampler(self, problem: Problem) -> "Sampler":
         from .simulate import pools_sampler
 
-        return pools_sampler(problem, self.experiment.simulation.precision)
+        return pools_sampler(problem, self.simulation.precision)
 
     def replicates(self, problem: Problem) -> int:
-        times = self.experiment.settings["times"][problem.drawn["kind"]]
-        return self.experiment.simulation.replicates_per_batch * times
+        times = self.settings["times"][problem.drawn["kind"]]
+        return self.simulation.replicates_per_batch * times

@@ -8,6 +8,7 @@ from sims.advise.answers import Rests, rests_on
 from sims.advise.context import ContextAdvice, advise_context, read_context
 from sims.advise.data import DataAdvice, advise_data
 from sims.advise.reading import Data, prepared, read_data
+from sims.advise.regressor import HeadsRegressor
 from sims.advise.search import Setting
 from sims.advise.split import Split, SplitAdvice, advise_split
 
@@ -15,6 +16,7 @@ __all__ = [
     "ContextAdvice",
     "Data",
     "DataAdvice",
+    "HeadsRegressor",
     "Rests",
     "Setting",
     "Split",

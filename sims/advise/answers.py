@@ -2,8 +2,8 @@
 
 from dataclasses import dataclass
 
-from sims.base.places import place
-from sims.study.ledger import read_run
+from sims.judgement.answers import Answer
+from sims.study.ledger import known_answers
 
 QUESTIONS = {
     "data": (("allocation", "allocation"), ("house", "not-heads-alone"), ("house", "adding-heads")),
@@ -18,13 +18,13 @@ QUESTIONS = {
 
 @dataclass(frozen=True)
 class Rests:
-    """A published question and its answer.
+    """A question and its answer.
 
     Attributes:
         experiment: its experiment.
         id: id of the question.
-        question: text of the question; its id if it is not published.
-        answer: the published answer, or "not published".
+        question: text of the question; its id if it has no answer.
+        answer: the answer, or "not published".
     """
 
     experiment: str
@@ -34,12 +34,19 @@ class Rests:
 
 
 def rests_on(kind: str) -> list[Rests]:
-    """Questions that support a kind of advice (``data``, ``n``, ``context``)."""
-    published = {answer.id: answer for answer in read_run(place("results/published"))}
-    return [_rests(name, id, published) for name, id in QUESTIONS[kind]]
+    """Questions that support a kind of advice (``data``, ``n``, ``context``).
 
-
-def _rests(name: str, id: str, published: dict) -> Rests:
-    if (answer := published.get(id)) is not None:
-        return Rests(name, id, answer.question, f"{answer.spoken()}: {answer.result.headline()}")
-    return Rests(name, id, id, "not published")
+    Their answers are those of a standard run in this directory, or else published.
+    """
+    answers: dict[str, Answer] = {}
+    for group in known_answers("standard").values():
+        answers |= {answer.id: answer for answer in group}
+    rests = []
+    for name, id in QUESTIONS[kind]:
+        question = id
+        text = "not published"
+        if answer := answers.get(id):
+            question = answer.question
+            text = f"{answer.spoken()}: {answer.result.headline()}"
+        rests.append(Rests(name, id, question, text))
+    return rests

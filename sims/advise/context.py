@@ -7,8 +7,8 @@ keys, in one and two dimensions, over targets of three smoothnesses.
 """
 
 import re
-import warnings
 from dataclasses import dataclass
+from itertools import product
 
 import numpy as np
 import xarray as xr
@@ -130,17 +130,17 @@ def advise_context(
     first = first.assign_coords(width=list(RADII), smoothness=list(SMOOTHNESS), rule=list(NAMES))
     ratio = long / short
     log = np.log(short) / np.log(long)
-    cost = np.empty((len(DIMENSIONS), len(SMOOTHNESS), len(NAMES)))
-    factor = np.empty(cost.shape[:2])
-    for place in np.ndindex(factor.shape):
-        dimension = DIMENSIONS[place[0]]
-        smoothness = SMOOTHNESS[place[1]]
-        cost[place] = leading_order(dimension, smoothness, ratio, log)
-        factor[place] = ratio ** (-2 / (2 * smoothness + dimension))
+    cost = []
+    factor = []
+    for d, beta in product(DIMENSIONS, SMOOTHNESS):
+        cost.append(leading_order(d, beta, ratio, log))
+        factor.append(ratio ** (-2 / (2 * beta + d)))
+    dims = ("dimension", "smoothness", "rule")
+    sizes = (len(DIMENSIONS), len(SMOOTHNESS), len(NAMES))
     leading = xr.Dataset(
         {
-            "cost": (("dimension", "smoothness", "rule"), cost),
-            "factor": (("dimension", "smoothness"), factor),
+            "cost": (dims, np.reshape(cost, sizes)),
+            "factor": (dims[:2], np.reshape(factor, sizes[:2])),
         },
         {"rule": list(NAMES), "dimension": list(DIMENSIONS), "smoothness": list(SMOOTHNESS)},
     )
@@ -172,43 +172,27 @@ def leading_order(dimension: int, smoothness: float, ratio: float, log: float) -
 def _first_order(width: int, short: int, long: int, noise: float) -> xr.Dataset:
     """Costs in a given dimension, (smoothness, rule)."""
     tabulated = tables(_problems(width), RADII[width])
-    contexts = np.array([short, long])
-    costs = []
-    best = []
-    covered = []
+    step = np.log(TEMPERATURES[1] / TEMPERATURES[0])
+    shift = round(np.log(np.log(short) / np.log(long)) / step)
+    values = []
     for name in NAMES:
-        errors = tabulated[name.split(",")[0]].errors(contexts, TEMPERATURES[:, None], noise)
+        family = tabulated[name.split(",")[0]]
+        errors = family.errors(np.array([short, long]), TEMPERATURES[:, None], noise)
         mse = errors.mse[0]  # (task, temperature, context)
-        keys = errors.n_eff
-        place = np.nanargmin(np.nan_to_num(mse, nan=np.inf), axis=1)
-        step = np.log(TEMPERATURES[1] / TEMPERATURES[0])
-        moved = place[:, 0]
-        if name == LOG:
-            moved = moved + round(np.log(np.log(short) / np.log(long)) / step)
-        rows = np.arange(len(mse))
-        last = len(TEMPERATURES) - 1
-        inside = ((place > 0) & (place < last)).all(1) & (moved >= 0)
-        moved = moved.clip(0)
-        at_kept = mse[rows, moved, 1]
-        least = mse[rows, place[:, 1], 1]
-        tuned_keys = np.minimum(keys[rows, place[:, 0], 0], keys[rows, place[:, 1], 1])
-        fewest = np.minimum(keys[rows, moved, 1], tuned_keys)
-        costs.append(np.where(inside, at_kept, np.nan))
-        best.append(np.where(inside, least, np.nan))
-        covered.append(inside & np.isfinite(at_kept) & (fewest >= FEW_KEYS))
-
-    def split(values: list[np.ndarray]) -> np.ndarray:
-        return np.stack(values, -1).reshape(len(SMOOTHNESS), TASKS, len(NAMES))
-
-    at_kept = split(costs)
-    least = split(best)
-    cost = at_kept / least
-    against = at_kept / np.nan_to_num(least, nan=np.inf).min(axis=2, keepdims=True)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", RuntimeWarning)  # cells without a target are NaN
-        values = {"cost": np.nanmedian(cost, axis=1), "against": np.nanmedian(against, axis=1)}
-    values["in_range"] = split(covered).mean(axis=1)
-    return xr.Dataset({name: (("smoothness", "rule"), value) for name, value in values.items()})
+        tuned, again = np.nan_to_num(mse, nan=np.inf).argmin(axis=1).T
+        kept = tuned + shift * (name == LOG)
+        ends = np.isin([tuned, again], [0, len(TEMPERATURES) - 1])
+        inside = ~ends.any(0) & (kept >= 0)
+        cells = np.arange(len(mse)), np.array([tuned, again, kept.clip(0)]), [[0], [1], [1]]
+        _, least, at_kept = np.where(inside, mse[cells], np.nan)
+        fewest = errors.n_eff[cells].min(0)
+        values.append([at_kept, least, inside & np.isfinite(at_kept) & (fewest >= FEW_KEYS)])
+    table = np.reshape(values, (len(NAMES), 3, len(SMOOTHNESS), TASKS))
+    at_kept, least, covered = xr.DataArray(
+        table, dims=("rule", "part", "smoothness", "task")
+    ).transpose("part", "smoothness", "rule", "task")
+    costs = {"cost": at_kept / least, "against": at_kept / least.min("rule")}
+    return xr.Dataset(costs).median("task").assign(in_range=covered.mean("task"))
 
 
 def _problems(width: int) -> Problems:

@@ -1,13 +1,15 @@
 """Learning curves on growing subsets of the rows, and their extrapolation."""
 
 from dataclasses import dataclass
+from itertools import cycle
 
 import numpy as np
 from scipy.optimize import nnls
 
+from sims.advise.reading import draw_groups
 from sims.advise.search import Search, Setting
 
-SHARES = 2.0 ** -np.arange(4.0, -0.5, -0.5)
+SHARES = 2.0 ** -np.arange(4.0, 0.0, -0.5)
 """Sizes of the subsets, as shares of the rows."""
 FEWEST_ROWS = 20
 """Minimum number of rows of a subset, or half of all."""
@@ -16,7 +18,7 @@ MOST_CHOOSERS = 150
 RESAMPLES = 200
 """Number of bootstrap samples of the reporting rows."""
 REPEATS = 3
-"""Number of subsets of each size below the full table."""
+"""Number of subsets of whole groups, of each size below the full table."""
 SMALLEST = 1e-6
 """Residuals are relative to the error, or to this if it is larger."""
 EXPONENTS = np.linspace(0.05, 1, 20)
@@ -64,43 +66,42 @@ def learning_curve(
         whole: losses of the best setting with all rows, (draw, Q).
     """
     groups = search.data.groups
-    chooses = search.choosers[:MOST_CHOOSERS]
+    choosers = search.choosers[:MOST_CHOOSERS]
+    rows = np.concatenate([choosers, search.reporters])
     count = len(groups)
     rng = np.random.default_rng([search.seed, 6])
-    losses = []
-    sizes = []
     grid = search.grid(best.width)[best.rule]
     middle = int(np.abs(grid - best.temperature).argmin())
     grids = {best.rule: grid[max(middle - 2, 0) : middle + 3]}
-    rows = np.concatenate([chooses, search.reporters])
-    for size in np.unique((SHARES * count).astype(int)):
-        if not min(FEWEST_ROWS, count // 2) <= size < count:
+    frames = cycle(draws)
+    losses = dict[int, np.ndarray]()
+    sizes = np.unique((SHARES * count).astype(int))
+    for size in sizes[sizes >= min(FEWEST_ROWS, count // 2)]:
+        subsets = [draw_groups(groups, rng, size) for _ in range(REPEATS)]
+        drawn = int(np.mean([len(keys) for keys in subsets]))
+        if drawn in (*losses, count):
             continue
         of_subsets = []
-        for repeat in range(REPEATS):
-            keys = search.subset(rng, size, replace=False)
-            frames = draws[repeat % len(draws)]
-            predicted = search.predictions(rows, frames, grids, keys)[best.rule].mean(1)
+        for keys in subsets:
+            predicted = search.predictions(rows, next(frames), grids, keys)[best.rule].mean(1)
             of_subsets.append(search.losses(rows, predicted))
         mean = np.mean(of_subsets, axis=0)
-        choice = mean[:, : len(chooses)].mean(1).argmin()
-        losses.append(mean[choice, len(chooses) :])
-        sizes.append(int(size))
-    losses.append(whole.mean(0))
-    sizes.append(count)
-    table = np.array(losses)
-    n = np.array(sizes, float)
-    beyond = BEYOND * sizes[-1]
+        choice = mean[:, : len(choosers)].mean(1).argmin()
+        losses[drawn] = mean[choice, len(choosers) :]
+    losses[count] = whole.mean(0)
+    table = np.array([*losses.values()])
+    n = np.array([*losses], float)
+    beyond = BEYOND * count
     value, exponent = extrapolate(n, table.mean(1), beyond)
     codes = np.unique(groups[search.reporters], return_inverse=True)[1]
-    count = codes.max() + 1
+    number = codes.max() + 1
     samples = []
-    for by_group in rng.multinomial(count, np.full(count, 1 / count), RESAMPLES):
+    for by_group in rng.multinomial(number, np.full(number, 1 / number), RESAMPLES):
         weights = by_group[codes]
         samples.append(extrapolate(n, table @ weights / weights.sum(), beyond)[0])
     low, high = np.quantile(samples, [0.025, 0.975])
     interval = (min(float(low), value), max(float(high), value))
-    return Curve(sizes, table.mean(1).tolist(), beyond, value, interval, exponent)
+    return Curve([*losses], table.mean(1).tolist(), beyond, value, interval, exponent)
 
 
 def extrapolate(n: np.ndarray, errors: np.ndarray, beyond: float) -> tuple[float, float]:

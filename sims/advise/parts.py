@@ -3,43 +3,45 @@
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.spatial import cKDTree
 
-from sims.advise.reading import Data
+from sims.advise.leakage import near_pairs
+from sims.advise.reading import Data, draw_groups
 from sims.advise.search import ROUNDING, Search
-from sims.advise.table import Row
+from sims.advise.table import Row, standard_error
 
 RESAMPLES = 30
-"""Bootstrap samples of the keys."""
+"""Bootstrap samples of the keys' groups."""
 QUERIES = 100
 """Number of rows predicted from each sample."""
 NEAR = 0.001
 """Largest squared distance of near rows, relative to the mean."""
 NEAR_ROWS = 30
 """Minimum number of groups of near rows to estimate the noise."""
+MATERIAL = 0.02
+"""Share of the outputs' variance by which noise and variance exceed twice the error of copies."""
 WIDE = 2.0
 """Standard errors from an estimate to the ends of its interval."""
 
 
 @dataclass(frozen=True)
 class Parts:
-    """Estimated parts of the error, in units of the outputs' variance.
+    """Estimated parts of the error, in units of the outputs' variance; none exceeds the error.
 
     Attributes:
         noise: 95 % interval of the label noise; its lower end is 0 if only an upper bound is known.
         bias: interval of the squared bias: the error minus the other parts, at least 0.
-        variance: mean variance of single heads.
-        covariance: mean covariance of pairs of heads; NaN for one head.
+        variance: variance of the ensemble over samples of the groups.
         kept: share of a head's variance that averaging keeps; NaN without variance.
         error: leave-one-out error in the table of methods.
+        dependent: whether noise and variance clearly exceed the error, as copies make them do.
     """
 
     noise: tuple[float, float]
     bias: tuple[float, float]
     variance: float
-    covariance: float
     kept: float
     error: float
+    dependent: bool
 
 
 def noise_interval(data: Data, rows: list[Row]) -> tuple[float, float]:
@@ -54,18 +56,17 @@ def noise_interval(data: Data, rows: list[Row]) -> tuple[float, float]:
     x = data.features
     groups = data.groups
     radius = (NEAR * 2 * x.var(0).sum()) ** 0.5
-    pairs = cKDTree(x).query_pairs(radius, output_type="ndarray")
-    pairs = pairs[groups[pairs[:, 0]] != groups[pairs[:, 1]]]
-    squares = ((x[pairs[:, 0]] - x[pairs[:, 1]]) ** 2).sum(1)
-    pairs = pairs[squares <= np.sort(squares)[: len(x)].max(initial=0.0)]
+    pairs, distances = near_pairs(x, groups, radius)
+    pairs = pairs[:, distances <= np.sort(distances)[: len(x)].max(initial=0.0)]
+    first, second = data.outputs[pairs]
     ends = groups[pairs]
     if len(np.unique(ends)) < NEAR_ROWS:
         return 0.0, min(log_interval(row.error, row.standard_error)[1] for row in rows)
-    halves = 0.5 * ((data.outputs[pairs[:, 0]] - data.outputs[pairs[:, 1]]) ** 2).mean(1)
+    halves = 0.5 * ((first - second) ** 2).mean(1)
     excess = halves - halves.mean()
-    of_groups = np.bincount(ends.ravel(), np.repeat(excess, 2))
+    of_groups = np.bincount(ends.ravel(), np.tile(excess, 2))
     squares_less_own = (of_groups**2).sum() - (excess**2).sum()
-    return log_interval(float(halves.mean()), max(squares_less_own, 0.0) ** 0.5 / len(pairs))
+    return log_interval(float(halves.mean()), max(squares_less_own, 0.0) ** 0.5 / len(excess))
 
 
 def log_interval(value: float, error: float) -> tuple[float, float]:
@@ -77,7 +78,7 @@ def log_interval(value: float, error: float) -> tuple[float, float]:
 def estimate_parts(
     search: Search, row: Row, frames: np.ndarray, noise: tuple[float, float]
 ) -> Parts:
-    """Noise, bias, variance and covariance of heads, variances over bootstrap samples of the keys.
+    """Noise, bias and variance of heads; the variance is over bootstrap samples of whole groups.
 
     Args:
         search: data, and the reporting rows.
@@ -86,25 +87,29 @@ def estimate_parts(
         noise: interval from :func:`noise_interval`.
     """
     rows = search.reporters[:QUERIES]
-    count = len(search.data.groups)
+    groups = search.data.groups
     rng = np.random.default_rng([search.seed, 5])
     assert row.setting is not None
     rule = row.setting.rule
-    temperature = row.setting.temperature
+    grid = {rule: np.array([row.setting.temperature])}
     samples = []
     for _ in range(RESAMPLES):
-        keys = search.subset(rng, count, replace=True)
-        predicted = search.predictions(rows, frames, {rule: np.array([temperature])}, keys)
-        samples.append(predicted[rule][0])
-    deviation = np.stack(samples) - np.mean(samples, axis=0)
-    matrix = np.einsum("bhqo,bgqo->hg", deviation, deviation)
-    matrix /= (len(samples) - 1) * deviation[0, 0].size
-    matrix[np.abs(matrix) < ROUNDING] = 0.0
-    heads = len(frames)
-    variance = float(np.trace(matrix) / heads)
-    of_mean = float(matrix.mean())
-    covariance = (of_mean * heads - variance) / (heads - 1) if heads > 1 else np.nan
-    kept = of_mean / variance if variance > 0 else np.nan
-    least = row.error - WIDE * row.standard_error - noise[1] - of_mean
-    most = row.error + WIDE * row.standard_error - noise[0] - of_mean
-    return Parts(noise, (max(least, 0.0), max(most, 0.0)), variance, covariance, kept, row.error)
+        keys = draw_groups(groups, rng, replace=True)
+        samples.append(search.predictions(rows, frames, grid, keys)[rule][0])
+    heads = float(np.var(samples, axis=0, ddof=1).mean())
+    of_rows = np.var(np.mean(samples, axis=1), axis=0, ddof=1).mean(-1)
+    variance = float(of_rows.mean()) if heads > ROUNDING else 0.0
+    error = row.error
+    margin = WIDE * row.standard_error
+    least = error - margin - noise[1] - variance
+    most = error + margin - noise[0] - variance
+    excess = noise[0] + variance - 2 * error
+    uncertainty = np.hypot(2 * row.standard_error, standard_error(of_rows, groups[rows]))
+    return Parts(
+        noise=(min(noise[0], error), min(noise[1], error)),
+        bias=(max(least, 0.0), min(max(most, 0.0), error)),
+        variance=min(variance, error),
+        kept=variance / heads if heads > ROUNDING else np.nan,
+        error=error,
+        dependent=bool(excess > max(MATERIAL, WIDE * uncertainty)),
+    )

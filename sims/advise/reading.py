@@ -1,19 +1,22 @@
-"""A user's tables: features, outputs and groups, checked row by row. No JAX."""
+"""Tables of a user: features, outputs and groups, checked row by row. No JAX."""
 
 import csv
-import math
 import re
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
+from sklearn.decomposition import PCA
+from sklearn.pipeline import Pipeline, make_pipeline
+from sklearn.preprocessing import MaxAbsScaler, StandardScaler
 
+from sims.advise.columns import FEWEST, choose_columns, find_absurd
+from sims.advise.leakage import FEWEST_PAIRS, SHARE, find_copies
 from sims.base.errors import InputError, one_of
 from sims.base.files import regular_archive
 
-FEWEST = 20
-"""Minimum number of rows."""
 FEWEST_GROUPS = 5
 """Minimum number of groups, if there are any."""
 MOST_ROWS = 2000
@@ -24,13 +27,8 @@ LARGEST_FILE = 2**32
 """Maximum size of a file in bytes."""
 HUGE = 1e100
 """Largest number, so that squares stay finite."""
-INDEX = re.compile(
-    r"|Unnamed: .*|.*[a-z](Id|ID)"
-    r"|(?i:(.*[ _.-])?id|index|idx|level_0|obs|rn|#|row[ _.-]?(s|id|index|no|nr|num(ber)?|names?)?)"
-)
-"""Names (or no name) of columns that number the rows, if they contain at least 20 integers."""
-DIGITS = 10
-"""Decimals, in standard deviations, at which rows are compared."""
+MARKS = re.compile(r"[;|\t ]")
+"""Separators of columns that are not read."""
 
 
 @dataclass(frozen=True)
@@ -42,12 +40,24 @@ class Data:
         outputs: (n, o).
         groups: (n,), integers; rows of one group are held out together.
         notes: notes on changes of the rows.
+        signs: signs of leakage.
+        inputs: the columns used, (n, d), as they were.
+        targets: the outputs as they were, (n,) or (n, o).
     """
 
     features: np.ndarray
     outputs: np.ndarray
     groups: np.ndarray
+    inputs: pd.DataFrame
+    targets: np.ndarray
     notes: tuple[str, ...] = ()
+    signs: tuple[str, ...] = ()
+
+    def take(self, rows: np.ndarray) -> "Data":
+        """Some of the rows, by number or mask."""
+        arrays = ("features", "outputs", "groups", "targets")
+        taken: dict[str, Any] = {name: getattr(self, name)[rows] for name in arrays}
+        return replace(self, inputs=self.inputs.iloc[rows], **taken)
 
 
 def read_data(path: str | Path, target: str | None = None, groups: str | None = None) -> Data:
@@ -63,28 +73,27 @@ def read_data(path: str | Path, target: str | None = None, groups: str | None = 
         InputError: the file cannot be read, or its rows cannot be used.
     """
     path = Path(path)
+    where = f"--data {path}"
     kinds = {".csv": _csv, ".npz": _npz}
     if path.suffix not in kinds:
         raise InputError("--data", str(path), "a .csv or .npz file")
-    regular_archive(f"--data {path}", path)
+    regular_archive(where, path)
     try:
-        if not 0 < path.stat().st_size <= LARGEST_FILE:
-            got = f"{path.stat().st_size:,} bytes"
-            raise InputError(f"--data {path}", got, f"1 to {LARGEST_FILE:,} bytes")
-        return kinds[path.suffix](path, target, groups)
-    except FileNotFoundError:
-        raise InputError(f"--data {path}", "file not found") from None
+        size = path.stat().st_size
+        if not 0 < size <= LARGEST_FILE:
+            raise InputError(where, f"{size:,} bytes", f"1 to {LARGEST_FILE:,} bytes")
+        return kinds[path.suffix](where, path, target, groups)
     except OSError as error:
-        got = error.strerror or str(error)
-        raise InputError(f"--data {path}", got, "a readable file") from None
+        raise InputError(where, error.strerror or str(error), "a readable file") from None
 
 
-def _csv(path: Path, target: str | None, groups: str | None) -> Data:
-    where = f"--data {path}"
-    allowed = "a header and rows of numbers, comma-separated, with decimal points"
+def _csv(where: str, path: Path, target: str | None, groups: str | None) -> Data:
+    allowed = "a header and rows of numbers, comma-separated, with decimal points, no comments"
     try:
-        names = _header(path)
-        _check_columns(where, names, target, groups)
+        with path.open(newline="", encoding="utf-8-sig") as file:
+            names = [name.strip() for name in next(csv.reader(file), [])]
+        if target not in names:
+            _check_marks(where, "".join(names[:1]), len(names) == 1, allowed)
         table = pd.read_csv(
             path, header=None, skiprows=1, index_col=False, encoding="utf-8-sig", low_memory=False
         )
@@ -92,6 +101,11 @@ def _csv(path: Path, target: str | None, groups: str | None) -> Data:
         raise
     except (ValueError, csv.Error) as error:  # of the parser, and of the decoding
         raise InputError(where, " ".join(str(error).split()), allowed) from None
+    while not any(names[table.shape[1] - 1 :]) and table.iloc[:, -1].isna().all():
+        table = table.iloc[:, :-1]  # the rows end with a comma
+    if names[table.shape[1] :] == [""]:
+        names.pop()
+    _check_columns(where, names, target, groups)
     if table.shape[1] != len(names):
         raise InputError(where, f"{table.shape[1]} columns for {len(names)} names", allowed)
     table.columns = pd.Index(names)
@@ -102,9 +116,12 @@ def _csv(path: Path, target: str | None, groups: str | None) -> Data:
     return prepared(table.to_numpy(float), y, labels, [*table.columns, str(target)])
 
 
-def _header(path: Path) -> list[str]:
-    with path.open(newline="", encoding="utf-8-sig") as file:
-        return [name.strip() for name in next(csv.reader(file), [])]
+def _check_marks(where: str, first: str, alone: bool, allowed: str) -> None:
+    """Raise InputError if the first line is a comment, or separates columns by other marks."""
+    if first.startswith("#"):
+        raise InputError(where, f"a comment in line 1: {first}", allowed)
+    if alone and (mark := MARKS.search(first)):
+        raise InputError(where, f"columns separated by {mark.group()!r}", allowed)
 
 
 def _check_columns(where: str, names: list[str], target: str | None, groups: str | None) -> None:
@@ -129,15 +146,15 @@ def _numbers(where: str, column: pd.Series) -> pd.Series:
     """
     numbers = pd.to_numeric(column, errors="coerce")
     text = numbers.isna() & column.notna() | (column.dtype.kind == "b")
-    if text.any():
-        row = int(text.to_numpy().argmax())
-        got = f"{column.iloc[row]!s} in row {row + 1}"
-        raise InputError(where, got, "numbers (encode categories first)")
+    for row in np.flatnonzero(text):
+        word = str(column.iloc[row])
+        comment = word.lstrip().startswith("#")
+        allowed = "no comments" if comment else "numbers (encode categories first)"
+        raise InputError(where, f"{word} in row {row + 1}", allowed)
     return numbers
 
 
-def _npz(path: Path, target: str | None, groups: str | None) -> Data:
-    where = f"--data {path}"
+def _npz(where: str, path: Path, target: str | None, groups: str | None) -> Data:
     allowed = "arrays of numbers X (n, d), y (n,) or (n, o), groups (n,)"
     for option, name in (("--target", target), ("--groups", groups)):
         if name is not None:
@@ -145,9 +162,7 @@ def _npz(path: Path, target: str | None, groups: str | None) -> Data:
     try:
         with path.open("rb") as raw, np.load(raw, allow_pickle=False) as file:
             names = ", ".join(file.files)
-            parts = {}
-            for name in {"X", "y", "groups"}.intersection(file.files):
-                parts[name] = file[name]
+            parts = {name: file[name] for name in ("X", "y", "groups") if name in file}
     except Exception as error:  # of NumPy, zipfile, zlib and struct
         raise InputError(where, str(error) or type(error).__name__, allowed) from None
     if not {"X", "y"} <= parts.keys():
@@ -186,16 +201,24 @@ def prepared(
         raise InputError("data", f"{len(x)} rows", f"{FEWEST} rows or more")
     names = names or [f"X[:, {k}]" for k in range(x.shape[1])]
     names += [f"y[:, {k}]" for k in range(x.shape[1] + y.shape[1] - len(names))]
-    _check_values(np.hstack([x, y]), names)
+    table = pd.DataFrame(np.hstack([x, y]), columns=names)
+    _check_values(table)
     moves = np.ptp(y, axis=0) > 0
     if not moves.all():
         raise InputError("data, y", f"constant {y[0, moves.argmin()]:g}", "outputs that vary")
-    kept, notes = choose_columns(x, names)
-    again, note = find_copies(scaled(x[:, kept]), scaled(y))
-    x = x[~again][:, kept]
-    if len(x) < FEWEST:
-        raise InputError("data", f"{len(x)} distinct rows", f"{FEWEST} rows or more")
-    return Data(scaled(x), scaled(y[~again]), _number_groups(labels[~again]), (*notes, *note))
+    numbers = _number_groups(labels)
+    kept, notes = choose_columns(table, y)
+    inputs = table.iloc[:, np.flatnonzero(kept)]
+    notes += find_absurd(table)
+    data = _standardised(inputs, np.reshape(y, np.shape(outputs)), numbers, (*notes,))
+    return leave_copies(data) if len(x) <= MOST_ROWS else data
+
+
+def _standardised(
+    inputs: pd.DataFrame, targets: np.ndarray, groups: np.ndarray, notes: tuple[str, ...]
+) -> Data:
+    outputs = scaled(targets.reshape(len(targets), -1))
+    return Data(scaled(inputs.to_numpy()), outputs, groups, inputs, targets, notes)
 
 
 def _table(name: str, values: np.ndarray) -> np.ndarray:
@@ -212,40 +235,12 @@ def _table(name: str, values: np.ndarray) -> np.ndarray:
     return array.astype(float)
 
 
-def _check_values(table: np.ndarray, names: list[str]) -> None:
+def _check_values(table: pd.DataFrame) -> None:
     """Raise InputError if a number is missing or infinite, or its square would be infinite."""
-    bad = ~(np.abs(table) <= HUGE)
-    if bad.any():
-        row, column = np.argwhere(bad)[0]
-        got = f"{table[row, column]} in row {row + 1}"
-        raise InputError(f"data, column {names[column]}", got, "finite numbers (fill gaps first)")
-
-
-def choose_columns(x: np.ndarray, names: list[str]) -> tuple[np.ndarray, list[str]]:
-    """Mask (d,) of columns that vary and do not number the rows, and notes on the others.
-
-    The last varying column is always kept.
-
-    Raises:
-        InputError: no column varies.
-    """
-    kept = np.ptp(x, axis=0) > 0
-    if not kept.any():
-        raise InputError("data, X", "only constant columns", "a varying feature")
-    notes = []
-    if gone := int((~kept).sum()):
-        notes.append(f"Left out {gone} constant column{'s' * (gone > 1)}.")
-    for column in np.flatnonzero(kept):
-        name = names[column]
-        values = np.unique(x[:, column])
-        if len(values) < FEWEST or (values % 1).any() or kept.sum() == 1:
-            continue
-        if INDEX.fullmatch(name):
-            kept[column] = False
-            notes.append(f"Left out the column {name or 'without a name'}, which numbers the rows.")
-        elif np.ptp(values) < len(values) >= len(x) / 2:
-            notes.append(f"The column {name} counts the rows; drop it unless it is measured.")
-    return kept, notes
+    for row, column in np.argwhere(~(table.abs() <= HUGE)):
+        got = f"{table.iloc[row, column]} in row {row + 1}"
+        name = table.columns[column]
+        raise InputError(f"data, column {name}", got, "finite numbers (fill gaps first)")
 
 
 def _number_groups(labels: np.ndarray) -> np.ndarray:
@@ -262,61 +257,78 @@ def _number_groups(labels: np.ndarray) -> np.ndarray:
     return codes
 
 
-def find_copies(x: np.ndarray, y: np.ndarray) -> tuple[np.ndarray, list[str]]:
-    """Mask (n,) of copies of earlier rows, and a note if rows are equal in all columns.
+def leave_copies(data: Data) -> Data:
+    """Rows without copies of others, see :func:`~sims.advise.leakage.find_copies`.
 
-    Equal rows are copies if equal outputs always come with equal features (20 outputs or more). If
-    features take many values (one takes 20, or all combinations are more than the rows), they are
-    if equal features always come with equal outputs, and if all rows are repeated as often.
-    Otherwise, as in a truth table, they are counts.
+    Raises:
+        InputError: too few rows remain.
     """
-    inputs = pd.DataFrame(x.round(DIGITS) + 0.0)
-    outputs = pd.DataFrame(y.round(DIGITS) + 0.0)
-    table = pd.concat([inputs, outputs], axis=1)
-    count = table.duplicated().sum()
-    if not count:
-        return np.zeros(len(x), bool), []
-    codes = np.unique(table, axis=0, return_inverse=True)[1].ravel()
-    sizes = np.bincount(codes)
-    levels = inputs.nunique().tolist()
-    kept = sizes  # of every kind
-    if outputs.duplicated().sum() == count <= len(x) - FEWEST:
-        kept = sizes // sizes
-    elif max(levels) >= FEWEST or math.prod(levels) > len(x):
-        alike = inputs.duplicated().sum() == count
-        kept = sizes // (sizes if alike else np.gcd.reduce(sizes))
-    again = pd.Series(codes).groupby(codes).cumcount().to_numpy() >= kept[codes]
-    note = f"{count:,} of {len(x):,} rows repeat others exactly; {again.sum():,} are left out."
-    return again, [note]
+    again, notes = find_copies(data.features, data.outputs, data.groups)
+    if not notes:
+        return data
+    if (count := (~again).sum()) < FEWEST:
+        raise InputError("data", f"{count} distinct rows", f"{FEWEST} rows or more")
+    # Equal rows of integers may be a chance.
+    many = again.sum() >= max(FEWEST_PAIRS, SHARE * len(again))
+    leak = many and (data.inputs % 1).to_numpy().any()
+    kept = data.take(~again)
+    groups = pd.factorize(kept.groups)[0]
+    data = _standardised(kept.inputs, kept.targets, groups, (*data.notes, *notes))
+    return replace(data, signs=("rows repeat others (left out)",) if leak else ())
 
 
 def scaled(columns: np.ndarray) -> np.ndarray:
-    """Columns with mean 0 and variance 1."""
-    centred = columns - columns.mean(0)
-    centred /= np.abs(centred).max(0)
-    return np.asarray(centred / centred.std(0))
+    """Columns with mean 0 and variance 1; constant ones are 0."""
+    centred = MaxAbsScaler().fit_transform(columns - columns.mean(0))  # squares neither vanish
+    return np.asarray(StandardScaler().fit_transform(centred))
+
+
+def draw_groups(
+    groups: np.ndarray, rng: np.random.Generator, most: float = np.inf, replace: bool = False
+) -> np.ndarray:
+    """Rows of randomly drawn whole groups: as many as ``most`` rows hold, and two at least.
+
+    Without ``most`` as many groups are drawn as there are.
+    """
+    codes, sizes = np.unique(groups, return_counts=True)
+    members = np.split(np.argsort(groups, kind="stable"), np.cumsum(sizes)[:-1])
+    while True:
+        order = rng.choice(len(codes), len(codes), replace)
+        count = max(np.searchsorted(np.cumsum(sizes[order]), most, side="right"), 2)
+        if np.ptp(order[:count]) > 0:
+            return np.concatenate([members[k] for k in order[:count]])
 
 
 def draw_rows(data: Data, seed: int) -> Data:
-    """Random sample of at most :data:`MOST_ROWS` rows."""
+    """Random sample of whole groups of at most :data:`MOST_ROWS` rows, without copies."""
     count = len(data.features)
     if count <= MOST_ROWS:
         return data
-    rows = np.random.default_rng([seed, 3]).choice(count, MOST_ROWS, replace=False)
-    line = f"Of {count:,} rows {MOST_ROWS:,} drawn at random are used: the advice is for so many."
-    return Data(data.features[rows], data.outputs[rows], data.groups[rows], (*data.notes, line))
+    rows = np.sort(draw_groups(data.groups, np.random.default_rng([seed, 3]), MOST_ROWS))
+    line = f"Of {count:,} rows {len(rows):,} drawn at random are used: the advice is for so many."
+    return leave_copies(replace(data.take(rows), notes=(*data.notes, line)))
+
+
+def fit_columns(x: np.ndarray) -> tuple[Pipeline, float]:
+    """Map from raw columns to features, and the factor that gives the mapped rows mean square 1.
+
+    Columns are standardised. The first :data:`MOST_COLUMNS` principal components replace more.
+    """
+    rows, columns = x.shape
+    steps = [StandardScaler()]
+    if columns > MOST_COLUMNS:
+        steps.append(PCA(min(rows - 1, MOST_COLUMNS), random_state=0))
+    pipeline = make_pipeline(*steps)
+    size = float((pipeline.fit_transform(x) ** 2).mean() ** 0.5)
+    return pipeline, 1 / size if columns > MOST_COLUMNS else 1.0
 
 
 def reduce_columns(data: Data) -> Data:
-    """The first :data:`MOST_COLUMNS` principal components of more features, of mean square 1."""
-    from sklearn.decomposition import PCA
-
-    rows, columns = data.features.shape
-    if columns <= MOST_COLUMNS:
+    """Data with principal components in place of too many columns, see :func:`fit_columns`."""
+    if data.features.shape[1] <= MOST_COLUMNS:
         return data
-    components = PCA(min(rows - 1, MOST_COLUMNS), random_state=0)
-    features = components.fit_transform(data.features)
-    features /= (features**2).mean() ** 0.5
-    share = components.explained_variance_ratio_.sum()
+    pipeline, factor = fit_columns(data.features)
+    share = pipeline[-1].explained_variance_ratio_.sum()
     line = f"The features are principal components, with {share:.0%} of all columns' variance."
+    features = factor * pipeline.transform(data.features)
     return replace(data, features=features, notes=(*data.notes, line))

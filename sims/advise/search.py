@@ -1,9 +1,9 @@
 """Search over heads: leave-one-out errors of every rule, head dimension, count and temperature.
 
 Errors are means over outputs of squared errors, in units of each output's variance: predicting the
-mean has error 1. Half of the rows (or groups) selects the setting; the other half reports its
-error. Every row is predicted from all rows outside its group. Frames are random: errors are means
-over their draws.
+mean has error 1. Half of the groups selects the setting; the other half reports its error. Every
+row is predicted from all rows outside its group. Frames are random: errors are means over draws,
+and the draws that report are not those that select.
 """
 
 from collections.abc import Iterable
@@ -11,16 +11,19 @@ from dataclasses import dataclass
 from itertools import product
 
 import numpy as np
-from rich.console import Console
-from rich.progress import track
 
-from sims.advise.heads import diverse_frames, head_predictions, temperature_grid
-from sims.advise.reading import Data
+from sims.advise.heads import diverse_frames, predict_heads, temperature_grid
+from sims.advise.reading import Data, draw_groups
+from sims.base.progress import followed
 
 CHOOSERS, REPORTERS = 300, 600
 """Maximum numbers of rows for selection and reporting."""
 DRAWS = 4
-"""Number of draws of the frames, over which errors are averaged."""
+"""Number of draws of the frames with which every setting is tried."""
+FRESH = 16
+"""Number of fresh draws that confirm a choice, and of others that report its error."""
+TRYING, CONFIRMING, REPORTING = range(3)
+"""Purposes of draws: frames of one purpose are independent of those of another."""
 COUNTS = (1, 2, 4, 8, 16)
 """Numbers of heads to try."""
 BUDGET = 2
@@ -69,8 +72,11 @@ class Search:
         rng = np.random.default_rng([seed, 2])
         groups = rng.permutation(np.unique(data.groups))
         chooses = np.isin(data.groups, groups[: len(groups) // 2])
-        self.choosers = rng.permutation(np.flatnonzero(chooses))[:CHOOSERS]
-        self.reporters = rng.permutation(np.flatnonzero(~chooses))[:REPORTERS]
+        halves = []
+        for half, most in ((chooses, CHOOSERS), (~chooses, REPORTERS)):
+            drawn = draw_groups(data.groups[half], rng, most)
+            halves.append(np.flatnonzero(half)[drawn])
+        self.choosers, self.reporters = halves
 
     def splits(self) -> dict[int, list[int]]:
         """Head dimension to numbers of heads; heads of d_k = d are all equal."""
@@ -81,7 +87,7 @@ class Search:
         splits = {}
         for width in sorted({*powers.tolist(), default_width, max(d // 2, 1), d}):
             most = 1 if width == d else max(BUDGET * d, heads) // width
-            splits[width] = counts[counts <= max(most, 1)].tolist()
+            splits[width] = counts[counts <= most].tolist()
         return splits
 
     def predictions(
@@ -102,14 +108,8 @@ class Search:
         data = self.data
         keys = np.arange(len(data.features)) if keys is None else keys
         barred = data.groups[rows][:, None] == data.groups[keys]
-        outputs = data.outputs[keys]
-        of_heads: dict[str, list[np.ndarray]] = {rule: [] for rule in temperatures}
-        for frame in frames:
-            points = data.features @ frame
-            made = head_predictions(points[rows], points[keys], outputs, barred, temperatures)
-            for rule, predicted in made.items():
-                of_heads[rule].append(predicted)
-        return {rule: np.stack(predicted, axis=1) for rule, predicted in of_heads.items()}
+        known = data.features[keys], data.outputs[keys]
+        return predict_heads(data.features[rows], *known, barred, frames, temperatures)
 
     def losses(self, rows: np.ndarray, predicted: np.ndarray) -> np.ndarray:
         """Squared errors of predictions (…, Q, o), means over outputs, (…, Q); 0 for rounding."""
@@ -118,7 +118,7 @@ class Search:
 
     def grid(self, width: int) -> dict[str, np.ndarray]:
         """Temperatures of heads of a given width, from the first head."""
-        frame = diverse_frames(self.dimension, 1, width, self.seed)[0]
+        frame = self.draws(1, width, TRYING, 1)[0][0]
         points = self.data.features @ frame
         groups = self.data.groups
         rows = self.choosers[:100]
@@ -128,10 +128,9 @@ class Search:
         """Losses of all settings on the selection rows, averaged over draws."""
         losses_of = dict[Setting, np.ndarray]()
         splits = [*self.splits().items()]
-        console = Console(stderr=True, quiet=not progress)
-        for width, counts in track(splits, "Head dimensions", console=console, transient=True):
+        for width, counts in followed(splits, "head dimensions", progress):
             grid = self.grid(width)
-            draws = self.draws(max(counts), width)
+            draws = self.draws(max(counts), width, TRYING, DRAWS // self.step)
             for frames in draws:
                 predictions = self.predictions(self.choosers, frames, grid)
                 for rule, count in product(predictions, counts):
@@ -142,30 +141,43 @@ class Search:
                         losses_of[setting] = losses_of.get(setting, 0) + loss
         return losses_of
 
-    def draws(self, heads: int, width: int) -> list[np.ndarray]:
-        """Draws of diverse frames (H, d, d_k); all draws with d_k = d give equal weights."""
-        count = 1 if width == self.dimension else DRAWS // self.step
-        seeds = self.seed + 1000 * np.arange(count)
-        return [diverse_frames(self.dimension, heads, width, int(seed)) for seed in seeds]
+    def seeds(self, purpose: int, count: int = FRESH) -> list[int]:
+        """Seeds of the draws of the frames for a purpose."""
+        return np.random.SeedSequence([self.seed, purpose]).generate_state(count).tolist()
 
-    def report(self, setting: Setting, draws: list[np.ndarray], alone: bool = False) -> np.ndarray:
-        """Losses on the reporting rows, (draw, Q), of the ensemble or mean over single heads."""
+    def draws(self, heads: int, width: int, purpose: int, count: int = FRESH) -> list[np.ndarray]:
+        """Draws of diverse frames (H, d, d_k); all draws with d_k = d give equal weights."""
+        seeds = self.seeds(purpose, 1 if width == self.dimension else count)
+        return [diverse_frames(self.dimension, heads, width, seed) for seed in seeds]
+
+    def errors(
+        self,
+        setting: Setting,
+        draws: Iterable[np.ndarray],
+        rows: np.ndarray | None = None,
+        alone: bool = False,
+    ) -> np.ndarray:
+        """Losses (draw, Q) of the ensemble, or mean losses of single heads.
+
+        Args:
+            setting: rule and temperature.
+            draws: frames (H, d, d_k) of every draw.
+            rows: numbers of the rows, (Q,); None is the reporting rows.
+            alone: whether heads predict alone.
+        """
+        rows = self.reporters if rows is None else rows
         temperatures = {setting.rule: np.array([setting.temperature])}
         losses = []
         for frames in draws:
-            heads = self.predictions(self.reporters, frames, temperatures)[setting.rule][0]
-            if alone:
-                losses.append(self.losses(self.reporters, heads).mean(0))
-            else:
-                losses.append(self.losses(self.reporters, heads.mean(0)))
+            heads = self.predictions(rows, frames, temperatures)[setting.rule][0]
+            predicted = heads if alone else heads.mean(0, keepdims=True)
+            losses.append(self.losses(rows, predicted).mean(0))
         return np.stack(losses)
 
-    def subset(self, rng: np.random.Generator, size: int, replace: bool) -> np.ndarray:
-        """Random rows from at least two groups."""
-        while True:
-            rows = rng.choice(len(self.data.groups), size, replace)
-            if np.ptp(self.data.groups[rows]) > 0:
-                return rows
+    def confirm(self, setting: Setting) -> np.ndarray:
+        """Losses (Q,) on the selection rows, averaged over fresh draws."""
+        draws = self.draws(setting.heads, setting.width, CONFIRMING)
+        return self.errors(setting, draws, self.choosers).mean(0)
 
 
 def default_split(dimension: int) -> tuple[int, int]:
@@ -174,6 +186,6 @@ def default_split(dimension: int) -> tuple[int, int]:
     return heads, dimension // heads
 
 
-def find_least(tried: dict[Setting, np.ndarray], settings: Iterable[Setting]) -> Setting:
-    """Setting with the least mean loss; ties go to the widest heads."""
-    return min(settings, key=lambda setting: (tried[setting].mean(), -setting.width))
+def by_loss(tried: dict[Setting, np.ndarray], settings: Iterable[Setting]) -> list[Setting]:
+    """Settings by mean loss, the least first; among equals, the widest heads."""
+    return sorted(settings, key=lambda setting: (tried[setting].mean(), -setting.width))

@@ -13,7 +13,7 @@ from scipy.optimize import brentq
 
 from sims.base.checks import check_non_negative, check_within
 from sims.base.errors import InputError, one_of
-from sims.theory import FEW_KEYS, ViewTerms, view_terms
+from sims.theory import FEW_KEYS, view_terms
 
 LATENT = 64
 """Number of coordinates of the target, and the largest head dimension."""
@@ -122,30 +122,22 @@ def _advise_under(
     decay: str, n: int, budget: int, noise: float, options: dict[str, Any]
 ) -> SplitAdvice:
     """Best split under one decay of relevance."""
+    lowest, high = BANDWIDTHS[options["kernel"]]
 
-    def keys(width: int, b: Any) -> tuple[ViewTerms, np.ndarray, np.ndarray]:
-        """Terms, effective keys and the limit of theory's range."""
-        terms = view_terms(width, b, **options)
-        n_eff = n / terms.noise_variance
+    def room(b: float, width: int) -> float:
+        """Effective keys grow with b: theory's range is where this is positive."""
+        n_eff = n / view_terms(width, b, **options).noise_variance
         # n_third, which governs the remainder of softmax, is near n_eff²/n.
-        gaussian = options["kernel"] == "gaussian"
-        return terms, n_eff, n_eff if gaussian else np.minimum(n_eff, n_eff**2 / n)
+        fewest = n_eff if options["kernel"] == "gaussian" else np.minimum(n_eff, n_eff**2 / n)
+        return float(np.log(fewest / FEW_KEYS))
 
     splits = []
-    lowest, high = BANDWIDTHS[options["kernel"]]
     for width in range(1, min(budget, LATENT) + 1):
-        if budget % width:
+        if budget % width or room(high, width) <= 0:
             continue
-
-        def room(b: Any, width: int = width) -> np.ndarray:
-            """Effective keys grow with b: theory's range is where this is positive."""
-            return np.log(keys(width, b)[2] / FEW_KEYS)
-
-        if room(high) <= 0:
-            continue
-        low = brentq(room, lowest, high) if room(lowest) < 0 else lowest
+        low = brentq(room, lowest, high, (width,)) if room(lowest, width) < 0 else lowest
         grid = np.geomspace(low, high, POINTS)
-        terms, effective, _ = keys(width, grid)
+        terms = view_terms(width, grid, **options)
         errors = terms.error(n, budget // width, noise)
         k = int(np.nan_to_num(errors, nan=np.inf).argmin())
         split = Split(
@@ -153,7 +145,7 @@ def _advise_under(
             width=width,
             bandwidth=float(grid[k]),
             error=float(errors[k]),
-            n_eff=float(effective[k]),
+            n_eff=float(n / terms.noise_variance[k]),
             in_range=0 < k < POINTS - 1,
         )
         splits.append(split)

@@ -41,6 +41,15 @@ class Row:
         word = "less" if self.difference < 0 else "more"
         return f"{abs(self.difference):.2g} ± {self.difference_error:.2g} {word}"
 
+    @property
+    def share_text(self) -> str:
+        """Difference in words, in per cent of the error of the best setting."""
+        if not (best := self.error - self.difference):
+            return self.difference_text
+        word = "less" if self.difference < 0 else "more"
+        error = 100 * self.difference_error / best
+        return f"{100 * abs(self.difference) / best:.0f} % {word} (± {error:.0f} %)"
+
 
 def standard_error(losses: np.ndarray, groups: np.ndarray) -> float:
     """Standard error of a mean whose rows are dependent within groups."""
@@ -61,9 +70,9 @@ def compare_methods(
 
     rows = []
     for name, loss in losses.items():
-        gap = np.atleast_2d(loss) - best
-        uncertainty = spread(np.atleast_2d(loss))
-        difference = float(gap.mean())
-        setting = named.get(name)
-        rows.append(Row(name, float(loss.mean()), uncertainty, difference, spread(gap), setting))
+        table = np.atleast_2d(loss)
+        gap = table - best
+        error = float(table.mean())
+        row = Row(name, error, spread(table), float(gap.mean()), spread(gap), named.get(name))
+        rows.append(row)
     return rows

@@ -1,4 +1,4 @@
-"""Arrays of real numbers from what users give, and zeros up to a given shape. No JAX."""
+"""Arrays of real numbers from what users give, zeros up to a shape, minima on grids. No JAX."""
 
 from typing import Any
 
@@ -44,3 +44,20 @@ def is_masked(value: Any) -> bool:
     if isinstance(value, list | tuple):
         return any(map(is_masked, value))
     return bool(np.ma.is_masked(value))
+
+
+def extremum(values: np.ndarray, valid: np.ndarray | None = None) -> np.ndarray:
+    """Index of the least value on a grid, (N,); NaN if it is censored.
+
+    A minimum is censored at an end of the grid, or next to a point that is not valid.
+
+    Args:
+        values: (N, K).
+        valid: (N, K) mask of values that count; None is all finite values.
+    """
+    good = np.isfinite(values) if valid is None else valid & np.isfinite(values)
+    place = np.where(good, values, np.inf).argmin(1)
+    padded = np.pad(good, ((0, 0), (1, 1)))
+    rows = np.arange(len(values))
+    inside = padded[rows, place] & padded[rows, place + 1] & padded[rows, place + 2]
+    return np.where(inside, place, np.nan)

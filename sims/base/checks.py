@@ -154,6 +154,8 @@ def evaluate_calls(
     except InputError:
         raise
     except Exception as error:
+        if isinstance(error, jax.errors.JAXTypeError):
+            form += "; code of another library is for sims.montecarlo.HostReplicates"
         raise InputError(field, error_summary(error), form) from error
     for value, (shape, *_) in zip(values, calls, strict=True):
         if value.shape != shape:

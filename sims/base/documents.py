@@ -70,10 +70,15 @@ def mapping(text: str, name: str) -> dict[str, Any]:
         data = yaml.load(text, _Loader)
     except (yaml.YAMLError, ValueError) as error:
         mark = getattr(error, "problem_mark", None)
-        place = f"a mistake at line {mark.line + 1}: " if mark else ""
+        place = f"line {mark.line + 1}: " if mark and "\n" in text else ""
         problem = getattr(error, "problem", None) or getattr(error, "reason", None) or error
-        allowed = f"valid YAML, no tags, up to {MOST_VALUES:,} values in {MOST_LEVELS} levels"
-        raise InputError(name, f"{place}{problem}", allowed) from None
+        if type(error) is yaml.MarkedYAMLError:  # one of ours
+            limits = f"unique keys, no tags, up to {MOST_VALUES:,} values in {MOST_LEVELS} levels"
+            raise InputError(name, f"{place}{problem}; allowed: {limits}") from None
+        # The parser's "did not find expected key" is "expected a key" here.
+        words = re.sub("^did not find expected (?=[a-z])", "expected a ", str(problem))
+        words = words.replace("did not find expected", "expected")
+        raise InputError(name, f"{place}not valid YAML ({words})") from None
     if not isinstance(data, dict):
         raise InputError(name, type(data).__name__, "a mapping of keys to values")
     return data

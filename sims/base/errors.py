@@ -1,10 +1,19 @@
 """Errors that users of the suite cause and can fix."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from difflib import get_close_matches
 
 READABLE = 40
 """Maximum number of names that an error lists; if there are more, it lists a quarter of this."""
+
+OTHER_WORDS = {
+    "random": "haar",
+    "rbf": "gaussian",
+    "squared_exponential": "rbf",
+    "dot_product": "softmax",
+}
+"""Words of other fields and libraries to the names here that they may mean."""
 
 
 class InputError(ValueError):
@@ -31,6 +40,23 @@ class Uncovered(InputError):
     """Raised for a problem that the requested theory does not cover; simulation may."""
 
 
+@contextmanager
+def located(place: str, unless: str = "\n") -> Iterator[None]:
+    """Context in which errors name this place before their field.
+
+    Args:
+        place: the place.
+        unless: beginning of a field that names its place already.
+    """
+    try:
+        yield
+    except InputError as error:
+        if error.field.startswith(unless):
+            raise
+        field = f"{place}: {error.field}"
+        raise type(error)(field, error.value, error.allowed) from error
+
+
 def one_line(text: str) -> str:
     """Text on one line: white space becomes single blanks, unprintable characters escapes."""
     line = " ".join(text.split())
@@ -42,10 +68,12 @@ def one_of(names: Iterable[object], value: object) -> str:
 
     If there are too many for a line, only the nearest to the value.
     """
-    allowed = [str(name) for name in names]
+    # A name with a comma would look like two.
+    allowed = [repr(str(name)) if "," in str(name) else str(name) for name in names]
     plain = {name.casefold(): name for name in reversed(allowed)}
     typed = str(value)[:100].casefold()
-    near = get_close_matches(typed, plain, 1)
+    meant = OTHER_WORDS.get(typed)
+    near = [meant] if meant in plain else get_close_matches(typed, plain, 1)
     shown = ", ".join(allowed)
     if len(allowed) > READABLE:
         nearest = get_close_matches(typed, plain, READABLE // 4, cutoff=0.0)

@@ -15,6 +15,7 @@ from typing import TypeVar
 import jax
 
 from sims.base.errors import InputError
+from sims.base.identity import digest, edition
 
 Item = TypeVar("Item")
 Out = TypeVar("Out")
@@ -68,6 +69,29 @@ def forget_compiled(root: Path = Path("/")) -> None:
         root: folder of ``proc``.
     """
     _clear_if_full(root, int(time.monotonic()))
+
+
+def forget_changed(*inputs: object) -> None:
+    """Drop JAX's compiled programs if one may hold what a function no longer says.
+
+    A program keeps what a function read when it was traced: a global of a notebook, an attribute of
+    a class. Programs are dropped once any digest differs from the last of the same function, and
+    whenever a digest is impossible.
+
+    Args:
+        inputs: user's functions, or what holds them.
+    """
+    try:
+        digest(*inputs)
+    except InputError:
+        jax.clear_caches()
+    _clear_of_other_edition(edition())
+
+
+@functools.lru_cache(maxsize=1)
+def _clear_of_other_edition(number: int) -> None:
+    if number:
+        jax.clear_caches()
 
 
 @functools.lru_cache(maxsize=1)

@@ -55,6 +55,8 @@ LABELS = {
 }
 """Scalar term to its name in words."""
 SCALARS = tuple(LABELS)
+CROSS = ("cross_signal_covariance", "cross_noise_covariance", "covariance")
+"""Terms of pairs of heads, NaN for one head."""
 
 
 def assemble(

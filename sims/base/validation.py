@@ -81,7 +81,9 @@ def _line(data: object, error: Mapping[str, Any], location: str) -> InputError:
     elif error["type"] == "missing":
         value = "nothing"
         words = "a value (it is required)"
-    elif error["type"] in ("model_type", "model_attributes_type", "dict_type"):
+    elif error["type"] == "model_attributes_type":  # of a choice by its kind
+        words = "a mapping {kind: NAME, …}"
+    elif error["type"] in ("model_type", "dict_type"):
         words = "a mapping of keys to values"
     elif error["type"] == "literal_error":
         words = one_of(re.findall(r"'([^']*)'", context["expected"]), value)

@@ -7,8 +7,10 @@ import platform
 import re
 import signal
 import sys
-from collections.abc import Sequence
-from contextlib import suppress
+import threading
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from types import FrameType
 from typing import NoReturn
@@ -19,6 +21,8 @@ from sims.base.errors import InputError, one_line
 from sims.base.files import private_folder
 from sims.cli.commands import app
 
+MINUTE = 60.0
+"""Seconds between the lines that say how far a command without a terminal is."""
 TEMPORARY_FAILURE = 75
 """Exit code of a stopped command (EX_TEMPFAIL); the same command resumes it."""
 
@@ -51,6 +55,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         os.environ["PYTHONSAFEPATH"] = "1"
         _open_streams()
     _set_caches()
+    os.environ["MPLBACKEND"] = "agg"  # figures are files, whatever a notebook or a desktop wants
     # Matrices here are small: a second thread gains nothing, and changes the last digit.
     os.environ.setdefault("OMP_NUM_THREADS", "1")
     # Imports and tracing leave hardly any garbage; collecting it takes a tenth of a start.
@@ -60,7 +65,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         previous_handler = signal.signal(signal.SIGTERM, _stop)
     code = 2
     try:
-        code = int(app(words, prog_name="sims", standalone_mode=False) or 0)
+        with _line_a_minute(words):
+            code = int(app(words, prog_name="sims", standalone_mode=False) or 0)
         sys.stdout.flush()
         message = "interrupted; finished points are kept" if code == 130 else ""
     except (TyperException, ValueError, MemoryError) as error:
@@ -82,6 +88,27 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if arguments is None:
         gc.freeze()  # the process ends: a last collection would take a quarter of a second
     return code
+
+
+@contextmanager
+def _line_a_minute(words: Sequence[str]) -> Iterator[None]:
+    """Context in which a command without a terminal says once a minute how far it is."""
+    ended = threading.Event()
+
+    def say() -> None:
+        begun = time.monotonic()
+        while not ended.wait(MINUTE):
+            from sims.base.progress import phrase  # slow to load, and most commands are short
+
+            line = f"{' '.join(['sims', *words[:1]])}: {(time.monotonic() - begun) / 60:.0f} min"
+            print(", ".join(filter(None, [line, phrase()])), file=sys.stderr, flush=True)
+
+    if not sys.stderr.isatty():
+        threading.Thread(target=say, daemon=True).start()
+    try:
+        yield
+    finally:
+        ended.set()
 
 
 def _explain(error: TyperException | ValueError | MemoryError) -> str:

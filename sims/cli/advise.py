@@ -24,7 +24,7 @@ from sims.advise import (
 )
 from sims.advise.context import HALF
 from sims.base.errors import InputError
-from sims.cli.listing import print_table
+from sims.cli.listing import after_result, print_table
 from sims.theory import FEW_KEYS
 
 OPTIONS = {
@@ -49,8 +49,8 @@ def advise(options: dict[str, Any], json: bool) -> None:
     advice: Any
     if kind == "data":
         path = options.pop("data")
-        data = read_data(path, options.pop("target", None), options.pop("groups", None))
-        advice = advise_data(data, **options, progress=sys.stderr.isatty())
+        columns = [options.pop("target", None), options.pop("groups", None)]
+        advice = advise_data(read_data(path, *columns), **options, progress=sys.stderr.isatty())
     elif kind == "n":
         advice = advise_split(**options)
     else:
@@ -59,8 +59,12 @@ def advise(options: dict[str, Any], json: bool) -> None:
         _print_json(advice, kind)
         return
     PRINTERS[kind](advice)
-    for answer in rests_on(kind):
-        print(f"Rests on: {answer.question} [{answer.experiment}: {answer.id}] {answer.answer}.")
+    if kind == "data":
+        source = ", ".join(repr(str(part)) for part in (path, *columns) if part is not None)
+        print(*_write_code(advice, source), sep="\n")
+    with after_result("published answers"):
+        for rests in rests_on(kind):
+            print(f"Rests on: {rests.question} [{rests.experiment}: {rests.id}] {rests.answer}.")
 
 
 def _check_options(options: dict[str, Any]) -> str:
@@ -84,10 +88,13 @@ def _check_options(options: dict[str, Any]) -> str:
 
 
 def _print_json(advice: Any, kind: str) -> None:
+    rests = []
+    with after_result("published answers"):
+        rests = [asdict(answer) for answer in rests_on(kind)]
     document = {
         "advice": [asdict(split) for split in advice] if kind == "n" else asdict(advice),
         "said": [] if kind == "n" else advice.sentences(),
-        "rests_on": [asdict(answer) for answer in rests_on(kind)],
+        "rests_on": rests,
     }
     text = formats.dumps(document, default=_listed)
     # NaN, which JSON does not have, becomes null.
@@ -121,10 +128,22 @@ def _data(advice: DataAdvice) -> None:
     lines = pd.DataFrame([vars(row) for row in (*advice.rows, *advice.diversity)])
     lines.columns = pd.Index(["method", "error", "±", "minus best", "±", "heads"])
     _table("method", lines.fillna({"heads": "–"}).set_index("method"))
-    _table("estimated part", pd.DataFrame({k: vars(part) for k, part in advice.parts.items()}))
+    parts = pd.DataFrame({name: vars(part) for name, part in advice.parts.items()})
+    _table("estimated part", parts.drop("dependent"))
     curve = zip(advice.curve.sizes, advice.curve.errors, strict=True)
     print("Learning curve:", ", ".join(f"{n}: {e:.3g}" for n, e in curve))
-    print(*advice.notes, *advice.sentences(), sep="\n")
+    print(*filter(None, [advice.alarm]), *advice.notes, *advice.sentences(), sep="\n")
+
+
+def _write_code(advice: DataAdvice, source: str) -> list[str]:
+    """Lines of Python that fit the best heads to the file."""
+    options = [f"{name}={value!r}" for name, value in advice.regressor().get_params().items()]
+    return [
+        "In Python, with the frames of the first of 16 draws, then heads.predict(rows):",
+        "from sims.advise import HeadsRegressor, read_data",
+        f"data = read_data({source})",
+        f"heads = HeadsRegressor({', '.join(options)}).fit(data.inputs, data.targets)",
+    ]
 
 
 def _split(splits: list[SplitAdvice]) -> None:

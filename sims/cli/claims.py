@@ -1,29 +1,40 @@
 """``sims experiments`` and ``sims claims``: lists of experiments, claims and their answers."""
 
 import json as formats
+from collections.abc import Sequence
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
 from sims.base.documents import read_yaml
 from sims.base.errors import InputError, one_of
 from sims.base.places import experiments, place
+from sims.base.validation import parse
 from sims.cli.listing import print_table
 from sims.judgement.answers import Answer
 from sims.judgement.wording import INTERVAL
-from sims.study.ledger import read_run
-from sims.study.papers import Claim, Paper, papers
+from sims.study.ledger import PUBLISHED, known_answers
+from sims.study.papers import Claim, papers
+from sims.study.schema import ExperimentSpec
 
+Sources = dict[Path, list[Answer]]
+"""Answers by their folder."""
 ANSWER_KEYS = ("experiment", "id", "question", "status", "word", "always")
 """Facts about an answer in the JSON list of claims."""
 
 
 def list_experiments(as_json: bool) -> None:
-    """Print the title and the claims of each experiment."""
+    """Print the title and the claims of each experiment.
+
+    Raises:
+        InputError: an experiment's file cannot be read, or does not fit the schema.
+    """
     rows: list[dict[str, Any]] = []
     for name in experiments():
-        data = read_yaml(place("experiments") / name / "experiment.yaml")
-        ids = dict.fromkeys(str(q.get("claim", q["id"])) for q in data["questions"])
-        rows.append({"name": name, "title": str(data.get("title")), "claims": list(ids)})
+        path = place("experiments") / name / "experiment.yaml"
+        spec = parse(ExperimentSpec, read_yaml(path), str(path))
+        ids = dict.fromkeys(question.claim or question.id for question in spec.questions)
+        rows.append({"name": name, "title": spec.title, "claims": list(ids)})
     if as_json:
         print(formats.dumps(rows, indent=1, ensure_ascii=False))
         return
@@ -33,57 +44,79 @@ def list_experiments(as_json: bool) -> None:
 
 
 def list_claims(fidelity: str, paper: str | None, as_json: bool) -> None:
-    """Print the claims of a paper, or of all, with the answers of the latest run.
+    """Print the claims of a paper, or of all, with the latest run's and the published answers.
 
     Raises:
         InputError: the paper is not in the registry.
     """
-    source = Path("results", fidelity)
-    answers = read_run(source, fidelity)
-    if not answers:
-        source = place("results/published")
-        answers = read_run(source)
+    sources = known_answers(fidelity)
     registry = papers()
     if paper is not None and paper not in registry:
         allowed = one_of(registry, paper) or "a paper with a file in papers/"
         raise InputError("--paper", paper, allowed)
     chosen = registry if paper is None else {paper: registry[paper]}
+    claims = {f"arXiv {id} {entry.title}": (id, entry.every) for id, entry in chosen.items()}
+    if paper is None and (own := _own_claims(sources)):
+        claims["Claims of no paper"] = ("", own)
     if as_json:
-        listed = [row for entry in chosen.values() for row in _facts(entry, answers)]
+        listed = [row for group in claims.values() for row in _facts(*group, sources)]
         print(formats.dumps(listed, indent=1, ensure_ascii=False))
         return
-    for entry in chosen.values():
-        print(f"arXiv {entry.arxiv}", entry.title)
-        print_table(("claim", "question", "answer", "how often"), _cells(entry, answers))
-    note = f"Answers: {source}; {INTERVAL}s over problems in parentheses"
-    print(note if answers else "No answers yet: make reproduce")
+    for title, group in claims.items():
+        print(title)
+        print_table(("claim", "question", "answer", "how often"), _cells(*group, sources))
+    counts = ", ".join(
+        f"{folder} ({len(answers)})" for folder, answers in sources.items() if answers
+    )
+    print(f"Answers: {counts}; {INTERVAL}s over problems in parentheses")
 
 
-def _answers_to(claim: Claim, paper: Paper, answers: list[Answer]) -> list[Answer]:
-    key = (paper.arxiv, claim.id)
-    return [answer for answer in answers if (answer.paper, answer.claim) == key]
+def _own_claims(sources: Sources) -> list[Claim]:
+    """Claims of no paper that an answer states."""
+    claims = {}
+    for answer in chain.from_iterable(sources.values()):
+        if answer.own:
+            stated = {"id": answer.claim, "statement": answer.own}
+            claims[answer.claim] = Claim.model_validate(stated)
+    return [*claims.values()]
 
 
-def _facts(paper: Paper, answers: list[Answer]) -> list[dict[str, Any]]:
+def _answers_to(claim: Claim, paper: str, sources: Sources) -> list[tuple[Path, Answer]]:
+    """Answers to a claim, each with its folder, those of runs in this directory first."""
+    chosen = []
+    for folder, answers in sources.items():
+        for answer in answers:
+            if (answer.paper, answer.claim) == (paper, claim.id):
+                chosen.append((folder, answer))
+    return chosen
+
+
+def _facts(paper: str, claims: Sequence[Claim], sources: Sources) -> list[dict[str, Any]]:
     """Claims of a paper, for JSON."""
     rows = []
-    for claim in (*paper.claims, *paper.ours):
+    for claim in claims:
         facts = []
-        for answer in _answers_to(claim, paper, answers):
-            facts.append({key: getattr(answer, key) for key in ANSWER_KEYS})
-        claimed = {"paper": paper.arxiv, **claim.model_dump(), "claim": claim.id}
+        for folder, answer in _answers_to(claim, paper, sources):
+            known = {key: getattr(answer, key) for key in ANSWER_KEYS}
+            facts.append({**known, "folder": str(folder)})
+        claimed = {"paper": paper, **claim.model_dump(), "claim": claim.id}
         rows.append({**claimed, "answers": facts})
     return rows
 
 
-def _cells(paper: Paper, answers: list[Answer]) -> list[tuple[str, str, str, str]]:
+def _cells(
+    paper: str, claims: Sequence[Claim], sources: Sources
+) -> list[tuple[str, str, str, str]]:
     """Rows of a paper's table; a claim's name is in its first row only."""
     cells = []
-    for claim in (*paper.claims, *paper.ours):
+    for claim in claims:
         name = claim.id
-        for answer in _answers_to(claim, paper, answers):
+        for folder, answer in _answers_to(claim, paper, sources):
+            question = answer.question
+            if folder.name != PUBLISHED.name:
+                question += f" [{folder / answer.experiment}]"
             word = answer.spoken().replace("; ", "\n")
-            cells.append((name, answer.question, word, answer.result.headline(True)))
+            cells.append((name, question, word, answer.result.headline(True)))
             name = ""
         if name:
             known_by = "by algebra" if claim.algebra else "not covered"

@@ -179,7 +179,7 @@ def run(
 ) -> None:
     """Run one experiment: simulation, theory, answers and figure.
 
-    Equals `sims.study.run` in Python. Finished units are kept, so the same command resumes an
+    Equals `sims.study.running` in Python. Finished units are kept, so the same command resumes an
     interrupted run. Code in a folder outside experiments/ runs only with --allow-code.
     """
     from sims.cli import steps
@@ -195,10 +195,10 @@ def claims(
     ] = None,
     json: Json = False,
 ) -> None:
-    """List the papers' claims with their latest answers.
+    """List the papers' claims with your answers and the published ones.
 
-    Claims come from ./papers, or from the installed papers; answers come from
-    results/FIDELITY/answers.json, or from results/published if there is no such file.
+    Claims come from ./papers, or from the installed papers. Answers of your runs in
+    results/FIDELITY come first; published ones follow, to the questions that you have not run.
     """
     from sims.cli.claims import list_claims
 

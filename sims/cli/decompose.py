@@ -3,6 +3,7 @@
 import math
 import sys
 import warnings
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from pathlib import Path
@@ -12,12 +13,11 @@ import numpy as np
 import pandas as pd
 import xarray as xr
 from pydantic import RootModel
-from rich.console import Console
-from rich.progress import Progress
 
 from sims.base.errors import Uncovered
+from sims.base.progress import Bar
 from sims.base.terms import HEAD, LABELS, QUERY, SCALARS, phrases
-from sims.cli.listing import print_table
+from sims.cli.listing import after_result, print_table
 from sims.cli.options import check_kind
 from sims.problem import EmpiricalDesign
 from sims.simulation import estimate
@@ -73,22 +73,24 @@ def decompose(
         print(spec.about)
     problem = spec.problem.build()
     reason = _why_uncovered(problem, spec.theory)
-    read = _tables(spec.problem, problem)
     if dry:
         load = cost(spec.problem, problem, spec.simulation)
-        print(f"{file}: nothing is run or written", *read, sep="\n")
+        print(f"{file}: nothing is run or written", *_tables(spec.problem, problem), sep="\n")
         print(*plan_lines([load], spec.simulation), *unread([spec.problem]), sep="\n")
         print(f"theory       {spec.theory.order}; {reason or 'not estimated'}")
         return
     if reason is not None:
         print(f"theory of order {spec.theory.order}: {reason}; simulation only", file=sys.stderr)
+    settings = spec.model_dump(mode="json")
     prediction, result = _run_both(problem, spec, covered=reason is None)
     outcome = compare(prediction, result, spec.simulation)
     outcome["theory"]["uncovered"] = reason
-    outcome["read"] = read
-    outcome["settings"] = spec.model_dump(mode="json")
+    outcome["settings"] = settings
+    with after_result("rows of the table"):
+        outcome["read"] = _tables(spec.problem, problem)
     if as_json:
-        outcome["provenance"] = origin()
+        with after_result("provenance"):
+            outcome["provenance"] = origin()
         print(RootModel[dict[str, Any]](outcome).model_dump_json(indent=1))
     else:
         _print(outcome)
@@ -129,18 +131,19 @@ def _run_both(
 
 
 def _tables(spec: ProblemSpec, problem: Problem) -> list[str]:
-    """Size of the table that the design reads, if it reads one."""
+    """Size of the table that the design reads, from a file or by its name, if it reads one."""
     design = problem.task.design
     if not isinstance(design, EmpiricalDesign):
         return []
-    return ["{}: {:,} rows of {} columns".format(Path(spec.design.file).name, *design.rows.shape)]
+    choice = spec.design.model_dump()
+    source = Path(choice.get("file") or choice.get("name") or choice["kind"]).name
+    return ["{}: {:,} rows of {} columns".format(source, *design.rows.shape)]
 
 
 def _predict(problem: Problem, theory: TheorySpec) -> xr.Dataset:
     """The terms by theory; exact theory shows how far it is."""
     options, exact = theory.options, theory.order != "first"
-    quiet = not (exact and sys.stderr.isatty())
-    with Progress(console=Console(stderr=True), transient=True, disable=quiet) as bar:
+    with Bar(exact and sys.stderr.isatty()) as bar:
         if exact:
             task = bar.add_task("exact theory", total=1)
             options["progress"] = lambda completed, total: bar.update(
@@ -165,12 +168,12 @@ def compare(
         are the terms with mcse > rel_mcse·|term|, but for the ``negligible`` ones of those, which
         do not hold up stopping: |term| + 2·mcse ≤ negligible·MSE.
     """
-    rows = pd.DataFrame(index=pd.Index(SCALARS))
+    numbers = []
     for term in SCALARS:
-        rows.loc[term, "theory"] = float(prediction[term])
-        rows.loc[term, "theory_error"] = float(prediction.get(f"{term}_error", math.nan))
-        rows.loc[term, "simulation"] = float(estimate[term].mean())
-        rows.loc[term, "mcse"] = float(estimate[f"{term}_mcse"])
+        error = float(prediction.get(f"{term}_error", math.nan))
+        mcse = float(estimate[f"{term}_mcse"])
+        numbers.append((float(prediction[term]), error, float(estimate[term].mean()), mcse))
+    rows = pd.DataFrame(numbers, SCALARS, ("theory", "theory_error", "simulation", "mcse"))
     rows["gap"] = rows["simulation"] - rows["theory"]
     rows["gap_in_mcse"] = rows["gap"] / rows["mcse"]
     rows["relative_gap"] = rows["gap"] / rows["theory"]
@@ -207,8 +210,7 @@ def _summarize_keys(prediction: xr.Dataset, name: str) -> dict[str, Any] | None:
 
 
 def _print(outcome: dict[str, Any]) -> None:
-    """Print the table of terms, the size of the run, its range of validity and advice."""
-    run = outcome["simulation"]
+    """Print the table of terms, and what is to be said of it."""
     exact = outcome["theory"]["order"] == "exact"
     columns = {key: column for key, column in COLUMNS.items() if exact or key != "theory_error"}
     rows = []
@@ -216,21 +218,32 @@ def _print(outcome: dict[str, Any]) -> None:
         cells = [_show(numbers[key], form) for key, (_, form) in columns.items()]
         rows.append((LABELS[term], *cells))
     print_table(("term", *(title for title, _ in columns.values())), rows, numbers=True)
+    for part, print_part in NOTES.items():
+        with after_result(part):
+            print_part(outcome)
+
+
+def _print_size(outcome: dict[str, Any]) -> None:
+    """Print the size of the simulation, and which theory the table has."""
+    run = outcome["simulation"]
     theory_note = outcome["theory"]["uncovered"] or ORDERS[outcome["theory"]["order"]]
     print(
         f"{run['replicates']:,} replicates in {run['batches']} batches, {run['precision']}; "
         f"stopped on reaching the {run['stopped']}. Theory: {theory_note}."
     )
-    _print_precision(run, outcome["settings"]["simulation"])
-    _print_trust(outcome)
-    for caution in run["cautions"]:
-        print(f"Note: {caution}.")
-    for fault in run["faults"]:
-        print(f"Fault: {fault}.")
 
 
-def _print_precision(run: dict[str, Any], settings: dict[str, Any]) -> None:
+def _print_faults(outcome: dict[str, Any]) -> None:
+    """Print cautions and faults."""
+    for kind, word in (("cautions", "Note"), ("faults", "Fault")):
+        for text in outcome["simulation"][kind]:
+            print(f"{word}: {text}.")
+
+
+def _print_precision(outcome: dict[str, Any]) -> None:
     """Print which terms missed the requested precision, and why."""
+    run = outcome["simulation"]
+    settings = outcome["settings"]["simulation"]
     reasons = {
         "missed": f"was not reached; raise simulation.max_batches ({run['batches_asked']})",
         "negligible": f"does not apply below simulation.negligible = {settings['negligible']:g}",
@@ -251,7 +264,7 @@ def _print_trust(outcome: dict[str, Any]) -> None:
     if (third := outcome["n_third"]) is not None:
         least_keys = min(least_keys, third["least"])
         note += f"; n_third: least {_show(third['least'], '{:.1f}')}"
-    print(f"{note}.", *(f"{table}." for table in outcome["read"]), sep="\n")
+    print(f"{note}.", *(f"{table}." for table in outcome.get("read", ())), sep="\n")
     if theory["order"] == "exact":
         errors = [row["theory_error"] for row in outcome["terms"].values()]
         bound = np.nanmax(errors) / (outcome["terms"]["mse"]["theory"] or math.nan)
@@ -264,6 +277,15 @@ def _print_trust(outcome: dict[str, Any]) -> None:
             )
     elif least_keys < FEW_KEYS and outcome["settings"]["theory"]["order"] == "first":
         print("`theory: {order: auto}` in the file uses exact theory if the cost allows.")
+
+
+NOTES: dict[str, Callable[[dict[str, Any]], None]] = {
+    "size": _print_size,
+    "precision": _print_precision,
+    "range of theory": _print_trust,
+    "faults": _print_faults,
+}
+"""Name of what is printed below the table of terms, and the function that prints it."""
 
 
 def _show(value: float, form: str) -> str:

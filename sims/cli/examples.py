@@ -34,7 +34,8 @@ sims schema experiment > schema.json          for your editor
     "inspect": """
 sims inspect model.safetensors                weights only
 sims inspect model --activations x.npz --output report.nc
-sims inspect model --compare report.nc --fail-above redundant_share=0.2
+sims inspect model --activations x.npz --fail-above redundant_share=0.2
+sims inspect model --compare report.nc        differences from a written report
 """,
     "advise": """
 sims advise --data train.csv --target y       heads for your data

@@ -12,7 +12,7 @@ import xarray as xr
 
 from sims.base.errors import InputError
 from sims.base.files import digest
-from sims.cli.listing import print_table
+from sims.cli.listing import after_result, print_table
 from sims.cli.options import writable
 from sims.inspect import as_json, exceeded, inspect, scalars, stack
 from sims.inspect.geometry import DISTANCES
@@ -44,8 +44,8 @@ ROTARY = {
 INPUTS = {
     "input_overlap_excess": "overlap − random",
     "predicted_noise_correlation_mean": "predicted noise correlation",
-    "kq_svd_rank": "KQ-SVD",
-    "k_svd_rank": "K-SVD",
+    "kq_svd_rank": "KQ-SVD rank",
+    "k_svd_rank": "K-SVD rank",
 }
 """Columns of the table of weights and the covariance of tokens."""
 MEASURED = {
@@ -59,10 +59,13 @@ MEASURED = {
     "redundant_heads": "redundant",
 }
 """Columns of the table of measurements."""
+CACHES = {"kq_svd_output_error": "KQ-SVD", "k_svd_output_error": "K-SVD"}
+"""Columns of the table of compressed caches."""
 TABLES = (
     ("", WEIGHTS),
     (f"Rotary positions, distances 0 to {DISTANCES[-1]}:", ROTARY),
     ("By the covariance of tokens:", INPUTS),
+    ("Error of the output with caches of these ranks:", CACHES),
     ("Measured (in parentheses: standard error over sequences, of the last digit):", MEASURED),
 )
 """Text above each table, and its columns."""
@@ -163,16 +166,20 @@ def _print_reports(reports: dict[str, xr.Dataset], rival: xr.Dataset | None) -> 
     (data,) = reports.values()
     _print(data)
     if rival is not None:
-        _compare(data, rival)
+        with after_result("comparison"):
+            _compare(data, rival)
     print(data.attrs["sentence"])
 
 
 def _limit(text: str) -> tuple[str, float]:
     name, _, value = text.partition("=")
     try:
-        return name, float(value)
+        limit = float(value)
     except ValueError:
-        raise InputError("--fail-above", text, "NAME=NUMBER, such as redundant_share=0.2") from None
+        limit = math.nan
+    if math.isnan(limit):
+        raise InputError("--fail-above", text, "NAME=NUMBER, such as redundant_share=0.2")
+    return name, limit
 
 
 def _rival_report(
@@ -196,7 +203,8 @@ def _write(reports: dict[str, xr.Dataset], output: Path) -> None:
 
     data = next(iter(reports.values()))
     write(data, output, FILE)
-    save(figure(data), output, f"sims inspect {data.attrs['model']}", digest(output))
+    with after_result("figure"):
+        save(figure(data), output, f"sims inspect {data.attrs['model']}", digest(output))
 
 
 def _print(data: xr.Dataset) -> None:
@@ -204,8 +212,8 @@ def _print(data: xr.Dataset) -> None:
     for title, columns in TABLES:
         if columns.keys() <= known.keys():
             rows = []
-            for place, number in enumerate(data.layer.values):
-                rows.append([str(number), *(_cell(known, name, place) for name in columns)])
+            for place, label in enumerate(data.label.values):
+                rows.append([label, *(_cell(known, name, place) for name in columns)])
             if title:
                 print(title)
             print_table(("layer", *columns.values()), rows, numbers=True)
@@ -233,7 +241,7 @@ def _compare(data: xr.Dataset, rival: xr.Dataset) -> None:
     values = scalars(data)
     rival_values = scalars(rival)
     shown = [name for name in COMPARED if name in values and name in rival_values]
-    rows = [[str(number)] for number in data.layer.values]
+    rows = [[label] for label in data.label.values]
     for name in shown:
         change = rival_values[name] - values[name]
         none = np.zeros(len(rows))

@@ -1,7 +1,9 @@
 """Tables for people."""
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from traceback import extract_tb
 
 from rich.box import SIMPLE_HEAD
 from rich.console import Console
@@ -28,3 +30,22 @@ def print_table(
     # A pipe has no width, and 80 characters are too few for a table.
     width = None if sys.stdout.isatty() and not numbers else 120
     Console(highlight=False, width=width).print(table)
+
+
+@contextmanager
+def after_result(part: str) -> Iterator[None]:
+    """Context of what is made after a result: its error is a line on stderr, not the command's end.
+
+    Args:
+        part: name of what is missing then.
+    """
+    try:
+        yield
+    except Exception as error:
+        if isinstance(error, OSError) and error.filename is None:
+            raise  # standard output is closed or full
+        from sims.base.checks import error_summary
+
+        frame = extract_tb(error.__traceback__)[-1]
+        place = f"{frame.filename}, line {frame.lineno}"
+        print(f"{part}: left out ({error_summary(error)}; {place})", file=sys.stderr)

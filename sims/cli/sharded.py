@@ -7,6 +7,7 @@ import signal
 import subprocess
 import sys
 from collections.abc import Sequence
+from importlib.util import find_spec
 from pathlib import Path
 
 from typer import Exit
@@ -14,6 +15,9 @@ from typer import Exit
 from sims.base.errors import InputError
 from sims.base.places import CARRIED
 from sims.base.runtime import host_devices
+
+PLACES = "-[cje]|--(cores|jobs|executor|profile|workflow-profile)"
+"""Options of snakemake that say where parts run."""
 
 
 def run_sharded(
@@ -41,16 +45,21 @@ def run_sharded(
             raise InputError("--shards", path, allowed)
     part = ["sims", "sweep", *sweep, "--output", str(output)]
     configuration = json.dumps({"command": part, "shards": shards, "made": source_digest})
-    local_options = (
-        f"--workflow-profile none --cores {host_devices()} --resources gpu=1 --keep-going "
-        "--quiet host rules progress"
-    ).split()
+    if "slurm" in " ".join(options) and find_spec("snakemake_executor_plugin_slurm") is None:
+        allowed = "an installed executor; this is the extra: pip install 'nw-attention-sims[slurm]'"
+        raise InputError("--shards", "slurm", allowed)
+    local_options = ["--resources", "gpu=1", "--keep-going", "--quiet", "host", "rules", "progress"]
+    # A profile is code: none is read, of this folder or of the environment, that is not asked for.
+    settled = ["--workflow-profile", "none"]
+    if not any(map(re.compile(PLACES).match, options)):
+        settled += ["--cores", str(host_devices())]
     # A file of other numbers may be there, which Snakemake would take for this one: force it.
     command = [sys.executable, "-P", "-m", "snakemake", "--snakefile", str(CARRIED / "sweep.smk")]
+    command += settled
     command += ["--forcerun", "gather", "--rerun-incomplete", *(options or local_options)]
-    run = subprocess.Popen(
-        command, env=os.environ | {"SIMS_SWEEP": configuration}, start_new_session=True
-    )
+    surroundings = os.environ | {"SIMS_SWEEP": configuration}
+    surroundings.pop("SNAKEMAKE_PROFILE", None)
+    run = subprocess.Popen(command, env=surroundings, start_new_session=True)
     try:
         code = run.wait()
     except BaseException:

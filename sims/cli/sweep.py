@@ -1,14 +1,16 @@
 """``sims sweep``: one problem at many values of its fields."""
 
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+import pandas as pd
 import xarray as xr
 
 from sims.base.errors import InputError
 from sims.base.files import digest
-from sims.cli.listing import print_table
+from sims.cli.listing import after_result, print_table
 from sims.cli.options import check_kind, part_of, writable
 from sims.study.python_parts import unread
 from sims.study.sweepfile import read_sweep, unread_code
@@ -60,15 +62,14 @@ def sweep(
         print(*lines, sep="\n")
         return
     run = Run(read_sweep(spec, sets, simulation, allow_code, dry), output)
-    plan = run.plan()
     interactive = sys.stderr.isatty()
     if dry:
         code_lines = unread(point.spec for point in run.sweep.points)
         header = f"{spec}: nothing is run or written"
-        print(header, *code_lines, *plan, f"output       {output}", sep="\n")
+        print(header, *code_lines, *run.plan(), f"output       {output}", sep="\n")
         return
     if interactive or (part is None and not run.is_covered):
-        print(*plan, sep="\n", file=sys.stderr)
+        print(*run.plan(), sep="\n", file=sys.stderr)
     if part is not None:
         run.compute(part, interactive)
     elif shards is None:
@@ -91,13 +92,15 @@ def _arguments(sets: list[str], simulation: dict[str, Any], allow_code: bool) ->
 
 
 def _write(data: xr.Dataset, run: Run) -> None:
-    """Draw the overview of a finished sweep, and print its table."""
+    """Print the table of a finished sweep, and draw its overview."""
     from sims.figures import overview, save
 
-    figure = run.output.with_suffix(".png")
-    save(overview(data), figure, run.identity, digest(run.output), ["png"])
     print_sweep(data)
-    print(run.output, figure, sep="\n")
+    print(run.output)
+    figure = run.output.with_suffix(".png")
+    with after_result(str(figure)):
+        save(overview(data), figure, run.identity, digest(run.output), ["png"])
+        print(figure)
 
 
 def print_sweep(data: xr.Dataset) -> None:
@@ -111,6 +114,35 @@ def print_sweep(data: xr.Dataset) -> None:
     shown["faults"] = frame["faults"]
     columns = (*fields, "MSE", "± MCSE", "theory", "gap", "faults")
     print_table(columns, shown.replace(["nan", "+nan%"], "–").to_numpy().tolist())
+    with after_result("range of theory"):
+        _print_range(frame)
+    if len(frame) > MAX_ROWS:
+        print(f"… and {len(frame) - MAX_ROWS:,} more points in the file")
+    if len(frame) > 1:
+        _print_least(data, frame, fields)
+
+
+def _print_least(data: xr.Dataset, frame: pd.DataFrame, fields: Sequence[str]) -> None:
+    """Print where the least error without a fault is, and whether that is a border of the grid."""
+    usable = frame[(frame["faults"] == "") & frame["mse"].notna()]
+    if usable.empty:
+        return
+    least = usable.sort_values("mse").iloc[0]
+    ends = []
+    for name in map(str, data.dims):
+        axis = data[name].values
+        if len(axis) > 1 and axis.dtype.kind in "if" and least[name] in (axis.min(), axis.max()):
+            ends.append(name)
+    place = ", ".join(f"{name} {least[name]}" for name in fields)
+    border = "inside the grid"
+    if ends:
+        border = f"on the border of the grid in {', '.join(ends)}: it may be less beyond"
+    note = "" if "point" in data.dims else f"; {border}"
+    print(f"Least MSE: {least['mse']:.4g} ± {least['mse_mcse']:.2g} at {place}{note}.")
+
+
+def _print_range(frame: pd.DataFrame) -> None:
+    """Print at how many points first-order theory is rough, if at any."""
     if "n_third" in frame:
         # Under order auto n_third is missing where theory is exact, and so is the minimum.
         keys = frame[["n_eff_least", "n_third"]].min(axis=1, skipna=False)
@@ -120,5 +152,3 @@ def print_sweep(data: xr.Dataset) -> None:
                 f"First-order theory is rough at {rough} of {len(frame)} points, where n_eff or "
                 f"n_third is below about {FEW_KEYS}; `theory: {{order: auto}}` uses exact theory."
             )
-    if len(frame) > MAX_ROWS:
-        print(f"… and {len(frame) - MAX_ROWS:,} more points in the file")

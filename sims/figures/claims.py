@@ -16,18 +16,15 @@ SHOWN = (0.01, 0.99)
 """Quantiles of the effects at the ends of the axis."""
 
 
-def sorted_effects(
-    effects: Effects, selected: np.ndarray, parameters: pd.DataFrame, label: str
-) -> Figure:
+def sorted_effects(effects: Effects, selected: np.ndarray, parameters: pd.DataFrame) -> Figure:
     """Figure of the effects of the selected problems, sorted, with ± 2 standard errors.
 
     Args:
         effects: effects of all problems; sizes are drawn where they are reported.
         selected: mask of the problems, (M,).
         parameters: one row per problem; n_eff/n colours the points if available.
-        label: label of the vertical axis.
     """
-    value, error = _values(effects)
+    value, error, label = _plotted(effects)
     rows = np.flatnonzero(selected[: len(value)] & np.isfinite(value))
     rows = rows[np.argsort(value[rows], kind="stable")]
     name = next((name for name in WORDS if name in parameters), None)
@@ -54,28 +51,20 @@ def _draw(ax: Axes, height: np.ndarray, far: np.ndarray, colour: np.ndarray | No
     ax.set_ylim(min(low, 0.0) - margin, max(high, 0.0) + margin)
 
 
-def _values(effects: Effects) -> tuple[np.ndarray, np.ndarray]:
-    """Plotted number of every problem, and its Monte Carlo standard error."""
+def _plotted(effects: Effects) -> tuple[np.ndarray, np.ndarray, str]:
+    """Plotted number of every problem, its Monte Carlo standard error, and the axis' label."""
+    value = effects.value
+    error = effects.error
     if effects.size is not None:
         error = np.zeros_like(effects.size) if effects.size_error is None else effects.size_error
-        return 100 * effects.size, 100 * error
+        return 100 * effects.size, 100 * error, "relative change (%)"
     if effects.kind == "gap":
-        return 100 * effects.value, 100 * effects.error
+        return 100 * value, 100 * error, "simulation over theory, less 1 (%)"
     if effects.kind == "outcome":
-        return 100 * effects.value.min(1), 100 * effects.error.max(1)
-    if effects.predicted is not None and len(effects.predicted) > len(effects.value):
+        return 100 * value.min(1), 100 * error.max(1), "least relative fall (%)"
+    if effects.predicted is not None and len(effects.predicted) > len(value):
         inside = True if effects.valid is None else effects.valid
-        theory = np.where(inside, effects.predicted, np.nan)
-        return theory, np.zeros_like(theory)
-    return effects.value, effects.error
-
-
-def axis_label(effects: Effects) -> str:
-    """Label of the vertical axis."""
-    if effects.size is not None:
-        return "relative change (%)"
-    if effects.kind == "gap":
-        return "simulation over theory, less 1 (%)"
-    if effects.kind == "outcome":
-        return "least relative fall (%)"
-    return "effect" if effects.kind == "estimate" else "effect, above 0 if the claim holds"
+        value = np.where(inside, effects.predicted, np.nan)
+        error = np.zeros_like(value)
+    label = "effect" if effects.kind == "mean" else "effect, above 0 if the claim holds"
+    return value, error, label

@@ -43,6 +43,14 @@ def panels(
         return figure, figure.subplots(rows, columns, sharey=sharey, squeeze=False)
 
 
+def pairs(count: int, width: float = COLUMN, title: str = "") -> tuple[Figure, list[Axes]]:
+    """Figure of this many panels, two in a row, and its axes; ``title`` as in :func:`panels`."""
+    figure, axes = panels(-(-count // 2), min(count, 2), width, title=title)
+    for ax in axes.flat[count:]:
+        ax.set_visible(False)
+    return figure, list(axes.flat[:count])
+
+
 def mosaic(
     layout: Sequence[str],
     *,

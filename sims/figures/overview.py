@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from sims.figures.layout import letters, panels
+from sims.figures.layout import letters, pairs
 from sims.figures.marks import note, theory
 from sims.figures.plots import curve
 
@@ -59,19 +59,11 @@ def _draw_scattered(data: xr.Dataset, terms: Sequence[str]) -> Figure:
     frame = data.to_dataframe().reset_index()
     several = len(fields) > 1
     shown = [(name, "mse") for name in fields] if several else [(fields[0], y) for y in terms]
-    drawing, axes = _draw_sheet(len(shown))
+    drawing, axes = pairs(len(shown))
     for ax, (field, term) in zip(axes, shown, strict=True):
         _panel(ax, data, frame, field, term, dashes=several and frame[field].dtype.kind in "fiu")
     letters(axes)
     return drawing
-
-
-def _draw_sheet(count: int) -> tuple[Figure, list[Axes]]:
-    """A figure of this many panels, two in a row."""
-    drawing, axes = panels(-(-count // 2), min(count, 2))
-    for ax in axes.flat[count:]:
-        ax.set_visible(False)
-    return drawing, list(axes.flat[:count])
 
 
 def _draw_grid(data: xr.Dataset, terms: Sequence[str]) -> Figure:
@@ -83,7 +75,7 @@ def _draw_grid(data: xr.Dataset, terms: Sequence[str]) -> Figure:
     if hue is not None:
         del fixed[hue]
     frame = data.sel(fixed).to_dataframe().reset_index()
-    drawing, axes = _draw_sheet(len(terms))
+    drawing, axes = pairs(len(terms))
     for ax, term in zip(axes, terms, strict=True):
         _panel(ax, data, frame, x, term, hue)
     if fixed:

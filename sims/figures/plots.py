@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from sims.figures.layout import COLUMN, letters, panels
+from sims.figures.layout import COLUMN, letters, pairs
 from sims.figures.marks import bars_note, simulated, theory
 from sims.figures.series import levels, series
 from sims.figures.theme import GREY, log_axes, style
@@ -31,16 +31,13 @@ def scatter(parameters: pd.DataFrame, value: np.ndarray, error: np.ndarray, titl
         title: title of the figure.
     """
     count = parameters.shape[1]
-    columns = min(count, 2)
-    drawing, axes = panels(-(-count // columns), columns, columns * COLUMN, title=title)
-    for ax, name in zip(axes.flat, parameters, strict=False):
+    drawing, axes = pairs(count, min(count, 2) * COLUMN, title)
+    for ax, name in zip(axes, parameters, strict=True):
         simulated(ax, parameters[name], value, error)
         ax.axhline(0, color=GREY, lw=0.8, zorder=1)
         ax.set(xlabel=name, ylabel="effect")
-    bars_note(axes.flat[0])
-    for ax in axes.flat[count:]:
-        ax.set_visible(False)
-    letters(axes.flat[:count])
+    bars_note(axes[0])
+    letters(axes)
     return drawing
 
 

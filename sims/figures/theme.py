@@ -10,7 +10,8 @@ from __future__ import annotations
 import warnings
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -41,6 +42,8 @@ SELECTIVITY = r"effective share of keys, $n_\mathrm{eff}/n$"
 """Label of the axis along which most figures show their problems."""
 TITLE = 6.5
 """Size of a panel's title, in points."""
+STYLE = Path(__file__).with_name("sims.mplstyle")
+"""All else of the style, in Matplotlib's form."""
 SIZES = ("axes.labelsize", "xtick.labelsize", "ytick.labelsize", "legend.fontsize")
 
 
@@ -51,32 +54,15 @@ def style() -> Iterator[None]:
     from matplotlib import style as styles
 
     look = {
-        "font.family": "DejaVu Sans",
-        "mathtext.fontset": "dejavusans",  # formulas in the letters of the words around them
         "font.size": SMALL,
         "axes.titlesize": TITLE,
         **dict.fromkeys(SIZES, SMALL),
         "axes.prop_cycle": cycler(color=PALETTE),
-        "axes.linewidth": 0.7,
-        "axes.labelpad": 2,
-        "legend.handlelength": 1.2,
-        "legend.handletextpad": 0.5,
-        "legend.labelspacing": 0.3,
-        "legend.columnspacing": 1.0,
-        "axes.spines.top": False,
-        "axes.spines.right": False,
-        "lines.linewidth": 1.1,
-        "lines.markersize": 3,
-        "patch.edgecolor": "white",
-        "patch.force_edgecolor": True,
-        **dict.fromkeys(("xtick.major.size", "ytick.major.size"), 2.5),
-        **dict.fromkeys(("xtick.minor.size", "ytick.minor.size"), 1.5),
-        "pdf.fonttype": 42,  # letters stay text, which can be searched and edited
-        "svg.hashsalt": "sims",  # names of clip paths would be random otherwise
-        "savefig.dpi": 300,
     }
     # Matplotlib's copy of the style: importing seaborn takes half a second.
-    with styles.context(["seaborn-v0_8-ticks", look]), warnings.catch_warnings():
+    # After a reset, since a matplotlibrc of the user's is not ours.
+    looks: list[str | Path | dict[str, Any]] = ["seaborn-v0_8-ticks", STYLE, look]
+    with styles.context(looks, after_reset=True), warnings.catch_warnings():
         # Seaborn 0.13 gives Matplotlib's boxes this argument.
         warnings.filterwarnings("ignore", "vert: bool was deprecated")
         yield
@@ -95,15 +81,14 @@ def log_axes(ax: Axes, x: bool = False, y: bool = False, plain: bool = False) ->
                 axis.set_major_formatter(ScalarFormatter())
 
 
-def ticks(axis: Axis, values: Iterable[float], percent: bool = False) -> None:
-    """Set ticks at these values only, written plainly: 1,000, not 10³; 0.05 as 5 in percent."""
+def ticks(axis: Axis, values: Iterable[float]) -> None:
+    """Set ticks at these values only, written plainly: 1,000, not 10³."""
     places = [float(value) for value in values]
-    axis.set_ticks(places, labels=[number(place, percent) for place in places])
+    axis.set_ticks(places, labels=[*map(number, places)])
     axis.set_ticks([], minor=True)
 
 
-def number(value: float, percent: bool = False) -> str:
+def number(value: float) -> str:
     """Number in the style of figures: few digits, a true minus sign, 1,000 with its comma."""
-    value = round(100 * value, 12) if percent else value
     text = f"{value:,.4g}" if abs(value) < 1e4 else f"{value:,.0f}"
     return text.replace("-", "−")

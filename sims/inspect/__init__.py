@@ -11,9 +11,11 @@
 safetensors reads models without torch; nothing is unpickled.
 """
 
-from sims.inspect.layouts import Layer, layers
+from sims.inspect.layer import Layer
+from sims.inspect.layouts import layers
 from sims.inspect.reader import Model
-from sims.inspect.report import as_json, exceeded, inspect, scalars, sentence, stack
+from sims.inspect.report import as_json, exceeded, inspect, scalars, stack
+from sims.inspect.sentences import sentence
 
 __all__ = [
     "Layer",

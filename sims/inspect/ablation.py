@@ -1,16 +1,19 @@
 """Heads of a layer that the others can replace, and the cost to the layer's output.
 
 Head outputs o (H·d_v) have mean m and covariance Σ on calibration tokens. With precision
-``Λ = (Σ + λI)⁻¹``, the best linear prediction of removed heads R from kept ones leaves the residual
-``Λ_RR⁻¹ Λ_R· (o − m)``, of covariance ``Λ_RR⁻¹``. The prediction can be written into the output
-matrices of the kept heads, so that the removed ones cost nothing. The error is that of the layer's
-output, as a share of its variance.
+``Λ = (Σ + λD)⁻¹``, where D is Σ within each head and 0 between heads, the best linear prediction of
+removed heads R from kept ones leaves the residual ``Λ_RR⁻¹ Λ_R· (o − m)``, of covariance
+``Λ_RR⁻¹``. The prediction can be written into the output matrices of the kept heads, so that the
+removed ones cost nothing. The error is that of the layer's output, as a share of its variance.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 
 import numpy as np
 from scipy.linalg import cho_solve, cholesky
+
+FLOOR = 1e-12
+"""Share of the mean square that is added to the ridge, so that constant outputs are allowed."""
 
 
 class Calibration:
@@ -20,7 +23,8 @@ class Calibration:
         output: W_O by heads, (H, d_v, d).
         mean: m, (H·d_v,).
         covariance: Σ, (H·d_v, H·d_v).
-        ridge: λ = tr Σ/tokens.
+        ridge: λD with λ = H·d_v/tokens, (H·d_v, H·d_v). In units of each head's own outputs it
+            stays the same when a map moves between its values and W_O.
     """
 
     def __init__(self, output: np.ndarray):
@@ -35,7 +39,15 @@ class Calibration:
         self.mean = first / tokens
         self.covariance = second / tokens
         self.covariance -= np.outer(self.mean, self.mean)
-        self.ridge = float(np.trace(self.covariance)) / tokens
+        head = np.repeat(self._all, self.output.shape[1])
+        blocks = np.where(head[:, None] == head, self.covariance, 0.0)
+        squares = np.diag(second) / tokens
+        floor = np.where(squares > 0, FLOOR * squares, 1.0)
+        self.ridge = blocks * len(head) / tokens + np.diag(floor)
+
+    def square(self, outputs: np.ndarray) -> float:
+        """Sum of squares of what outputs (T, H·d_v) write."""
+        return float(((outputs @ self.output.reshape(-1, self.output.shape[-1])) ** 2).sum())
 
     @property
     def contributions(self) -> np.ndarray:
@@ -64,9 +76,8 @@ class Calibration:
     def precision(self, heads: Sequence[int] | np.ndarray) -> np.ndarray:
         """Precision Λ of some heads, ignoring the others' outputs."""
         columns = self.columns(heads)
-        part = self.covariance[np.ix_(columns, columns)]
-        part[np.diag_indices(len(columns))] += self.ridge
-        return np.linalg.inv(part)
+        part = np.ix_(columns, columns)
+        return np.linalg.inv(self.covariance[part] + self.ridge[part])
 
     def removal_order(self, most: float) -> list[int]:
         """Heads in order of removal, each the cheapest at its step.
@@ -105,6 +116,7 @@ class Removal:
 
     def __init__(self, calibration: Calibration, heads: Sequence[int], most: int) -> None:
         """Prepare removals of up to ``most`` heads; a single head is replaced by its mean."""
+        self._most = most
         self._columns = calibration.columns(heads)
         self._width = calibration.output.shape[1]
         removed = most * self._width
@@ -114,16 +126,15 @@ class Removal:
             self._columns[:removed]
         ]
 
-    def squares(self, outputs: np.ndarray, counts: Iterable[int]) -> list[float]:
+    def squares(self, outputs: np.ndarray) -> list[float]:
         """Squared changes of a layer's output, summed over tokens, by the number removed.
 
         Args:
             outputs: o − m, (T, H·d_v).
-            counts: numbers of removed heads.
         """
         predicted = (outputs[:, self._columns] @ self._precision).T
         changes = []
-        for count in counts:
+        for count in range(1, self._most + 1):
             size = count * self._width
             residual = cho_solve((self._factor[:size, :size], True), predicted[:size])
             changes.append(float(((residual.T @ self._written[:size]) ** 2).sum()))

@@ -43,13 +43,15 @@ class Family(BaseModel, frozen=True):
         base: base of the rotary wavelengths, if the config does not give it.
         linear: whether scores fall linearly with distance (ALiBi).
         gain: modules that may hold the normalisation before attention.
+        before: config keys, and the values with which that normalisation precedes attention.
+        after: names of the other normalisations of a block, which follow attention.
         centred: whether that normalisation removes the mean.
         offset: number added to stored gains.
         norm: norm of queries and keys.
         scale: config key whose power −½ multiplies scores, in place of 1/√d_k.
         scaled: config key that turns off the factor 1/√d_k by ``false``.
         keys: further supported keys of the config.
-        partial: whether it has positions that are not supported.
+        defaults: settings of windows that a config may leave out.
     """
 
     causal: bool = True
@@ -57,19 +59,22 @@ class Family(BaseModel, frozen=True):
     base: float | None = None
     linear: bool = False
     gain: tuple[str, ...] = ()
+    before: dict[str, bool] = {}
+    after: tuple[str, ...] = ()
     centred: bool = False
     offset: float = 0.0
     norm: Norm | None = None
     scale: str | None = None
     scaled: str | None = None
     keys: tuple[str, ...] = ()
-    partial: bool = False
+    defaults: dict[str, int] = {}
 
     @property
     def known_keys(self) -> set[str]:
         """Supported config keys that concern attention."""
         known = {*USED.split(), *UNRELATED.split(), *self.keys}
         known |= {self.scale or "", self.scaled or "", (self.norm or Norm()).switch or ""}
+        known |= self.before.keys()
         if self.causal:
             known.update(WINDOWS.split())
         if self.rotated is not None:
@@ -82,21 +87,36 @@ class Family(BaseModel, frozen=True):
             self.norm.switch is None or config.get(self.norm.switch)
         )
 
+    def norms_first(self, config: Mapping[str, Any]) -> bool:
+        """True if a model with this config normalises the residual stream before attention."""
+        return bool(self.gain) and all(config.get(k, v) is v for k, v in self.before.items())
+
 
 RECORDS = """
-albert bert distilbert electra roberta: {causal: false}
+bert electra roberta: {causal: false}
+albert: {causal: false, after: [attention.LayerNorm, full_layer_layer_norm]}
+distilbert: {causal: false, after: [sa_layer_norm]}
 deit vit: {causal: false, gain: [layernorm_before], centred: true}
-llama mistral phi3 qwen2: {rotated: 1, base: 10000, gain: [input_layernorm]}
-qwen3: {rotated: 1, base: 10000, gain: [input_layernorm], norm: {}}
+llama mistral phi3: {rotated: 1, base: 10000, gain: [input_layernorm]}
+qwen2: &qwen
+  rotated: 1
+  base: 10000
+  gain: [input_layernorm]
+  defaults: {use_sliding_window: 0, max_window_layers: 28}
+qwen3:
+  <<: *qwen
+  norm: {}
 gemma: {rotated: 1, base: 10000, gain: [input_layernorm], offset: 1}
 falcon: {rotated: 1, base: 10000, gain: [input_layernorm, ln_attn], centred: true}
 gpt_neox: {rotated: 0.25, base: 10000, gain: [input_layernorm], centred: true}
 bloom: {linear: true, gain: [input_layernorm], centred: true}
-opt: {}
-gpt2: {gain: [ln_1], centred: true, scaled: scale_attn_weights}
+opt: {gain: [self_attn_layer_norm], before: {do_layer_norm_before: true}, centred: true}
+gpt2: {gain: [ln_1], after: [ln_2], centred: true, scaled: scale_attn_weights}
 phi:
   rotated: 0.5
   base: 10000
+  gain: [input_layernorm]
+  centred: true
   norm: &layernorm
     names: [q_layernorm, k_layernorm]
     centred: true
@@ -109,13 +129,19 @@ stablelm:
   centred: true
   norm: *layernorm
 gemma3_text:
-  partial: true
+  rotated: 1
   gain: [input_layernorm]
   offset: 1
   norm: {}
   scale: query_pre_attn_scalar
+  keys: [rope_local_base_freq, sliding_window_pattern, _sliding_window_pattern]
+  defaults: {sliding_window_pattern: 6}
 olmo2: {rotated: 1, norm: {joint: true, default: 1.0e-5}}
-chameleon: {rotated: 1, norm: {centred: true, epsilon: fixed, default: 1.0e-5}, keys: [swin_norm]}
+chameleon:
+  rotated: 1
+  gain: [input_layernorm]
+  before: {swin_norm: false}
+  norm: {centred: true, epsilon: fixed, default: 1.0e-5}
 jamba: {gain: [input_layernorm], keys: [attn_layer_offset, attn_layer_period]}
 """
 FAMILIES = {
@@ -123,7 +149,9 @@ FAMILIES = {
     for names, record in mapping(RECORDS, "families").items()
     for name in names.split()
 }
-"""Families by ``model_type``."""
+"""Families by ``model_type``; each has a forward pass of transformers in tests/inspect."""
+REFUSED = {"gpt_bigcode": "not supported: its fused queries, keys and values have another order"}
+"""Families whose tensors have the names of another layout, and what is said of them."""
 
 ABOUT_ATTENTION = re.compile(
     r"att|head|rope|rotary|softcap|window|scal|norm|(?:^|_)eps|alibi|bias|clip|sink|position|qk|kv"

@@ -41,7 +41,7 @@ def figure(data: xr.Dataset) -> Figure:
     means = data[heat_maps[0]].mean(("head", "head2")).fillna(-1).values
     layer = int(np.argmax(means))
     heads = int(data.heads.values[layer])
-    number = data.layer.values[layer]
+    label = data.label.values[layer]
     names = "ab"[: len(heat_maps)]
     layout = (names, "c" * len(heat_maps))
     sentence = data.attrs["sentence"]
@@ -60,16 +60,18 @@ def figure(data: xr.Dataset) -> Figure:
                 ax=ax,
                 cbar_kws={"label": "correlation"},
             )
-            ax.set(title=f"{CORRELATIONS[name]}, layer {number}", xlabel="head", ylabel="head")
+            ax.set(title=f"{CORRELATIONS[name]}, layer {label}", xlabel="head", ylabel="head")
         depth = data.layer.values
-        for (key, label), color in zip(INDICES.items(), PALETTE, strict=False):
+        for (key, name), color in zip(INDICES.items(), PALETTE, strict=False):
             if key in data:
                 error = data[f"{key}_mcse"].values if f"{key}_mcse" in data else 0 * depth
-                simulated(depth_axes, depth, data[key].values, error, color, label=label)
+                simulated(depth_axes, depth, data[key].values, error, color, label=name)
         baseline = data["index_query_heads_baseline_mean"].values
         theory(depth_axes, depth, baseline, label="random key subspaces", ls="--")
         depth_axes.set(xlabel="layer", ylabel="index, 1 − mean correlation")
         depth_axes.xaxis.set_major_locator(MaxNLocator(integer=True))
+        if not label.isdigit():
+            depth_axes.set_xticks(depth, data.label.values, rotation=20, ha="right", fontsize=6)
         depth_axes.legend(loc="lower left", bbox_to_anchor=(0.02, 1), ncols=4)
         bars_note(depth_axes)
         letters([*heat_axes, depth_axes])

@@ -19,7 +19,7 @@ from sims.inspect.geometry import (
     mean_of_pairs,
     subspaces,
 )
-from sims.inspect.layouts import Layer
+from sims.inspect.layer import Layer
 from sims.inspect.patterns import Rule
 from sims.inspect.profiles import k_profile, kq_profile
 
@@ -62,7 +62,7 @@ def on_gaussian_tokens(layer: Layer, mean: np.ndarray, root: np.ndarray, rule: R
     width = layer.matrices.key.shape[-1]
     keys = root @ layer.normed.key
     cosines, kernel, _ = subspaces(keys)
-    random = root @ np.random.default_rng(0).normal(size=keys.shape)
+    random = root @ layer.unfold(np.random.default_rng(0).normal(size=keys.shape))
     baseline = mean_of_pairs(subspaces(random)[1])
     angles: Arrays = {
         "input_principal_angle": (("key_head", "key_head2", "angle"), np.arccos(cosines)),
@@ -78,11 +78,10 @@ def on_gaussian_tokens(layer: Layer, mean: np.ndarray, root: np.ndarray, rule: R
     spectrum = form_spectrum(queries, keys[group]) * scale
     centre = mean @ layer.matrices.query + layer.biases[0]
     expected, logarithm = noise_correlation(queries, keys, centre, group, scale)
-    centres = (queries, centre), (keys, mean @ layer.matrices.key + layer.biases[1])
-    of_queries, of_keys = (w.mT @ w + c[:, :, None] * c[:, None] for w, c in centres)
+    squares = queries.mT @ queries + centre[:, :, None] * centre[:, None]
     moments = {
-        "queries": of_queries.reshape(len(keys), -1, width, width).sum(1),
-        "keys": of_keys,
+        "queries": squares.reshape(len(keys), -1, width, width).sum(1),
+        "keys": keys.mT @ keys,
     }
     pairs = ("head", "head2")
     ranks = ("key_head", "rank_kept")

@@ -6,19 +6,19 @@ products of d × d_k matrices suffice.
 """
 
 from collections.abc import Mapping
+from typing import Any
 
 import numpy as np
 
-from sims.inspect.layouts import CUTOFF, Layer
+from sims.inspect.layer import CUTOFF, Layer
 from sims.inspect.patterns import Rule, rotated
 from sims.problem.diversity import DEFINITIONS
 
 DISTANCES = (0, 1, 4, 16, 64, 256, 1024)
 """Distances Δ between a query and a key at which rotary score forms are compared."""
-ENERGY = 0.9
 
-Arrays = Mapping[str, tuple[tuple[str, ...], np.ndarray]]
-"""Name to dimensions and values, as :class:`xarray.Dataset` takes them."""
+Arrays = Mapping[str, Any]
+"""Name to a number, or to dimensions and values, as :class:`xarray.Dataset` takes them."""
 
 
 def overlaps(frames: np.ndarray) -> np.ndarray:
@@ -105,12 +105,6 @@ def median_rank(ranks: np.ndarray) -> np.ndarray:
     return np.asarray(np.median(ranks[..., kept], -1) if kept.any() else ranks.sum(-1) * np.nan)
 
 
-def energy_rank(values: np.ndarray, share: float = ENERGY) -> np.ndarray:
-    """Smallest number of singular values whose squares sum to a share of the total."""
-    sums = np.cumsum(values**2, axis=-1)
-    return np.asarray((sums < share * sums[..., -1:] * (1 - 1e-12)).sum(-1) + (sums[..., -1] > 0))
-
-
 def form_correlation(first: np.ndarray, second: np.ndarray, rotations: np.ndarray) -> np.ndarray:
     """``tr(M_hM_gᵀ)/(‖M_h‖_F ‖M_g‖_F)`` of forms ``M_h = A_hRB_hᵀ``, (n, H, H).
 
@@ -154,13 +148,14 @@ def zero_maps(layer: Layer) -> dict[str, list[int]]:
     return {name: np.flatnonzero(~m.any((1, 2))).tolist() for name, m in maps.items()}
 
 
-def geometry(layer: Layer, rule: Rule | None = None) -> Arrays:
+def geometry(layer: Layer, rule: Rule) -> Arrays:
     """All numbers from the weights of a layer, by name.
 
     Overlaps are between key subspaces; query heads repeat the overlaps of their key head. Heads
     with a zero map of keys or queries are excluded: their numbers are NaN. The baseline of an index
     is the index of the matrix of expected overlaps of Haar subspaces. Rotary positions change score
-    forms to ``W_Q,h R(Δ) W_K,hᵀ/√d_k``, and not the key subspaces.
+    forms to ``W_Q,h R(Δ) W_K,hᵀ/√d_k``, and not the key subspaces. Forms of heads that normalise
+    keys have no scale, so that their singular values are NaN.
 
     Args:
         layer: the heads.
@@ -174,26 +169,17 @@ def geometry(layer: Layer, rule: Rule | None = None) -> Arrays:
     mean, deviation = random_kernel(d, int(ranks[ranks > 0].mean().round()) if ranks.any() else 0)
     same = np.eye(len(key), dtype=bool)
     expected = np.where(np.isfinite(kernel), np.where(same, 1.0, mean), np.nan)
-    by_query = kernel[group][:, group]
-    expected_by_query = expected[group][:, group]
-    by_query[~queried] = np.nan
-    excess = mean_of_pairs(kernel) - mean
-    pairs = kernel[np.isfinite(kernel) & ~same]
-    most = pairs.max() - mean if len(pairs) else np.nan
-    written = output.swapaxes(-1, -2)
+    read = np.ix_(group[queried], group[queried])
     score_key = key[group]
-    read = value[group]
-    still = np.eye(value.shape[-1])[None]
-    values = form_spectrum(read, written)
-    places = np.array(DISTANCES)[:, None]
+    values = form_spectrum(value[group], output.swapaxes(-1, -2))
     rotations = np.eye(d_k)[None]
-    if rule is not None and rule.base is not None:
-        identities = np.broadcast_to(rotations, (len(places), d_k, d_k))
-        rotations = rotated(identities, rule.base, rule.rotated, places)
+    if rule.base is not None:
+        distances = np.array(DISTANCES)[:, None]
+        identities = rotations.repeat(len(distances), axis=0)
+        rotations = rotated(identities, rule.base, rule.rotated, distances)
+    factor = np.nan if layer.norms else rule.factor(d_k)
     scores = form_spectrum(query, score_key, rotations)
     correlations = form_correlation(query, score_key, rotations)
-    keys = ("key_head",)
-    heads = ("head",)
     by_distance: Arrays = {
         "score_correlation_by_distance": (("distance", "head", "head2"), correlations),
         "qk_effective_rank_by_distance": (("distance", "head"), effective_rank(scores)),
@@ -202,26 +188,20 @@ def geometry(layer: Layer, rule: Rule | None = None) -> Arrays:
         **(by_distance if len(rotations) > 1 else {}),
         "principal_angle": (("key_head", "key_head2", "angle"), np.arccos(cosines)),
         "projection_kernel": (("key_head", "key_head2"), kernel),
-        "key_rank": (keys, ranks),
-        "overlap_baseline": ((), np.array(mean)),
-        "overlap_baseline_sd": ((), np.array(deviation)),
-        "overlap_excess": ((), np.array(excess)),
-        "largest_overlap_excess": ((), np.array(most)),
-        "index_key_heads": (("definition",), index(kernel)),
-        "index_query_heads": (("definition",), index(by_query)),
-        "index_key_heads_baseline": (("definition",), index(expected)),
-        "index_query_heads_baseline": (
-            ("definition",),
-            index(np.where(np.isfinite(by_query), expected_by_query, np.nan)),
-        ),
-        "qk_singular_value": (("head", "rank"), scores[0] / np.sqrt(d_k)),
-        "qk_effective_rank": (heads, effective_rank(scores[0])),
-        "qk_energy_rank": (heads, energy_rank(scores[0])),
-        "ov_effective_rank": (heads, effective_rank(values)),
-        "ov_energy_rank": (heads, energy_rank(values)),
+        "key_rank": ("key_head", ranks),
+        "overlap_baseline": mean,
+        "overlap_baseline_sd": deviation,
+        "overlap_excess": mean_of_pairs(kernel) - mean,
+        "largest_overlap_excess": np.fmax.reduce(kernel[~same], initial=np.nan) - mean,
+        "index_key_heads": ("definition", index(kernel)),
+        "index_query_heads": ("definition", index(kernel[read])),
+        "index_key_heads_baseline": ("definition", index(expected)),
+        "index_query_heads_baseline": ("definition", index(expected[read])),
+        "qk_singular_value": (("head", "rank"), scores[0] * factor),
+        "qk_effective_rank": ("head", effective_rank(scores[0])),
+        "ov_effective_rank": ("head", effective_rank(values)),
         "score_correlation": (("head", "head2"), correlations[0]),
-        "value_correlation": (("head", "head2"), form_correlation(read, written, still)[0]),
-        "gain_folded": ((), np.array(layer.gain is not None)),
-        "width": ((), np.array(d_k)),
-        "passes": ((), np.array(layer.passes)),
+        "gain_folded": layer.gain is not None,
+        "width": d_k,
+        "passes": layer.passes,
     }

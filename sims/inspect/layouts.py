@@ -5,6 +5,7 @@ Names alone identify layouts, and each name belongs to one layout::
     separate   q, k, v, o in separate tensors: LLaMA, Mistral, Qwen, Phi, OPT, BERT, ALBERT, ViT
     columns    GPT-2: one (d, 3d) tensor, stored (in, out), blocks q, k, v
     blocks     Phi-3, timm, torch: one tensor of rows, blocks q, k, v
+    heads      TransformerLens: separate tensors (heads, d, d_k)
     groups     NeoX, BLOOM, Falcon: one tensor of rows, of each key head its queries, key and value
 
 Query head h reads key head ⌊h·H_kv/H⌋. d_k follows from the tensors and the number of heads, the
@@ -12,19 +13,22 @@ number of key heads from the rows of keys.
 """
 
 import re
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator
 from itertools import product
 
 import numpy as np
 
 from sims.attention.attention import HeadMatrices
 from sims.base.errors import InputError
-from sims.inspect.families import FAMILIES, Family
-from sims.inspect.norms import HeadNorm, read_norms
+from sims.inspect.completeness import not_folded
+from sims.inspect.families import FAMILIES, REFUSED, Family
+from sims.inspect.layer import CROSS, Layer
+from sims.inspect.norms import read_norms
 from sims.inspect.reader import Model, count, layer_number
 
-LAYOUTS = (
+FUSED = "in_proj_weight"
+SEPARATE = ("q_proj_weight", "k_proj_weight", "v_proj_weight")
+LAYOUTS: tuple[tuple[str, tuple[str, ...], tuple[str, ...], str], ...] = (
     (r"layers\.\d+\.(?:self_attn|encoder_attn|cross_attn|attention)",
      ("q_proj", "k_proj", "v_proj"), ("o_proj", "out_proj", "dense"), "separate"),
     (r"layer\.\d+\.(?:cross)?attention\.(?:self|attention)",
@@ -34,17 +38,19 @@ LAYOUTS = (
     (r"h\.\d+\.attn", ("c_attn",), ("c_proj",), "columns"),
     (r"layers\.\d+\.self_attn", ("qkv_proj",), ("o_proj",), "blocks"),
     (r"blocks\.\d+\.attn", ("qkv",), ("proj",), "blocks"),
+    (r"blocks\.\d+\.attn", ("W_Q", "W_K", "W_V"), ("W_O",), "heads"),
     (r"(?:gpt_neox\.|(?<!.))layers\.\d+\.attention", ("query_key_value",), ("dense",), "groups"),
     (r"h\.\d+\.self_attention", ("query_key_value",), ("dense",), "groups"),
+    (r".*", SEPARATE, ("out_proj",), "separate"),
+    (r".*", (FUSED,), ("out_proj",), "blocks"),
 )  # fmt: skip
 """Endings of modules, names of their tensors and of possible outputs, and the arrangement."""
-CUTOFF = 1e-10
-"""Matrices of a head below this share of the largest head's count as 0."""
-IN_PROJECTION = "in_proj_weight"
-"""Layout of torch.nn.MultiheadAttention; the module has any name."""
+WHOLE_NAMES = re.compile(r"\w+_proj_weight|_?W_[QKVO]")
+"""Tensors of torch.nn.MultiheadAttention and TransformerLens; others end in ``.weight``."""
 KNOWN = (
-    "q_proj/k_proj/v_proj, query/key/value, q_lin/k_lin/v_lin, c_attn, qkv_proj, qkv, "
-    "query_key_value or in_proj_weight in a module named as by transformers, timm or torch"
+    "q_proj/k_proj/v_proj, query/key/value, q_lin/k_lin/v_lin, c_attn, qkv_proj, qkv, W_Q/W_K/W_V,"
+    " query_key_value or in_proj_weight in a module named as by transformers, timm, torch or"
+    " TransformerLens"
 )
 ATTENTION = re.compile(r"(?i)(?:^|\.)(?!\w*(?:norm|ln))\w*att(?:n|ention)\w*\.")
 """Pattern in the names of attention tensors."""
@@ -58,69 +64,12 @@ NOT_READ = (
 )  # fmt: skip
 """Unsupported tensors by name, with a description and the supported alternative."""
 BUFFERS = re.compile(
-    r"(?:masked_)?bias|rotary_emb\.(?:inv_freq|\w+_cached)|(?:output\.)?LayerNorm\.\w+|(?:\w+\.)*(?:\w*_proj|proj|dense"
-    r"|out_lin)\.bias"
+    r"(?:masked_)?bias|mask|IGNORE|b_O|rotary_(?:sin|cos)|rotary_emb\.(?:inv_freq|\w+_cached)"
+    r"|(?:output\.)?LayerNorm\.\w+|(?:\w+\.)*(?:\w*_proj|proj|dense|out_lin)\.bias"
 )
 """Tensors of an attention module that do not affect attention weights."""
 SINKS = ".sinks"
 """Tensors that affect attention weights but not the heads' matrices."""
-
-
-@dataclass(frozen=True)
-class Layer:
-    """Heads of one attention module, in float64.
-
-    Attributes:
-        module: its name in the file.
-        number: number of the layer, if modules have distinct numbers; None otherwise.
-        matrices: query (H, d, d_k), key (H_kv, d, d_k), value (H_kv, d, d_v), output (H, d_v, d).
-        biases: biases of queries (H, d_k), keys (H_kv, d_k) and values (H_kv, d_v); 0 without any.
-        norms: norms of queries and of keys; empty without norms.
-        gain: gain of the normalisation before the module (d); None if none is documented.
-        centred: whether that normalisation removes the mean.
-        passes: number of times that the model applies the module.
-        left: names of tensors that affect only attention weights, and are not read.
-    """
-
-    module: str
-    number: int | None
-    matrices: HeadMatrices
-    biases: tuple[np.ndarray, np.ndarray, np.ndarray]
-    norms: tuple[HeadNorm, ...] = ()
-    gain: np.ndarray | None = None
-    centred: bool = False
-    passes: int = 1
-    left: Sequence[str] = ()
-
-    @property
-    def key_head(self) -> np.ndarray:
-        """Key head that each query head reads, (H,)."""
-        heads = len(self.matrices.query)
-        return np.arange(heads) * len(self.matrices.key) // heads
-
-    @property
-    def normed(self) -> HeadMatrices:
-        """Matrices that include the linear part of the normalisation of queries and keys."""
-        if not self.norms:
-            return self.matrices
-        query, key, value, output = self.matrices
-        return HeadMatrices(self.norms[0].fold(query), self.norms[1].fold(key), value, output)
-
-    @property
-    def folded(self) -> HeadMatrices:
-        """Matrices as seen from the normalised residual stream: ``(I − 11ᵀ/d) diag(g) W``.
-
-        Matrices of a head that are negligible relative to the other heads' are set to 0.
-        """
-
-        def fold(matrix: np.ndarray) -> np.ndarray:
-            scaled = matrix if self.gain is None else self.gain[:, None] * matrix
-            folded = scaled - scaled.mean(-2, keepdims=True) if self.centred else scaled
-            sizes = abs(folded).max((1, 2), keepdims=True)
-            return np.where(sizes > CUTOFF * abs(scaled).max(), folded, 0.0)
-
-        query, key, value, output = self.normed
-        return HeadMatrices(fold(query), fold(key), fold(value), output)
 
 
 def modules(model: Model) -> list[str]:
@@ -129,6 +78,8 @@ def modules(model: Model) -> list[str]:
     Raises:
         InputError: no module is known, or attention tensors are not supported.
     """
+    if (family := str(model.config.get("model_type"))) in REFUSED:
+        raise InputError("config.model_type", family, REFUSED[family])
     of_attention = list(filter(ATTENTION.search, model.shapes))
     for pattern, got, allowed in NOT_READ:
         for name in filter(re.compile(pattern).search, of_attention):
@@ -158,20 +109,28 @@ def layers(model: Model, heads: int | None = None) -> Iterator[Layer]:
     names = modules(model)
     numbers = [layer_number(module) for module in names]
     numbered = None not in numbers and len(set(numbers)) == len(names)
+    tensors: dict[str, set[str]] = {}
     for module, number in zip(names, numbers, strict=True):
+        before = set(model.used)
         yield _layer(model, module, heads, len(names), number if numbered else None)
+        kind, *used = (re.sub(r"\d+", "*", name) for name in [module, *model.used - before])
+        for name in tensors.setdefault(kind, {*used}) ^ {*used}:
+            raise InputError(f"{model.name}: {name}", "in some layers, and missing in others")
 
 
 def _module(name: str) -> str | None:
     """Attention module that a tensor's name identifies, None for other tensors."""
-    if name == IN_PROJECTION or name.endswith(f".{IN_PROJECTION}"):
-        return name.removesuffix(IN_PROJECTION).removesuffix(".") or "."
     module, _, last = name.removesuffix(".weight").rpartition(".")
-    if name.endswith(".weight"):
-        for pattern, names, *_ in LAYOUTS:
-            if last == names[0] and _is_of(pattern, module):
-                return module
+    for pattern, names, *_ in LAYOUTS:
+        if name == _tensor(module, names[0]) and last == names[0] and _is_of(pattern, module):
+            return module or "."
     return None
+
+
+def _tensor(module: str, name: str) -> str:
+    """Full name of a tensor of a module."""
+    prefix = "" if module in ("", ".") else f"{module}."
+    return f"{prefix}{name}" if WHOLE_NAMES.fullmatch(name) else f"{prefix}{name}.weight"
 
 
 def _is_of(pattern: str, module: str) -> bool:
@@ -195,21 +154,26 @@ def _layer(
     above = module.rpartition(".")[0]
     places = (above, above.rpartition(".")[0])
     gain = None
+    first = family.norms_first(model.config)
     for place, name in product(places, family.gain):
-        if gain is None and f"{place}.{name}.weight" in model.shapes:
-            gain = model.read(f"{place}.{name}.weight") + family.offset
+        stored = f"{place}.{name}.weight"
+        if gain is None and stored in model.shapes and first:
+            gain = model.read(stored, (d,)) + family.offset
+    cross = CROSS.search(module) is not None or len({part.shape[-1] for part in rows}) > 1
     passes = model.config.get("num_hidden_layers", depth) if "albert_layers" in module else 1
     left = _unread(model, module)
     # In one memory layout, so that products have the same last bits whatever the file's.
-    query, key, value = (np.ascontiguousarray(part[..., :d].swapaxes(-1, -2)) for part in rows)
+    query, key, value = (np.ascontiguousarray(part[..., :-1].swapaxes(-1, -2)) for part in rows)
     return Layer(
         module,
         number,
         HeadMatrices(query, key, value, output),
-        (rows[0][..., d], rows[1][..., d], rows[2][..., d]),
+        (rows[0][..., -1], rows[1][..., -1], rows[2][..., -1]),
         norms,
         gain,
         family.centred and gain is not None,
+        not_folded(model, module, d, family.after if first else family.after + family.gain),
+        cross,
         max(1, passes // depth) if isinstance(passes, int) else 1,
         left,
     )
@@ -239,16 +203,18 @@ def _matrices(
 
     The last column of rows is their bias.
     """
-    prefix = "" if module == "." else f"{module}."
     names, outputs, arrangement = _layout(model, module)
     beside = f"{module.rpartition('.')[0]}."
-    places = [f"{prefix}{name}.weight".replace(f"{prefix}../", beside) for name in outputs]
+    places = [_tensor(module, name).replace(f"{module}.../", beside) for name in outputs]
     place = next(filter(model.shapes.__contains__, places), None)
     if place is None:
         raise InputError(f"{model.name}: {module}", "no output matrix", " or ".join(outputs))
-    transposed = arrangement == "columns"
     output = model.read(place)
-    output = output if transposed else output.T
+    if arrangement == "heads":
+        requested = len(output) if requested is None else requested
+        output = output.reshape(-1, output.shape[-1])
+    elif arrangement != "columns":
+        output = output.T
     if output.ndim != 2:
         raise InputError(f"{model.name}: {place}", output.shape, "a matrix")
     d = output.shape[1]
@@ -257,11 +223,9 @@ def _matrices(
     if remainder:
         allowed = f"{heads} heads of equal width; check the number of heads"
         raise InputError(f"{model.name}: {place}", model.shapes[place], allowed)
-    tensors = [_with_bias(model, prefix + name, d, transposed) for name in names]
-    parts = tensors
-    if arrangement != "separate":
-        key_heads = _key_heads(model, module, len(tensors[0]), heads, width)
-        parts = _split(tensors[0], arrangement, heads, key_heads, width)
+    parts = [_with_bias(model, module, name, d, arrangement) for name in names]
+    if len(parts) == 1:
+        parts = _split(model, module, parts[0], arrangement == "groups", (heads, width))
     sizes = [len(part) for part in parts]
     if documented_width not in (None, sizes[0] / heads):
         allowed = f"{heads} heads of d_k = {documented_width}, as config says"
@@ -273,20 +237,28 @@ def _matrices(
         raise InputError(f"{model.name}: {module}", f"{keys} key heads", allowed)
     query, key, value = parts
     rows = [query.reshape(heads, -1, d + 1)]
-    rows += [key.reshape(keys, -1, d + 1), value.reshape(keys, -1, d + 1)]
+    rows += [part.reshape(keys, -1, part.shape[1]) for part in (key, value)]
     return rows, np.ascontiguousarray(output).reshape(heads, width, d)
 
 
 def _split(
-    rows: np.ndarray, arrangement: str, heads: int, key_heads: int, width: int
+    model: Model, module: str, rows: np.ndarray, grouped: bool, shape: tuple[int, int]
 ) -> list[np.ndarray]:
-    """Rows of queries, keys and values of one tensor with groups or blocks."""
-    if arrangement != "groups":
-        return np.split(rows, [heads * width, (heads + key_heads) * width])
-    columns = rows.shape[1]
-    grouped = rows.reshape(key_heads, heads // key_heads + 2, width, columns)
-    parts = [grouped[:, :-2], grouped[:, -2], grouped[:, -1]]
-    return [part.reshape(-1, columns) for part in parts]
+    """Rows of queries, keys and values of one tensor with groups or blocks, for (H, d_k).
+
+    Raises:
+        InputError: the rows do not fit.
+    """
+    heads, width = shape
+    keys, remainder = divmod(len(rows) - heads * width, 2 * width)
+    if remainder or keys < 1 or heads % keys:
+        allowed = f"(H + 2·H_kv)·d_k with H = {heads}, d_k = {width} and H_kv a divisor of H"
+        raise InputError(f"{model.name}: {module}", f"{len(rows)} rows", allowed)
+    if not grouped:
+        return np.split(rows, [heads * width, (heads + keys) * width])
+    groups = rows.reshape(keys, heads // keys + 2, width, -1)
+    parts = [groups[:, :-2], groups[:, -2], groups[:, -1]]
+    return [part.reshape(-1, rows.shape[1]) for part in parts]
 
 
 def _count_keys(model: Model, module: str, sizes: list[int], heads: int, width: int) -> int:
@@ -306,34 +278,46 @@ def _count_keys(model: Model, module: str, sizes: list[int], heads: int, width: 
     return key_heads
 
 
-def _layout(model: Model, module: str) -> tuple[list[str], tuple[str, ...], str]:
+def _layout(model: Model, module: str) -> tuple[tuple[str, ...], tuple[str, ...], str]:
     """Layout of a module: names of its tensors and outputs, and the arrangement."""
     for pattern, names, outputs, arrangement in LAYOUTS:
-        if _is_of(pattern, module) and f"{module}.{names[0]}.weight" in model.shapes:
-            return [f"{name}.weight" for name in names], outputs, arrangement
-    return [IN_PROJECTION], ("out_proj",), "blocks"
+        if _is_of(pattern, module) and _tensor(module, names[0]) in model.shapes:
+            return names, outputs, arrangement
+    raise AssertionError(module)
 
 
-def _with_bias(model: Model, name: str, d: int, transposed: bool) -> np.ndarray:
-    """Tensor (rows, d) with its bias, or zeros, as last column."""
+def _with_bias(model: Model, module: str, part: str, d: int, arrangement: str) -> np.ndarray:
+    """Tensor (rows, d) with its bias, or zeros, as last column.
+
+    Keys and values of torch.nn.MultiheadAttention may have columns of other tokens.
+    """
+    name = _tensor(module, part)
+    if arrangement == "heads" and name not in model.shapes:
+        name = _tensor(module, f"_{part}")
     weight = model.read(name)
-    if transposed and weight.ndim == 2 and weight.shape[1] == d != len(weight):
-        allowed = f"{weight.shape[::-1]}, (in, out) as GPT-2: transpose torch.nn.Linear's (nanoGPT)"
-        raise InputError(f"{model.name}: {name}", weight.shape, allowed)
-    weight = weight.T if transposed else weight
-    if weight.ndim != 2 or weight.shape[1] != d:
+    if arrangement == "heads" and weight.ndim == 3:
+        weight = weight.swapaxes(1, 2).reshape(-1, weight.shape[1])
+    if arrangement == "columns" and weight.ndim == 2:
+        if weight.shape[1] == d != len(weight):
+            hint = ": transpose torch.nn.Linear's (nanoGPT; not GPT-BigCode)" * (
+                len(weight) == 3 * d
+            )
+            allowed = f"({d}, {3 * d}), (in, out) as GPT-2{hint}"
+            raise InputError(f"{model.name}: {name}", weight.shape, allowed)
+        weight = weight.T
+    other_tokens = part in SEPARATE[1:]
+    if weight.ndim != 2 or (weight.shape[1] != d and not other_tokens):
         raise InputError(f"{model.name}: {name}", weight.shape, f"a matrix with a side of d = {d}")
-    bias_name = name.replace("_weight", "_bias").replace(".weight", ".bias")
-    bias = np.zeros(len(weight))
-    if bias_name in model.shapes:
-        bias = model.read(bias_name, (len(weight),))
-    return np.column_stack([weight, bias])
+    return np.column_stack([weight, _bias(model, part, name, len(weight))])
 
 
-def _key_heads(model: Model, module: str, rows: int, heads: int, width: int) -> int:
-    """Number of key heads H_kv, from (H + 2H_kv)·d_k rows."""
-    keys, remainder = divmod(rows - heads * width, 2 * width)
-    if remainder or keys < 1 or heads % keys:
-        allowed = f"(H + 2·H_kv)·d_k with H = {heads}, d_k = {width} and H_kv a divisor of H"
-        raise InputError(f"{model.name}: {module}", f"{rows} rows", allowed)
-    return keys
+def _bias(model: Model, part: str, weight: str, rows: int) -> np.ndarray:
+    """Bias of a tensor of rows; 0 without one."""
+    name = weight.replace("_weight", "_bias").replace(".weight", ".bias").replace("W_", "b_")
+    joint = weight.replace(part, "in_proj_bias")
+    if name in model.shapes:
+        shape = (rows,) if "W_" not in part else model.shapes[weight][::2]
+        return model.read(name, shape).ravel()
+    if part in SEPARATE and joint in model.shapes:
+        return np.split(model.read(joint, (3 * rows,)), 3)[SEPARATE.index(part)]
+    return np.zeros(rows)

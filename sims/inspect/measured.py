@@ -13,13 +13,15 @@ from sims.base.errors import InputError
 from sims.base.estimates import jackknife, mcse
 from sims.inspect.ablation import Calibration, Removal
 from sims.inspect.geometry import Arrays, mean_of_pairs
-from sims.inspect.layouts import Layer
+from sims.inspect.layer import Layer
 from sims.inspect.patterns import Rule, projections, weights
-from sims.inspect.profiles import k_profile, kq_profile
+from sims.inspect.profiles import compression, k_profile, kq_profile, rank_within
 from sims.problem.diversity import DEFINITIONS
 
 FEWEST = 4
 """Minimum number of sequences: two for calibration, two for ablation."""
+COPY = 0.02
+"""Largest difference of a sequence from its copy; rounding to bfloat16 is below it."""
 PER_DIMENSION = 10
 """Minimum tokens per dimension of a head; fewer give spurious correlations."""
 QUANTILES = (0.1, 0.5, 0.9)
@@ -55,16 +57,37 @@ def sequences_of(
         raise InputError(name, inputs.shape, f"shape (sequence, token, {d})")
     visible = np.ones(inputs.shape[:2], bool) if mask is None else _check_mask(mask, inputs)
     sequences = [x[tokens] for x, tokens in zip(inputs, visible, strict=True)]
-    if len(sequences) < FEWEST:
-        raise InputError(f"{name}: sequences", len(sequences), f"at least {FEWEST}")
-    if (tokens := visible.sum()) < PER_DIMENSION * d_k:
-        allowed = f"at least {PER_DIMENSION} for each of the {d_k} dimensions of a head"
-        raise InputError(f"{name}: tokens", int(tokens), allowed)
-    if (shortest := min(map(len, sequences))) < 2:
+    if (shortest := min(map(len, sequences), default=0)) < 2:
         raise InputError(f"{name}: tokens of a sequence", shortest, "at least 2")
-    if not np.isfinite(np.concatenate(sequences)).all():
+    if not np.isfinite(inputs[visible]).all():
         raise InputError(name, "NaN or infinity", "finite numbers; mark padding by attention_mask")
+    sequences = distinct(sequences)
+    if len(sequences) < FEWEST:
+        raise InputError(f"{name}: sequences", len(sequences), f"at least {FEWEST} different ones")
+    if (tokens := sum(map(len, sequences))) < PER_DIMENSION * d_k:
+        allowed = f"at least {PER_DIMENSION} for each of the {d_k} dimensions of a head"
+        raise InputError(f"{name}: tokens", tokens, allowed)
     return sequences
+
+
+def distinct(sequences: Sequence[np.ndarray]) -> list[np.ndarray]:
+    """Sequences (T, d), the longest first, without copies and shortened copies of earlier ones.
+
+    Copies differ by at most :data:`COPY` standard deviations of a feature, in the root mean square.
+    """
+    deviation = np.concatenate(sequences).std(0, dtype=float)
+    scale = np.where(deviation > 0, deviation, 1.0)
+    kept: list[np.ndarray] = []
+
+    def copies(x: np.ndarray, y: np.ndarray) -> bool:
+        return bool(((((x - y) / scale) ** 2).mean()) <= COPY**2)
+
+    for x in sorted(sequences, key=len, reverse=True):
+        size = len(x)
+        near = [y for y in kept if copies(x[-1], y[size - 1])]
+        if not any(copies(x, y[:size]) for y in near):
+            kept.append(x)
+    return kept
 
 
 def _check_mask(mask: np.ndarray, inputs: np.ndarray) -> np.ndarray:
@@ -110,13 +133,13 @@ def measured(layer: Layer, sequences: Sequence[np.ndarray], rule: Rule, toleranc
         InputError: sequences are longer than the model's window, or the output does not vary.
     """
     longest = max(map(len, sequences))
-    if rule.window is not None and longest > rule.window:
-        raise InputError("tokens", longest, f"at most the sliding window {rule.window}")
-    heads, width, _ = layer.matrices.output.shape
+    if longest > rule.window:
+        raise InputError("tokens", longest, f"at most the sliding window {rule.window:g}")
     means: dict[str, list[np.ndarray]] = {}
+    calibration = Calibration(layer.matrices.output)
+    heads, width, _ = layer.matrices.output.shape
     first = np.zeros(heads * width)
     second = np.zeros((heads * width, heads * width))
-    calibration = Calibration(layer.matrices.output)
     for place, x in enumerate(sequences):
         query, key, value = projections(layer, x.astype(float), rule)
         summaries, outputs = _attention(layer, query, key, value, rule)
@@ -140,8 +163,13 @@ def measured(layer: Layer, sequences: Sequence[np.ndarray], rule: Rule, toleranc
     if not calibration.contributions.sum() > ROUNDING * square:
         raise InputError(layer.module, "an output without variance", "heads whose output varies")
     results = _summarize(batches, len(layer.matrices.key))
+    moments = {name: batches[name][::2].mean(0) for name in PROFILED}
     del batches, means
-    return results | _ablate(layer, sequences[1::2], rule, calibration, tolerance)
+    caches = {}
+    for name in CACHES:
+        rank = rank_within(results[f"{name}_error"][1], tolerance)
+        caches[name] = compression(name, moments, rank)
+    return results | _ablate(layer, sequences[1::2], rule, calibration, tolerance, caches)
 
 
 def _summarize(batches: Means, key_heads: int) -> dict[str, Named]:
@@ -158,12 +186,12 @@ def _summarize(batches: Means, key_heads: int) -> dict[str, Named]:
         moments = {part: batches[part] for part in parts}
         for quantity, (dims, summary) in SUMMARIES.items():
             add(f"{name}_{quantity}", dims, jackknife(moments, _compose(summary, covariance)))
-    for name, profile in (("kq_svd_error", kq_profile), ("k_svd_error", k_profile)):
+    for name, profile in CACHES.items():
         profiles = []
         for head in range(key_heads):
             moments = {part: batches[part][:, head] for part in PROFILED}
             profiles.append(jackknife(moments, profile))
-        add(name, ("key_head", "rank_kept"), np.stack(profiles, axis=1))
+        add(f"{name}_error", ("key_head", "rank_kept"), np.stack(profiles, axis=1))
     return results
 
 
@@ -261,6 +289,8 @@ MEANS: dict[str, tuple[str, ...]] = {
     "token_noise_correlation_mean": (),
 }
 """Dimensions of means over sequences."""
+CACHES = {"kq_svd": kq_profile, "k_svd": k_profile}
+"""Compressed caches of keys, and their errors at each rank."""
 PROFILED = ("keys", "queries")
 """Second moments that determine compressed caches."""
 
@@ -295,48 +325,65 @@ SUMMARIES: dict[str, tuple[tuple[str, ...], Callable[[np.ndarray], np.ndarray]]]
 """Numbers from a covariance of heads, by name: dimensions and function."""
 
 
+def _attend(
+    layer: Layer, query: np.ndarray, key: np.ndarray, value: np.ndarray, rule: Rule
+) -> np.ndarray:
+    """Outputs (T, H·d_v) of a sequence."""
+    blocks = _blocks(layer, query, key, rule)
+    return np.concatenate([_outputs(layer, weight, value) for weight in blocks])
+
+
 def _ablate(
     layer: Layer,
     sequences: Sequence[np.ndarray],
     rule: Rule,
     calibration: Calibration,
     tolerance: float,
+    caches: Mapping[str, np.ndarray],
 ) -> dict[str, Named]:
-    """Output errors of removals on held-out sequences, as shares of the output's variance."""
+    """Output errors of caches and removals on held-out sequences, as shares of its variance."""
     heads = len(layer.matrices.query)
-    if heads < 2:
-        return {}
-    order = calibration.removal_order(LOOK * tolerance)
-    pair = calibration.alike
-    kept = sorted({*range(heads)} - {*order})
-    merged = Removal(calibration, pair[::-1], 1)
-    pruned = Removal(calibration, pair[1:], 1)
-    all_removed = Removal(calibration, [*order, *kept], len(order))
-    flat = layer.matrices.output.reshape(-1, layer.matrices.output.shape[-1])
+    removals = []
+    if heads > 1:
+        order = calibration.removal_order(LOOK * tolerance)
+        pair = calibration.alike
+        kept = sorted({*range(heads)} - {*order})
+        removals = [
+            Removal(calibration, pair[::-1], 1),
+            Removal(calibration, pair[1:], 1),
+            Removal(calibration, [*order, *kept], len(order)),
+        ]
     squares = []
     for x in sequences:
         query, key, value = projections(layer, x.astype(float), rule)
-        blocks = _blocks(layer, query, key, rule)
-        outputs = np.concatenate([_outputs(layer, seen, value) for seen in blocks])
+        outputs = _attend(layer, query, key, value, rule)
+        changes = []
+        for cache in caches.values():
+            compressed = _attend(layer, query, key @ cache, value, rule)
+            changes.append(calibration.square(compressed - outputs))
         outputs -= calibration.mean
-        total = float(((outputs @ flat) ** 2).sum())
-        changes = merged.squares(outputs, [1]) + pruned.squares(outputs, [1])
-        changes += all_removed.squares(outputs, range(1, len(order) + 1))
-        squares.append([total, *changes])
+        for removal in removals:
+            changes += removal.squares(outputs)
+        squares.append([calibration.square(outputs), *changes])
     batches = {"squares": np.array(squares)}
     errors = jackknife(batches, lambda m: m["squares"][..., 1:] / m["squares"][..., :1])
     mean = errors.mean(0)
     error = mcse(errors)
+    results: dict[str, Named] = {}
+    single = [*(f"{name}_output" for name in caches), "merge", "prune"]
+    for name, value, deviation in zip(single, mean, error, strict=False):
+        results[f"{name}_error"] = ((), value)
+        results[f"{name}_error_mcse"] = ((), deviation)
+    if heads < 2:
+        return results
+    mean = mean[len(single) :]
+    error = error[len(single) :]
     padded = np.full((3, heads), np.nan)
-    padded[:, : len(order)] = [order, mean[2:], error[2:]]
-    within = mean[2:] + 2 * error[2:] <= tolerance
+    padded[:, : len(order)] = [order, mean, error]
+    within = mean + 2 * error <= tolerance
     count = len(within) if within.all() else int(np.argmin(within))
-    return {
+    return results | {
         "alike": (("of_pair",), np.array(pair)),
-        "merge_error": ((), mean[0]),
-        "merge_error_mcse": ((), error[0]),
-        "prune_error": ((), mean[1]),
-        "prune_error_mcse": ((), error[1]),
         "removal_order": (("removed",), padded[0]),
         "removal_error": (("removed",), padded[1]),
         "removal_error_mcse": (("removed",), padded[2]),

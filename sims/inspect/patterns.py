@@ -14,9 +14,11 @@ import numpy as np
 from sims.attention.attention import causal_mask, distance_bias, softmax
 from sims.base.errors import InputError, one_of
 from sims.inspect.families import FAMILIES, Family, check_keys, read_number
-from sims.inspect.layouts import Layer
+from sims.inspect.layer import Layer
+from sims.inspect.reader import count
 
 KINDS = ("causal", "full")
+LAYER_TYPES = ("full_attention", "sliding_attention")
 PLAIN_ROTATION = ("rope_theta", "partial_rotary_factor")
 """Rotary settings that do not scale positions."""
 
@@ -46,19 +48,33 @@ class Rule:
         return width**-0.5 if self.scale is None else self.scale
 
 
-def rule_of(config: Mapping[str, Any], kind: str | None = None) -> Rule:
-    """Rule of a config, or plain softmax of the given kind.
+def rule_of(config: Mapping[str, Any], kind: str | None = None, layer: int = 0) -> Rule:
+    """Rule of a layer by the config, or plain softmax of the given kind.
 
     Raises:
         InputError: neither gives a rule, or the config's rule is not supported.
     """
     family = _family(config, kind)
     check_keys(config, family)
-    base, rotated = _rotation(config, family, kind)
+    config = {**family.defaults, **config}
+    sliding = _slides(config, layer)
+    base, rotated = _rotation(config, family, kind, LAYER_TYPES[sliding])
     window = math.inf
-    if config.get("use_sliding_window", True):
+    if sliding and config.get("use_sliding_window", True):
         window = read_number(config, "sliding_window", math.inf)
     return Rule(family.causal, base, rotated, family.linear, window, _scale(config, family))
+
+
+def _slides(config: Mapping[str, Any], layer: int) -> bool:
+    """True if the sliding window of a config, if it has one, applies in a layer."""
+    kinds = config.get("layer_types")
+    if kinds is None:
+        if period := count(config, ("sliding_window_pattern",)):
+            return bool((layer + 1) % period)
+        return layer >= (count(config, ("max_window_layers",)) or 0)
+    if isinstance(kinds, list) and layer < len(kinds) and kinds[layer] in LAYER_TYPES:
+        return kinds[layer] == LAYER_TYPES[1]
+    raise InputError("config.layer_types", kinds, f"{' or '.join(LAYER_TYPES)} for each layer")
 
 
 def _scale(config: Mapping[str, Any], family: Family) -> float | None:
@@ -79,9 +95,8 @@ def _family(config: Mapping[str, Any], kind: str | None) -> Family:
     name = config.get("model_type")
     family = FAMILIES.get(str(name))
     if kind is None:
-        if family is None or family.partial:
-            known = sorted(name for name in FAMILIES if not FAMILIES[name].partial)
-            allowed = f"{', '.join(known)}; or --attention causal or full"
+        if family is None:
+            allowed = f"{', '.join(sorted(FAMILIES))}; or --attention causal or full"
             raise InputError("config.model_type", name, allowed)
         return family
     causal = kind == "causal"
@@ -91,13 +106,15 @@ def _family(config: Mapping[str, Any], kind: str | None) -> Family:
 
 
 def _rotation(
-    config: Mapping[str, Any], family: Family, kind: str | None
+    config: Mapping[str, Any], family: Family, kind: str | None, layer_type: str
 ) -> tuple[float | None, float]:
     """Base of the rotary wavelengths, or None, and the share of a head that rotates."""
     if family.rotated is None:
         return None, 1.0
-    settings = {**config, **_plain_rotation(config, "rope_parameters")}
-    settings |= _plain_rotation(config, "rope_scaling")
+    if layer_type == LAYER_TYPES[1] and config.get("rope_local_base_freq") is not None:
+        return read_number(config, "rope_local_base_freq"), family.rotated
+    settings = {**config, **_plain_rotation(config, "rope_parameters", layer_type)}
+    settings |= _plain_rotation(config, "rope_scaling", layer_type)
     default = read_number(settings, "rotary_emb_base", family.base or math.nan)
     base = read_number(settings, "rope_theta", default)
     if math.isnan(base):
@@ -109,13 +126,15 @@ def _rotation(
     return base, read_number(settings, "partial_rotary_factor", share)
 
 
-def _plain_rotation(config: Mapping[str, Any], key: str) -> dict[str, Any]:
+def _plain_rotation(config: Mapping[str, Any], key: str, layer_type: str) -> dict[str, Any]:
     """Rotary settings of a config; empty without any.
 
     Raises:
         InputError: they scale positions.
     """
     settings = config.get(key) or {}
+    if isinstance(settings, dict) and layer_type in settings:
+        settings = settings[layer_type]
     plain = isinstance(settings, dict) and all(
         name in PLAIN_ROTATION or value in (None, "default") for name, value in settings.items()
     )
@@ -127,7 +146,8 @@ def _plain_rotation(config: Mapping[str, Any], key: str) -> dict[str, Any]:
 def projections(layer: Layer, x: np.ndarray, rule: Rule) -> tuple[np.ndarray, ...]:
     """Queries (H, T, d_k), keys (H_kv, T, d_k) and values (H_kv, T, d_v) of tokens (T, d).
 
-    Queries and keys are normalised, then rotated, if the model does so.
+    Queries and keys are normalised, then rotated, if the model does so. Keys are then centred by
+    key head, which changes no weight: softmax ignores a constant on all keys.
     """
     stacks = zip(layer.matrices[:3], layer.biases, strict=True)
     query, key, value = (x @ matrix + bias[:, None, :] for matrix, bias in stacks)
@@ -137,7 +157,7 @@ def projections(layer: Layer, x: np.ndarray, rule: Rule) -> tuple[np.ndarray, ..
     if rule.base is not None:
         query = rotated(query, rule.base, rule.rotated)
         key = rotated(key, rule.base, rule.rotated)
-    return query, key, value
+    return query, key - key.mean(1, keepdims=True), value
 
 
 def rotated(

@@ -55,9 +55,13 @@ class Model:
         self.part = f"{part[1]} of {part[2]}" if part and part[2] != "1" else ""
         self._stored: dict[str, _Stored] = {}
         self.used: set[str] = set()
-        for file in _parts(path):
+        for file, promised in _parts(path).items():
             with _whole(file):
-                for given, stored in _entries(file):
+                entries = dict(_entries(file))
+                for missing in promised - entries.keys():
+                    got = f"not in {file.name}, as the index says"
+                    raise InputError(f"{self.name}: {missing}", got)
+                for given, stored in entries.items():
                     name = WRAPPERS.sub("", given)
                     if name in self._stored:
                         raise InputError(f"{self.name}: {given}", "a duplicate tensor", "one")
@@ -198,18 +202,19 @@ def _model_file(path: Path) -> Path:
     return path
 
 
-def _parts(path: Path) -> list[Path]:
-    """Files of a model: those that its index names, or the file itself."""
+def _parts(path: Path) -> dict[Path, set[str]]:
+    """Files of a model: those of its index, with the tensors that it names, or the file itself."""
     if not path.name.endswith(INDEX):
-        return [path]
+        return {path: set()}
     files = _object(path).get("weight_map")
     if not isinstance(files, dict) or not files:
         raise InputError(f"{path}: weight_map", type(files).__name__, "tensor names to file names")
-    names = sorted(set(map(str, files.values())))
-    for name in names:
-        if Path(name).name != name:
+    parts: dict[Path, set[str]] = {}
+    for tensor, name in sorted(files.items(), key=lambda entry: str(entry[1])):
+        if not isinstance(name, str) or Path(name).name != name:
             raise InputError(f"{path}: weight_map", name, "files of the same folder")
-    return [path.parent / name for name in names]
+        parts.setdefault(path.parent / name, set()).add(tensor)
+    return parts
 
 
 class _Stored(NamedTuple):

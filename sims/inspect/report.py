@@ -1,9 +1,10 @@
 """Report of a model: every layer's numbers in one labelled dataset, and a summary sentence."""
 
-import math
+import json
+import re
 import zipfile
-from collections.abc import Mapping
-from itertools import product
+import zlib
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +14,8 @@ from scipy.special import ndtri
 
 from sims.base.errors import InputError, one_of
 from sims.base.files import regular_archive
-from sims.inspect.families import FAMILIES
+from sims.inspect.completeness import absent_layers
+from sims.inspect.families import FAMILIES, Family
 from sims.inspect.gaussian import covariance_root, on_gaussian_tokens
 from sims.inspect.geometry import (
     DISTANCES,
@@ -23,10 +25,13 @@ from sims.inspect.geometry import (
     median_rank,
     zero_maps,
 )
-from sims.inspect.layouts import Layer, layers
+from sims.inspect.layer import Layer
+from sims.inspect.layouts import layers, modules
 from sims.inspect.measured import QUANTILES, measured, moments_of, sequences_of
 from sims.inspect.patterns import Rule, rule_of
+from sims.inspect.profiles import rank_within
 from sims.inspect.reader import Model
+from sims.inspect.sentences import capitalised, listed, sentence
 from sims.problem.diversity import DEFINITIONS
 
 TOLERANCE = 0.01
@@ -37,9 +42,13 @@ LEVEL = 0.05
 """Probability, within a layer, that some pair of random subspaces counts as above the baseline."""
 MASK = "attention_mask"
 """Name of the array that is 0 at padding."""
+MEASURED = re.compile(
+    "typical|effective|sequences|copies|input|predicted|kq?_svd|noise|contribution|token|merge|prune|redundant"
+)
+"""Names of numbers that need activations."""
+DAMAGED = (OSError, ValueError, EOFError, zipfile.BadZipFile, zlib.error)
+"""Errors of a damaged npz file."""
 HEAD_DIMS = ("head", "head2", "key_head", "key_head2")
-CROSS = ("cross", "encoder_attn", "EncDecAttention")
-"""Pattern in the names of modules whose keys and queries come from different tokens."""
 
 
 def inspect(
@@ -67,46 +76,62 @@ def inspect(
     """
     if not 0 < tolerance < 1:
         raise InputError("--tolerance", tolerance, "a share above 0 and below 1")
-    rows: list[xr.Dataset] = []
     opened = Model(model, config)
     inputs = None if activations is None else Inputs(activations)
-    rule = _rule(opened.config, attention, inputs is not None)
-    notes = [f"The file is part {opened.part} of its model."] if opened.part else []
-    if inputs and rule and rule.base is None and _has_positions(opened.config):
-        notes.append("Positions are left out, as --attention asks.")
+    names = modules(opened)
+    notes = _notes(opened, names)
+    remarks: dict[str, list[str]] = {}
+    rows: list[xr.Dataset] = []
     for layer in layers(opened, heads):
         number = len(rows) if layer.number is None else layer.number
-        notes += _notes(layer, number)
-        weights = _labelled(geometry(layer, rule))
-        weights = weights.assign(_summary(weights) | {"module": layer.module})
-        if inputs and rule:
-            rows += _rows_of_passes(weights, layer, number, inputs, rule, tolerance)
-        else:
-            rows.append(weights.assign_coords(layer=number))
+        label = layer.module if layer.number is None and len(names) > 1 else str(number)
+        rule, reasons = _rule(opened.config, attention, inputs is not None, layer.number)
+        weights = _labelled(geometry(layer, rule or Rule(False)))
+        weights = weights.assign(_summary(weights) | {"module": layer.module, "label": label})
+        added = _rows(weights, layer, number, inputs, rule, tolerance)
+        rows += added
+        for remark in reasons + _remarks(layer, opened.config, added):
+            remarks.setdefault(remark, []).append(label)
     data = xr.concat(
         rows, "layer", data_vars="all", coords="minimal", compat="override", join="outer"
     )
     if inputs:
-        inputs.check_used(f"{_listed(data.layer.values).lower()} of {opened.name}, or its modules")
+        inputs.check_used(f"{listed(data.label.values)} of {opened.name}, or its modules")
+    notes += [capitalised(f"{listed(where)}: {remark}.") for remark, where in remarks.items()]
     data.attrs = {"model": opened.name, "tolerance": tolerance, "notes": "\n".join(notes)}
     data.attrs["sentence"] = sentence(data)
     return data
 
 
-def _has_positions(config: Mapping[str, Any]) -> bool:
-    family = FAMILIES.get(str(config.get("model_type")))
-    return family is not None and bool(family.partial or family.rotated)
+def _notes(model: Model, names: Sequence[str]) -> list[str]:
+    """Sentences on what the file lacks of a model with attention modules of these names."""
+    notes = [f"The file is part {model.part} of its model."] if model.part else []
+    notes += absent_layers(model.config, names)
+    family = str(model.config.get("model_type"))
+    if family not in (*FAMILIES, "None"):
+        notes.append(f"No forward pass of model_type {family} is checked; names give the layout.")
+    return notes
 
 
-def _rows_of_passes(
-    weights: xr.Dataset, layer: Layer, number: int, inputs: "Inputs", rule: Rule, tolerance: float
+def _rows(
+    weights: xr.Dataset,
+    layer: Layer,
+    number: int,
+    inputs: "Inputs | None",
+    rule: Rule | None,
+    tolerance: float,
 ) -> list[xr.Dataset]:
-    """Rows for every use of a layer, from its weights and its inputs there."""
+    """Rows of a layer: one without inputs, otherwise one for every use and its inputs."""
+    if inputs is None or rule is None:
+        return [weights.assign_coords(layer=number)]
     rows = []
     for time in range(layer.passes):
         row = weights.assign_coords(layer=number + time)
-        module = layer.module if layer.passes == 1 else f"{layer.module}#{time}"
-        name = inputs.name(module, number + time)
+        module = layer.module
+        if layer.passes > 1:
+            module += f"#{time}"
+            row["label"] = str(number + time)
+        name = inputs.name(module, row.label.item())
         if name is not None:
             readings = _labelled(_on_inputs(layer, inputs, name, rule, tolerance))
             row = row.merge(readings.assign(_input_summary(readings, tolerance)))
@@ -114,30 +139,40 @@ def _rows_of_passes(
     return rows
 
 
-def _rule(config: Mapping[str, Any], attention: str | None, needed: bool) -> Rule | None:
-    """Rule of a config; None if it is unknown and not needed."""
+def _rule(
+    config: Mapping[str, Any], attention: str | None, needed: bool, layer: int | None
+) -> tuple[Rule | None, list[str]]:
+    """Rule of a layer and remarks on it; without a rule if it is not needed and not known."""
+    family = FAMILIES.get(str(config.get("model_type")))
     try:
-        return rule_of(config, attention)
-    except InputError:
+        rule = rule_of(config, attention or (None if needed or family else "causal"), layer or 0)
+    except InputError as error:
         if needed:
             raise
-        return None
+        return None, [f"score forms leave positions and masks out ({error})"]
+    if attention and family and family.rotated and rule.base is None:
+        return rule, ["positions are left out, as --attention asks"]
+    return rule, []
 
 
-def _notes(layer: Layer, number: int) -> list[str]:
-    """Notes for the reader of a layer's numbers, one line each."""
-    notes = []
-    if layer.number is None and layer.passes == 1:
-        notes.append(f"Layer {number} is {layer.module}.")
+def _remarks(layer: Layer, config: Mapping[str, Any], rows: Sequence[xr.Dataset]) -> list[str]:
+    """Remarks for the reader of a layer's numbers, which are in these rows."""
+    copies = {int(row.copies) for row in rows if row.get("copies", 0) > 0}
+    remarks = [f"{count} sequences are copies of others, left out" for count in copies]
     for kind, heads in zero_maps(layer).items():
         if heads:
             listed = ", ".join(map(str, heads))
-            notes.append(f"Layer {number}: the {kind} map is 0 in head {listed}, left out.")
-    return notes
+            remarks.append(f"the {kind} map is 0 in head {listed}, left out")
+    if layer.not_folded:
+        remarks.append(f"not folded into the weights: {', '.join(layer.not_folded)}")
+    known = FAMILIES.get(str(config.get("model_type")), Family())
+    if layer.gain is None and known.norms_first(config):
+        remarks.append(f"the gain before attention is not in the file ({' or '.join(known.gain)})")
+    return remarks
 
 
 def _on_inputs(layer: Layer, inputs: "Inputs", name: str, rule: Rule, tolerance: float) -> Arrays:
-    if any(word in layer.module for word in CROSS):
+    if layer.cross:
         raise InputError(name, "cross-attention", "self-attention, whose inputs are the tokens")
     if layer.left:
         raise InputError(layer.left[0], "attention sinks", "layers without, or no activations")
@@ -150,7 +185,8 @@ def _on_inputs(layer: Layer, inputs: "Inputs", name: str, rule: Rule, tolerance:
     readings = measured(layer, sequences, rule, tolerance)
     mean, covariance = moments_of(sequences)
     predicted = on_gaussian_tokens(layer, mean, covariance_root(name, covariance, d), rule)
-    return {**predicted, **readings, "sequences": ((), np.array(len(sequences)))}
+    copies = len(values) - len(sequences)
+    return {**predicted, **readings, "sequences": len(sequences), "copies": copies}
 
 
 class Inputs:
@@ -171,15 +207,15 @@ class Inputs:
         self.source = str(regular_archive(str(source), source))
         try:
             opened = np.load(source, allow_pickle=False)
-        except (OSError, ValueError, EOFError, zipfile.BadZipFile) as error:
+        except DAMAGED as error:
             raise InputError(self.source, str(error)[:60], "an npz file") from None
         if not isinstance(opened, np.lib.npyio.NpzFile):
             raise InputError(self.source, "one array", "an npz file: layer name to inputs")
         self.arrays = opened
 
-    def name(self, module: str, number: int) -> str | None:
-        """Name of a layer's array: its number, or its module's name."""
-        for name in (str(number), module):
+    def name(self, module: str, label: str) -> str | None:
+        """Name of a layer's array: its label, or its module's name."""
+        for name in (label, module):
             if name in self.arrays:
                 self._used.add(name)
                 return name
@@ -193,7 +229,7 @@ class Inputs:
         """
         try:
             return np.asarray(self.arrays[name])
-        except (ValueError, EOFError, OSError, zipfile.BadZipFile, zipfile.error) as error:
+        except DAMAGED as error:
             raise InputError(f"{self.source}: {name}", str(error)[:60], "an array") from None
 
     def check_used(self, known: str) -> None:
@@ -214,8 +250,8 @@ def _summary(weights: xr.Dataset) -> dict[str, float]:
     """Numbers of a layer, summarised from its arrays; indices are ``1 − mean correlation``."""
     kernel = weights.projection_kernel.values
     upper = kernel[np.triu_indices(len(kernel), 1)]
-    upper = upper[np.isfinite(upper)]
-    limit = -ndtri(LEVEL / max(len(upper), 1)) * float(weights.overlap_baseline_sd)
+    pairs = int(np.isfinite(upper).sum())
+    limit = -ndtri(LEVEL / max(pairs, 1)) * float(weights.overlap_baseline_sd)
     numbers: dict[str, float] = {
         "heads": weights.sizes["head"],
         "key_heads": weights.sizes["key_head"],
@@ -236,81 +272,18 @@ def _summary(weights: xr.Dataset) -> dict[str, float]:
 
 
 def _input_summary(readings: xr.Dataset, tolerance: float) -> dict[str, float]:
-    """Numbers of a layer from its inputs: indices, and ranks within the tolerance."""
+    """Numbers of a layer from its inputs, summarised from its arrays."""
     numbers = {}
-    for part, end in product(("noise", "contribution"), ("", "_mcse")):
-        if f"{part}_index" in readings:
-            mean = readings[f"{part}_index{end}"].sel(definition="mean")
-            numbers[f"{part}_index_mean{end}"] = float(mean)
+    for name in ("noise_index", "contribution_index"):
+        for end in ("", "_mcse") if name in readings else ():
+            numbers[f"{name}_mean{end}"] = float(readings[f"{name}{end}"].sel(definition="mean"))
     for name in ("kq_svd", "k_svd"):
         if f"{name}_error" in readings:
-            above = readings[f"{name}_error"] > tolerance
-            numbers[f"{name}_rank"] = float(above.sum("rank_kept").median())
+            numbers[f"{name}_rank"] = rank_within(readings[f"{name}_error"].values, tolerance)
     if "predicted_noise_correlation" in readings:
         predicted = mean_of_pairs(readings.predicted_noise_correlation.values)
         numbers["predicted_noise_correlation_mean"] = float(predicted)
     return numbers
-
-
-def sentence(data: xr.Dataset) -> str:
-    """Summary of the report: redundant heads by layer, and overlaps against the baseline."""
-    above = [int(k) for k in data.layer[data.pairs_above_baseline.values > 0]]
-    compared = data.overlap_excess.notnull().values
-    if "redundant_heads" not in data:
-        return _sentence_of_overlaps(above, int(compared.sum()))
-    counts = data.redundant_heads.values
-    parts = _count_redundant(data)
-    parts[0] += f" at {100 * data.attrs['tolerance']:.3g} % output error"
-    not_redundant = data.layer.values[compared & (counts == 0)].tolist()
-    beyond = [layer for layer in not_redundant if layer in above]
-    if beyond:
-        parts.append(f"key subspaces of {_listed(beyond).lower()} overlap more than random ones")
-    if len(beyond) < len(not_redundant):
-        parts.append("the rest is within the baseline")
-    unseen = data.layer.values[np.isnan(counts)].tolist()
-    if unseen:
-        parts.append(f"{_listed(unseen).lower()} without activations")
-    text = "; ".join(parts)
-    return f"{text[0].upper()}{text[1:]}."
-
-
-def _sentence_of_overlaps(above: list[int], compared: int) -> str:
-    """Clause on layers with overlaps above the baseline, among those with comparable heads."""
-    if not compared:
-        return "No two key subspaces to compare."
-    if not above:
-        return "No key subspaces overlap more than random ones."
-    end = "; the rest is within the baseline" * (len(above) < compared)
-    return f"{_listed(above)}: key subspaces overlap more than random ones{end}."
-
-
-def _count_redundant(data: xr.Dataset) -> list[str]:
-    """Clauses on layers by their number of redundant heads, from the most."""
-    layers_by_count: dict[tuple[int, int], list[int]] = {}
-    columns = (data.layer.values, data.redundant_heads.values, data.heads.values)
-    for layer, count, total in zip(*columns, strict=True):
-        if count > 0:
-            layers_by_count.setdefault((int(count), int(total)), []).append(layer)
-    clauses = []
-    for (count, total), rows in sorted(layers_by_count.items(), reverse=True):
-        verb = "is" if count == 1 else "are"
-        clauses.append(f"{_listed(rows).lower()}: {count} of {total} heads {verb} redundant")
-    return clauses or ["no head is redundant"]
-
-
-def _listed(numbers: list[int]) -> str:
-    """``Layer 3``, ``Layers 3 and 7``, ``Layers 0–5``: numbers in words."""
-    runs: list[list[int]] = []
-    for number in numbers:
-        if runs and number == runs[-1][-1] + 1:
-            runs[-1].append(number)
-        else:
-            runs.append([number])
-    words: list[str] = []
-    for run in runs:
-        words += [f"{run[0]}–{run[-1]}"] if len(run) > 2 else map(str, run)
-    joined = " and ".join([", ".join(words[:-1]), words[-1]] if len(words) > 1 else words)
-    return f"Layer{'s' * (len(numbers) > 1)} {joined}"
 
 
 def scalars(data: xr.Dataset) -> dict[str, np.ndarray]:
@@ -329,10 +302,13 @@ def exceeded(data: xr.Dataset, limits: Mapping[str, float]) -> list[str]:
     lines = []
     for name, limit in limits.items():
         if name not in numbers:
+            if "redundant_heads" not in data and MEASURED.match(name):
+                missing = f"{name} needs --activations with the inputs of the layers"
+                raise InputError("--fail-above", missing)
             raise InputError("--fail-above", name, one_of(numbers, name))
-        for layer, value in zip(data.layer.values, numbers[name], strict=True):
+        for label, value in zip(data.label.values, numbers[name], strict=True):
             if value > limit:
-                lines.append(f"layer {layer}: {name} {value:.4g} is above {limit:g}")
+                lines.append(f"{listed([label])}: {name} {value:.4g} is above {limit:g}")
     return lines
 
 
@@ -356,13 +332,7 @@ def _plain(values: xr.DataArray, sizes: Mapping[str, int]) -> Any:
             values = values.isel({dim: slice(sizes[dim])})
         elif values.dtype.kind == "f":
             values = values.dropna(dim, how="all")
-    return _finite(values.values.tolist())
-
-
-def _finite(value: Any) -> Any:
-    if isinstance(value, list):
-        return [_finite(item) for item in value]
-    return None if isinstance(value, float) and not math.isfinite(value) else value
+    return json.loads(json.dumps(values.values.tolist()), parse_constant=lambda _: None)
 
 
 def stack(reports: Mapping[Any, xr.Dataset], name: str = "step") -> xr.Dataset:
@@ -373,6 +343,12 @@ def stack(reports: Mapping[Any, xr.Dataset], name: str = "step") -> xr.Dataset:
     """
     if len({tuple(data.layer.values) for data in reports.values()}) > 1:
         raise InputError(name, "models of different layers", "checkpoints of one model")
-    plain = [data.drop_attrs(deep=False) for data in reports.values()]
-    data = xr.concat(plain, name, data_vars="all", coords="minimal", join="outer")
+    data = xr.concat(
+        reports.values(),
+        name,
+        data_vars="all",
+        coords="minimal",
+        join="outer",
+        combine_attrs="drop",
+    )
     return data.assign_coords({name: list(reports)})

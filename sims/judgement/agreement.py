@@ -46,7 +46,7 @@ def agreement(first: Sequence[Answer], second: Sequence[Answer]) -> Agreement:
     Two agree if neither end of one bracket lies outside the other by more than ``√(w² + w′²)``,
     with w the distance from that end to the interval's: a run that decides fewer problems has a
     wider bracket. If only the draws differ, they do so with probability
-    :data:`~sims.judgement.house.LEVEL` or more.
+    :data:`~sims.judgement.conventions.LEVEL` or more.
     """
     partners = {item.id: item for item in second}
     agreeing, differing = list[str](), list[str]()

@@ -16,12 +16,11 @@ from pydantic import ConfigDict, Discriminator, RootModel
 from sims.base.errors import InputError, one_of
 from sims.base.files import read_json, write_json
 from sims.base.validation import parse
-from sims.judgement import house
+from sims.judgement import conventions
 from sims.judgement.changes import Change, changes, deciding_field
-from sims.judgement.effects import Effects, confirmed_failure, margins
+from sims.judgement.effects import Effects
 from sims.judgement.robustness import Robustness
-from sims.judgement.summaries import Gap, Mean, Result, Share
-from sims.judgement.summarize import summarize
+from sims.judgement.summaries import Gap, Mean, Result, Share, summarize
 from sims.judgement.wording import percent, significant
 
 if TYPE_CHECKING:
@@ -36,15 +35,16 @@ class Answer:
     """The answer to a question: a row of ``answers.json``.
 
     Attributes:
-        paper: arXiv id.
+        paper: arXiv id; "" for a claim of no paper.
         experiment: its name.
         id: id of the question.
-        claim: id of the paper's claim.
+        claim: id of the paper's claim; that of the question for a claim of no paper.
         question: text of the question, on one line.
         quantity: quantity whose relative change the result reports.
         status: confirmatory, which gets a word, or exploratory.
-        subject: "paper" (a claim of a paper), "ours" (a claim of this suite), or "formula" (one of
-            ours, compared with simulation).
+        subject: "paper" (a claim of a paper), "ours" (a claim of this suite), "own" (a claim of no
+            paper), or "formula" (one of ours, compared with simulation).
+        own: statement of a claim of no paper; None for others.
         says: "always" if the claim says so.
         result: result for all problems.
         word: word for how often it holds; "" for an estimate or an exploratory question.
@@ -59,7 +59,7 @@ class Answer:
             does not say always.
         p_value: p-value, from one half of the draws, of the failure found by the other half.
         adjusted: p-value adjusted by Holm's method over the family.
-        family: number of the paper's confirmatory questions that say always; 0 for others.
+        family: number of questions in the paper's family; 0 outside it.
         counterexample: index of the failing problem, if it is confirmed.
         worst: description of that problem: its effect and drawn fields.
         problem: that problem, or the one that a search found, as ``sims decompose`` reads it; as
@@ -86,6 +86,7 @@ class Answer:
     word: str
     law: str
     subject: str = "paper"
+    own: str | None = None
     restriction: str = ""
     strata: dict[str, AnyResult] = field(default_factory=dict)
     conditions: Change | None = None
@@ -130,7 +131,7 @@ class Answer:
         """
         near = ""
         if isinstance(self.result, Gap) and self.result.tolerance and self.word:
-            enough = self.result.problems >= house.FEWEST
+            enough = self.result.problems >= conventions.FEWEST
             near = f" within {percent(self.result.tolerance)}" if enough else ""
         wordless = "estimate" if isinstance(self.result, Mean) else "exploratory"
         return f"{self.word or wordless}{near}"
@@ -143,6 +144,8 @@ class Answer:
 
 ALWAYS = {"no": "not always", "not refuted": "no failure confirmed"}
 """Words for a claim that says "always", by the answer's field ``always``."""
+FACTS = {"paper", "own", "id", "question", "quantity", "status", "says"}
+"""Facts of a question that its answer repeats."""
 MOST_FACTS = 10
 """Maximum number of reported facts about the worst problem."""
 
@@ -167,25 +170,27 @@ def answer(
         **origin: experiment, subject, law, results, seed, salt and versions.
 
     Raises:
-        InputError: a condition names a missing column, or lengths disagree.
+        InputError: the question asks for another kind of effect, a condition names a missing
+            column, or lengths disagree.
     """
+    check_kind(question, effects.kind)
     count = _count(question.id, effects, len(parameters))
     parameters = parameters.iloc[:count]
     labels = labels or {}
     restriction = question.restrict
     selected = condition_mask(parameters, restriction.where if restriction else {})
-    tolerance = house.TOLERANCES[question.tolerance] if question.tolerance else None
-    result = summarize(effects, selected, tolerance)
-    failing, p = confirmed_failure(effects, selected, tolerance)
-    can_fail = np.isfinite(margins(effects, tolerance)[selected[: len(effects.value)]]).any()
+    effects = effects.within(conventions.tolerance(question.tolerance))
+    result = summarize(effects, selected)
+    failing, p = effects.confirmed_failure(selected)
+    can_fail = np.isfinite(effects.margin[selected[: len(effects.value)]]).any()
     always = verdict(p) if can_fail else ""
     found = Answer(
-        **question.model_dump(include={"paper", "id", "question", "quantity", "status", "says"}),
+        **question.model_dump(include=FACTS),
         claim=question.claim or question.id,
         result=result,
         word="" if question.status == "exploratory" else result.word,
         restriction=restriction.text if restriction else "",
-        strata=_strata(question, effects, parameters, selected, tolerance),
+        strata=_strata(question, effects, parameters, selected),
         always=always,
         p_value=p,
         **origin,
@@ -194,8 +199,15 @@ def answer(
         worst = _in_words(effects, failing, parameters, labels)
         found = replace(found, counterexample=failing, worst=worst)
     if smoke:
-        return replace(found, word=house.TOO_FEW if found.word else "")
-    return _with_changes(found, effects, selected, parameters, tolerance, labels)
+        return replace(found, word=conventions.TOO_FEW if found.word else "")
+    return _with_changes(found, effects, selected, parameters, labels)
+
+
+def check_kind(question: "QuestionSpec", kind: str, location: str = "") -> None:
+    """Raise InputError if a question asks for another kind of summary than its effect has."""
+    if question.asks != kind:
+        allowed = f"{kind}, which the effect {question.effect!r} is"
+        raise InputError(f"{location}questions, {question.id}, asks", question.asks, allowed)
 
 
 def _count(name: str, effects: Effects, most: int) -> int:
@@ -214,13 +226,12 @@ def _strata(
     effects: Effects,
     parameters: pd.DataFrame,
     selected: np.ndarray,
-    tolerance: float | None,
 ) -> dict[str, Result]:
     """Results of the declared strata that have enough problems to be shown."""
     shown = {}
     for name, conditions in question.strata.items():
-        part = summarize(effects, selected & condition_mask(parameters, conditions), tolerance)
-        if part.answered >= house.SHOWN:
+        part = summarize(effects, selected & condition_mask(parameters, conditions))
+        if part.answered >= conventions.SHOWN:
             shown[name] = part
     return shown
 
@@ -230,7 +241,6 @@ def _with_changes(
     effects: Effects,
     selected: np.ndarray,
     parameters: pd.DataFrame,
-    tolerance: float | None,
     labels: Mapping[str, str],
 ) -> Answer:
     """The answer with where it changes, and by condition if one field decides it."""
@@ -238,20 +248,20 @@ def _with_changes(
     decisive = None
     if isinstance(found.result, Share):
         by_theory = found.result.deciding is found.result.theory
-        decisive = deciding_field(effects, selected, parameters, by_theory, tolerance)
+        decisive = deciding_field(effects, selected, parameters, by_theory)
     if isinstance(found.result, Gap):
         by_theory = False
     found = replace(
         found,
         where=[
             _labelled(change, labels)
-            for change in changes(effects, selected, parameters, by_theory, tolerance)
+            for change in changes(effects, selected, parameters, by_theory)
         ],
         conditions=None if decisive is None else _labelled(decisive, labels),
     )
     if decisive is None or not found.word:
         return found
-    return replace(found, word=house.BY_CONDITION)
+    return replace(found, word=conventions.BY_CONDITION)
 
 
 def _labelled(change: Change, labels: Mapping[str, str]) -> Change:
@@ -283,7 +293,7 @@ def _in_words(
 
 def verdict(p: float) -> str:
     """Verdict on "always" from the p-value of a failure."""
-    return "no" if p <= 1 - house.LEVEL else "not refuted"
+    return "no" if p <= 1 - conventions.LEVEL else "not refuted"
 
 
 def condition_mask(parameters: pd.DataFrame, conditions: Mapping[str, Any]) -> np.ndarray:
@@ -303,16 +313,17 @@ def condition_mask(parameters: pd.DataFrame, conditions: Mapping[str, Any]) -> n
     return mask
 
 
-def adjusted(answers: Sequence[Answer], families: Mapping[str, int]) -> list[Answer]:
-    """Answers of a ledger, with "always" adjusted by Holm's method over a paper's questions.
+def adjusted(answers: Sequence[Answer], families: Iterable[Sequence[str]]) -> list[Answer]:
+    """Answers of a ledger, with "always" adjusted by Holm's method over each family of questions.
 
     Args:
         answers: available answers.
-        families: paper to the number of questions that say always, answered or not.
+        families: ids of the questions of every family, answered or not.
     """
     out = list(answers)
-    for paper, m in families.items():
-        family = [i for i, item in enumerate(out) if item.says and item.paper == paper]
+    for ids in families:
+        family = [i for i, item in enumerate(out) if item.id in ids]
+        m = len(ids)
         p_adjusted = 0.0
         for rank, i in enumerate(sorted(family, key=lambda i: out[i].p_value)):
             p_adjusted = max(p_adjusted, min(1.0, (m - rank) * out[i].p_value))

@@ -6,10 +6,10 @@ from dataclasses import dataclass
 import numpy as np
 import pandas as pd
 
-from sims.judgement import house
-from sims.judgement.effects import Effects, calls, foreseen
+from sims.judgement import conventions
+from sims.judgement.effects import Effects
 from sims.judgement.outcomes import FAILS, HOLDS
-from sims.judgement.summaries import tally
+from sims.judgement.tally import tally
 from sims.judgement.wording import percent, significant
 
 MOST_GROUPS = 4
@@ -54,7 +54,6 @@ def changes(
     selected: np.ndarray,
     parameters: pd.DataFrame,
     by_theory: bool,
-    tolerance: float | None = None,
 ) -> list[Change]:
     """Up to two parameters along which the answer changes, by quarters or values.
 
@@ -65,7 +64,7 @@ def changes(
     """
     from scipy.stats import kruskal  # slow to load
 
-    score = scores(effects, by_theory, tolerance)
+    score = scores(effects, by_theory)
     usable = selected[: len(score)] & np.isfinite(score)
     candidates = []
     for name in parameters.columns:
@@ -74,18 +73,18 @@ def changes(
         groups = {
             label: score[rows][members]
             for label, members in group_rows(column[rows]).items()
-            if len(members) >= house.SHOWN
+            if len(members) >= conventions.SHOWN
         }
         if len(groups) < 2 or np.ptp(np.concatenate([*groups.values()])) == 0:
             continue
-        if kruskal(*groups.values()).pvalue > (1 - house.LEVEL) / len(parameters.columns):
+        if kruskal(*groups.values()).pvalue > (1 - conventions.LEVEL) / len(parameters.columns):
             continue
         if effects.kind == "gap":
-            sizes = [np.quantile(abs(group), house.WITHIN) for group in groups.values()]
+            sizes = [np.quantile(abs(group), conventions.WITHIN) for group in groups.values()]
         else:
             sizes = [group.mean() for group in groups.values()]
         values = [float(size) for size in sizes]
-        candidates.append(Change(str(name), [*groups], values, effects.kind != "estimate"))
+        candidates.append(Change(str(name), [*groups], values, effects.kind != "mean"))
     return sorted(candidates, key=lambda c: (c.parameter not in FIRST, -np.ptp(c.values)))[:2]
 
 
@@ -94,13 +93,12 @@ def deciding_field(
     selected: np.ndarray,
     parameters: pd.DataFrame,
     by_theory: bool,
-    tolerance: float | None = None,
 ) -> Change | None:
     """Field whose values decide the answer, so that a share only measures how often each is drawn.
 
     At each of its values the interval of the share lies above 95 % or below 5 %, and both occur.
     """
-    call = foreseen(effects) if by_theory else calls(effects, tolerance)
+    call = effects.predicted_call if by_theory else effects.call
     usable = selected[: len(call)] & np.isfinite(call)
     for name in parameters.columns:
         groups = group_rows(parameters[name].iloc[: len(call)][usable])
@@ -118,12 +116,12 @@ def deciding_field(
 
 def _kind(low: float, high: float) -> str:
     """Kind of a share's interval: nearly all hold, nearly none hold, or neither."""
-    if low > house.LEVEL:
+    if low > conventions.LEVEL:
         return "all"
-    return "none" if high < 1 - house.LEVEL else "some"
+    return "none" if high < 1 - conventions.LEVEL else "some"
 
 
-def scores(effects: Effects, by_theory: bool, tolerance: float | None = None) -> np.ndarray:
+def scores(effects: Effects, by_theory: bool) -> np.ndarray:
     """Values to average over a group of problems, (N,) or (M,); NaN where there is no answer.
 
     For a share they are 1 where the claim holds and 0 where it fails, otherwise the effect.
@@ -131,10 +129,9 @@ def scores(effects: Effects, by_theory: bool, tolerance: float | None = None) ->
     Args:
         effects: effects of N simulated problems, and of M by theory.
         by_theory: use theory's effects.
-        tolerance: tolerance of outcomes.
     """
     if effects.kind in ("share", "outcome"):
-        call = foreseen(effects) if by_theory else calls(effects, tolerance)
+        call = effects.predicted_call if by_theory else effects.call
         return np.select([call == HOLDS, call == FAILS], [1.0, 0.0], np.nan)
     if not by_theory or effects.predicted is None:
         return effects.value

@@ -7,7 +7,7 @@ Source: Hall (1992), J. R. Statist. Soc. B 54, 221–228. No jax.
 """
 
 import numpy as np
-from scipy.special import stdtr
+from scipy.special import stdtr, stdtrit
 
 Numbers = np.ndarray | float
 
@@ -42,3 +42,25 @@ def skewed_distance(distance: Numbers, error: Numbers, skewness: Numbers) -> np.
         u = np.minimum(k * distance / error, TURN)
     near = distance * (1 - u / 3 + u**2 / 27) - error * k / 6
     return np.where((error > 0) & (k > SYMMETRIC), near, distance)
+
+
+def significant_distance(
+    p: float, error: Numbers, skewness: Numbers, freedom: Numbers
+) -> np.ndarray:
+    """Smallest distance from a null value at which the p-value of :func:`skewed_distance` is p.
+
+    With x = κt/3 the distance there is ``(1 − (1 − x)³)/κ − κ/6``, so ``x = 1 − ∛(1 − c)`` with
+    ``c = κ(t_p + κ/6)``, t_p Student's quantile.
+
+    Args:
+        p: two-sided p-value.
+        error: MCSE, ≥ 0.
+        skewness: κ, of either sign.
+        freedom: degrees of freedom.
+    """
+    k = np.abs(skewness)
+    quantile = -stdtrit(freedom, p / 2)
+    c = k * (quantile + k / 6)
+    turned = np.where(c < TURN / 4, 3 * (1 - np.cbrt(1 - c)), 4 * c)
+    curved = k > SYMMETRIC
+    return np.asarray(error * np.where(curved, turned / np.where(curved, k, 1.0), quantile))

@@ -8,7 +8,7 @@ are at most t. Bounds are simultaneous over the pairs and the looks, by Bonferro
 import numpy as np
 from scipy.special import stdtrit
 
-from sims.judgement import house
+from sims.judgement import conventions
 
 HOLDS, FAILS, UNDECIDED, LEVEL = 1.0, -1.0, 0.0, 2.0
 """Calls of a problem."""
@@ -17,13 +17,13 @@ HOLDS, FAILS, UNDECIDED, LEVEL = 1.0, -1.0, 0.0, 2.0
 def bound(freedom: np.ndarray | float, comparisons: int) -> np.ndarray:
     """Standard errors between an estimate and its simultaneous bound.
 
-    All comparisons of a problem hold together with :data:`~sims.judgement.house.SURE`.
+    All comparisons of a problem hold together with :data:`~sims.judgement.conventions.SURE`.
 
     Args:
         freedom: degrees of freedom of the standard error, batches less one.
         comparisons: pairs times looks.
     """
-    tail = (1 - house.SURE) / 2 / comparisons
+    tail = (1 - conventions.SURE) / 2 / comparisons
     return np.asarray(-stdtrit(freedom, tail))
 
 

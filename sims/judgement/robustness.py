@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from sims.judgement import house
+from sims.judgement import conventions
 from sims.judgement.summaries import Share
 from sims.judgement.wording import percent
 
@@ -56,14 +56,16 @@ class Robustness:
 
 def robustness(answer: Share, cells: Sequence[Cell]) -> Robustness | None:
     """Robustness of an answer's word over cells; None if fewer than two have enough problems."""
-    told = [cell for cell in cells if cell.share.deciding and cell.share.answered >= house.SHOWN]
+    told = [
+        cell for cell in cells if cell.share.deciding and cell.share.answered >= conventions.SHOWN
+    ]
     if answer.interval is None or len(told) < 2:
         return None
-    worded = [cell.share for cell in told if cell.share.answered >= house.FEWEST]
+    worded = [cell.share for cell in told if cell.share.answered >= conventions.FEWEST]
     same = sum(share.word == answer.word for share in worded)
-    allowed = set(house.words_of(answer.interval))
+    allowed = set(conventions.words_of(answer.interval))
     contradicting = sum(
-        allowed.isdisjoint(house.words_of(share.interval or (0.0, 1.0))) for share in worded
+        allowed.isdisjoint(conventions.words_of(share.interval or (0.0, 1.0))) for share in worded
     )
     differences = {name: _differences(told, name) for name in told[0].choices}
     choice = max(differences, key=lambda name: abs(differences[name]))

@@ -1,13 +1,16 @@
-"""Summaries of effects: shares of problems, T95 of gaps and means of estimates. No JAX."""
+"""Summaries of effects: shares of problems, T95 of gaps and means over problems. No JAX."""
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Literal
 
 import numpy as np
-from scipy.special import betaincinv
+from scipy.special import bdtr, stdtrit
 
-from sims.judgement import house
-from sims.judgement.outcomes import FAILS, HOLDS, LEVEL, UNDECIDED
+from sims.base.estimates import mcse
+from sims.judgement import conventions
+from sims.judgement.effects import Effects
+from sims.judgement.outcomes import UNDECIDED
+from sims.judgement.tally import OUTSIDE, Pair, Tally, share_in_words, tally, word_of
 from sims.judgement.wording import (
     INTERVAL,
     number_range,
@@ -17,81 +20,9 @@ from sims.judgement.wording import (
     too_few,
 )
 
-Pair = tuple[float, float]
 Quartiles = tuple[float, float, float]
-MANY = 0.05
-"""Share of undecided problems above which an answer names the reason."""
-OUTSIDE = "outside theory's range"
-"""The reason of theory's undecided problems."""
 NOISY = 0.2
 """Monte Carlo error of a size, relative to its quartile range, above which it is reported."""
-
-
-@dataclass(frozen=True)
-class Tally:
-    """Number of problems in which a claim holds, and its share.
-
-    Attributes:
-        holds: number of problems in which it holds.
-        fails: number in which it fails.
-        undecided: number of undecided problems.
-        level: number of problems without a relevant difference; they are in no share.
-        bracket: the share, counting none and all of the undecided problems.
-        interval: Clopper–Pearson interval around the bracket.
-        reason: of undecided problems: theory's range, or Monte Carlo error.
-    """
-
-    holds: int
-    fails: int
-    undecided: int
-    bracket: Pair
-    interval: Pair
-    level: int = 0
-    reason: str = ""
-
-    @property
-    def total(self) -> int:
-        """Number of problems, including level ones."""
-        return self.holds + self.fails + self.undecided + self.level
-
-    @property
-    def parts(self) -> dict[str, float]:
-        """Shares of all problems by outcome."""
-        names = ("holds", "fails", "level", "undecided")
-        return {name: getattr(self, name) / self.total for name in names}
-
-    @property
-    def why_undecided(self) -> str:
-        """The reason of undecided problems if they are many, of enough for a word; else ""."""
-        many = self.total >= house.FEWEST and self.undecided > MANY * self.total
-        return self.reason if many else ""
-
-    def undecided_in_words(self) -> str:
-        """The share of undecided problems, with its reason, if they are many; else ""."""
-        reason = self.why_undecided
-        return f"{percent(self.parts['undecided'])} undecided ({reason})" if reason else ""
-
-
-def tally(calls: np.ndarray, reason: str = "") -> Tally | None:
-    """Tally of calls of 1 (holds), −1 (fails), 2 (level) and 0 (undecided); None without calls.
-
-    Args:
-        calls: calls of the problems.
-        reason: reason of undecided problems.
-    """
-    if not len(calls):
-        return None
-    holds, fails, undecided, level = (
-        int((calls == call).sum()) for call in (HOLDS, FAILS, UNDECIDED, LEVEL)
-    )
-    total, upper = holds + fails + undecided, holds + undecided
-    if not total:
-        return Tally(0, 0, 0, (0.0, 1.0), (0.0, 1.0), level, reason)
-    tail = (1 - house.LEVEL) / 2
-    low = float(betaincinv(holds, total - holds + 1, tail)) if holds else 0.0
-    high = float(betaincinv(upper + 1, total - upper, 1 - tail)) if upper < total else 1.0
-    bracket = (holds / total, upper / total)
-    return Tally(holds, fails, undecided, bracket, (low, high), level, reason)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -143,14 +74,14 @@ class Share:
 
     @property
     def word(self) -> str:
-        """Word for how often the claim holds, from :func:`sims.judgement.house.word`."""
+        """Word for how often the claim holds, from :func:`sims.judgement.conventions.word`."""
         return word_of(self.deciding)
 
     def headline(self, short: bool = False) -> str:
         """The share that decides the word, with its interval; without the noun if ``short``."""
         if self.deciding is None:
             return "–"
-        if self.deciding.total < house.SHOWN:
+        if self.deciding.total < conventions.SHOWN:
             return too_few(self.deciding.total)
         share, interval = (
             percent_range(*ends, short=short)
@@ -160,7 +91,7 @@ class Share:
         share = f"{share} ({interval})" if short else f"{share} of {problems} ({interval})"
         others = {name: self.deciding.parts[name] for name in ("level", "undecided")}
         if short:
-            others = {name: part for name, part in others.items() if part >= house.NEGLIGIBLE}
+            others = {name: part for name, part in others.items() if part >= conventions.NEGLIGIBLE}
         named = [f"{percent(v, short=short)} {name}" for name, v in others.items()]
         return "; ".join([share, *named]) if self.deciding.level else share
 
@@ -264,7 +195,7 @@ class Gap:
             percent_range(*ends, short=short) for ends in (self.within, self.interval)
         )
         noun = "" if short else " of problems"
-        share = percent(house.WITHIN, short=short)
+        share = percent(conventions.WITHIN, short=short)
         return f"within {size} in {share}{noun} ({interval})"
 
     def details(self) -> str:
@@ -349,17 +280,99 @@ def quartiles_in_words(quartiles: Quartiles, short: bool = False) -> str:
     return f"{percent(median, short=short)} ({percent_range(low, high, short=short)})"
 
 
-def word_of(counted: Tally | None) -> str:
-    """Word of a tally; "" without one."""
-    if counted is None:
-        return ""
-    level = counted.level > counted.total / 2
-    return house.word(counted.interval, counted.bracket[1] > 0, counted.total, level)
+def summarize(effects: Effects, selected: np.ndarray) -> Result:
+    """Summary of the effects of selected problems.
+
+    Args:
+        effects: effects of all problems.
+        selected: mask of the M problems.
+    """
+    meaningful = np.isfinite(effects.value)
+    if meaningful.ndim > 1:
+        meaningful = meaningful.all(1)
+    rows = selected[: len(effects.value)] & meaningful
+    if effects.kind in ("share", "outcome"):
+        return _share(effects, selected, rows)
+    if effects.kind == "gap":
+        return _gap(effects, rows)
+    return _mean(effects, selected, rows)
 
 
-def share_in_words(counted: Tally) -> str:
-    """The share of a tally with its interval and the number of problems."""
-    if counted.total < house.SHOWN:
-        return too_few(counted.total)
-    interval = f"{INTERVAL} {percent_range(*counted.interval)}"
-    return f"{percent_range(*counted.bracket)} ({interval}, {counted.total} problems)"
+def _share(effects: Effects, selected: np.ndarray, rows: np.ndarray) -> Share:
+    call = effects.call[rows]
+    counted = tally(call, _reason(effects, rows, call))
+    share = replace(_sizes(effects, rows), problems=int(rows.sum()), simulated=counted)
+    theory = effects.predicted_call
+    if not len(theory):
+        return share
+    products = call * theory[: len(rows)][rows]
+    return replace(
+        share,
+        theory=tally(theory[selected & np.isfinite(theory)], OUTSIDE),
+        contradictions=int((products < 0).sum()),
+    )
+
+
+def _reason(effects: Effects, rows: np.ndarray, call: np.ndarray) -> str:
+    """What leaves problems undecided: theory's range, or the error after so many batches."""
+    if effects.batches is None:
+        return OUTSIDE
+    batches = effects.batches[rows][call == UNDECIDED]
+    return f"Monte Carlo error after {batches.max():,.0f} batches" if len(batches) else ""
+
+
+def _sizes(effects: Effects, rows: np.ndarray) -> Share:
+    """Sizes of the changes of a share."""
+    share = Share(problems=0)
+    if effects.size is None or not np.isfinite(effects.size[rows]).any():
+        return share
+    size = _quartiles(effects.size[rows])
+    components = {name: _quartiles(part[rows]) for name, part in effects.components.items()}
+    noise = None
+    if effects.size_error is not None and size[2] > size[0]:
+        noise = float(np.nanmedian(effects.size_error[rows]) / (size[2] - size[0]))
+    return replace(share, size=size, components=components, size_noise=noise)
+
+
+def _quartiles(values: np.ndarray) -> Quartiles:
+    low, median, high = np.nanquantile(values, (0.25, 0.5, 0.75))
+    return float(low), float(median), float(high)
+
+
+def _gap(effects: Effects, rows: np.ndarray) -> Gap:
+    """T95 by order statistics, and the detectable gap."""
+    size, error = np.abs(effects.value[rows]), effects.error[rows]
+    call = effects.call[rows]
+    tolerance = effects.tolerance
+    near = tally(call[np.isfinite(call)], _reason(effects, rows, call))
+    count, tail = len(size), (1 - conventions.LEVEL) / 2
+    if not count:
+        return Gap(problems=0, tolerance=tolerance, near=near)
+    low, high = np.sort(np.maximum(size - 2 * error, 0)), np.sort(size + 2 * error)
+    # So many of N are below the quantile, but once in 40 fewer than r, and once s or more.
+    below = bdtr(np.arange(count + 1), count, conventions.WITHIN)
+    r, s = map(int, np.searchsorted(below, [tail, 1 - tail]))
+    middle = int(np.ceil(conventions.WITHIN * count)) - 1
+    ends = float(low[r - 1]) if r else 0.0, float(high[s]) if s < count else None
+    return Gap(
+        problems=count,
+        tolerance=tolerance,
+        near=near,
+        within=(float(low[middle]), float(high[middle])),
+        within_interval=ends,
+        above_three=float((size > conventions.CALLED * error).mean()),
+        visible=float(np.quantile(conventions.CALLED * error, conventions.WITHIN)),
+    )
+
+
+def _mean(effects: Effects, selected: np.ndarray, rows: np.ndarray) -> Mean:
+    value = effects.value[rows]
+    if effects.predicted is not None:
+        valid = True if effects.valid is None else effects.valid
+        value = effects.predicted[selected & valid & np.isfinite(effects.predicted)]
+    if len(value) < 2:
+        return Mean(problems=int(rows.sum()))
+    half = stdtrit(len(value) - 1, (1 + conventions.LEVEL) / 2) * mcse(value)
+    mean = float(value.mean())
+    interval = (float(mean - half), float(mean + half))
+    return Mean(problems=int(rows.sum()), value=mean, of=len(value), interval=interval)

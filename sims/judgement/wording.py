@@ -2,9 +2,9 @@
 
 from collections.abc import Mapping, Sequence
 
-from sims.judgement import house
+from sims.judgement import conventions
 
-INTERVAL = f"{100 * house.LEVEL:.0f} % interval"
+INTERVAL = f"{100 * conventions.LEVEL:.0f} % interval"
 
 
 def significant(value: float | None, digits: int = 3) -> str:

@@ -10,12 +10,11 @@ import jax
 import numpy as np
 import xarray as xr
 from jaxtyping import Array
-from rich.console import Console
-from rich.progress import Progress
 
 from sims.base.checks import check_count
 from sims.base.errors import InputError
-from sims.base.runtime import forget_compiled, lost_digits
+from sims.base.progress import Bar
+from sims.base.runtime import forget_changed, forget_compiled, lost_digits
 from sims.montecarlo.draws import Draw
 from sims.montecarlo.history import CHECK_EVERY, History, Stopping, unstacked
 from sims.montecarlo.sampler import Rounds, Sampler
@@ -100,12 +99,13 @@ def run(
     if not devices:
         raise InputError("devices", devices, "at least one JAX device")
     forget_compiled()
+    forget_changed(sampler.identity())
     draws = Draw.from_seed(seed, stream, replicates_per_batch)
     history = History(sampler, draws, checkpoint, resume is not None)
     history.resume(resume, stopping.limit)
     rounds = sampler.start(draws, devices, stopping.limit)
     try:
-        with Progress(console=Console(stderr=True), transient=True, disable=not progress) as bar:
+        with Bar(progress) as bar:
             _continue(history, rounds, stopping, bar)
     except BaseException:  # an interruption, too
         history.save()
@@ -128,7 +128,7 @@ def run(
     return history.labelled(attrs, lost_digits(devices[0].platform))
 
 
-def _continue(history: History, rounds: Rounds, stopping: Stopping, bar: Progress) -> None:
+def _continue(history: History, rounds: Rounds, stopping: Stopping, bar: Bar) -> None:
     """Add batches until there are enough."""
     first = len(history.finished)
     total = first if stopping.is_precise(history) else max(stopping.limit, first)

@@ -31,6 +31,7 @@ from sims.problem.task import (
     check_compatible,
     correlated_queries,
     gaussian_queries,
+    problem_digest,
 )
 
 __all__ = [
@@ -60,5 +61,6 @@ __all__ = [
     "correlated_queries",
     "gaussian_queries",
     "principal_angles",
+    "problem_digest",
     "redundant_views",
 ]

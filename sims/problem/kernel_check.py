@@ -9,7 +9,7 @@ from sims.base.checks import evaluate_calls
 from sims.base.errors import InputError
 from sims.problem.kernels import Kernel
 
-RADII = np.array([0.02, 0.2, 0.5, 0.9, 1.3, 2.5, 6.0])
+RADII = np.array([0.0, 0.02, 0.2, 0.5, 0.9, 1.3, 2.5, 6.0])
 """Distances of the probed keys from the query, in units of b."""
 FORM = "log_value(query (p, …), key (p, …), bandwidth) -> (…) in jax.numpy, coordinates first"
 
@@ -41,9 +41,11 @@ def check_kernel(kernel: Kernel, width: int) -> None:
         calls += [(shape, query, key, b), (shape, query / b, key / b, 1.0)]
     values = evaluate_calls(field, kernel.log_value, FORM, *calls)
     for b, value, scaled in zip(bandwidths, values[::2], values[1::2], strict=True):
-        if not (np.maximum(value, scaled) < np.inf).all():
+        unusable = ~(np.maximum(value, scaled) < np.inf)
+        if unusable.any():
+            place = RADII[np.argwhere(unusable)[0][-1]]
             allowed = "finite logarithms, or -inf where the kernel vanishes"
-            raise InputError(field, "NaN or infinity", allowed)
+            raise InputError(field, f"NaN or infinity at distance {place:g} b", allowed)
         with np.errstate(invalid="ignore"):  # where a kernel vanishes at all keys
             weights, scaled_weights = log_softmax([value, scaled], axis=2)
         if kernel.scaled and not np.allclose(

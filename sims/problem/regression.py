@@ -25,6 +25,7 @@ from sims.base.checks import (
     on_device,
 )
 from sims.base.errors import InputError
+from sims.base.runtime import forget_changed
 from sims.problem.design_laws import Design
 
 EPS = float(np.finfo(float).eps)
@@ -205,6 +206,8 @@ class CustomTarget(Target):
         return self.size
 
     def __call__(self, x: Float[Array, "*batch d"]) -> Float[Array, "*batch"]:
+        if is_concrete(x):  # inside a traced program the caller has looked
+            forget_changed(self.function)
         return _of_rows(self.function, x)
 
     def check_under(self, design: Design) -> None:

@@ -22,6 +22,7 @@ from sims.base.checks import (
     seeded_key,
 )
 from sims.base.errors import InputError
+from sims.base.identity import digest
 from sims.problem.design_laws import Design, with_root
 from sims.problem.kernel_check import check_kernel
 from sims.problem.kernels import KERNELS, Kernel, get_kernel
@@ -53,7 +54,8 @@ class Task(eqx.Module):
             raise InputError("design", design, "a Design, such as DESIGNS['isotropic'](d)")
         if not isinstance(target, Target):
             if not callable(target) or isinstance(target, type):
-                allowed = "a function (…, d) -> (…), or a Target such as TARGETS['rbf'](d)"
+                allowed = "a function (…, d) -> (…) in jax.numpy, or a Target such as "
+                allowed += "TARGETS['rbf'](d); a model of another library: HostReplicates"
                 raise InputError("target", target, allowed)
             target = CustomTarget(design.dimension, target)
         if target.dimension != design.dimension:
@@ -233,3 +235,15 @@ def check_compatible(task: Task, heads: Heads, n: int, queries: ArrayLike) -> Fl
     if queries.ndim != 2 or queries.shape[1] != task.dimension or not len(queries):
         raise InputError("queries", queries.shape, f"shape (Q, {task.dimension}), Q >= 1")
     return queries
+
+
+def problem_digest(
+    task: Task, heads: Heads, n: int, queries: ArrayLike, weights: ArrayLike | None = None
+) -> str:
+    """Digest of a problem, by which both methods name it; empty if its code has no digest."""
+    if weights is None:
+        weights = np.full(heads.count, 1 / heads.count)
+    try:
+        return digest(task, heads, int(n), np.asarray(queries, float), np.asarray(weights, float))
+    except InputError:
+        return ""

@@ -3,7 +3,7 @@
 import re
 from collections.abc import Callable, Iterable, Sequence
 
-from sims.judgement import house
+from sims.judgement import conventions
 from sims.judgement.answers import Answer
 from sims.judgement.summaries import Mean, Share
 from sims.report.text import escape_markdown
@@ -34,7 +34,7 @@ def listing(
     rows = answers_on(paper, answers, "paper")
     if not first:
         return f"{table(rows, link, brief)}\n{_algebra(paper.claims)}".strip() + "\n"
-    worded_first = sorted(rows, key=lambda answer: answer.word == house.TOO_FEW)
+    worded_first = sorted(rows, key=lambda answer: answer.word == conventions.TOO_FEW)
     firsts = {answer.claim: answer for answer in reversed(worded_first)}
     return table([answer for answer in rows if firsts[answer.claim] is answer], link, brief)
 
@@ -55,7 +55,7 @@ def instrument(answers: Sequence[Answer], link: Link | None = None) -> str:
 
 def answers_on(paper: Paper, answers: Sequence[Answer], subject: str) -> list[Answer]:
     """Confirmatory answers on a paper's claims, in their order."""
-    order = [claim.id for claim in (*paper.claims, *paper.ours)]
+    order = [claim.id for claim in paper.every]
     rows = [
         answer
         for answer in answers
@@ -123,7 +123,9 @@ def headlines(answers: Sequence[Answer]) -> str:
         if id == MAIN or not rows:
             continue
         answer = rows[0]
-        result = answer.conditions.in_words(True) if answer.conditions else _short(answer)
+        result = answer.result.headline(short=True).split(";")[0]
+        if answer.conditions:
+            result = answer.conditions.in_words(True)
         word = answer.word_in_full().capitalize()
         name = re.split(r": | for | \(", paper.title)[0]
         paper_link = f"[{name}](https://arxiv.org/abs/{id})"
@@ -132,20 +134,24 @@ def headlines(answers: Sequence[Answer]) -> str:
     return "\n".join(lines) + "\n"
 
 
-def _short(answer: Answer) -> str:
-    return answer.result.headline(short=True).split(";")[0]
+def further_tables(answers: Sequence[Answer], link: Link | None = None) -> dict[str, str]:
+    """Tables of the answers on claims that are no paper's own, by title; "" without answers."""
+    of_no_paper = [answer for answer in answers if answer.subject == "own"]
+    return {
+        "What we found besides": found_besides(answers, link),
+        "Is the instrument right?": instrument(answers, link),
+        "Claims of no paper": table(of_no_paper, link),
+    }
 
 
-def all_tables(answers: Sequence[Answer], link: Link | None = None) -> str:
+def all_tables(answers: Sequence[Answer]) -> str:
     """Tables of all answers with a word: by paper, then our claims, then our formulas."""
-    sections = []
+    sections = {}
     for paper in papers().values():
-        if text := listing(paper, answers, link).strip():
-            source = f"{paper.title} (arXiv {paper.arxiv})"
-            sections.append((source, text))
-    sections.append(("What we found besides", found_besides(answers, link).strip()))
-    sections.append(("Is the instrument right?", instrument(answers, link).strip()))
-    return "\n".join(f"## {title}\n\n{text}\n" for title, text in sections if text)
+        sections[f"{paper.title} (arXiv {paper.arxiv})"] = listing(paper, answers)
+    sections |= further_tables(answers)
+    parts = [(title, text.strip()) for title, text in sections.items()]
+    return "\n".join(f"## {title}\n\n{text}\n" for title, text in parts if text)
 
 
 def by_claim(answers: Iterable[Answer]) -> dict[str, list[Answer]]:

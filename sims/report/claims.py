@@ -5,7 +5,7 @@ No JAX.
 
 from collections.abc import Callable, Sequence
 
-from sims.judgement import house
+from sims.judgement import conventions
 from sims.judgement.answers import Answer
 from sims.judgement.summaries import Result, Share
 from sims.judgement.wording import significant
@@ -63,14 +63,14 @@ def page(
 def claim_of(answer: Answer) -> Claim | None:
     """Claim of an answer."""
     paper = papers().get(answer.paper)
-    listed = (*paper.claims, *paper.ours) if paper else ()
+    listed = paper.every if paper else []
     return next((claim for claim in listed if claim.id == answer.claim), None)
 
 
 def _sentence(claim: Claim | None, answer: Answer) -> str:
     """The claim, and our reading of it."""
     if claim is None:
-        return ""
+        return f"**The claim.** {escape_markdown(answer.own)}" if answer.own else ""
     statement = escape_markdown(claim.statement)
     if not isinstance(claim, PaperClaim):
         return f"**Our claim.** {statement}"
@@ -101,7 +101,7 @@ def _share_lines(share: Share, how_much: str) -> list[str]:
         made_of = f"; {share.made_of()}" if share.made_of() else ""
         lines.append(f"- Change, median (quartiles): {how_much}{made_of}.")
     counted = share.deciding
-    if counted is not None and counted.total >= house.SHOWN:
+    if counted is not None and counted.total >= conventions.SHOWN:
         parts = [f"{name} {100 * part:.0f} %" for name, part in counted.parts.items() if part]
         lines.append(f"- Of {counted.total} problems: {', '.join(parts)}.")
         if counted.why_undecided:

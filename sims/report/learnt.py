@@ -6,7 +6,7 @@ from pathlib import Path
 from sims.base.errors import InputError
 from sims.base.places import place
 from sims.judgement.answers import Answer, by_id
-from sims.report.answers import headlines, listing
+from sims.report.answers import filled, headlines, listing
 from sims.report.text import environment
 from sims.study.papers import MAIN, papers
 
@@ -23,6 +23,12 @@ def readme_texts(answers: Sequence[Answer]) -> dict[str, str]:
         if _template(name).is_file():
             texts[name] = learnt(answers, name)
     return texts
+
+
+def fill_readme(name: str, text: str) -> None:
+    """Fill a text into README.md of the working directory, if it has a place for it."""
+    if (readme := Path("README.md")).is_file():
+        readme.write_text(filled(readme.read_text("utf-8"), name, text), encoding="utf-8")
 
 
 def _template(name: str) -> Path:

@@ -12,10 +12,15 @@ from PIL import Image
 from sims.base import files
 from sims.base.errors import InputError
 from sims.judgement.answers import Answer
-from sims.report.answers import answers_on, by_claim, found_besides, instrument, listing
+from sims.report.answers import (
+    answers_on,
+    by_claim,
+    further_tables,
+    listing,
+)
 from sims.report.claims import PUBLISHED, PUBLISHED_FIDELITY, background, page
 from sims.report.text import environment, html, title_of
-from sims.study.experiment import load_experiment
+from sims.study.declaration import Declaration
 from sims.study.ledger import read_run
 from sims.study.papers import MAIN, Paper, paper_of, papers
 
@@ -106,11 +111,7 @@ def _lists(answers: Sequence[Answer], shown: Sequence[str]) -> tuple[list[Sectio
             place = main if paper.arxiv == MAIN else others
             table = _markup(listing(paper, answers, address, brief=True))
             place.append((f"paper-{paper.arxiv}", paper.title, _source(paper), table))
-    tables = {
-        "What we found besides": found_besides(answers, address),
-        "Is the instrument right?": instrument(answers, address),
-    }
-    for number, (title, text) in enumerate(tables.items()):
+    for number, (title, text) in enumerate(further_tables(answers, address).items()):
         if text.strip():
             others.append((f"table-{number}", title, "", _markup(text)))
     return main, others
@@ -118,7 +119,7 @@ def _lists(answers: Sequence[Answer], shown: Sequence[str]) -> tuple[list[Sectio
 
 def _article(name: str, answers: Sequence[Answer], folder: Path, fidelity: str) -> Article:
     """Section of an experiment."""
-    spec = load_experiment(name, allow_code=None).spec
+    spec = Declaration.read(name).spec
     run = f"{name} at {fidelity}"
     caption = files.read(folder / name / "caption.md", f"caption.md of {run}").decode()
     figure = _figure(folder / name / "figure.png", f"figure.png of {run}")

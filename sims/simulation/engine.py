@@ -38,7 +38,7 @@ from numpy.typing import ArrayLike
 
 from sims.base.errors import InputError, one_of
 from sims.montecarlo import Sampling, run
-from sims.problem import Heads, Kernel, SequenceDesign, Task, check_compatible
+from sims.problem import Heads, Kernel, SequenceDesign, Task, check_compatible, problem_digest
 from sims.simulation.draws import DRAW_BLOCK
 from sims.simulation.ensemble import EnsembleSampler
 from sims.simulation.plan import MEMORY
@@ -103,7 +103,8 @@ def estimate(
         bound on rounding, as a share of the heads' bias² + signal variance and of their noise
         variance, whichever is larger),
         ``empty_rate`` (its mean), ``least_n_eff`` (the fewest effective keys,
-        ``σ²/noise variance``, of a head at a query), ``faults`` and ``cautions`` (text,
+        ``σ²/noise variance``, of a head at a query), ``inputs`` (a digest of the problem, the same
+        in :func:`sims.predict`), ``faults`` and ``cautions`` (text,
         one phrase per line, absent if empty).
 
     Raises:
@@ -125,6 +126,7 @@ def estimate(
     data = run(sampler, seed, devices=devices, **sampling)
     values = {str(name): variable.values for name, variable in data.variables.items()}
     points = sampler.queries
+    data.attrs["inputs"] = problem_digest(task, heads, n, points, weights)
     data.attrs.update(describe_run(values, data.attrs, task, heads, points, shares, precision))
     return data
 

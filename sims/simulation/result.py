@@ -23,8 +23,6 @@ RAW_SCALARS = (
     "mean_head_mse",
 )
 """Scalar terms that raw labels estimate as well (they cannot tell signal from noise)."""
-CROSS = ("cross_signal_covariance", "cross_noise_covariance", "covariance")
-"""Terms of pairs of heads, NaN for one head."""
 FEW_KEYS = 2.0
 """Effective keys below which a head is near to copying one label."""
 UNNOTICED = 1e-6
@@ -101,7 +99,7 @@ def reached(data: xr.Dataset, rel_mcse: float, negligible: float = 1e-3) -> bool
     for name in terms.SCALARS:
         value = abs(float(data[name].mean()))
         error = float(terms.mcse(data[name]))
-        if np.isnan(value) and name in CROSS:
+        if np.isnan(value) and name in terms.CROSS:
             continue
         if not np.isfinite(value + error):
             return False

@@ -18,7 +18,7 @@ import numpy as np
 from jaxtyping import Array, Float
 
 from sims.base.errors import InputError
-from sims.problem import Heads, Kernel, Task
+from sims.problem import Heads, Kernel, Target, Task, TrigonometricSeries
 from sims.simulation.all_keys import over_keys
 from sims.simulation.draws import draw, split_constant, target_values
 from sims.simulation.heads import projected_queries
@@ -31,6 +31,8 @@ LARGEST = 1e-2
 """Rounding, as a share of the heads' MSE, up to which a float64 estimate is accepted."""
 DESIGNS, QUERIES = 4, 2
 """Numbers of key sets and of queries (including the farthest) that are computed twice."""
+LOST = 0.125
+"""Rounding of an angle, in turns, at which its cosine is lost."""
 WORK = 2**13
 """Maximum number of kernels, or waves, evaluated in each precision."""
 
@@ -73,7 +75,11 @@ def choose_precision(
         shares = rounding(task, heads, n, queries, "float64")
     where = "problem, simulated in float64"
     if not np.isfinite(shares.mse):
-        raise InputError(where, "values out of range", "a smaller target, or a wider bandwidth")
+        raise InputError(
+            where,
+            "values out of range",
+            "a smaller target, a wider bandwidth, or a kernel that is finite",
+        )
     if shares.mse > LARGEST:
         allowed = f"at most {LARGEST:g} of it: a smoother or smaller target, or a wider bandwidth"
         raise InputError(where, f"rounding by {shares.mse:.2g} of the MSE", allowed)
@@ -98,13 +104,13 @@ def rounding(
         precision: "float32" or "float64".
     """
     task, constant = split_constant(task)
+    unit = float(jnp.finfo(precision).eps)
     rng = np.random.default_rng(0)
     outward = queries[np.argsort(np.abs(queries).sum(axis=1))]
     queries = outward[np.linspace(0, len(queries) - 1, min(QUERIES, len(queries))).astype(int)]
     evaluations = max(heads.count * len(queries), task.target.terms)
     count = min(n, max(WORK // (DESIGNS * evaluations), 16))
     x = _keys(task, rng, DESIGNS * count).reshape(DESIGNS, count, -1)
-    unit = float(jnp.finfo(precision).eps)
     moved_keys = x * (1 + unit * rng.uniform(-1, 1, x.shape))
     moved_queries = queries * (1 + unit * rng.uniform(-1, 1, queries.shape))
     near = (moved_keys, moved_queries)
@@ -116,7 +122,22 @@ def rounding(
         size = _mean_square(deviation, ratio)
         keys = (np.mean(error + 2 * np.sqrt(error * size)), size.mean())
         labels = (ratio * np.abs((moved_noise - noise).mean(0)).mean(), ratio * noise.mean())
-        return Shares(_share(*np.add(keys, labels)), _share(*keys), _share(*labels))
+        shares = Shares(_share(*np.add(keys, labels)), _share(*keys), _share(*labels))
+    seen = np.vstack([x.reshape(-1, x.shape[-1]), queries])
+    lost = _lost_share(task.target, seen, unit)
+    return Shares(np.maximum(shares.mse, lost), np.maximum(shares.by_keys, lost), shares.noise)
+
+
+def _lost_share(target: Target, x: Float[np.ndarray, "N d"], unit: float) -> float:
+    """Share of a series' variance in waves whose argument has no digit of its fraction of a turn.
+
+    Both evaluations then see the same multiple of a turn, and agree on a wrong value.
+    """
+    if not isinstance(target, TrigonometricSeries):
+        return 0.0
+    turns = np.abs(x) @ np.abs(np.asarray(target.frequency)).T / (2 * np.pi)
+    power = np.asarray(target.amplitude) ** 2
+    return float((unit * turns > LOST).mean(0) @ power / max(power.sum(), unit))
 
 
 def _share(move: float, value: float) -> float:

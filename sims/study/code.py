@@ -1,8 +1,13 @@
-"""Dependencies of each step of the pipeline: its imports, and a part of the experiment file.
+"""Fingerprints of the steps of a run: the module that a step is, and a folder's files.
 
-Both are parameters of the Snakemake rules: restyling a figure re-runs no simulation, editing the
-engine does, and a comment or docstring changes nothing. Checkpoints and provenance carry the same
-digests. The Snakefile imports this module, so it needs no JAX.
+A step is the module of :mod:`sims.steps` with its name, and its code is that module's imports. In
+an experiment's folder every file counts (:mod:`sims.study.sources`), but for those that
+:data:`EXCLUDED` names for a step; what it imports all the same is recorded after the run, and
+counts from then on. Of experiment.yaml everything counts but for prose.
+
+The digests are parameters of the Snakemake rules: restyling a figure re-runs no simulation, editing
+the engine does. Checkpoints and provenance carry the same ones. The Snakefile imports this module,
+so it needs no JAX.
 """
 
 import fcntl
@@ -15,161 +20,129 @@ from collections.abc import Iterable
 from functools import cache
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any
 
-from sims.base.documents import read_yaml
+from sims.base import identity
 from sims.base.errors import InputError
+from sims.base.files import replace
+from sims.base.identity import known_by_name
 from sims.base.places import place
-from sims.study.referenced_files import resolve_files
+from sims.study.declaration import FIDELITIES, NUMBERS, Declaration
 from sims.study.sources import (
+    PRESENTATION,
+    WORDS,
     combined_digest,
-    files_below,
-    own_sources,
+    content,
+    folder_sources,
     package_sources,
-    syntax,
 )
 
-EXPERIMENTS = "experiments"
-"""The folder of the experiments: see :mod:`sims.base.places`."""
-FIDELITIES = ("smoke", "standard", "paper")
 FORMATS = dict.fromkeys(FIDELITIES, ("pdf", "png", "svg")) | {"smoke": ("png",)}
 """Fidelity to the formats of its figures."""
-_ENTRIES = {
-    "simulate": ("sims.study.units",),
-    "predict": ("sims.study.results",),
-    "judge": ("sims.study.judge",),
-    "search": ("sims.study.searching",),
-    "plot": ("sims.figures", "sims.report.text", "sims.study.results"),
-    "ledger": ("sims.study.ledger", "sims.report.answers"),
-    "report": ("sims.report",),
-    "sweep": ("sims.study.sweeping",),
+PRESENTING = ("effects", "parameters", "figure", "headline", "numbers")
+"""Functions of an experiment without a folder that its numbers do not need."""
+EXCLUDED = {
+    "simulate": ("predict.py", *PRESENTATION),
+    "predict": ("simulate.py", *PRESENTATION),
 }
-"""Step to the modules of this package from which it starts; their imports follow."""
-STEPS = tuple(step for step in _ENTRIES if step != "sweep")
-_METHODS = {
-    "sampler": ("simulate",),
-    "replicates": ("simulate",),
-    "units": ("simulate",),
-    "unit": ("simulate",),
-    "theory": ("predict", "search"),
-    "predictions": ("predict",),
-    "predicted_coordinates": ("predict",),
-    "search_row": ("search",),
-    "effects": ("judge", "search", "plot"),
-    "parameters": ("judge", "search", "plot"),
-    "specifications": ("judge", "plot"),
-    "as_file": ("judge", "search"),
-    "figure": ("plot",),
-    "headline": ("plot",),
-    "numbers": ("plot",),
-}
-"""Method of a study to the steps that call it; the others are called by all."""
-_PROSE = ("experiment.yaml", "variables.yaml", "caption.md")
-"""Files of an experiment's folder that are no data of its code."""
-_PARTS = {
-    "simulate": ("simulation", "settings", "law"),
-    "predict": ("settings", "law"),
-    "judge": ("settings", "questions", "law", "paper", "labels"),
-    "search": ("settings", "questions", "law"),
-    "plot": ("settings", "title"),
-}
-"""Step to the keys of the experiment file that it reads."""
+"""Step to the names of files of an experiment's folder that do not count for it."""
 
 
-def digest(step: str, experiment: Path | None = None, fidelity: str = "standard") -> str:
+def digest(
+    step: str,
+    declared: Declaration | None = None,
+    fidelity: str = "standard",
+    results: Path | None = None,
+) -> str:
     """Hash of all that a step depends on, but for its input files.
 
     Args:
-        step: simulate, predict, judge, search, plot, ledger or report.
-        experiment: folder of the experiment, for the five steps that have one.
+        step: name of a module of :mod:`sims.steps`.
+        declared: the experiment, for a step that has one.
         fidelity: at which it is run.
+        results: folder of the experiment's results, with the record of what a run imported.
     """
-    parts = [] if experiment is None else [part(step, experiment, fidelity)]
-    return combined_digest(code(step, experiment), *parts)
+    if declared is None:
+        return code(step, None)
+    words = []
+    if declared.folder is not None:
+        words.append(declared.folder / "variables.yaml")
+    if declared.folder is not None and step not in NUMBERS:
+        words += [declared.folder / "caption.md", *sorted(place("papers").glob("*.yaml"))]
+    contents = map(content, filter(Path.is_file, words))
+    return combined_digest(code(step, declared, results), declared.part(step, fidelity), *contents)
 
 
-def code(step: str, experiment: Path | None) -> str:
-    """Hash of the code alone that a step runs, of an experiment if it is of one, or of a sweep.
+def code(step: str, declared: Declaration | None, results: Path | None = None) -> str:
+    """Hash of the code and data that a step runs and reads: see :func:`digest`."""
+    modules = {f"sims.steps.{step}"}
+    if declared is None:
+        return package_code(*modules)
+    if declared.folder is None:
+        return combined_digest(package_code(*modules), _of_functions(step, declared))
+    sources = folder_sources(declared.folder, _excluded(step, declared), recorded(step, results))
+    modules |= sources.modules
+    if not (declared.folder / "study.py").is_file():
+        modules.add("sims.study.drawn")
+    return combined_digest(package_code(*modules), sources.digest())
 
-    It is that of the modules that are imported, and of the data files of an experiment's folder.
-    """
-    modules = {*_ENTRIES[step]}
-    files = list[Path]()
-    without = frozenset(name for name, steps in _METHODS.items() if step not in steps)
-    if experiment is not None:
-        study = experiment / "study.py"
-        if study.is_file():
-            sources = own_sources(study, without)
-            modules |= sources.modules
-            files += sources.files
-        else:
-            modules.add("sims.study.drawn")
-        files += [path for path in files_below(experiment) if path.name not in _PROSE]
-        if step == "plot":
-            files += filter(Path.is_file, [experiment / "caption.md"])
-    digests = [syntax(file, without) for file in files]
-    return combined_digest(_package_digest(frozenset(modules)), *digests)
+
+def _excluded(step: str, declared: Declaration) -> tuple[str, ...]:
+    """Names of files of an experiment's folder that do not count for a step."""
+    excluded = EXCLUDED.get(step, WORDS)
+    if step in NUMBERS:
+        excluded += tuple(declared.content.get("presentation") or ())
+    return excluded
+
+
+def _of_functions(step: str, declared: Declaration) -> str:
+    """Digest of the functions and the class of an experiment that has no folder."""
+    functions = dict(declared.functions)
+    if step in NUMBERS:
+        functions = {name: f for name, f in functions.items() if name not in PRESENTING}
+    return identity.digest(functions)
 
 
 @cache
-def _package_digest(modules: frozenset[str]) -> str:
-    return combined_digest(*map(syntax, package_sources(modules)))
+def package_code(*modules: str) -> str:
+    """Hash of modules of this package and of what they import."""
+    return combined_digest(*map(content, package_sources(modules)))
 
 
-def part(step: str, experiment: Path, fidelity: str) -> str:
-    """The part of the experiment file that a step reads, as JSON: prose of others is left out."""
-    specification, changes = _file(experiment, fidelity)
-    if step in ("simulate", "predict"):
-        specification = specification | {"law": without_prose(specification["law"])}
-    entries = {}
-    for name, data in (("whole", specification), ("fidelity", changes)):
-        read = {key: data.get(key) for key in _PARTS.get(step, ())}
-        entries[name] = resolve_files(read, experiment)
-    if step in ("simulate", "predict"):
-        entries["seed"] = seed_of(experiment)
-    return json.dumps(entries, sort_keys=True, default=str)
+def recorded(step: str, results: Path | None) -> list[str]:
+    """Paths, relative to an experiment's folder, that an earlier run of a step imported unforeseen.
 
-
-def salt() -> str:
-    """The text that is hashed with a declaration into its seed: ``dev``, or the published salt.
-
-    The published salt is in experiments/salt.txt; the variable SIMS_SALT overrides it.
+    They stand in ``.imports`` of the folder of results.
     """
-    published = place(EXPERIMENTS) / "salt.txt"
-    default = published.read_text("utf-8").strip() if published.is_file() else "dev"
-    return os.environ.get("SIMS_SALT", default)
+    record = None if results is None else results / ".imports" / f"{step}.json"
+    if record is None or not record.is_file():
+        return []
+    return [str(name) for name in json.loads(record.read_text("utf-8"))]
 
 
-def seed_of(experiment: Path) -> int:
-    """Seed of an experiment's problems; a changed question gets new problems.
+def record_imports(
+    step: str, declared: Declaration, results: Path, before: Iterable[str] = ()
+) -> None:
+    """Record the user's files that a finished step imported, although they did not count for it.
 
-    It is the first bytes of a SHA-256 of the law without prose, the conditions of all questions,
-    the revisions above 1 of their effects, and the salt. Rewording, renaming or reordering redraws
-    nothing, and neither does a further question without a new condition.
+    Args:
+        step: simulate or predict.
+        declared: the experiment; nothing is recorded of one without a folder.
+        results: folder of its results.
+        before: names of modules that were imported before the step began.
     """
-    specification, _ = _file(experiment, FIDELITIES[0])
-    law = without_prose(specification["law"])
-    conditions = set()
-    revisions = {}
-    for question in specification["questions"]:
-        restriction = (question.get("restrict") or {}).get("where")
-        for condition in filter(None, (restriction, *(question.get("strata") or {}).values())):
-            conditions.add(json.dumps(condition, sort_keys=True))
-        if question.get("revision", 1) > 1:
-            revisions[question["effect"]] = question["revision"]
-    declared = json.dumps([law, sorted(conditions), revisions], sort_keys=True)
-    return int(combined_digest(declared, salt()), 16) >> 1
-
-
-def without_prose(law: dict[str, Any]) -> dict[str, Any]:
-    """Law without its description, on which no number depends."""
-    return {key: value for key, value in law.items() if key != "text"}
-
-
-def searches(experiment: Path) -> bool:
-    """True if a question of an experiment requests a search."""
-    questions = _file(experiment, FIDELITIES[0])[0].get("questions") or []
-    return any(question.get("search") for question in questions)
+    if declared.folder is None:
+        return
+    earlier = recorded(step, results)
+    sources = folder_sources(declared.folder, _excluded(step, declared), earlier)
+    counted = {path.resolve() for path in sources.files}
+    unforeseen = {*earlier}
+    for name in {*sys.modules} - {*before}:
+        file = getattr(sys.modules[name], "__file__", None)
+        if not known_by_name(file) and (path := Path(str(file)).resolve()) not in counted:
+            unforeseen.add(os.path.relpath(path, declared.folder.resolve()))
+    if unforeseen:
+        text = json.dumps(sorted(unforeseen))
+        replace(text.encode(), results / ".imports" / f"{step}.json")
 
 
 def lock_results(results: str) -> None:
@@ -219,9 +192,3 @@ def check_dates(paths: Iterable[Path]) -> None:
 def accelerated() -> bool:
     """True if JAX is installed for a GPU or TPU, on which simulations take turns."""
     return any(map(find_spec, ("jax_cuda12_plugin", "jax_cuda13_plugin", "libtpu")))
-
-
-def _file(experiment: Path, fidelity: str) -> tuple[dict[str, Any], dict[str, Any]]:
-    """The experiment file and the changes of a fidelity."""
-    specification = read_yaml(experiment / "experiment.yaml")
-    return specification, (specification.get("fidelities") or {}).get(fidelity) or {}

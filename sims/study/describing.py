@@ -1,7 +1,7 @@
 """Words and units of the variables and coordinates in result files.
 
-This module has those of both methods. An experiment describes further ones in its
-``variables.yaml``.
+Those of both methods are in two files next to this module. An experiment describes further ones in
+its ``variables.yaml``.
 """
 
 import re
@@ -16,7 +16,7 @@ from sims.base.documents import read_yaml
 from sims.base.terms import LABELS
 from sims.base.validation import Strict, parse
 
-Y, SQUARE, X, KEYS, NUMBER = "unit of Y", "squared unit of Y", "unit of X", "keys", "1"
+SQUARE, KEYS, NUMBER = "squared unit of Y", "keys", "1"
 
 
 class Words(NamedTuple):
@@ -41,59 +41,30 @@ class VariablesSpec(RootModel[dict[str, str | VariableSpec]]):
     """
 
 
-VARIABLES: dict[str, Words] = {
-    **{name: Words(label, SQUARE) for name, label in LABELS.items()},
-    "bias": Words("bias of a head", Y),
-    "bias_product": Words("product of two heads' biases", SQUARE),
-    "signal_covariance": Words("signal covariance of two heads", SQUARE),
-    "noise_covariance": Words("noise covariance of two heads", SQUARE),
-    "total_covariance": Words("covariance of two heads, signal and noise", SQUARE),
-    "n_eff": Words("effective number of keys of a head", KEYS),
-    "n_eff_least": Words("smallest effective number of keys over queries", KEYS),
-    "n_third": Words("third-moment keys of a head", KEYS),
-    "empty_rate": Words("share of cases without a key in reach"),
-    "mean_empty_rate": Words("share of cases without a key in reach, averaged over queries"),
-    "empty_probability": Words("probability that no key is in reach"),
-    "defect": Words("deviation from 1 of a quantity that must be 1"),
-    "converged": Words("whether the requested accuracy was reached"),
-    "radius": Words("radius of a head's neighbourhood as n grows", X),
-    "radius_sd": Words("standard deviation of the radius", X),
-    "attended": Words("keys attended to as n grows", KEYS),
-    "expected_attended": Words("expected keys attended to", KEYS),
-    "rounding": Words("bound on rounding, as a share of a term"),
-    "batches": Words("batches that were sampled"),
-    "replicates": Words("replicates that were sampled"),
-    "faults": Words("reasons why the point's numbers are unusable"),
-    "cautions": Words("cautions about the point's numbers"),
-    "point": Words("name of the point"),
-    "order": Words("order of theory"),
-}
+def _read(path: Path) -> dict[str, Words]:
+    """Descriptions in a file."""
+    variables = {}
+    for name, spec in parse(VariablesSpec, read_yaml(path), str(path)).root.items():
+        if isinstance(spec, str):
+            spec = VariableSpec(long_name=spec)
+        variables[name] = Words(spec.long_name, spec.units)
+    return variables
+
+
+def read_variables(folder: Path | None) -> dict[str, Words]:
+    """Descriptions in the ``variables.yaml`` of a folder; empty without folder or file.
+
+    Raises:
+        InputError: the file cannot be read, or says something else.
+    """
+    path = None if folder is None else folder / "variables.yaml"
+    return {} if path is None or not path.is_file() else _read(path)
+
+
+_TERMS = {name: Words(label, SQUARE) for name, label in LABELS.items()}
+VARIABLES = _TERMS | _read(Path(__file__).with_name("variables.yaml"))
 """Variables of both methods, by name."""
-FIELDS: dict[str, Words] = {
-    "dimension": Words("dimension of the keys"),
-    "design": Words("law of the keys"),
-    "design.correlation": Words("correlation of the noise of redundant views"),
-    "design.noise": Words("noise of redundant views", X),
-    "target": Words("target"),
-    "target.lengthscale": Words("lengthscale of the target", X),
-    "target.beta": Words("smoothness of the target"),
-    "target.nu": Words("smoothness of the target"),
-    "noise_sd": Words("standard deviation of the label noise", Y),
-    "heads.count": Words("number of heads"),
-    "heads.width": Words("width of a head"),
-    "heads.frames": Words("frames of the heads"),
-    "heads.key_frames": Words("frames that project keys"),
-    "heads.key_frames.angle": Words("principal angle of two heads' key frames", "degree"),
-    "heads.frames.angle": Words("principal angle of two heads", "degree"),
-    "heads.frames.cosine": Words("cosine of the principal angle of two heads"),
-    "heads.frames.seed": Words("seed of the frames"),
-    "heads.kernel": Words("kernel or weight rule of the heads"),
-    "heads.bandwidth": Words("bandwidth of the heads", X),
-    "n": Words("number of keys", KEYS),
-    "queries": Words("law of the queries"),
-    "queries.count": Words("number of queries"),
-    "queries.scale": Words("scale of the queries", X),
-}
+FIELDS = _read(Path(__file__).with_name("fields.yaml"))
 """Fields of a problem by their dotted path."""
 _AFFIXES = {
     "_theory$": ", theory",
@@ -103,23 +74,6 @@ _AFFIXES = {
     "^raw_": ", from drawn labels",
     "^each_": ", of every problem",
 }
-
-
-def read_variables(folder: Path) -> dict[str, Words]:
-    """Descriptions in the ``variables.yaml`` of an experiment; empty without that file.
-
-    Raises:
-        InputError: the file cannot be read, or says something else.
-    """
-    path = folder / "variables.yaml"
-    if not path.is_file():
-        return {}
-    variables = {}
-    for name, spec in parse(VariablesSpec, read_yaml(path), str(path)).root.items():
-        if isinstance(spec, str):
-            spec = VariableSpec(long_name=spec)
-        variables[name] = Words(spec.long_name, spec.units)
-    return variables
 
 
 def words(name: str, variables: Mapping[str, Words]) -> Words | None:

@@ -13,10 +13,8 @@ import xarray as xr
 
 from sims.base.terms import BATCH, SCALARS
 from sims.base.validation import parse
-from sims.judgement.effects import Effects
-from sims.judgement.effects_of_problems import gap
+from sims.judgement.effects import Effects, gap
 from sims.study.grid import changed, label
-from sims.study.referenced_files import resolve_files
 from sims.study.results import Results
 from sims.study.stacking import Scalar
 from sims.study.study import Fields, Study
@@ -52,24 +50,24 @@ class DrawnStudy(Study[DrawnProblem]):
     def problem(self, fields: Fields) -> DrawnProblem:
         from sims.study.specification import ProblemSpec
 
-        data = changed(self.experiment.spec.law["problem"], fields)
-        data = resolve_files(data, self.experiment.folder)
-        location = f"{self.experiment.name}: problem {fields.number} of the law"
-        context = {"allow_code": self.experiment.allow_code}
+        data = changed(self.spec.law["problem"], fields)
+        data = self.declared.resolved(data)
+        location = f"{self.name}: problem {fields.number} of the law"
+        context = {"allow_code": self.allow_code}
         built = parse(ProblemSpec, data, location, context=context).build()
         return DrawnProblem(dict(fields), data, built)
 
     def sampler(self, problem: DrawnProblem) -> "Sampler":
         from sims.simulation.engine import sampler_of
 
-        options = self.experiment.simulation.estimator | {"keep_queries": False}
+        options = self.simulation.estimator | {"keep_queries": False}
         return sampler_of(*problem.built, **options)[0]
 
     def theory(self, problem: DrawnProblem) -> xr.Dataset:
         """Theory's terms, of the order in the settings (first, exact or auto)."""
         from sims.theory import predict
 
-        return predict(*problem.built, order=self.experiment.settings.get("order", "first"))
+        return predict(*problem.built, order=self.settings.get("order", "first"))
 
     def effects(self, results: Results) -> Mapping[str, Effects]:
         """Relative gaps of the two methods for every scalar term, simulated / predicted − 1."""
@@ -92,7 +90,7 @@ class DrawnStudy(Study[DrawnProblem]):
 
     @property
     def simulated(self) -> int:
-        return int(self.experiment.settings.get("problems", PROBLEMS))
+        return int(self.settings.get("problems", PROBLEMS))
 
     def coordinates(self, number: int, problem: DrawnProblem) -> Mapping[str, Scalar]:
         """Drawn fields, with labels for values that are not scalars."""

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from textwrap import shorten
 from typing import TYPE_CHECKING, Any
 
-from sims.base.errors import InputError, one_of
+from sims.base.errors import InputError, located, one_of
 from sims.study.stacking import Scalar
 
 if TYPE_CHECKING:
@@ -33,15 +33,10 @@ class Point:
 @contextmanager
 def point_errors(name: str, coordinates: Mapping[str, object]) -> Iterator[None]:
     """Context in which errors name the point where they happen, unless they do so already."""
-    try:
+    place = ", ".join(f"{path}: {value}" for path, value in coordinates.items())
+    place = f" ({shorten(place, 120, placeholder='...')})" if place else ""
+    with located(f"point {name}{place}", unless="point "):
         yield
-    except InputError as error:
-        if error.field.startswith("point "):
-            raise
-        location = ", ".join(f"{path}: {value}" for path, value in coordinates.items())
-        location = f" ({shorten(location, 120, placeholder='...')})" if location else ""
-        field = f"point {name}{location}: {error.field}"
-        raise type(error)(field, error.value, error.allowed) from error
 
 
 def changed(base: Mapping[str, Any], changes: Mapping[str, Any]) -> dict[str, Any]:

@@ -1,82 +1,171 @@
-"""Answers of an experiment from its results, by its statistic."""
+"""Answers of an experiment: its effects in a table, and the answers that the table gives."""
 
-from collections.abc import Iterable, Mapping
+import itertools
+from collections.abc import Mapping
 from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING
 
+import numpy as np
 import pandas as pd
 
 from sims.base.errors import InputError, one_of
-from sims.judgement.answers import Answer, answer
+from sims.judgement import conventions
+from sims.judgement.answers import Answer, answer, check_kind, condition_mask
 from sims.judgement.effects import Effects
-from sims.judgement.robustness import robustness
-from sims.judgement.summaries import Share
-from sims.study.code import salt
-from sims.study.experiment import Experiment
-from sims.study.loading import load_study
+from sims.judgement.robustness import Cell, robustness
+from sims.judgement.summaries import Share, summarize
+from sims.judgement.table import Table
+from sims.study import results as files
+from sims.study.declaration import salt
 from sims.study.papers import paper_of
 from sims.study.results import Results
-from sims.study.schema import QuestionSpec
+from sims.study.schema import ExperimentSpec, QuestionSpec
+
+if TYPE_CHECKING:
+    from sims.study.running import Run
+
+TABLE = "effects.nc"
+"""File of the table, next to an experiment's results."""
 
 
-def answer_questions(experiment: Experiment, results: Results) -> list[Answer]:
-    """Answers to the questions of the file, in order.
+def answer_questions(run: "Run", results: Results) -> list[Answer]:
+    """Answers to the questions of the file, in order; raises as :func:`tabulate`."""
+    return answers_of(tabulate(run, results), run.spec)
+
+
+def tabulate(run: "Run", results: Results) -> Table:
+    """Table of the effects that an experiment's file names, by its study.
 
     Raises:
-        InputError: effects or parameters are invalid, or a question names an effect
-            that there is not.
+        InputError: effects or parameters are invalid, or a question names no effect, or one of
+            another kind.
     """
-    study = load_study(experiment)
-    path = experiment.folder
-    with experiment.code_errors():
-        families = study.effects(results)
+    study = run.study
+    path = run.study.folder
+    with run.code_errors():
+        effects = study.effects(results)
         parameters = study.parameters(results)
-        cells = study.specifications(results, families)
-    if not isinstance(families, Mapping) or not all(
-        isinstance(effects, Effects) for effects in families.values()
+    if not isinstance(effects, Mapping) or not all(
+        isinstance(each, Effects) for each in effects.values()
     ):
-        raise InputError(f"{path}: effects", _kind(families), "a dict of name to Effects")
+        raise InputError(f"{path}: effects", _kind(effects), "a dict of name to Effects")
     if not isinstance(parameters, pd.DataFrame):
         raise InputError(f"{path}: parameters", _kind(parameters), "a pandas DataFrame")
-    check_effects(experiment, families)
+    check_effects(run, {name: each.kind for name, each in effects.items()})
+    origin = {
+        "experiment": run.name,
+        "fidelity": run.fidelity,
+        "results": results.digest,
+        "seed": run.simulation.seed,
+        "salt": salt(),
+        "versions": results.provenance["simulation"]["versions"],
+    }
+    kept = dict[str, Effects]()
+    for question in run.spec.questions:
+        for name in _effects_of(question):
+            called = replace(effects[name], halves=None, size=None, size_error=None, components={})
+            kept.setdefault(name, called)
+    kept |= {question.effect: effects[question.effect] for question in run.spec.questions}
+    table = Table(kept, parameters, origin)
+    described = {}
+    for found in answers_of(table, run.spec):
+        if found.counterexample is not None:
+            with run.code_errors():
+                number = found.counterexample
+                described[str(number)] = study.file_of(number)
+    # As the file has it, so that answers are a function of the file.
+    return Table.of(replace(table, files=described).dataset(run.spec.questions))
+
+
+def write_table(table: Table, run: "Run", folder: Path) -> None:
+    """Write the table next to an experiment's results, sealed."""
+    data = table.dataset(run.spec.questions)
+    files.write(data, folder / TABLE, f"{TABLE} of {run.identity}")
+
+
+def read_table(run: "Run", folder: Path) -> Table:
+    """Table of an experiment's effects from its file.
+
+    Raises:
+        InputError: the file is missing, damaged, or another's.
+    """
+    return Table.of(files.read(folder / TABLE, f"{TABLE} of {run.identity}"))
+
+
+def answers_of(table: Table, spec: ExperimentSpec) -> list[Answer]:
+    """Answers to the questions of an experiment's file from its table of effects alone."""
+    origin = dict(table.origin)
+    smoke = origin.pop("fidelity") == "smoke"
     answers = []
-    for question in experiment.spec.questions:
-        result = answer(
+    for question in spec.questions:
+        found = answer(
             question,
-            families[question.effect],
-            parameters,
-            experiment=experiment.name,
+            table.effects[question.effect],
+            table.parameters,
+            smoke=smoke,
+            labels=spec.labels,
             subject=_subject(question),
-            law=str(experiment.spec.law.get("text", "")),
-            smoke=experiment.fidelity == "smoke",
-            labels=experiment.spec.labels,
-            results=results.digest,
-            seed=experiment.simulation.seed,
-            salt=salt(),
-            versions=results.provenance["simulation"]["versions"],
+            law=str(spec.law.get("text", "")),
+            **origin,
         )
-        if question.id in cells and isinstance(result.result, Share):
-            result = replace(result, robust=robustness(result.result, cells[question.id]))
-        if result.counterexample is not None:
-            with experiment.code_errors():
-                result = replace(result, problem=study.file_of(result.counterexample))
-        answers.append(result)
+        cells = cells_of(table, question)
+        if cells and isinstance(found.result, Share):
+            found = replace(found, robust=robustness(found.result, cells))
+        if found.counterexample is not None:
+            found = replace(found, problem=table.files.get(str(found.counterexample)))
+        answers.append(found)
     return answers
 
 
+def cells_of(table: Table, question: QuestionSpec) -> list[Cell]:
+    """Shares of a question under every combination of its specifications; empty without any."""
+    declared = question.specifications
+    if declared is None:
+        return []
+    cells = []
+    for effect, named in declared.effects.items():
+        effects = table.effects[effect].within(conventions.tolerance(question.tolerance))
+        for values in itertools.product(*declared.problems.values()):
+            selected = np.ones(len(table.parameters), bool)
+            for choice, value in zip(declared.problems, values, strict=True):
+                selected &= condition_mask(table.parameters, declared.problems[choice][value])
+            share = summarize(effects, selected)
+            if isinstance(share, Share):
+                choices = named | dict(zip(declared.problems, values, strict=True))
+                cells.append(Cell(choices, share))
+    return cells
+
+
+def _effects_of(question: QuestionSpec) -> list[str]:
+    """Names of the effects that a question uses."""
+    others = question.specifications.effects if question.specifications else ()
+    return [question.effect, *others]
+
+
 def _subject(question: QuestionSpec) -> str:
-    """Whose claim is on trial: a paper's, ours, or that of a formula of ours."""
+    """Whose claim is on trial: a paper's, ours, one's own, or that of a formula of ours."""
     if question.validates:
         return "formula"
+    if question.own:
+        return "own"
     ours = [claim.id for claim in paper_of(question.paper).ours]
     return "ours" if (question.claim or question.id) in ours else "paper"
 
 
-def check_effects(experiment: Experiment, names: Iterable[str]) -> None:
-    """Raise InputError if a question uses an unknown effect."""
-    for question in experiment.spec.questions:
-        if question.effect not in (known := list(names)):
-            location = f"{experiment.name}: questions, {question.id}, effect"
-            raise InputError(location, question.effect, one_of(known, question.effect))
+def check_effects(run: "Run", kinds: Mapping[str, str]) -> None:
+    """Refuse a question that names no effect, or one of another kind than it asks for.
+
+    Args:
+        run: the run.
+        kinds: name of each effect to its kind.
+    """
+    for question in run.spec.questions:
+        for effect in _effects_of(question):
+            if effect not in kinds:
+                location = f"{run.name}: questions, {question.id}, effect"
+                raise InputError(location, effect, one_of(kinds, effect))
+        check_kind(question, kinds[question.effect], f"{run.name}: ")
 
 
 def _kind(value: object) -> str:

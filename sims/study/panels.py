@@ -1,37 +1,34 @@
 """Panels of claims: the effect of every problem of a question."""
 
 from pathlib import Path
-from typing import Any
 
 from sims.judgement.answers import condition_mask
-from sims.study.experiment import Experiment
-from sims.study.results import Results
+from sims.judgement.table import Table
+from sims.study.running import Run
 from sims.study.schema import QuestionSpec
-from sims.study.study import Study
 
 CLAIMS = "claims"
 """The folder of the panels, next to an experiment's figure."""
 
 
-def plot_claims(experiment: Experiment, study: Study[Any], results: Results, folder: Path) -> None:
+def plot_claims(run: Run, table: Table, folder: Path) -> None:
     """Draw the first question on every claim, ``claims/QUESTION.svg``."""
     from sims.figures import save
-    from sims.figures.claims import axis_label, sorted_effects
+    from sims.figures.claims import sorted_effects
 
-    effects, parameters = study.effects(results), study.parameters(results)
-    for question in _first_questions(experiment):
-        effect = effects[question.effect]
+    for question in _first_questions(run):
+        effect = table.effects[question.effect]
         count = len(effect.value if effect.predicted is None else effect.predicted)
-        rows = parameters.iloc[:count]
+        rows = table.parameters.iloc[:count]
         selected = condition_mask(rows, question.restrict.where if question.restrict else {})
-        panel = sorted_effects(effect, selected, rows, axis_label(effect))
+        panel = sorted_effects(effect, selected, rows)
         path = folder / CLAIMS / f"{question.id}.svg"
-        save(panel, path, experiment.identity, results.digest, ["svg"])
+        save(panel, path, run.identity, table.origin["results"], ["svg"])
 
 
-def _first_questions(experiment: Experiment) -> list[QuestionSpec]:
+def _first_questions(run: Run) -> list[QuestionSpec]:
     """First question on each claim, a confirmatory one if possible."""
-    questions = sorted(experiment.spec.questions, key=lambda question: question.status)
+    questions = sorted(run.spec.questions, key=lambda question: question.status)
     first: dict[str, QuestionSpec] = {}
     for question in questions:
         first.setdefault(question.claim or question.id, question)

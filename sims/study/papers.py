@@ -1,10 +1,12 @@
 """Papers whose claims are tested: one YAML file each, ``papers/<arXiv id>.yaml``. No JAX.
 
-A paper's file lists its claims. A question's ``claim`` is an id from there; claims of a paper
-that say always are one family in the adjustment for multiple tests.
+A paper's file lists its claims, and the family of questions that say always, which is adjusted for
+multiple tests. A question's ``claim`` is an id from there.
 """
 
 from collections import Counter
+from functools import cache
+from pathlib import Path
 from typing import Literal
 
 from pydantic import Field
@@ -62,6 +64,15 @@ class Paper(Strict):
     read: str = Field(min_length=1, description="available parts of the paper")
     claims: list[PaperClaim] = Field(min_length=1)
     ours: list[Claim] = Field(default=[], description="our claims about the paper")
+    family: list[str] = Field(
+        default=[],
+        description="ids of the questions that say always, whose p-values are adjusted together",
+    )
+
+    @property
+    def every(self) -> list[Claim]:
+        """Its claims, and ours about it."""
+        return [*self.claims, *self.ours]
 
 
 def papers() -> dict[str, Paper]:
@@ -85,10 +96,16 @@ def paper_of(id: str) -> Paper:
     if not path.is_file():
         allowed = one_of(sorted(file.stem for file in path.parent.glob("*.yaml")), id)
         raise InputError("paper", id, allowed or f"a paper with a file {path}")
+    return _read(path, path.stat().st_mtime_ns)
+
+
+@cache
+def _read(path: Path, edited: int) -> Paper:
+    """Paper in a file that was edited at that time, so that a run reads it once."""
     paper = parse(Paper, read_yaml(path), str(path))
     if paper.arxiv != path.stem:
         raise InputError(f"{path}: arxiv", paper.arxiv, f"{path.stem}, as the file is named")
-    ids = Counter(claim.id for claim in (*paper.claims, *paper.ours))
+    ids = Counter(claim.id for claim in paper.every)
     for id in (id for id, count in ids.items() if count > 1):
         raise InputError(f"{path}: claims, ours", id, "each id once")
     return paper

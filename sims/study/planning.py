@@ -4,21 +4,23 @@ Problems that differ only in numbers form a class: they share a compiled program
 together. Classes follow from the problems as data, so that sorting builds nothing.
 """
 
+from collections import Counter
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
 
 from sims.base.errors import InputError
-from sims.base.runtime import host_devices, memory
-from sims.problem import Heads, check_compatible
+from sims.base.runtime import host_devices, in_threads, memory
+from sims.problem import Heads, Kernel, check_compatible
 from sims.simulation.plan import Shape, make_plan
 from sims.study.grid import Point, point_errors
 from sims.study.schema import SimulationSpec, TheorySpec
 from sims.study.specification import Problem, ProblemSpec, gibibytes
-from sims.theory import check_affordable, check_exact, predict
+from sims.theory import FEW_KEYS, check_affordable, check_exact, in_range, predict
 
 RATE = 1e9
 """Operations a second and core in float32, half as many in float64, on docs/performance.md's
@@ -30,6 +32,8 @@ COMPILATION = 4.0
 """Seconds to compile the programs of a shape."""
 MAX_OPERATIONS = 1e17
 """Maximum operations of a point: three years of one core."""
+LOOKED, FEW_LOOKED = 100, 4
+"""Points of kernels, and of other weight rules, at which a plan evaluates theory of first order."""
 COPIES = 12
 """Number of arrays (head, head) per batch, including intermediate ones."""
 
@@ -157,6 +161,41 @@ def check_covered(problem: Problem, theory: TheorySpec) -> None:
                 raise
             check_exact(task, heads)
             check_affordable(task, heads, queries)
+
+
+def doubts(points: Sequence[Point], theory: TheorySpec) -> Counter[str]:
+    """Reasons why covered points have no trustworthy theory, and the number of points of each.
+
+    Theory of first order is looked at in up to :data:`LOOKED` points, evenly spaced, which stand
+    for all; an empty reason counts the trustworthy ones.
+    """
+    if theory.order not in ("first", "auto") or not points:
+        return Counter({"": len(points)})
+    is_kernel = isinstance(points[0].spec.build().heads.rule, Kernel)
+    looked = points[:: -(-len(points) // (LOOKED if is_kernel else FEW_LOOKED))]
+    reasons = in_threads(partial(_doubt, theory), [point.spec.build() for point in looked])
+    counts = Counter(reasons)
+    for reason in counts:
+        counts[reason] = round(counts[reason] * len(points) / len(looked))
+    return counts
+
+
+def _doubt(theory: TheorySpec, problem: Problem) -> str:
+    """Reason why theory of a problem is not trustworthy; empty if it is."""
+    task, heads, _, queries = problem
+    try:
+        terms = predict(*problem)
+        if in_range(terms):
+            return ""
+        reason = f"first order is rough, n_eff or n_third below about {FEW_KEYS}"
+    except InputError as error:
+        reason = f"{error.field} {error.value}; covered: {error.allowed}"
+    if theory.order == "auto":
+        with suppress(InputError):
+            check_exact(task, heads)
+            check_affordable(task, heads, queries)
+            return ""
+    return reason
 
 
 def cost(spec: ProblemSpec, problem: Problem, simulation: SimulationSpec) -> Cost:

@@ -4,6 +4,7 @@ No host names, no paths, no time stamps: the same run on another machine of the 
 the same provenance.
 """
 
+import json
 import os
 import platform
 import sys
@@ -26,6 +27,10 @@ PACKAGES = (
     "matplotlib",
     "pydantic",
 )
+
+
+ORIGIN = "origin"
+"""Attribute of a unit's result: versions and machine that it was computed with, as JSON."""
 
 
 def origin(**facts: Any) -> dict[str, Any]:
@@ -63,6 +68,12 @@ def machine() -> dict[str, Any]:
         out["devices"] = len(devices)
         out["matmul_precision"] = str(getattr(jax.config, "jax_default_matmul_precision", ""))
     return out
+
+
+def origins(units: Iterable["xr.Dataset"]) -> list[dict[str, Any]]:
+    """The distinct versions and machines with which units of a result were computed."""
+    found = sorted({data.attrs[ORIGIN] for data in units if ORIGIN in data.attrs})
+    return [json.loads(text) for text in found]
 
 
 def replicates(points: Iterable["xr.Dataset"]) -> dict[str, Any]:

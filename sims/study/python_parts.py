@@ -195,7 +195,5 @@ def _partial(function: Callable[..., Any], options: str) -> Callable[..., Any]:
     return functools.partial(function, **json.loads(options)) if options != "{}" else function
 
 
-@functools.lru_cache(maxsize=256)
-def _log_kernel(name: str, function: Callable[..., Any]) -> Kernel:
-    """A kernel of that log-kernel: programs are kept by it."""
-    return Kernel(name, function)
+_log_kernel = functools.lru_cache(maxsize=256)(Kernel)
+"""A kernel of a name and a log-kernel; the same object for the same ones, as above."""

@@ -11,14 +11,14 @@ import hashlib
 import importlib
 import os
 import sys
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from types import ModuleType
 from typing import Any
 
 from sims.base.errors import InputError
 from sims.base.files import regular_file
-from sims.study.sources import combined_digest, own_sources
+from sims.study.sources import PRESENTATION, combined_digest, folder_sources
 
 
 class MissingModels(InputError):
@@ -58,9 +58,18 @@ def resolve_files(
         return resolved
     is_code = value["kind"] == "python"
     path = _find(name, folder, f"{location}.file", is_code, anywhere)
-    texts = {item for item in value.values() if isinstance(item, str)}
     shown = path.relative_to(Path.cwd()) if path.is_relative_to(Path.cwd()) else path
-    return resolved | {"file": shown.as_posix(), "content": digest_of(path, texts)}
+    return resolved | {"file": shown.as_posix(), "content": digest_of(path)}
+
+
+def without_paths(value: Any) -> Any:
+    """A copy without the paths of files whose content stands next to them."""
+    if isinstance(value, list):
+        return [without_paths(item) for item in value]
+    if not isinstance(value, dict):
+        return value
+    kept = value if "content" not in value else {k: v for k, v in value.items() if k != "file"}
+    return {key: without_paths(item) for key, item in kept.items()}
 
 
 def _find(name: str, folder: Path, field: str, is_code: bool, anywhere: bool) -> Path:
@@ -111,34 +120,29 @@ def resolved_consent(allow_code: bool | None) -> bool | None:
     return os.environ.get("SIMS_ALLOW_CODE") == "1" if allow_code is False else allow_code
 
 
-def digest_of(path: Path, texts: Iterable[str] = ()) -> str:
-    """Digest of a file, sixteen hexadecimal digits; for Python, also of its imports and data.
+def digest_of(path: Path) -> str:
+    """Digest of a file, sixteen hexadecimal digits; for Python, of everything in its folder.
 
-    That is known from its source (:mod:`sims.study.sources`).
-
-    Args:
-        path: the file.
-        texts: such as options, which may name the data files that it reads.
+    That, and what it imports from elsewhere, is described in :mod:`sims.study.sources`.
 
     Raises:
+        InputError: the folder of Python code holds too many files.
         OSError: it cannot be read.
     """
     if path.suffix != ".py":
         return hashlib.sha256(path.read_bytes()).hexdigest()[:16]
-    own = own_sources(path)
-    files = [*own.files, *own.data_files(path.parent, texts)]
-    return combined_digest(*(hashlib.sha256(file.read_bytes()).hexdigest() for file in files))
+    of_experiment = (path.parent / "experiment.yaml").is_file()
+    sources = folder_sources(path.parent, PRESENTATION if of_experiment else ())
+    return combined_digest(path.name, sources.digest())
 
 
 def load_module(path: Path) -> ModuleType:
     """Module of a Python file, in a package of its folder (``from .other import …``).
 
-    What is loaded once stays until a Python file of the folder, or what one of them imports or
-    names, is edited.
+    What is loaded once stays until a file of the folder, or what one of them imports, is edited.
     """
     folder = path.parent.resolve()
-    digests = map(digest_of, filter(Path.is_file, sorted(folder.glob("*.py"))))
-    package = f"own_{combined_digest(str(folder), *digests)}"
+    package = f"own_{combined_digest(str(folder), folder_sources(folder).digest())}"
     if package not in sys.modules:
         parent = ModuleType(package)
         parent.__path__ = [str(folder)]

@@ -13,6 +13,9 @@ from sims.base.errors import InputError, one_of
 from sims.base.validation import Strict, parse
 from sims.study.papers import MAIN
 
+Kind = Literal["share", "gap", "mean", "outcome"]
+"""What a question asks, as :mod:`sims.judgement.effects` has it, on which no number depends."""
+
 
 class SimulationSpec(Strict):
     """Size and precision of a simulation."""
@@ -49,6 +52,8 @@ class SimulationSpec(Strict):
         """The most batches are no fewer than the least."""
         if self.max_batches is not None and self.max_batches < self.batches:
             raise InputError("max_batches", self.max_batches, f"at least batches = {self.batches}")
+        if self.max_batches is not None and self.rel_mcse is None:
+            raise InputError("max_batches", self.max_batches, "only with rel_mcse")
         return self
 
     @property
@@ -80,6 +85,13 @@ class TheorySpec(Strict):
         le=0.1,
         description="accuracy of exact theory; default 1e-4, or 1e-3 if the design is not Gaussian",
     )
+
+    @model_validator(mode="after")
+    def _accuracy_is_of_exact_theory(self) -> "TheorySpec":
+        """The accuracy of another order has no meaning."""
+        if self.rtol is not None and self.order not in ("exact", "auto"):
+            raise InputError("rtol", self.rtol, "only with order: exact or auto")
+        return self
 
     @property
     def options(self) -> dict[str, Any]:
@@ -118,6 +130,26 @@ class RestrictionSpec(Strict):
     where: Conditions = Field(min_length=1, description="conditions on parameters")
 
 
+READ: dict[Kind, set[str]] = {
+    "share": {"says", "search"},
+    "gap": {"says", "tolerance"},
+    "outcome": {"says", "tolerance"},
+    "mean": set(),
+}
+"""Fields of a question that have a meaning, by what it asks."""
+
+
+class SpecificationsSpec(Strict):
+    """Other choices under which a question could be asked, in all combinations."""
+
+    effects: dict[str, dict[str, str]] = Field(
+        min_length=1, description="effects to the choices that each stands for, name to value"
+    )
+    problems: dict[str, dict[str, Conditions]] = Field(
+        default_factory=dict, description="choices of problems: name to values with conditions"
+    )
+
+
 class QuestionSpec(Strict):
     """A question about the problems of a law: one number per problem."""
 
@@ -128,8 +160,18 @@ class QuestionSpec(Strict):
     paper: str = Field(
         default=MAIN, description="arXiv id of the paper that lists it; default: the experiment's"
     )
+    own: str | None = Field(
+        default=None,
+        min_length=1,
+        description="your own claim in a sentence, in the place of a paper's: it belongs to no "
+        "paper and to no family of adjusted p-values",
+    )
     question: str = Field(min_length=1, description="the question, on one line")
-    effect: str = Field(description="name of the study's effect")
+    asks: Kind = Field(
+        description="share: how often a claim holds; gap: how far simulation is from theory; mean: "
+        "how large a number is on average; outcome: how often a quantity falls"
+    )
+    effect: str = Field(description="name of the study's effect, which must be of that kind")
     quantity: str = Field(default="error", description="quantity whose relative change is shown")
     revision: int = Field(
         default=1,
@@ -155,12 +197,42 @@ class QuestionSpec(Strict):
     tolerance: Literal["roads", "exact", "slope", "order"] | None = Field(
         default=None, description="house tolerance of gaps"
     )
+    specifications: SpecificationsSpec | None = Field(
+        default=None, description="choices that the answer's word is tested against"
+    )
     search: int = Field(
         default=0,
         ge=0,
         description="number of problems that a search for a counterexample tries by theory, if no "
         "drawn problem is one",
     )
+
+    @model_validator(mode="before")
+    @classmethod
+    def _own_claim_has_no_paper(cls, data: object) -> object:
+        """A claim of one's own is in no paper."""
+        if not isinstance(data, dict) or not data.get("own"):
+            return data
+        for name in ("claim", "paper"):
+            if data.get(name):
+                raise InputError(name, data[name], "nothing, next to a claim of your own")
+        return {**data, "paper": ""}
+
+    @model_validator(mode="after")
+    def _fields_are_those_of_its_kind(self) -> "QuestionSpec":
+        """What a question asks says which other fields have a meaning, and which it needs."""
+        read = READ[self.asks]
+        for name in ("says", "tolerance", "search"):
+            if getattr(self, name) and name not in read:
+                kinds = " or ".join(kind for kind, names in READ.items() if name in names)
+                raise InputError(name, getattr(self, name), f"only where asks is {kinds}")
+        confirmatory = self.status == "confirmatory"
+        if confirmatory and self.asks == "mean":
+            raise InputError("status", self.status, "exploratory: a mean gets no word")
+        needed = self.asks == "outcome" or (confirmatory and self.asks == "gap")
+        if needed and self.tolerance is None:
+            raise InputError("tolerance", None, f"a tolerance, which {self.asks} needs")
+        return self
 
 
 class FidelitySpec(Strict):
@@ -187,6 +259,11 @@ class ExperimentSpec(Strict):
     labels: dict[str, str] = Field(
         default_factory=dict, description="names of parameters in tables"
     )
+    presentation: list[str] = Field(
+        default_factory=list,
+        description="files of the folder, besides statistic.py and figure.py, that present results "
+        "and compute none: an edit of them runs no simulation again",
+    )
     simulation: SimulationSpec = SimulationSpec()
     fidelities: dict[Literal["smoke", "standard", "paper"], FidelitySpec]
     settings: dict[str, Any] = Field(
@@ -196,14 +273,15 @@ class ExperimentSpec(Strict):
     @model_validator(mode="before")
     @classmethod
     def _questions_have_a_paper(cls, data: object) -> object:
-        """A question that names no paper is one of the experiment's."""
-        if not isinstance(data, dict) or "paper" not in data:
+        """A question that names no paper, and is not one's own, is one of the experiment's."""
+        if not isinstance(data, dict) or not isinstance(data.get("questions"), list):
             return data
-        questions = data.get("questions")
-        if not isinstance(questions, list):
-            return data
-        paper = {"paper": data["paper"]}
-        return {**data, "questions": [paper | q if isinstance(q, dict) else q for q in questions]}
+        paper = {"paper": data.get("paper", MAIN)}
+        asked = []
+        for question in data["questions"]:
+            of_paper = isinstance(question, dict) and not question.get("own")
+            asked.append(paper | question if of_paper else question)
+        return {**data, "questions": asked}
 
     def fidelity_changes(self, fidelity: str) -> FidelitySpec:
         """The settings of a fidelity."""

@@ -11,13 +11,11 @@ from scipy.optimize import differential_evolution
 from sims.base.errors import InputError
 from sims.base.runtime import in_threads
 from sims.judgement.answers import Answer, condition_mask, read_answers, write_answers
-from sims.judgement.effects import foreseen
 from sims.problem.law import Law
-from sims.study.experiment import Experiment
-from sims.study.loading import load_study
 from sims.study.results import Results
-from sims.study.runner import results_of
+from sims.study.running import Run
 from sims.study.schema import QuestionSpec
+from sims.study.stored import results_of
 from sims.study.study import Fields, Study
 
 STARTS = 12
@@ -27,43 +25,41 @@ SMOKE = 2 * STARTS
 SEED = 0
 
 
-def search(experiment: Experiment, output: Path) -> list[Answer]:
+def search(run: Run, output: Path) -> list[Answer]:
     """Answers of an experiment with the results of its searches, also written as JSON.
 
     Args:
-        experiment: experiment whose theory has one point, ``law``, along ``number``, with the
+        run: the run whose theory has one point, ``law``, along ``number``, with the
             simulated problems first; each of these is a point of the simulation.
         output: path in the folder of answers.json.
 
     Raises:
         InputError: a module is missing, or a file is damaged.
     """
-    results = results_of(experiment, output.parent)
+    results = results_of(run, output.parent)
     path = output.with_name("answers.json")
-    answers = read_answers(path, f"{path.name} of {experiment.identity}")
-    questions = {question.id: question for question in experiment.spec.questions}
+    answers = read_answers(path, f"{path.name} of {run.identity}")
+    questions = {question.id: question for question in run.spec.questions}
     outcomes = []
     for answer in answers:
         question = questions[answer.id]
         if question.search and answer.counterexample is None:
-            answer = extend(experiment, results, question, answer)
+            answer = extend(run, results, question, answer)
         outcomes.append(answer)
-    write_answers(outcomes, output, f"{output.name} of {experiment.identity}")
+    write_answers(outcomes, output, f"{output.name} of {run.identity}")
     return outcomes
 
 
-def extend(
-    experiment: Experiment, results: Results, question: QuestionSpec, answer: Answer
-) -> Answer:
+def extend(run: Run, results: Results, question: QuestionSpec, answer: Answer) -> Answer:
     """Answer with the number of problems tried, the least effect, and a counterexample.
 
     Problems predicted by theory only are tried first. If none fails, differential evolution (Storn
     & Price 1997) starts from the worst: it varies fields drawn from a list or a span, in the unit
     cube of their quantiles, and takes the seeds from one of the starts.
     """
-    study = load_study(experiment)
+    study = run.study
     predictions = results.predictions["law"]
-    with experiment.code_errors():
+    with run.code_errors():
         effects = effects_by_theory(study, results, question)
     order = effects.argsort()[: np.isfinite(effects).sum()][:STARTS].tolist()
     law = Law(study.law)
@@ -75,8 +71,8 @@ def extend(
     fields = starts[0]
     if best > 0 and len(starts) == STARTS:
         neighbourhood = Neighbourhood(study, results, question, law, starts, answer.seed)
-        limit = SMOKE if experiment.fidelity == "smoke" else question.search
-        with experiment.code_errors():
+        limit = SMOKE if run.fidelity == "smoke" else question.search
+        with run.code_errors():
             optimum = neighbourhood.minimize(limit)
         count += int(np.isfinite(neighbourhood.tried).sum())
         if optimum.fun < best:
@@ -85,7 +81,7 @@ def extend(
     result = replace(answer, searched=count, least=best)
     if best > 0:
         return result
-    with experiment.code_errors():
+    with run.code_errors():
         return replace(result, problem=study.as_file(study.problem(fields)))
 
 
@@ -121,9 +117,9 @@ class Neighbourhood:
     def effect_at(self, place: np.ndarray) -> float:
         """Theory's effect of the problem at a point; infinite if there is none."""
         problem = self.study.problem(self.fields_at(place))
-        theory = None if problem is None else self.study.search_row(problem)
-        if theory is None:
+        if problem is None:
             return np.inf
+        theory = self.study.theory(problem)
         sample = self.results.predictions["law"].isel(number=[0])
         pair = xr.concat([sample, theory.expand_dims("number")], "number")
         first = min(self.results.estimates)
@@ -155,7 +151,7 @@ def effects_by_theory(study: Study[Any], results: Results, question: QuestionSpe
     effects = study.effects(results)[question.effect]
     conditions = question.restrict.where if question.restrict else {}
     mask = condition_mask(study.parameters(results), conditions)
-    calls = foreseen(effects)
+    calls = effects.predicted_call
     if effects.predicted is None or not len(calls):
         allowed = "0 for effects that are not shares or that theory does not predict"
         raise InputError(f"questions, {question.id}, search", question.search, allowed)

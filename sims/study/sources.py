@@ -1,14 +1,18 @@
-"""Sources that a result depends on, found by what code imports and names. No JAX.
+"""Sources that a result depends on: modules of this package, files of a user's folder. No JAX.
 
-In this package they are the modules that a step imports, directly or not. In a user's code they are
-the Python files that it imports, from its folder, from packages below, or from elsewhere outside
-the installed packages; and the data files below its folder that it names: by name, by suffix, by a
-pattern, or by their folder.
+Of this package they are the modules that a step imports, directly or not, and the other files in
+their folders. Of a user's folder every file counts, however code names it, unless its name is in
+:data:`IGNORED` or excluded for a step; Python counts by its syntax, anything else by its bytes.
+What a file imports from elsewhere outside the installed packages counts, too, with the data next to
+it.
 """
 
 import ast
 import hashlib
+import os
+import re
 from collections.abc import Container, Iterable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass, field
 from fnmatch import fnmatch
 from functools import cache
@@ -19,74 +23,160 @@ from sims.base.errors import InputError
 from sims.base.identity import known_by_name
 
 PACKAGE = Path(__file__).parents[1]
-_COMPILED = (".cc", ".cu", ".h", ".j2")
-"""Suffixes of package files that modules in the same folder compile or fill in."""
+IGNORED = (
+    ".DS_Store",
+    ".cache",
+    ".git",
+    ".hg",
+    ".hypothesis",
+    ".ipynb_checkpoints",
+    ".mypy_cache",
+    ".points",
+    ".pytest_cache",
+    ".ruff_cache",
+    ".snakemake",
+    ".svn",
+    "__pycache__",
+    "node_modules",
+    "results",
+    "*.shards",
+    "*.py[co]",
+    "*.sw[op]",
+    "*~",
+    ".#*",
+)
+"""Names of files and folders that never count: caches, editors' files, version control, results."""
+WORDS = ("caption.md", "experiment.yaml", "tests.py", "variables.yaml")
+"""Files of an experiment's folder that are no code or data of its numbers."""
+PRESENTATION = ("statistic.py", "figure.py", *WORDS)
+"""Files of an experiment's folder that its numbers do not need, further ones apart: they are the
+key ``presentation`` of experiment.yaml."""
+MOST_FILES = 10_000
+"""Number of files of a folder from which on its code should have a folder of its own."""
+LARGEST = 2**28
+"""Bytes of a file above which its size and date stand for its content."""
+_SWEEP = re.compile(rb"seal: \S+ of sweep .*: [0-9a-f]{64}")
+"""Seal of a sweep's files, which may be written next to its code."""
 
 
 @dataclass
 class Sources:
-    """Modules and files of the user's code.
+    """Files of a user that count, and modules of this package that they import.
 
     Attributes:
-        files: Python files, in the order in which they are met.
-        texts: string constants in them, which may name data files.
-        modules: names that they import from this package.
+        files: their paths.
+        folder: the folder in which most of them are.
+        modules: names of modules.
     """
 
+    folder: Path
     files: list[Path] = field(default_factory=list)
-    texts: set[str] = field(default_factory=set)
     modules: set[str] = field(default_factory=set)
 
-    def data_files(self, folder: Path, texts: Iterable[str] = ()) -> list[Path]:
-        """Data files below a folder that the code, or one of the texts, names."""
-        names = {text for text in {*self.texts, *texts} if text.strip("./ ")}
-        return [path for path in files_below(folder) if _is_named(path, folder, names)]
+    def digest(self) -> str:
+        """Digest of contents and of names: in the folder, or in the file's own folder elsewhere."""
+        entries = []
+        for path in self.files:
+            inside = path.is_relative_to(self.folder)
+            home = self.folder if inside else path.parent.parent
+            entries.append(f"{path.relative_to(home).as_posix()} {content(path)}")
+        return combined_digest(*sorted(entries))
 
 
-def own_sources(path: Path, without: Container[str] = ()) -> Sources:
-    """Sources of a Python file and of the user's code that it imports; nothing is executed.
+def folder_sources(
+    folder: Path, excluded: Container[str] = (), also: Iterable[str] = ()
+) -> Sources:
+    """Sources of a folder and of the user's code elsewhere that it imports; nothing is executed.
 
     Args:
-        path: the file.
-        without: methods of its classes that do not count.
+        folder: the folder.
+        excluded: names of files, relative to the folder, that do not count.
+        also: paths of further files that count, relative to the folder.
+
+    Raises:
+        InputError: the folder holds more than :data:`MOST_FILES` files.
     """
-    sources = Sources()
-    remaining = [path]
+    sources = Sources(folder)
+    for path in files_below(folder):
+        if path.relative_to(folder).as_posix() not in excluded:
+            sources.files.append(path)
+    for name in also:
+        if (folder / name).is_file():
+            sources.files.append(folder / name)
+    inside = folder.resolve()
+    remaining = [path for path in sources.files if path.suffix == ".py"]
+    known = {path.resolve() for path in remaining}
     while remaining:
-        file = remaining.pop()
-        sources.files.append(file)
-        try:
-            tree = _parse(file.read_bytes(), without if file == path else ())
-        except SyntaxError:  # said when it is imported
-            continue
-        found = set[Path]()
-        for node in _running_nodes(tree):
-            if isinstance(node, ast.Constant) and isinstance(node.value, str):
-                sources.texts.add(node.value)
-            for name, level in _imports(node):
-                if level == 0 and name.split(".")[0] == PACKAGE.name:
-                    sources.modules.add(name)
-                else:
-                    found |= _files_of(name, level, file)
-        found -= {*sources.files, *remaining}
-        remaining += sorted(found)
+        modules, found = _imports_of(remaining.pop())
+        sources.modules |= modules
+        for path in sorted(found):
+            if path.resolve() in known or path.resolve().is_relative_to(inside):
+                continue
+            known.add(path.resolve())
+            remaining.append(path)
+            sources.files += [path, *_data_beside(path)]
     return sources
 
 
-def _parse(text: bytes | str, without: Container[str]) -> ast.Module:
-    """The syntax of a file, but for some methods of its classes."""
-    tree = ast.parse(text)
-    for node in tree.body:
-        if isinstance(node, ast.ClassDef):
-            node.body = [item for item in node.body if _name_of(item) not in without]
-    return tree
+def _data_beside(path: Path) -> list[Path]:
+    """Files in the folder of a Python file that are not Python."""
+    found = []
+    for item in sorted(path.parent.iterdir()):
+        if item.suffix != ".py" and item.is_file() and not _is_ignored(item):
+            found.append(item)
+    return found
 
 
-def _name_of(item: ast.stmt) -> str:
-    """Name that a statement of a class defines; "" if it is neither a method nor one name."""
-    if isinstance(item, ast.Assign):
-        return getattr(item.targets[0], "id", "")
-    return getattr(item, "name", "")
+def files_below(folder: Path) -> list[Path]:
+    """Files below a folder that count, in the order of their names; links are followed.
+
+    Raises:
+        InputError: there are more than :data:`MOST_FILES`.
+    """
+    found = list[Path]()
+    visited = set[str]()
+    for place, folders, names in os.walk(folder, followlinks=True):
+        here = Path(place)
+        if (real := os.path.realpath(here)) in visited or "pyvenv.cfg" in names:
+            folders.clear()
+            continue
+        visited.add(real)
+        folders[:] = sorted(name for name in folders if not _is_ignored(here / name))
+        found += [here / name for name in sorted(names) if not _is_ignored(here / name)]
+        if len(found) > MOST_FILES:
+            allowed = f"at most {MOST_FILES:,}: give the code a folder of its own"
+            raise InputError(str(folder), f"more than {MOST_FILES:,} files", allowed)
+    return [path for path in found if path.is_file()]
+
+
+def _is_ignored(path: Path) -> bool:
+    return any(fnmatch(path.name, pattern) for pattern in IGNORED) or _is_of_sweep(path)
+
+
+def _is_of_sweep(path: Path) -> bool:
+    """True for a file that a sweep has written."""
+    if path.suffix not in (".nc", ".png") or not path.is_file():
+        return False
+    with path.open("rb") as file:
+        file.seek(max(0, path.stat().st_size - 400))
+        return _SWEEP.search(file.read()) is not None
+
+
+def _imports_of(file: Path) -> tuple[set[str], set[Path]]:
+    """Modules of this package, and the user's files, that a Python file imports."""
+    modules = set[str]()
+    found = set[Path]()
+    try:
+        tree = ast.parse(file.read_bytes())
+    except SyntaxError:  # said when it is imported
+        return modules, found
+    for node in _running_nodes(tree):
+        for name, level in _imports(node):
+            if level == 0 and name.split(".")[0] == PACKAGE.name:
+                modules.add(name)
+            else:
+                found |= _files_of(name, level, file)
+    return modules, found
 
 
 def _running_nodes(node: ast.AST) -> Iterator[ast.AST]:
@@ -106,10 +196,6 @@ def _imports(node: ast.AST) -> Iterator[tuple[str, int]]:
     elif isinstance(node, ast.ImportFrom):
         for alias in node.names:
             yield f"{node.module}.{alias.name}" if node.module else alias.name, node.level
-    elif isinstance(node, ast.Call) and getattr(node.func, "id", "") == "from_module":
-        for argument in node.args:
-            if isinstance(argument, ast.Constant):
-                yield str(argument.value), 1
 
 
 def _files_of(name: str, level: int, file: Path) -> set[Path]:
@@ -139,28 +225,12 @@ def home_of(top: str) -> Path | None:
     return Path(places[0]).parent if places else Path(str(spec.origin)).parent
 
 
-def files_below(folder: Path) -> list[Path]:
-    """Files below a folder, other than Python's and hidden ones."""
-    found = []
-    for path in sorted(folder.iterdir()):
-        if path.name.startswith((".", "__pycache__")):
-            continue
-        if path.is_dir() and not path.is_symlink() and not (path / "pyvenv.cfg").exists():
-            found += files_below(path)
-        elif path.is_file() and path.suffix != ".py":
-            found.append(path)
-    return found
-
-
-def _is_named(path: Path, folder: Path, names: set[str]) -> bool:
-    place = path.relative_to(folder)
-    parts = {*place.parts, *map(str, place.parents), str(place), path.suffix}
-    patterns = (name for name in names if "*" in name)
-    return not names.isdisjoint(parts) or any(fnmatch(str(place), f"*{p}") for p in patterns)
-
-
 def package_sources(modules: Iterable[str]) -> list[Path]:
-    """Files of this package that importing modules of it needs, directly or not."""
+    """Files of this package that importing modules of it needs, directly or not.
+
+    In the folder of every module all files that are not Python count: what is compiled, filled in
+    or read.
+    """
     graph = _graph()
     remaining = [*modules]
     found = set[str]()
@@ -176,42 +246,40 @@ def package_sources(modules: Iterable[str]) -> list[Path]:
     for name in found:
         place = PACKAGE.joinpath(*name.split(".")[1:])
         paths.add(place / "__init__.py" if place.is_dir() else place.with_suffix(".py"))
-    folders = {path.parent for path in paths}
-    beside = {p for folder in folders for p in folder.iterdir() if p.suffix in _COMPILED}
-    return sorted(paths | beside)
+    beside = set[Path]()
+    for folder in {path.parent for path in paths}:
+        beside |= {path for path in folder.iterdir() if path.is_file() and path.suffix != ".py"}
+    return sorted(path for path in paths | beside if not _is_ignored(path))
 
 
 @cache
 def _graph():  # type: ignore[no-untyped-def]
     import grimp
 
-    graph = grimp.build_graph(PACKAGE.name, exclude_type_checking_imports=True, cache_dir=None)
-    # The study of an experiment without code: of the others none.
-    graph.remove_import(importer="sims.study.loading", imported="sims.study.drawn")
-    return graph
+    return grimp.build_graph(PACKAGE.name, exclude_type_checking_imports=True, cache_dir=None)
 
 
-def syntax(path: Path, without: frozenset[str] = frozenset()) -> str:
-    """The text of a file; of Python its syntax, without docstrings, comments and layout.
+def content(path: Path) -> str:
+    """Digest of a file: of Python its syntax, without docstrings, comments and layout.
 
-    Args:
-        path: the file.
-        without: methods of its classes that do not count.
-
-    Raises:
-        InputError: it is no Python.
+    For a file above :data:`LARGEST` bytes size and date stand for the content.
     """
-    if path.suffix != ".py":
-        return hashlib.sha256(path.read_bytes()).hexdigest()
     try:
-        return _syntax(path.read_text(encoding="utf-8"), without)
-    except SyntaxError as error:
-        raise InputError(str(path), f"a mistake at line {error.lineno}", "Python") from None
+        status = path.stat()
+    except FileNotFoundError:  # an editor's, gone since its folder was listed
+        return "gone"
+    if status.st_size > LARGEST:
+        return f"{status.st_size} {status.st_mtime_ns}"
+    text = path.read_bytes()
+    if path.suffix == ".py":
+        with suppress(SyntaxError, ValueError):  # said when it is imported
+            return _syntax(text)
+    return hashlib.sha256(text).hexdigest()
 
 
 @cache
-def _syntax(text: str, without: frozenset[str]) -> str:
-    tree = _parse(text, without)
+def _syntax(text: bytes) -> str:
+    tree = ast.parse(text)
     for node in ast.walk(tree):
         if isinstance(body := getattr(node, "body", None), list):
             node.body = [x for x in body if not _is_text(x)]  # type: ignore[attr-defined]

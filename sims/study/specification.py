@@ -13,7 +13,14 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
-from pydantic import AfterValidator, BaseModel, Discriminator, Field, Tag, create_model
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    Discriminator,
+    Field,
+    Tag,
+    create_model,
+)
 
 from sims.base.errors import InputError
 from sims.base.runtime import memory

@@ -1,23 +1,34 @@
-"""An experiment as a class: problems from drawn fields, their simulation, theory and effects.
+"""A study: a law of problems, questions about them, and how they are simulated and predicted.
 
-A subclass of :class:`Study` stands in ``study.py`` of the experiment's folder. The base class draws
-the problems, loops over them, names units and streams of draws, and joins what comes back. A step
-depends on what the methods that it calls import: inside themselves, or by :func:`from_module`
-(:mod:`sims.study.code`).
+It is a value. An experiment's folder has a subclass of :class:`Study` in ``study.py``; in a
+notebook functions are enough. The base class draws the problems, loops over them, names units and
+streams of draws, and joins what comes back. :class:`sims.study.running.Run` gives it a fidelity, a
+seed and a place for results.
 """
 
+import copy
 from collections.abc import Mapping, Sequence
 from functools import cached_property
 from importlib import import_module
 from itertools import count
-from typing import TYPE_CHECKING, Any, Generic, TypeVar
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Generic, Self, TypeVar
 
 import pandas as pd
 import xarray as xr
 
+from sims.base.errors import InputError, located, one_of
 from sims.base.identity import rounded_digest
 from sims.study.batches import LAW, drawn_values
+from sims.study.declaration import FIDELITIES, Declaration, is_known
+from sims.study.referenced_files import (
+    check_consent,
+    load_module,
+    resolve_files,
+    resolved_consent,
+)
 from sims.study.results import Results
+from sims.study.schema import ExperimentSpec, SimulationSpec
 from sims.study.stacking import Scalar
 
 if TYPE_CHECKING:
@@ -25,9 +36,7 @@ if TYPE_CHECKING:
 
     from sims.judgement.answers import Answers
     from sims.judgement.effects import Effects
-    from sims.judgement.robustness import Cell
     from sims.montecarlo import Sampler
-    from sims.study.experiment import Experiment
     from sims.study.units import DrawnUnit, SampledUnit
 
 Problem = TypeVar("Problem")
@@ -79,15 +88,138 @@ class _Late:
 
 
 class Study(Generic[Problem]):
-    """The code of an experiment; a subclass has at least ``problem``, ``sampler`` and ``effects``.
+    """A law of problems, questions about them, and code that simulates and predicts a problem.
+
+    ``Study(law, questions, problem=…, sampler=…, theory=…, effects=…)`` takes functions in place of
+    the methods of a subclass; functions have the arguments of these methods but ``self``.
+
+    Args:
+        law: field to its distribution, as in experiment.yaml.
+        questions: questions as in experiment.yaml.
+        name: name of the study, which its folder of results has.
+        title: title of its figure and page.
+        settings: values for its code.
+        simulation: sizes and precision, as in experiment.yaml.
+        fidelities: changes of settings and simulation, as there; none for a name left out.
+        functions: methods of this class by name.
 
     Attributes:
-        experiment: its file, at a fidelity.
+        declared: law, questions and settings as declared.
+        allow_code: whether code that the law names may be run.
+        settings: settings of the study, in a run at its fidelity.
+        simulation: sizes and seed of its simulation, in a run.
+
+    Raises:
+        InputError: an argument does not fit the schema, or a function has no place.
     """
 
-    def __init__(self, experiment: "Experiment") -> None:
-        self.experiment = experiment
+    declared: Declaration
+    allow_code: bool | None
+    settings: dict[str, Any]
+    simulation: SimulationSpec
+
+    def __init__(
+        self,
+        law: Mapping[str, Any],
+        questions: Sequence[Mapping[str, Any]],
+        *,
+        name: str = "study",
+        title: str = "",
+        settings: Mapping[str, Any] | None = None,
+        simulation: Mapping[str, Any] | None = None,
+        fidelities: Mapping[str, Any] | None = None,
+        **functions: Any,
+    ) -> None:
+        content = {
+            "title": title or name,
+            "aim": title or name,
+            "law": dict(law),
+            "questions": [dict(question) for question in questions],
+            "settings": dict(settings or {}),
+            "simulation": dict(simulation or {}),
+            "fidelities": {key: {} for key in FIDELITIES} | dict(fidelities or {}),
+        }
+        methods = [key for key, value in vars(Study).items() if callable(value) and key[0] != "_"]
+        for key, function in functions.items():
+            if key not in methods:
+                raise InputError("Study", key, one_of(methods, key))
+            setattr(self, key, function)
+        code = functions | {"class": type(self)}
+        self._declare(Declaration(content, name, functions=code), allow_code=True)
+
+    def _declare(self, declared: Declaration, allow_code: bool | None) -> None:
+        self.declared = declared
+        self.allow_code = allow_code
+        self.settings = declared.spec.settings
+        self.simulation = declared.spec.simulation
         self._drawn: dict[int, Problem] = {}
+
+    @staticmethod
+    def load(
+        experiment: str | Path, allow_code: bool | None = False, fidelity: str = "standard"
+    ) -> "Study[Any]":
+        """Study of an experiment, given by name or folder: the only reader of its YAML and code.
+
+        A law with a ``problem`` and without code is a :class:`~sims.study.drawn.DrawnStudy`.
+
+        Args:
+            experiment: name or folder. Experiments in ``experiments``, and those of installed
+                packages, have consent to run their code; others need it.
+            allow_code: consent; None plans only, and loads no code.
+            fidelity: one that the experiment must have.
+
+        Raises:
+            InputError: the experiment does not exist, its name is invalid, its file does not fit
+                the schema, repeats a question, cites an unlisted claim, names a missing file or
+                lacks the fidelity; consent is missing; or its code cannot be used.
+        """
+        declared = Declaration.read(experiment)
+        folder = declared.folder
+        assert folder is not None
+        consent = allow_code
+        if allow_code is False:
+            consent = resolved_consent(is_known(folder))
+        spec = declared.spec
+        with located(declared.location):
+            spec.fidelity_changes(fidelity)
+            resolve_files(spec.law, folder, "law", consent is not False)
+        if consent is not None:
+            check_consent(str(folder), "its code", consent)
+        kind = Study if consent is None else _class_in(declared)
+        study = kind.__new__(kind)
+        study._declare(declared, consent)
+        return study
+
+    def opened(self, settings: dict[str, Any], simulation: SimulationSpec) -> Self:
+        """A copy with these settings, and without problems that were drawn for others."""
+        other = copy.copy(self)
+        for kind in type(self).__mro__:
+            for name, member in vars(kind).items():
+                if isinstance(member, cached_property):
+                    vars(other).pop(name, None)
+        other.settings = settings
+        other.simulation = simulation
+        other._drawn = {}
+        return other
+
+    def defines(self, method: str) -> bool:
+        """True if the study has a method of its own of that name, or a function in its place."""
+        return method in vars(self) or getattr(type(self), method) is not getattr(Study, method)
+
+    @property
+    def name(self) -> str:
+        """Name of the study."""
+        return self.declared.name
+
+    @property
+    def folder(self) -> Path | None:
+        """Its folder; None for one defined in Python alone."""
+        return self.declared.folder
+
+    @property
+    def spec(self) -> ExperimentSpec:
+        """The declaration by its schema."""
+        return self.declared.spec
 
     def problem(self, fields: Fields) -> Problem | None:
         """Problem of a draw; None rejects it, and another is drawn."""
@@ -125,41 +257,30 @@ class Study(Generic[Problem]):
         """Numbers that the caption names."""
         return {}
 
-    def specifications(
-        self, results: Results, effects: "Mapping[str, Effects]"
-    ) -> "Mapping[str, Sequence[Cell]]":
-        """Question's id to its answers under every combination of choices, where available."""
-        return {}
-
     def as_file(self, problem: Problem) -> dict[str, Any] | None:
         """Problem as ``sims decompose`` or ``sims sweep`` reads it; None if it has no such form."""
         return None
 
-    def search_row(self, problem: Problem) -> xr.Dataset | None:
-        """Theory of a problem in a search: the result of :meth:`theory`, or a part of it."""
-        return self.theory(problem)
-
     def file_of(self, number: int) -> dict[str, Any] | None:
         """Problem with the given number as a file; None if problems cannot be files."""
-        if type(self).as_file is Study.as_file:
+        if not self.defines("as_file"):
             return None
         return self.as_file(self.draw(number))
 
     @cached_property
     def law(self) -> Mapping[str, Any]:
         """Law: its fields and their distributions."""
-        return {k: v for k, v in self.experiment.spec.law.items() if k not in PROSE}
+        return {k: v for k, v in self.spec.law.items() if k not in PROSE}
 
     @property
     def simulated(self) -> int:
         """Number of simulated problems."""
-        settings = self.experiment.settings
-        return int(settings.get("simulated", settings.get("problems", 0)))
+        return int(self.settings.get("simulated", self.settings.get("problems", 0)))
 
     @property
     def predicted(self) -> int:
         """Number of problems that theory predicts, the simulated ones first."""
-        return int(self.experiment.settings.get("problems", self.simulated))
+        return int(self.settings.get("problems", self.simulated))
 
     def draw(self, number: int) -> Problem:
         """Problem with the given number: its first draw that is not rejected."""
@@ -168,7 +289,7 @@ class Study(Generic[Problem]):
         if number in self._drawn:
             return self._drawn[number]
         law = Law(self.law)
-        seed = self.experiment.simulation.seed
+        seed = self.simulation.seed
         for attempt in count():
             fields = Fields(law.draw(seed, number, attempt), seed, number, attempt)
             problem = self.problem(fields)
@@ -190,14 +311,14 @@ class Study(Generic[Problem]):
 
     def unit(self, name: str) -> "SampledUnit | DrawnUnit":
         """One unit by name, without drawing other problems unless the study defines its units."""
-        if type(self).units is not Study.units:
+        if self.defines("units"):
             return self.units()[name]
         return self._drawn_apart(int(name)) if self._draws_apart else self._unit(int(name))
 
     @cached_property
     def _draws_apart(self) -> bool:
         """True if the process that simulates a problem also draws it, as for plain Python."""
-        known_without = type(self).coordinates is Study.coordinates
+        known_without = not self.defines("coordinates")
         return known_without and bool(self.simulated) and self._unit(0).on_one_core
 
     def _drawn_apart(self, number: int) -> "DrawnUnit":
@@ -207,8 +328,8 @@ class Study(Generic[Problem]):
         def make() -> "tuple[SampledUnit, str]":
             return self._unit(number), problem_digest(self.draw(number))
 
-        settings = {k: v for k, v in self.experiment.settings.items() if k not in COUNTS}
-        seed = self.experiment.simulation.seed
+        settings = {k: v for k, v in self.settings.items() if k not in COUNTS}
+        seed = self.simulation.seed
         made_of = digest(dict(self.law), settings, seed, number)
         return DrawnUnit(make, made_of, {"number": number})
 
@@ -253,3 +374,33 @@ def problem_digest(problem: object) -> str:
             if isinstance(value, cached_property):
                 solved[name] = getattr(problem, name)
     return rounded_digest(problem, solved)
+
+
+def _class_in(declared: Declaration) -> type[Study[Any]]:
+    """Class of a study in the code of its folder.
+
+    Raises:
+        InputError: the folder has no such class.
+    """
+    assert declared.folder is not None
+    path = declared.folder / "study.py"
+    if not path.is_file():
+        for name in ("statistic.py", "figure.py"):
+            if (declared.folder / name).is_file():
+                raise InputError(str(path), f"file not found; a Study in it has to use {name}")
+        if "problem" not in declared.spec.law:
+            raise InputError(
+                str(path), "file not found; a law without `problem` needs a Study in this file"
+            )
+        # By name, since a step of an experiment with code does not depend on it (sims.study.code).
+        drawn: type[Study[Any]] = import_module("sims.study.drawn").DrawnStudy
+        return drawn
+    module = load_module(path)
+    classes = []
+    for value in vars(module).values():
+        is_study = isinstance(value, type) and issubclass(value, Study)
+        if is_study and value.__module__ == module.__name__:
+            classes.append(value)
+    if len(classes) != 1:
+        raise InputError(str(path), f"{len(classes)} classes", "one subclass of Study")
+    return classes[0]

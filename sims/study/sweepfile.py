@@ -14,10 +14,10 @@ from pydantic import Field, model_validator
 from sims.base.documents import mapping, read_yaml
 from sims.base.errors import InputError
 from sims.base.validation import Strict, parse
-from sims.study.experiment import folder_of, load_experiment
+from sims.study.declaration import folder_of
 from sims.study.grid import Point, changed, coordinate, point_errors, without_labels
-from sims.study.loading import load_study
 from sims.study.referenced_files import resolve_files, resolved_consent
+from sims.study.running import Run
 from sims.study.schema import SimulationSpec, TheorySpec
 from sims.study.specification import ProblemSpec
 from sims.study.stacking import Scalar
@@ -42,38 +42,42 @@ class DecomposeSpec(Strict):
 Spec = TypeVar("Spec", bound=DecomposeSpec)
 
 
-class Span(Strict):
-    """Numbers from ``low`` to ``high``, in equal steps on a linear or logarithmic scale."""
+class Interval(Strict):
+    """Numbers from ``low`` to ``high``, on a linear or logarithmic scale."""
 
     low: float
     high: float
-    points: int = Field(
-        default=2, ge=2, le=MAX_POINTS, description="number of values, both ends included"
-    )
     scale: Literal["linear", "log"] = "linear"
 
     @model_validator(mode="after")
-    def _ends_are_ordered(self) -> "Span":
-        """The span, after a check that its ends are ordered (positive on a logarithmic scale)."""
+    def _ends_are_ordered(self) -> "Interval":
+        """The interval, after a check that its ends are ordered (positive on a log scale)."""
         if not self.low < self.high:
             raise InputError("low and high", [self.low, self.high], "low < high")
         if self.scale == "log" and self.low <= 0:
             raise InputError("low", self.low, "> 0 on a logarithmic scale")
         return self
 
-    def values(self, integer: bool, shares: np.ndarray | None = None) -> list[float]:
-        """Numbers at given shares of the span, to twelve digits.
+    def values(self, integer: bool, shares: np.ndarray) -> list[float]:
+        """Numbers at given shares of the interval, to twelve digits.
 
         Args:
             integer: whether they are rounded to integers.
-            shares: shares of the span, from 0 to 1; None is equal steps.
+            shares: shares of the interval, from 0 to 1.
         """
-        shares = np.linspace(0.0, 1.0, self.points) if shares is None else shares
         if self.scale == "log":
             values = self.low * (self.high / self.low) ** shares
         else:
             values = self.low + shares * (self.high - self.low)
         return [round(value) if integer else float(f"{value:.12g}") for value in values.tolist()]
+
+
+class Span(Interval):
+    """Numbers from ``low`` to ``high``, in equal steps on a linear or logarithmic scale."""
+
+    points: int = Field(
+        default=2, ge=2, le=MAX_POINTS, description="number of values, both ends included"
+    )
 
 
 class RandomSpec(Strict):
@@ -171,9 +175,9 @@ def read_problem(path: str, allow_code: bool | None = False) -> dict[str, Any]:
     if numbered is None:
         return read_yaml(path)
     name, number = numbered
-    experiment = load_experiment(name, allow_code=allow_code)
-    with experiment.code_errors():
-        problem = load_study(experiment).file_of(number)
+    run = Run.load(name, allow_code=allow_code)
+    with run.code_errors():
+        problem = run.study.file_of(number)
     if problem is None:
         raise InputError(path, "an experiment without problem files", "such as house#17")
     return problem
@@ -242,7 +246,10 @@ def read_sweep(
         design = data.get("sweep", {"grid": {}})
         if not isinstance(design, dict) or not isinstance(design.get("grid"), dict):
             raise InputError("--set", sets[0], "an axis of a grid: this file has another design")
-        data["sweep"] = {**design, "grid": design["grid"] | dict(map(_axis, sets))}
+        axes = dict(map(_axis, sets))
+        if len(axes) < len(sets):
+            raise InputError("--set", ", ".join(sets), "each path once")
+        data["sweep"] = {**design, "grid": design["grid"] | axes}
     spec = parse_file(SweepSpec, data, path, simulation, allow_code, dry)
     base = data["problem"]
     folder = Path(path).parent
@@ -258,6 +265,10 @@ def read_sweep(
             problem = resolve_files(without_labels(labelled), folder, anywhere=anywhere)
             point_spec = parse(ProblemSpec, problem, "", context={"allow_code": consent})
         points.append(Point(name, coordinates, point_spec))
+    if spec.sweep.list is not None and len({p.spec.model_dump_json() for p in points}) < len(
+        points
+    ):
+        raise InputError(f"{path}: sweep.list", "a point twice", "distinct points")
     sweep = Sweep(spec, points)
     if sweep.is_grid and math.prod(map(len, sweep.axes.values())) != len(points):
         allowed = "distinct values along each axis, each with a distinct label"
@@ -293,6 +304,10 @@ def _changes(design: DesignSpec, base: Mapping[str, Any], location: str) -> list
                 "a scalar, or a mapping with a `label`, the coordinate: {label: …, value: […]}"
             )
             raise InputError(f"{location}: sweep: {path}", value, allowed)
+    for paths in {tuple(change) for change in changes}:
+        for path in paths:
+            if inner := next((other for other in paths if other.startswith(f"{path}.")), None):
+                raise InputError(f"{location}: sweep", [path, inner], "each field set once")
     return changes
 
 
@@ -303,13 +318,23 @@ def _combine(
     lists = []
     for path, values in axes.items():
         if isinstance(values, Mapping) and "label" not in values:
-            span = parse(Span, values, f"{location}.{path}")
-            values = list(dict.fromkeys(span.values(_is_integer(base, path))))
+            values = _span(values, _is_integer(base, path), f"{location}.{path}")
         lists.append(values if isinstance(values, list) else [values])
     count = math.prod(map(len, lists))
     if not 1 <= count <= MAX_POINTS:
         raise InputError(location, f"{count:,} points", f"at least 1, at most {MAX_POINTS:,}")
     return [dict(zip(axes, choice, strict=True)) for choice in itertools.product(*lists)]
+
+
+def _span(values: Mapping[str, Any], integer: bool, location: str) -> list[float]:
+    """Values of a span, of which no two are equal."""
+    span = parse(Span, values, location)
+    numbers = span.values(integer, np.linspace(0.0, 1.0, span.points))
+    if (distinct := len(set(numbers))) < span.points:
+        kind = "whole numbers" if integer else "numbers of twelve digits"
+        allowed = f"distinct values; of these, {distinct} are distinct {kind}"
+        raise InputError(f"{location}: points", span.points, allowed)
+    return numbers
 
 
 def _draw_points(
@@ -323,8 +348,8 @@ def _draw_points(
         if isinstance(values, list) and values:
             columns.append([values[place] for place in (share * len(values)).astype(int)])
         else:
-            span = parse(Span, values, f"{location}.{path}")
-            columns.append(span.values(_is_integer(base, path), share))
+            interval = parse(Interval, values, f"{location}.{path}")
+            columns.append(interval.values(_is_integer(base, path), share))
     return [dict(zip(random.fields, row, strict=True)) for row in zip(*columns, strict=True)]
 
 

@@ -1,11 +1,13 @@
 """Sweeps: both methods at every point, in one labelled file."""
 
+import fcntl
 import json
 import shutil
 import sys
 import warnings
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property, partial
 from pathlib import Path
@@ -22,7 +24,8 @@ from sims.simulation.many import estimate_many
 from sims.study import code, provenance
 from sims.study.describing import KEYS, VARIABLES, Words
 from sims.study.grid import Point, point_errors
-from sims.study.planning import ProblemClass, classify, plan_lines
+from sims.study.planning import ProblemClass, classify, doubts, plan_lines
+from sims.study.referenced_files import without_paths
 from sims.study.results import labelled, read, write
 from sims.study.schema import SimulationSpec, TheorySpec
 from sims.study.specification import Problem
@@ -143,24 +146,31 @@ class Run:
     def source_digest(self) -> str:
         """Digest of the code, settings and problems that determine the numbers."""
         spec = self.sweep.spec
-        problems = [point.spec.model_dump_json() for point in self.sweep.points]
+        problems = []
+        for point in self.sweep.points:
+            known = without_paths(point.spec.model_dump(mode="json"))
+            problems.append(json.dumps(known, sort_keys=True))
         simulation = spec.simulation.model_dump()
-        return digest(code.code("sweep", None), simulation, spec.theory.model_dump(), problems)
+        return digest(code.package_code(__name__), simulation, spec.theory.model_dump(), problems)
 
     def plan(self) -> list[str]:
         """Lines of a plan: sizes, cost, and the points that theory does not cover."""
         order = self.sweep.spec.theory.order
         costs = []
         missing = Counter[str]()
+        covered = []
         for alike in self.classes:
             costs += [alike.cost] * len(alike.points)
-            missing[alike.uncovered] += len(alike.points)
+            if alike.uncovered:
+                missing[alike.uncovered] += len(alike.points)
+            elif order != "none":
+                covered += alike.points
+        missing += doubts(covered, self.sweep.spec.theory)
         lines = plan_lines(costs, self.sweep.spec.simulation)
         sizes = [f"{len(values)} of {path}" for path, values in self.sweep.axes.items()]
         if self.sweep.is_grid and sizes:
             lines[0] += f" ({' x '.join(sizes)})"
-        covered = missing.pop("", 0) * (order != "none")
-        lines.append(f"theory       {order}: {covered} of {len(costs)} points")
+        lines.append(f"theory       {order}: {missing.pop('', 0)} of {len(costs)} points")
         for reason, count in missing.items():
             lines.append(f"             not at {count}: {reason}")
         return lines
@@ -206,7 +216,15 @@ class Run:
         return rows
 
     def finish(self, progress: bool = False) -> xr.Dataset:
-        """Labelled result, written to the file; missing groups are computed."""
+        """Labelled result, written to the file; missing groups are computed.
+
+        Raises:
+            InputError: a problem cannot be simulated, or another run writes to the file.
+        """
+        with sole_writer(self.output, self.folder):
+            return self._finish(progress)
+
+    def _finish(self, progress: bool) -> xr.Dataset:
         spec = self.sweep.spec
         rows = self.compute(progress=progress)
         columns = xr.concat(rows, POINT, combine_attrs="override").sortby(POINT)
@@ -214,10 +232,11 @@ class Run:
             experiment="none: a problem of one's own",
             fidelity="none",
             method="sweep: theory and simulation",
-            fingerprint=digest(code.code("sweep", None), spec.simulation.model_dump()),
+            fingerprint=digest(code.package_code(__name__), spec.simulation.model_dump()),
             seed=spec.simulation.seed,
             precision=columns.attrs["precision"],
             replicates_total=int(columns["replicates"].sum()),
+            origins=provenance.origins(rows),
         )
         data = labelled(self._on_axes(columns), facts, MEANS).assign_attrs(
             title="Bias, variance and covariance of an ensemble of Nadaraya-Watson heads",
@@ -250,6 +269,25 @@ class Run:
                 lambda v: xr.DataArray(v.values.reshape(shape), dims=[*coordinates])
             )
         return columns.assign_coords(coordinates)
+
+
+@contextmanager
+def sole_writer(output: Path, folder: Path) -> Iterator[None]:
+    """Context of the one run that writes to a file; it holds a lock in the folder of its groups.
+
+    Raises:
+        InputError: another run holds it.
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    with (folder / ".lock").open("w") as lock:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            allowed = "one run at a time: wait for it, or choose another --output"
+            raise InputError(str(output), "in use by another run", allowed) from None
+        except OSError:
+            pass  # a file system without locks
+        yield
 
 
 def _prediction(problem: Problem, theory: TheorySpec) -> xr.Dataset:

@@ -5,23 +5,29 @@ points. The driver supplies samplers with keys, batches, devices, checkpoints, r
 stopping.
 """
 
+import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from itertools import compress
 from pathlib import Path
-from typing import ClassVar, Protocol
+from typing import TYPE_CHECKING, ClassVar, Protocol
 
 import numpy as np
 import xarray as xr
 
 from sims.base import store
+from sims.base.errors import InputError
 from sims.base.identity import digest
+from sims.base.progress import Bar
 from sims.montecarlo import HostBatches, HostReplicates, Sampler, run
 from sims.study.code import code
-from sims.study.experiment import Experiment
 from sims.study.grid import point_errors
+from sims.study.provenance import ORIGIN, origin
 from sims.study.schema import SimulationSpec
 from sims.study.stacking import Scalar
+
+if TYPE_CHECKING:
+    from sims.study.running import Run
 
 
 class Unit(Protocol):
@@ -148,17 +154,36 @@ class Simulation:
     def batches_of(self, name: str) -> xr.Dataset:
         """Result of a unit, computed if it is not saved; resumed after a killed run."""
         unit = self.units[name]
-        with point_errors(name, unit.coordinates):
+        with point_errors(name, unit.coordinates), Bar(False) as bar:
+            place = 1 + list(self.units).index(name)
+            bar.add_task("unit", total=len(self.units), completed=place)
             return store.load_or_compute(
                 self.path(name),
-                lambda checkpoint: unit.estimate(self.settings, self.progress, checkpoint),
+                lambda checkpoint: unit.estimate(
+                    self.settings, self.progress, checkpoint
+                ).assign_attrs({ORIGIN: json.dumps(origin(), sort_keys=True)}),
             )
 
 
 def experiment_simulation(
-    experiment: Experiment, units: Mapping[str, Unit], output: Path, progress: bool = False
+    run: "Run", units: Mapping[str, Unit], output: Path, progress: bool = False
 ) -> Simulation:
     """Units of an experiment, kept in ``.points`` next to the output file."""
-    settings = experiment.simulation
-    source_digest = digest(code("simulate", experiment.folder), settings.model_dump())
+    settings = run.simulation
+    source_digest = digest(
+        code("simulate", run.study.declared, output.parent), settings.model_dump()
+    )
     return Simulation(units, settings, output.parent / ".points", source_digest, progress)
+
+
+def units_of(run: "Run") -> "Mapping[str, SampledUnit | DrawnUnit]":
+    """Units of a run's study by name.
+
+    Raises:
+        InputError: there are none, or the study's code cannot use its settings.
+    """
+    with run.code_errors():
+        units = run.study.units()
+    if not units:
+        raise InputError(run.study.declared.location, "no units", "one or more")
+    return units

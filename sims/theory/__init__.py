@@ -8,8 +8,9 @@ import xarray as xr
 from numpy.typing import ArrayLike
 
 from sims.base.errors import InputError, Uncovered, one_of
+from sims.base.runtime import forget_changed
 from sims.base.terms import phrases
-from sims.problem import Heads, Kernel, SequenceDesign, Task
+from sims.problem import Heads, Kernel, SequenceDesign, Task, problem_digest
 from sims.theory.coverage import (
     FEW_KEYS,
     add_cautions,
@@ -97,8 +98,7 @@ def _auto_terms(
         refused = error
     if first is not None and in_range(first):
         return first
-    # Below one effective key the noise variance is above σ², which no weights of sum 1 give.
-    if first is not None and ("faults" in first.attrs or first["n_eff"].min() < 1):
+    if first is not None and "faults" in first.attrs:
         first = None
     best = first
     try:
@@ -157,15 +157,17 @@ def predict(
             exact theory takes at most a minute and bounds its error by 5 % of the MSE; to 2 %
             where that takes tenths of a second a query, unless ``rtol`` is given. Otherwise
             ``auto`` returns first order with a caution, or raises where first order is impossible
-            (fewer than one effective key, numbers beyond float64).
+            (n_eff or n_third below 1, numbers beyond float64).
         options: options of that order: ``weights`` for all; those of
             :func:`sims.theory.exact.exact_terms`, such as ``rtol``, for ``exact`` and ``auto``.
 
     Returns:
         The dataset of :mod:`sims.base.terms` (no batches), with ``n_eff`` (query, head) and the
-        attribute ``order``, the order used. If needed, it has ``cautions`` (first order is rough,
+        attributes ``order``, the order used, and ``inputs``, a digest of the problem that
+        :func:`sims.estimate` gives too. If needed, it has ``cautions`` (first order is rough,
         since n_eff or n_third is below :data:`FEW_KEYS`) and ``faults`` (numbers are lost in
-        rounding or beyond float64), text with one phrase per line.
+        rounding or beyond float64, or first order is NaN, since n_eff or n_third is below 1), text
+        with one phrase per line.
 
     Raises:
         Uncovered: the order does not cover the problem (an InputError): theory needs weights
@@ -181,7 +183,11 @@ def predict(
     for name in options.keys() - OPTIONS[order]:
         allowed = f"{one_of(OPTIONS[order], name)} (order {order})"
         raise InputError("option of predict", name, allowed)
-    return ORDERS[order](task, heads, n, queries, **options)
+    forget_changed(task, heads)
+    terms = ORDERS[order](task, heads, n, queries, **options)
+    return terms.assign_attrs(
+        inputs=problem_digest(task, heads, n, queries, options.get("weights"))
+    )
 
 
 __all__ = [

@@ -3,10 +3,11 @@
 import jax.numpy as jnp
 import numpy as np
 import xarray as xr
+from jaxtyping import Bool
 from numpy.typing import ArrayLike
 
 from sims.base.errors import InputError, Uncovered
-from sims.base.terms import PAIRS, phrases
+from sims.base.terms import PAIRS, SCALARS, phrases
 from sims.problem import (
     EmpiricalDesign,
     GaussianDesign,
@@ -173,22 +174,40 @@ def add_cautions(data: xr.Dataset) -> xr.Dataset:
     """First-order terms with ``cautions`` and ``faults`` about their range of validity.
 
     A caution names the query and head of the least n_eff or n_third, if that is below
-    :data:`FEW_KEYS`; a fault names one whose terms are beyond float64.
+    :data:`FEW_KEYS`. Where it is below 1, or terms are beyond float64, a fault names one, and the
+    terms are NaN: of these heads and queries, and of what contains them.
     """
     numbers = np.nan_to_num([data["n_eff"].values, data["n_third"].values])
     which, query, head = np.unravel_index(numbers.argmin(), numbers.shape)
-    if numbers.min() < FEW_KEYS:
-        caution = (
-            f"first-order theory is rough: {('n_eff', 'n_third')[which]} = {numbers.min():.2g} at "
-            f"query {query}, head {head}, below {FEW_KEYS}"
-        )
-        data.attrs["cautions"] = caution
+    least = f"{('n_eff', 'n_third')[which]} = {numbers.min():.2g} at query {query}, head {head}"
     lost = np.argwhere(~np.isfinite(sum(data[name].values for name in PAIRS)))
+    fault = ""
     if len(lost):
         query, head, _ = lost[0]
         fault = f"first-order theory is beyond float64 at query {query}, head {head}"
+    elif numbers.min() < 1:
+        fault = f"first-order theory says nothing: {least}, below 1"
+    elif numbers.min() < FEW_KEYS:
+        data.attrs["cautions"] = f"first-order theory is rough: {least}, below {FEW_KEYS}"
+    if fault:
         data.attrs["faults"] = "\n".join([*phrases(data, "faults"), fault])
-    return data
+    return _without(data, numbers.min(0) < 1)
+
+
+def _without(data: xr.Dataset, hidden: Bool[np.ndarray, "Q H"]) -> xr.Dataset:
+    """Terms with NaN where a head at a query is hidden, and in the means that contain it."""
+    if not hidden.any():
+        return data
+    pairs = hidden[:, :, None] | hidden[:, None, :]
+    masks = {"bias": hidden, **dict.fromkeys(PAIRS, pairs)}
+    masks |= {f"integrated_{name}": pairs.any(0) for name in PAIRS}
+    masks |= dict.fromkeys(SCALARS, hidden.any())
+    terms = {}
+    for name, mask in masks.items():
+        values = data[name].values.copy("K")  # another layout would be summed in another order
+        values[mask] = np.nan
+        terms[name] = (data[name].dims, values)
+    return data.assign(terms)
 
 
 def in_range(terms: xr.Dataset) -> bool:

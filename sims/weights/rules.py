@@ -15,7 +15,7 @@ from jaxtyping import Array, ArrayLike, Float
 
 from sims.base.checks import evaluate_calls
 from sims.base.errors import InputError, one_of
-from sims.weights.entmax import Entmax
+from sims.weights.entmax import Entmax, nan_in_nan_out
 
 Scores = Callable[[Array, Array, ArrayLike], Array]
 """``(query (p, …), keys (p, …), bandwidth) -> (…)``: coordinates first, like a log-kernel."""
@@ -45,8 +45,9 @@ class WeightRule:
     def __call__(
         self, query: Float[Array, " p"], keys: Float[Array, "p n"], bandwidth: ArrayLike
     ) -> Float[Array, " n"]:
-        """The weights of n keys at one query, in the keys' precision."""
-        return self.weights(self.scores(query[:, None], keys, bandwidth)).astype(keys.dtype)
+        """The weights of n keys at one query, in the keys' precision; NaN if a score is NaN."""
+        scores = self.scores(query[:, None], keys, bandwidth)
+        return nan_in_nan_out(scores, self.weights(scores)).astype(keys.dtype)
 
 
 def dot_product(query: Array, keys: Array, bandwidth: ArrayLike) -> Array:
@@ -89,6 +90,7 @@ def check_rule(rule: WeightRule, width: int) -> None:
     n = max(7, rule.least)
     query = rng.normal(size=(width, 1))
     keys = rng.normal(size=(width, n))
+    keys[:, :1] = query  # scores are finite at distance 0, too
     for part, function, *points in (
         ("scores", rule.scores, query, keys, 0.8),
         ("weights", rule.weights, np.linspace(-1.5, 2.0, n)),

@@ -11,9 +11,9 @@ from sims import DESIGNS, Heads, Task, TrigonometricSeries, predict
 from sims.advise import advise_data, prepared
 from sims.advise.data import choose_frugal
 from sims.advise.extrapolation import extrapolate
-from sims.advise.heads import head_predictions, temperature_grid
+from sims.advise.heads import predict_heads, temperature_grid
 from sims.advise.parts import estimate_parts
-from sims.advise.search import Search, Setting
+from sims.advise.search import REPORTING, Search, Setting
 from sims.advise.table import Row, standard_error
 from sims.weights.entmax import Entmax
 
@@ -30,13 +30,13 @@ def test_left_out_predictions_are_those_of_loops(size):
     barred = group[:, None] == group
     grid = temperature_grid(points, points, barred)
     sparse = {"sparsemax": jax.jit(Entmax(1.0)), "1.5-entmax": jax.jit(Entmax(2.0))}
-    made = head_predictions(points, points, outputs, barred, grid)
+    made = predict_heads(points, points, outputs, barred, np.eye(2)[None], grid)
     for i in range(0, 32, 4):
         keys, values = points[group != group[i]], outputs[group != group[i]]
         distance = -0.5 * ((points[i] - keys) ** 2).sum(1)
         for rule, every in grid.items():
             scores = keys @ points[i] if rule.startswith("softmax") else distance
-            for s, predicted in zip(every, made[rule], strict=True):
+            for s, predicted in zip(every, made[rule][:, 0], strict=True):
                 if rule in sparse:
                     weights = np.asarray(sparse[rule](scores / s))
                 else:
@@ -95,20 +95,30 @@ def test_the_parts_are_those_of_exact_theory():
         theory.append(float(terms["ensemble_variance"]))
     assert np.mean(parts) == pytest.approx(np.mean(theory), rel=0.3)
     row = replace(row, setting=Setting("gaussian", 2, 1, 0.2**2))
-    twice = estimate_parts(search, row, np.ones((2, 1, 1)), (0.1, 0.2))
-    assert (twice.covariance, twice.kept) == pytest.approx((twice.variance, 1.0))
-    assert twice.bias == pytest.approx((0.1 - twice.variance, 0.6 - twice.variance))
+    twice = estimate_parts(search, row, np.ones((2, 1, 1)), (0.1, 0.9))
+    assert (twice.variance, twice.kept) == pytest.approx((parts[-1] / unit, 1.0))
+    assert (twice.noise, twice.bias) == ((0.1, 0.5), (0, 0.5))  # no part exceeds the error
+    assert not twice.dependent
+    copied = Row("best", 1e-3, 1e-4, 0, 0, Setting("gaussian", 1, 1, 1e-4))
+    assert estimate_parts(search, copied, frames, (0, 1)).dependent
 
 
-def test_a_power_law_is_extrapolated_and_the_frugal_choice_is_within_one_standard_error():
+def test_a_power_law_is_extrapolated():
     n = np.geomspace(50, 2000, 9)
     value, exponent = extrapolate(n, 0.2 + 3 * n**-0.5, 20_000)
     assert (value, exponent) == pytest.approx((0.2 + 3 * 20_000**-0.5, 0.5), rel=0.01)
-    best = Setting("softmax", 4, 4, 1.0)  # its standard error is 1/2
-    losses = {best: np.tile([1.0, 3.0], 2) * 3**0.5 / 2}
-    losses |= {Setting("softmax", 1, w, 1.0): losses[best] + 0.1 / w for w in (8, 4)}
+
+
+def test_the_frugal_choice_is_within_one_standard_error_with_fresh_frames(monkeypatch):
+    search = Search(prepared(*np.random.default_rng(0).normal(size=(2, 40, 1))))
+    best = Setting("softmax", 4, 4, 1.0)
+    losses = {best: np.tile([1.0, 3.0], 10)}  # its standard error is 0.23
+    losses |= {Setting("softmax", 1, w, 1.0): losses[best] + 0.1 / w for w in (8, 4, 2)}
     losses[Setting("softmax", 1, 1, 1.0)] = losses[best] + 0.6
-    assert choose_frugal(losses, best, np.arange(4)) == Setting("softmax", 1, 4, 1.0)
+    lucky = Setting("softmax", 1, 2, 1.0)
+    fresh = losses | {lucky: losses[lucky] + 0.3}
+    monkeypatch.setattr(search, "confirm", fresh.get)
+    assert choose_frugal(search, losses, best, losses[best]) == Setting("softmax", 1, 4, 1.0)
 
 
 def test_pure_noise_is_said_to_be_within_noise():
@@ -117,7 +127,8 @@ def test_pure_noise_is_said_to_be_within_noise():
     assert "Within noise" in " ".join(advice.sentences())
     part = advice.parts["best"]
     assert (part.noise[0], part.bias[0]) == (0, 0)
-    assert 1 < part.noise[1] < 1.5
+    assert part.noise[1] == part.error
+    assert not advice.alarm
     low, high = advice.curve.interval
     assert low <= advice.curve.extrapolated <= high
 
@@ -132,10 +143,10 @@ def test_diversity_pays_where_every_direction_matters_a_little():
     assert aligned.difference > 2 * aligned.difference_error
     assert "more than orthogonal ones." in " ".join(advice.sentences())
     search = Search(prepared(x, x.sum(1)))
-    draws = search.draws(2, 6)
-    together = search.report(aligned.setting, draws)
-    apart = [search.report(aligned.setting, [d[h : h + 1] for d in draws]) for h in (0, 1)]
-    alone = search.report(aligned.setting, draws, alone=True)
+    draws = search.draws(2, 6, REPORTING)
+    together = search.errors(aligned.setting, draws)
+    apart = [search.errors(aligned.setting, [d[h : h + 1] for d in draws]) for h in (0, 1)]
+    alone = search.errors(aligned.setting, draws, alone=True)
     np.testing.assert_allclose(alone, np.mean(apart, axis=0))
     assert (alone >= together).all()  # a mean of squares is at least the square of the mean
 

@@ -51,7 +51,22 @@ def test_advice_from_copies_is_that_from_rows(tmp_path):
         ("", range(60), "Left out the column without a name"),
         ("Unnamed: 0.1", LEVELS, "Left out"),
         ("PassengerId", 7 * TWICE[9:69], "Left out"),
-        ("index", Y, ""),
+        ("nr", 9 * np.argsort(np.argsort(Y)), "Left out the column nr, which numbers the rows by"),
+        ("rank", -Y.round(4), "The column rank equals an output"),
+        ("log", np.exp(Y), "The column log equals an output"),
+        ("step", 7 * TWICE[:60], "The column step counts the rows"),
+        ("index", Y[::-1], ""),
+        (
+            "far",
+            np.where(TWICE[:60] == 16, 1e6, X[:, 0]),
+            "The column far holds 1e+06 in row 17, far",
+        ),
+        (
+            "code",
+            np.where(TWICE[:60] < 2, -999, Y[::-1]),
+            "The column code holds -999 in row 1, -999",
+        ),
+        ("rare", 1.0 * (TWICE[:60] == 3), ""),
         ("year", TWICE[9:69], "The column year counts the rows"),
     ],
 )

@@ -10,7 +10,7 @@ from sims.attention.low_rank import (
     kq_svd,
     stacked,
 )
-from sims.base.errors import InputError
+from tests.by_hand import refused
 
 
 @pytest.fixture
@@ -193,5 +193,5 @@ def test_batches_are_compressed_one_by_one(caches):
 
 def test_bad_input(caches):
     keys, queries = caches
-    with pytest.raises(InputError, match="rank: got 7; allowed: at most the head width 6"):
+    with refused("rank: got 7; allowed: at most the head width 6"):
         kq_svd(keys, queries, 7)

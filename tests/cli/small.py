@@ -6,45 +6,36 @@ import yaml
 
 from sims.cli import main
 
-SPEC = {
-    "problem": {
-        "dimension": 4,
-        "design": {"kind": "isotropic"},
-        "target": {"kind": "rbf", "lengthscale": 2.0, "features": 4},
-        "noise_sd": 0.5,
-        "heads": {
-            "count": 2,
-            "width": 1,
-            "frames": {"kind": "equiangular", "angle": 45},
-            "bandwidth": 0.7,
-        },
-        "n": 64,
-        "queries": {"kind": "gaussian", "count": 4, "scale": 0.5},
-    },
-    "simulation": {"replicates_per_batch": 8, "batches": 4, "precision": "float64"},
-}
-EXPERIMENT = {
-    "title": "T",
-    "aim": "A",
-    "law": {
-        "text": "Bandwidths of 0.7 to 0.9.",
-        "problem": SPEC["problem"],
-        "heads.bandwidth": {"uniform": [0.7, 0.9]},
-    },
-    "settings": {"problems": 3},
-    "simulation": SPEC["simulation"],
-    "fidelities": {"smoke": {}, "standard": {}, "paper": {}},
-    "questions": [
-        {
-            "id": "gaps",
-            "claim": "decomposition",
-            "question": "Do the mean squared errors agree?",
-            "effect": "mse",
-            "tolerance": "roads",
-            "status": "confirmatory",
-        }
-    ],
-}
+SPEC = yaml.safe_load("""
+problem:
+  dimension: 4
+  design: {kind: isotropic}
+  target: {kind: rbf, lengthscale: 2.0, features: 4}
+  noise_sd: 0.5
+  heads: {count: 2, width: 1, frames: {kind: equiangular, angle: 45}, bandwidth: 0.7}
+  n: 64
+  queries: {kind: gaussian, count: 4, scale: 0.5}
+simulation: {replicates_per_batch: 8, batches: 4, precision: float64}
+""")
+EXPERIMENT = yaml.safe_load("""
+title: T
+aim: A
+law:
+  text: Bandwidths of 0.7 to 0.9.
+  heads.bandwidth: {uniform: [0.7, 0.9]}
+settings: {problems: 3}
+fidelities: {smoke: {}, standard: {}, paper: {}}
+questions:
+  - id: gaps
+    claim: decomposition
+    question: Do the mean squared errors agree?
+    asks: gap
+    effect: mse
+    tolerance: roads
+    status: confirmatory
+""")
+EXPERIMENT["law"]["problem"] = SPEC["problem"]
+EXPERIMENT["simulation"] = SPEC["simulation"]
 OWN = {
     "study.py": """
 from sims import figures

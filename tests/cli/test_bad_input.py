@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 import yaml
 
+from sims.base.documents import mapping
 from sims.base.files import write_json
 from tests.cli.small import EXPERIMENT, SPEC, changed, refused, run, write
 from tests.pipeline import ROOT
@@ -21,18 +22,21 @@ LAUGHS = "a: &a 1\n" + "".join(f"{b}: &{b} [{f'*{a}, ' * 9}]\n" for a, b in pair
 TEXTS = [
     ("", "got 'NoneType'; allowed: a mapping of keys to values"),
     ("- 1", "got 'list'; allowed: a mapping"),
-    ("problem: {n: 1", 'got "a mistake at line 2: '),
-    ("n: 1\nm: {a: 1, a: 2}", "got 'a mistake at line 2: the key a a second time'"),
-    ("a: !!python/name:os.system x", "a mistake at line 1: could not determine a constructor"),
+    ("problem: {n: 1\n", ": line 2: not valid YAML (expected ',' or '}')\n"),
+    ("a: [\n? b", ": line 3: not valid YAML (expected"),
+    ('a: 1\n"b": 2\n"c" 3', "not valid YAML (could not find expected ':')"),
+    ("a: 1\n  b: 2", ": line 2: not valid YAML (mapping values are not allowed in this context)"),
+    ("n: 1\nm: {a: 1, a: 2}", ": line 2: the key a a second time; allowed: unique keys"),
+    ("\na: !!python/name:os.system x", ": line 2: could not determine a constructor"),
     ("a: *here", "found undefined alias"),
     ("a: {b: &a [*a]}", "found undefined alias"),
     (LAUGHS, "too many values or levels"),
     ("- " * 10**5, "too many values or levels"),
     ("a: !!timestamp x", "could not determine a constructor"),
     ("a: 1\n---\na: 2", "found another document"),
-    ("n: " + "9" * 5000, "allowed: valid YAML"),
+    ("n: " + "9" * 5000, "40 digits or more; allowed: "),
     ("n: -" + "9" * 400, "a whole number of 40 digits or more"),
-    ("a: \x1b[31m", "allowed: valid YAML"),
+    ("a: \x1b[31m", "not valid YAML"),
     (b"problem: \xe9", "allowed: a text file in UTF-8"),
 ]
 
@@ -62,13 +66,18 @@ def test_numbers_and_words_mean_what_yaml_1_2_says(folder, capsys):
     assert "simulation.precision: got 'no'; " in capsys.readouterr().err
 
 
+def typed(value):
+    """The value of a text as a user types it into a file; other values stay."""
+    return mapping(f"value: {value}", "typed")["value"] if isinstance(value, str) else value
+
+
 PROBLEM = [
     # values
-    ("problem.n", "64", "problem.n: got '64'; allowed: a valid integer"),
+    ("problem.n", "'64'", "problem.n: got '64'; allowed: a valid integer"),
     ("problem.n", 64.0, "problem.n: got 64.0; allowed: a valid integer"),
     ("problem.n", True, "problem.n: got True; allowed: a valid integer"),
     ("problem.n", None, "problem.n: got None; allowed: a valid integer"),
-    ("problem.n", [64], "problem.n: got [64]; allowed: a valid integer"),
+    ("problem.n", "[64]", "problem.n: got [64]; allowed: a valid integer"),
     ("problem.n", 0, "problem.n: got 0; allowed: greater than or equal to 1"),
     ("problem.n", 10**15, "n: got '1,000,000,000,000,000 keys x 4 queries x 2 heads x"),
     ("problem.n", 10**20 - 1, "n: got 99999999999999999999; allowed: at most 9007199"),
@@ -82,23 +91,39 @@ PROBLEM = [
     ("problem.heads.width", 5, "heads.width: got 5; allowed: 1 to dimension = 4"),
     ("problem.heads.bandwidth", 0, "heads.bandwidth: got 0.0; allowed: 1e-12 to 1e+12"),
     ("problem.heads.bandwidth", 1e50, "heads.bandwidth: got 1e+50; allowed: 1e-12 to 1e+12"),
-    ("problem.heads.bandwidth", [], "heads.bandwidth: got (0,); allowed: a number or shape"),
+    ("problem.heads.bandwidth", "[]", "heads.bandwidth: got (0,); allowed: a number or shape"),
+    ("problem.heads.bandwidth", "[1.0, -2.0]", "heads.bandwidth: got -2.0"),
+    (
+        "problem.heads.bandwidth",
+        "[1.0]",
+        "heads.bandwidth: got (1,); allowed: a number or shape (2,)",
+    ),
+    ("problem.heads.frames", None, "heads.frames: got None; allowed: equiangular, gram"),
     ("problem.heads.frames.angle", 91, "heads.frames.angle: got 91; allowed: degrees, 0 to 90"),
     ("problem.heads.frames.cosine", 0.5, "heads.frames: got 'both'; allowed: exactly one of"),
     ("problem.heads.frames.seed", -1, "heads.frames.seed: got -1; allowed: an integer from"),
-    ("problem.heads.kernel", {"kind": "entmax"}, "heads.kernel: got 'neither'; allowed: exact"),
-    ("problem.heads.kernel", {"kind": "top_k", "k": 65}, "n: got 64; allowed: 65 or more, which"),
-    ("problem.heads.kernel", {"kind": "relu", "gain": 0}, "heads.kernel.gain: got 0.0; allowed: "),
-    ("problem.design", {"kind": "sphere", "radius": 0}, "design.radius: got 0.0; allowed: finite"),
-    ("problem.design", {"kind": "gaussian", "covariance": [[-1.0]]}, "design.covariance: got "),
+    ("problem.heads.kernel", "{kind: entmax}", "heads.kernel: got 'neither'; allowed: exact"),
+    (
+        "problem.heads.kernel",
+        "{kind: top_k, k: 65}",
+        "n: got 64; allowed: 65 or more, which top_k (dot) weighs",
+    ),
+    ("problem.heads.kernel", "{kind: relu, gain: 0}", "heads.kernel.gain: got 0.0; allowed: "),
+    ("problem.design", "{kind: sphere, radius: 0}", "design.radius: got 0.0; allowed: finite"),
+    ("problem.design", "{kind: gaussian, covariance: [[-1.0]]}", "design.covariance: got "),
+    ("problem.design", "{kind: gaussian, covariance: [[1.0]]}", "design.dimension: got 1; all"),
+    ("problem.target.lengthscale", 0.0, "target.lengthscale: got 0.0"),
     ("problem.target.features", 10**12, "GiB'; allowed: "),
-    ("problem.target", {"kind": "holder", "levels": 2000}, "target.frequency: got 'NaN or infini"),
+    ("problem.target", "{kind: holder, levels: 2000}", "target.frequency: got 'NaN or infini"),
     ("problem.queries.count", -4, "queries.count: got -4; allowed: an integer >= 1"),
     ("simulation", 3, "simulation: got 3; allowed: a mapping of keys to values"),
     ("simulation.batches", 1, "simulation.batches: got 1; allowed: greater than or equal to 2"),
     ("simulation.batches", 10**15, "replicates'; allowed: at most 1e+17 operat"),
     ("simulation.seed", 2**63, "simulation.seed: got 92233720368547"),
     # settings that would be passed over
+    ("simulation.max_batches", 64, "max_batches: got 64; allowed: only with rel_mcse"),
+    ("theory.rtol", 1e-3, "theory.rtol: got 0.001; allowed: only with order: exact or auto"),
+    ("theory", "{order: none, rtol: 0.001}", "allowed: only with order: exact or auto"),
     # misspelt words
     (
         "problm",
@@ -119,10 +144,15 @@ PROBLEM = [
     ("problem.target.lenghtscale", 1, "problem.target.lenghtscale: got 'lenghtscale'"),
     ("problem.target.kind", "rfb", "problem.target.kind: got 'rfb'; allowed: "),
     ("problem.target.kind", "rfb", "(did you mean rbf?)"),
+    ("problem.target.kind", "squared_exponential", "(did you mean rbf?)"),
+    ("problem.heads.frames.kind", "random", "(did you mean haar?)"),
+    ("problem.heads.frames", "random", "frames: got 'random'; allowed: a mapping {kind: NAME, …}"),
+    ("problem.heads.kernel", "RBF", "(did you mean gaussian?)"),
+    ("problem.heads.kernel", "{kind: entmax, alpha: 1}", "(α = 1 is the kernel softmax)"),
     ("problem.heads.kernel", "gausian", "got 'gausian'; allowed: "),
-    ("problem.heads.kernel", {"kind": "entmx"}, "(did you mean entmax?)"),
-    ("problem.heads.kernel", {"kind": "entmax", "alpah": 1.5}, "(did you mean alpha?)"),
-    ("problem.heads.frames", {}, "problem.heads.frames.kind: got "),
+    ("problem.heads.kernel", "{kind: entmx}", "(did you mean entmax?)"),
+    ("problem.heads.kernel", "{kind: entmax, alpah: 1.5}", "(did you mean alpha?)"),
+    ("problem.heads.frames", "{}", "problem.heads.frames.kind: got "),
     ("simulation.precision", "flaot64", "got 'flaot64'; allowed: float32, float64 (did you mean "),
     ("theory.order", "exakt", "(did you mean exact?)"),
 ]
@@ -130,7 +160,7 @@ PROBLEM = [
 
 @pytest.mark.parametrize(("path", "value", "words"), PROBLEM, ids=lambda v: str(v)[:40])
 def test_a_problem(folder, capsys, recwarn, path, value, words):
-    Path("spec.yaml").write_text(yaml.safe_dump(changed(SPEC, path, value)))
+    Path("spec.yaml").write_text(yaml.safe_dump(changed(SPEC, path, typed(value))))
     refused(capsys, recwarn, words, "decompose", "spec.yaml", "--dry")
 
 
@@ -144,30 +174,44 @@ AXES = [
     ("n=0:2:3:log", "got 0.0; allowed: > 0 on a logarithmic scale"),
     ("n=1:2:3:lgo", "scale: got 'lgo'; allowed: linear, log (did you mean log?)"),
     ("n=5,5", "sweep.grid: got 'a value twice'"),
+    ("n=1:1.0000000000001:3", "points: got 3; allowed: distinct values; of these, 1 are distinct"),
+    ("n=64:66:10", "sweep.grid.n: points: got 10; allowed: distinct values; of these, 3 are"),
+    ("noise_sd=1:1.00000000001:99:log", "99; allowed: distinct values; of these, 2 are distinct"),
+    ("n=8 --set n=9", "--set: got 'n=8, n=9'; allowed: each path once"),
+    ("simulation.batches=8", "simulation.batches: got 'simulation'; allowed: design"),
     ("n", "--set: got 'n'; allowed: PATH=LOW:HIGH:POINTS"),
-    ("n=[8", '--set n: got "a mistake at line'),
+    ("n=[8", "--set n: not valid YAML (expected ',' or ']')"),
     ("noise_sd=a:b:c", "low: got 'a'; allowed: a valid number"),
 ]
 DESIGNS = [
-    ({"grid": {}, "list": [{}]}, "sweep: got ['grid', 'list']; allowed: exactly one of grid"),
-    ({"gird": {}}, "got 'gird'; allowed: grid, list, random (did you mean grid?)"),
-    ({"grid": {"n": [[1]]}}, "sweep: n: got [1]; allowed: a scalar, or a mapping with a `label`"),
-    ({"list": [{"n": 8}, {"n": [16]}]}, "sweep: n: got [16]; allowed: a scalar, or a mapping"),
-    ({"grid": {"n": []}}, "sweep.grid: got '0 points'; allowed: at least 1"),
+    ("{grid: {}, list: [{}]}", "sweep: got ['grid', 'list']; allowed: exactly one of grid"),
+    ("{gird: {}}", "got 'gird'; allowed: grid, list, random (did you mean grid?)"),
+    ("{grid: {n: [[1]]}}", "sweep: n: got [1]; allowed: a scalar, or a mapping with a `label`"),
+    ("{list: [{n: 8}, {n: [16]}]}", "sweep: n: got [16]; allowed: a scalar, or a mapping"),
+    ("{grid: {n: []}}", "sweep.grid: got '0 points'; allowed: at least 1"),
     ({"grid": {"n": list(range(1, 400)), "noise_sd": list(range(400))}}, "got '159,600 points'"),
-    ({"random": {"points": 3, "fields": {}}}, "sweep.random.fields"),
-    ({"list": [{"heads.kernal": "gaussian"}]}, "(did you mean kernel?)"),
+    ("{random: {points: 3, fields: {}}}", "sweep.random.fields"),
+    ("{list: [{heads.kernal: gaussian}]}", "(did you mean kernel?)"),
+    ("{list: [{n: 8}, {n: 9}, {n: 8}]}", "sweep.list: got 'a point twice'"),
+    (
+        "{grid: {heads.frames.angle: [1], heads.frames: {label: a, kind: haar}}}",
+        "sweep: got ['heads.frames', 'heads.frames.angle']; allowed: each field set once",
+    ),
+    (
+        "{random: {points: 3, fields: {n: {low: 8, high: 64, points: 5}}}}",
+        "points: got 'points'; allowed: high, low, scale",
+    ),
 ]
 
 
 @pytest.mark.parametrize(("axis", "words"), AXES)
 def test_an_axis_of_a_sweep(folder, capsys, recwarn, axis, words):
-    refused(capsys, recwarn, words, "sweep", "spec.yaml", "--set", axis)
+    refused(capsys, recwarn, words, "sweep", "spec.yaml", "--set", *axis.split(" "))
 
 
 @pytest.mark.parametrize(("design", "words"), DESIGNS, ids=lambda v: str(v)[:30])
 def test_the_file_of_a_sweep(folder, capsys, recwarn, design, words):
-    Path("spec.yaml").write_text(yaml.safe_dump(SPEC | {"sweep": design}))
+    Path("spec.yaml").write_text(yaml.safe_dump(SPEC | {"sweep": typed(design)}))
     refused(capsys, recwarn, words, "sweep", "spec.yaml")
 
 
@@ -175,11 +219,11 @@ ASKED = "questions.0."
 SETTINGS = [
     ("titel", "T", "titel: got 'titel'; allowed: aim, derivation, fidelities, labels, "),
     ("title", 3, "title: got 3; allowed: a valid string"),
-    ("claims", [], "claims: got 'claims'; allowed: aim, "),
-    ("paper", "2604.23618", "got '2604.23618'; allowed: "),
+    ("claims", "[]", "claims: got 'claims'; allowed: aim, "),
+    ("paper", "'2604.23618'", "got '2604.23618'; allowed: "),
     ("settings", 3, "settings: got 3; allowed: a mapping of keys to values"),
     ("law", 3, "law: got 3; allowed: a mapping of keys to values"),
-    ("questions", [], "questions: got []; allowed: "),
+    ("questions", "[]", "questions: got []; allowed: "),
     ("questions", 2 * EXPERIMENT["questions"], "questions: got 'gaps'; allowed: each id once"),
     (ASKED + "id", "a b", "questions.0.id: got 'a b'; allowed: "),
     (ASKED + "claim", "decompositon", "(did you mean decomposition?)"),
@@ -187,29 +231,29 @@ SETTINGS = [
     (ASKED + "tolerence", "roads", "(did you mean tolerance?)"),
     (ASKED + "status", "confirmative", "(did you mean confirmatory?)"),
     (ASKED + "says", "never", "says: got 'never'; allowed: always"),
-    (ASKED + "restrict", {"text": "t", "where": {"n": {}}}, "allowed: at_least, at_most or both"),
-    ("fidelities", {"standard": {}}, "fidelity: got 'smoke'; allowed: standard"),
+    (ASKED + "restrict", "{text: t, where: {n: {}}}", "allowed: at_least, at_most or both"),
+    ("fidelities", "{standard: {}}", "fidelity: got 'smoke'; allowed: standard"),
     (
         "fidelities.paper",
-        {"simulation": {"batchs": 8}},
+        "{simulation: {batchs: 8}}",
         "fidelities.paper.simulation: batchs: got 'b",
     ),
-    ("fidelities.smoke", {"settings": {"deph": 3}}, "fidelities.smoke.settings: got 'deph'; all"),
-    ("fidelities.smoke", {"law": {}}, "fidelities.smoke.law: got 'law'; allowed: "),
+    ("fidelities.smoke", "{settings: {deph: 3}}", "fidelities.smoke.settings: got 'deph'; all"),
+    ("fidelities.smoke", "{law: {}}", "fidelities.smoke.law: got 'law'; allowed: "),
 ]
 
 
 @pytest.mark.parametrize(("path", "value", "words"), SETTINGS, ids=lambda v: str(v)[:40])
 def test_an_experiment(folder, capsys, recwarn, path, value, words):
     shutil.copytree(ROOT / "papers", "papers")
-    EXPERIMENT_FILE.write_text(yaml.safe_dump(changed(EXPERIMENT, path, value)))
+    EXPERIMENT_FILE.write_text(yaml.safe_dump(changed(EXPERIMENT, path, typed(value))))
     refused(capsys, recwarn, words, "run", "small", "--fidelity", "smoke", "--dry")
 
 
 LAWS = [
-    ("heads.bandwith", {"uniform": [0.7, 0.9]}, "(did you mean bandwidth?)"),
-    ("heads.bandwidth", {"uniform": [0.9, 0.7]}, "law.heads.bandwidth.uniform: got [0.9, 0.7]"),
-    ("heads.bandwidth", {"normal": [0, 1]}, "law.heads.bandwidth: got {'normal': [0, 1]}; all"),
+    ("heads.bandwith", "{uniform: [0.7, 0.9]}", "(did you mean bandwidth?)"),
+    ("heads.bandwidth", "{uniform: [0.9, 0.7]}", "law.heads.bandwidth.uniform: got [0.9, 0.7]"),
+    ("heads.bandwidth", "{normal: [0, 1]}", "law.heads.bandwidth: got {'normal': [0, 1]}; all"),
     ("hats.count", 2, "hats.count: got 'hats'; allowed: "),
     ("noise_sd", -1.0, "noise_sd: got -1.0; allowed: greater than or equal to 0"),
 ]
@@ -217,20 +261,20 @@ LAWS = [
 
 @pytest.mark.parametrize(("path", "value", "words"), LAWS, ids=lambda v: str(v)[:40])
 def test_a_law_of_problems(folder, capsys, recwarn, path, value, words):
-    write(law=EXPERIMENT["law"] | {path: value})
+    write(law=EXPERIMENT["law"] | {path: typed(value)})
     refused(capsys, recwarn, words, "step", "simulate", "small")
 
 
 def test_an_effect_that_the_study_does_not_name(folder, capsys, recwarn):
     write(questions=[EXPERIMENT["questions"][0] | {"effect": "msee"}])
     words = "small: questions, gaps, effect: got 'msee'; allowed: "
-    refused(capsys, recwarn, words, "step", "simulate", "small")
+    refused(capsys, recwarn, words, "step", "rehearse", "small")
 
 
 def test_settings_that_the_experiments_own_code_cannot_use(folder, capsys, recwarn):
     own = Path("experiments/small/study.py")
     study = "from sims.study.drawn import DrawnStudy\nclass Own(DrawnStudy):\n  def units(self):\n"
-    own.write_text(f"{study}    return {{self.experiment.settings['widths']: None}}\n")
+    own.write_text(f"{study}    return {{self.settings['widths']: None}}\n")
     words = "study.py, line 4: got \"KeyError: 'widths'\"; allowed: settings in experiment.yaml"
     refused(capsys, recwarn, words, "step", "simulate", "small")
     own.write_text(f"{study}    return 3 + broken\n")
@@ -244,18 +288,18 @@ def test_code_that_no_study_uses(folder, capsys, recwarn):
     refused(capsys, recwarn, words, "step", "simulate", "small")
 
 
-ANSWER = {
-    "result": {"kind": "gap", "problems": 3},
-    "word": "",
-    "paper": "2605.20271",
-    "experiment": "small",
-    "id": "gaps",
-    "claim": "decomposition",
-    "question": "Q?",
-    "status": "confirmatory",
-    "says": None,
-    "law": "w",
-}
+ANSWER = yaml.safe_load("""
+result: {kind: gap, problems: 3}
+word: ""
+paper: "2605.20271"
+experiment: small
+id: gaps
+claim: decomposition
+question: Q?
+status: confirmatory
+says: null
+law: w
+""")
 LEDGERS = [
     ({"problms": 3}, "0.problms: got 3; allowed: "),
     (
@@ -296,7 +340,7 @@ LINES = [
     ("run small --seed-offset -1", "'--seed-offset': Input should be greater than or equal to 0"),
     (
         "step judg small",
-        "step: got 'judg'; allowed: simulate, predict, judge, search, plot (did",
+        "step: got 'judg'; allowed: rehearse, simulate, predict, judge, search, plot (did",
     ),
     ("step simulate small --part 4/3", "--part: got '4/3'; allowed: i/N"),
     ("step simulate small --output spec.yaml/x", "spec.yaml/x: got 'Not a directory'"),
@@ -338,6 +382,18 @@ LINES = [
 def test_the_command_line(folder, capsys, recwarn, line, words):
     Path("swept.yaml").write_text(yaml.safe_dump(SPEC | {"sweep": {"grid": {}}}))
     refused(capsys, recwarn, words, *line.split(" "))
+
+
+@pytest.mark.parametrize("options", ["--executor slurm", "--workflow-profile=profiles/slurm/"])
+def test_slurm_without_its_plugin(folder, capsys, recwarn, monkeypatch, options):
+    monkeypatch.setattr("sims.cli.sharded.find_spec", lambda name: None)
+    line = ("sweep", "spec.yaml", "--shards", "2", "--", *options.split(" "))
+    refused(
+        capsys,
+        recwarn,
+        "--shards: got 'slurm'; allowed: an installed executor; this is the extra",
+        *line,
+    )
 
 
 def test_a_folder_that_snakemake_cannot_name(folder, capsys, recwarn, monkeypatch):

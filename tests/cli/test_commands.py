@@ -9,10 +9,15 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 from sims.base.files import read_json
+from sims.base.places import CARRIED
 from sims.cli.listing import print_table
 from sims.study.papers import MAIN, papers
 from tests.cli.small import HOST, OWN, run, write
+from tests.inspect.models import LAYOUTS, H, matrices
+from tests.inspect.models import write as save_model
 from tests.pipeline import ROOT
 
 COMMANDS = ["decompose", "sweep", "experiments", "run", "claims", "new", "schema"]
@@ -23,6 +28,17 @@ HOME = Path("results/smoke/small")
 def steps(*names):
     """Pipeline steps of the small experiment."""
     return [run("step", name, "small", "--fidelity", "smoke") for name in names]
+
+
+def known_folders(capsys):
+    """Experiment to the folder of its answers, the first of each claim in any case this run's."""
+    assert run("claims", "--fidelity", "smoke", "--json") == 0
+    folders = {}
+    for row in json.loads(capsys.readouterr().out):
+        known = [answer["experiment"] for answer in row["answers"]]
+        assert known == sorted(known, key=lambda name: name != "small")
+        folders |= {answer["experiment"]: Path(answer["folder"]) for answer in row["answers"]}
+    return folders
 
 
 def test_help(capsys):
@@ -60,20 +76,32 @@ def test_listings(folder, capsys):
     assert "small" in text
     assert paper.title in text
     assert re.search("by algebra +tests/test_algebra.py", text)
+    Path("experiments/begun").mkdir()
+    for text in ("title: no questions", "questions: 3", "questions: [a]"):
+        Path("experiments/begun/experiment.yaml").write_text(text)
+        assert run("experiments") == 2
+        assert capsys.readouterr().err.startswith("sims experiments: experiments/begun/")
 
 
 def test_from_an_experiment_to_the_published_page(folder, capsys):
     shutil.copytree(ROOT / "papers", "papers")
-    own = write(OWN)
+    own = write(OWN | {"caption.md": "{{ misspelt }}"})
     assert run("run", "small", "--fidelity", "smoke", "--dry") == 0
     out = capsys.readouterr().out
     assert "law          Bandwidths of 0.7 to 0.9.\n" in out
     assert "replicates   4 batches of 8 per unit" in out
     assert not Path("results").exists()
     assert run("run", "small", "--fidelity", "smoke") == 0
+    out, err = capsys.readouterr()
+    assert "caption and figure: left out (" in err
+    assert "figure.png" not in out
+    assert "Do the mean squared errors agree?" in out
+    write(OWN)
+    assert run("run", "small", "--fidelity", "smoke") == 0
     out = capsys.readouterr().out
     assert all(Path(line).is_file() for line in out.splitlines()[:5])
     assert re.search("Do the mean squared errors agree\\? +too few to say +T95 ", out)
+    assert known_folders(capsys)["small"] == HOME.parent, "without a complete run"
     for step in ("ledger", "report", "publish"):
         assert run("step", step, "--fidelity", "smoke") == 0, capsys.readouterr().err
     (row,) = read_json("results/smoke/answers.json")
@@ -96,11 +124,37 @@ def test_from_an_experiment_to_the_published_page(folder, capsys):
     assert steps("simulate", "predict", "judge", "plot") == [0] * 4
     assert {p: p.read_bytes() for p in before} == before, "the pipeline does what `run` does"
     capsys.readouterr()
+    folders = known_folders(capsys)
+    assert (folders["small"], folders["house"]) == (HOME.parent, CARRIED / "results/published")
     for path in own.glob("*.py"):  # reading results runs none of it
         path.write_text("raise SystemExit")
     readings = (["claims"], ["step", "ledger"], ["step", "report"])
     assert [run(*words, "--fidelity", "smoke") for words in readings] == [0] * 3
     assert re.search("Do the mean squared .*too few to say", capsys.readouterr().out)
+
+
+@pytest.mark.parametrize(
+    ("command", "function", "said"),
+    [
+        ("sweep spec.yaml --set n=32,64", "sweep._print_range", "results/sweeps/spec.png"),
+        ("sweep spec.yaml --set n=32,64", "sweep.digest", "results/sweeps/spec.nc"),
+        ("advise --n 64 --budget 4 --noise 2", "advise.rests_on", "First order in 1/n"),
+        ("advise --n 64 --budget 4 --noise 2 --json", "advise.rests_on", '"rests_on": []'),
+        ("inspect model --output m.nc", "inspect.digest", "m.nc"),
+        ("inspect model --compare model", "inspect._compare", "QK rank"),
+    ],
+)
+def test_what_follows_a_result_cannot_take_it(folder, capsys, monkeypatch, command, function, said):
+    def fail(*_):
+        raise KeyError("misspelt")
+
+    config = {"num_attention_heads": H, "model_type": "bert"}
+    save_model(Path("model"), LAYOUTS["bert"](*matrices()), config)
+    monkeypatch.setattr(f"sims.cli.{function}", fail)
+    assert run(*command.split()) == 0
+    out, err = capsys.readouterr()
+    assert said in out
+    assert "left out (KeyError: 'misspelt'; " in err
 
 
 def test_finished_problems_are_reused(folder, monkeypatch, capsys):

@@ -1,11 +1,13 @@
 """``sims decompose``: both methods, statements of their accuracy, and bad problems."""
 
 import json
+import re
 
 import numpy as np
 import pytest
 import yaml
 
+from sims.cli import decompose
 from tests.cli.small import SPEC, run
 
 
@@ -90,10 +92,6 @@ def test_decompose_simulates_a_weight_rule_without_theory(folder, capsys):
         assert all(row["theory"] is None for row in outcome["terms"].values())
         found[k] = outcome["terms"]["noise_variance"]["simulation"]
     assert found[1] == pytest.approx(16 * found[16], rel=1e-6)  # σ²/k, whatever is drawn
-    heads = {"kernel": {"kind": "top_k", "k": SPEC["problem"]["n"] + 1}}
-    _write(folder, theory={"order": "none"}, heads=heads)
-    assert run("decompose", "spec.yaml", "--dry") == 2
-    assert "or more, which top_k (dot) weighs" in capsys.readouterr().err
 
 
 def test_decompose_with_exact_theory_bounds_its_error(folder, capsys):
@@ -182,6 +180,32 @@ def test_what_float64_cannot_hold_is_one_line(folder, capsys):
     assert "heads.bandwidth: got 1e-08; allowed: about 2.1e-07 or more here" in err
 
 
+def test_nothing_said_of_a_result_takes_it_along(folder, capsys, monkeypatch):
+    """Whatever fails below the table, or of an outcome's further keys, is a line on stderr."""
+
+    def fail(*_):
+        raise AttributeError("no such field")
+
+    _write(folder)
+    monkeypatch.setattr(decompose, "_tables", fail)
+    monkeypatch.setattr(decompose, "origin", fail)
+    monkeypatch.setattr(decompose, "NOTES", dict.fromkeys(decompose.NOTES, fail))
+    for option, count in (("--seed=1", 1 + len(decompose.NOTES)), ("--json", 2)):
+        assert run("decompose", "spec.yaml", option) == 0
+        out, err = capsys.readouterr()
+        assert re.search('MSE of the ensemble +0|"mse": {', out)
+        assert err.count("left out (AttributeError: no such field; ") == err.count("\n") == count
+
+
+MAKES_ROWS = """
+import numpy as np
+from sims.problem import EmpiricalDesign
+
+def make(dimension):
+    return EmpiricalDesign(np.eye(dimension))
+"""
+
+
 def test_a_function_and_rows_of_ones_own(folder, capsys):
     """Theory of a function is missing; exact theory of rows agrees within 5 MCSE."""
     (folder / "my.py").write_text("def m(x, slope=1.0):\n    return slope * x[..., 0]\n")
@@ -200,3 +224,15 @@ def test_a_function_and_rows_of_ones_own(folder, capsys):
     for term in ("noise_variance", "mse"):
         assert abs(outcome["terms"][term]["gap_in_mcse"]) < 5
         assert outcome["terms"][term]["theory_error"] < 1e-5 * outcome["terms"][term]["theory"]
+    (folder / "rows.py").write_text(MAKES_ROWS)
+    python = {"kind": "python", "file": "rows.py", "name": "make"}
+    for design, said in (
+        ({"kind": "table"}, "digits: 1,347 rows of 4 columns"),
+        ({"kind": "table", "name": "text"}, "text: 1,718 rows of 4 columns"),
+        (python, "rows.py: 4 rows of 4 columns"),
+    ):
+        outcome, text = _decompose(
+            folder, capsys, "--allow-code", theory={"order": "none"}, design=design
+        )
+        assert outcome["read"] == [said]
+        assert f"{said}." in text

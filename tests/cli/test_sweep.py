@@ -1,6 +1,8 @@
 """``sims sweep``: designs, files, shards, and what users get wrong."""
 
 import json
+import os
+import re
 import signal
 import subprocess
 import sys
@@ -8,6 +10,7 @@ import time
 from contextlib import suppress
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -191,6 +194,72 @@ def test_parts_by_snakemake_go_on_where_they_were_stopped(folder, monkeypatch, c
     xr.testing.assert_allclose(opened("own parts/a.nc"), opened(), rtol=1e-12)
 
 
+@pytest.mark.parametrize(
+    ("options", "profile"),
+    [
+        ((), "none"),
+        (("--", "--cores", "1"), "none"),
+        (("--", "--cores", "1", "--workflow-profile", "cluster"), "cluster"),
+    ],
+)
+def test_a_profile_is_read_only_if_it_is_asked_for(folder, monkeypatch, options, profile):
+    """A profile is code: one in the working folder or the environment would be run."""
+    from snakemake.cli import parse_args
+
+    for name in ("default", "cluster"):
+        Path("profiles", name).mkdir(parents=True)
+        Path("profiles", name, "config.yaml").write_text(f"jobs: 7\ndirectory: {name}\n")
+    monkeypatch.setenv("SNAKEMAKE_PROFILE", "profiles/default")
+    begun = []
+
+    def begin(command, env, **rest):
+        begun.append((command, env))
+        return SimpleNamespace(wait=lambda: 0)
+
+    monkeypatch.setattr("sims.cli.sharded.subprocess.Popen", begin)
+    assert run("sweep", "spec.yaml", "--shards", "2", *options) == 0
+    (command, surroundings) = begun[0]
+    assert "SNAKEMAKE_PROFILE" not in surroundings
+    monkeypatch.delenv("SNAKEMAKE_PROFILE")
+    _, parsed = parse_args(command[command.index("snakemake") + 1 :])
+    assert parsed.cores is not None
+    assert str(parsed.directory) == {"none": "None"}.get(profile, profile)
+
+
+def test_two_runs_do_not_write_one_file(folder, capsys):
+    part = ("sweep", "spec.yaml", *AXES[2:], "--output", "a.nc")
+    with sweeping.sole_writer(Path("a.nc"), Path("a.shards")):
+        assert run(*part) == 2
+        assert "a.nc: got 'in use by another run'; allowed: one run" in capsys.readouterr().err
+        assert run(*part[:-1], "b.nc") == 0
+        assert run(*part, "--shard", "1/2") == 0  # parts may run side by side
+    assert run(*part) == 0
+    xr.testing.assert_equal(opened("a.nc"), opened("b.nc"))
+
+
+def test_without_a_terminal_a_line_a_minute(folder, capsys, monkeypatch):
+    monkeypatch.setattr("sims.cli.MINUTE", 0.01)
+    monkeypatch.setattr(sweeping, "LONG", 0)
+    assert run("sweep", "spec.yaml", *AXES[2:], "--shard", "2/2") == 0
+    assert re.search(r"sims sweep: 0 min, unit 2 of 2\b", capsys.readouterr().err)
+    assert run("decompose", "spec.yaml") == 0
+    assert re.search(r"sims decompose: 0 min, batches \d of 4\n", capsys.readouterr().err)
+
+
+def test_a_figure_that_fails_is_a_line_after_the_numbers(folder, capsys, monkeypatch):
+    def fail(*arguments):
+        raise ValueError("no font")
+
+    monkeypatch.setenv("MPLBACKEND", "module://nowhere.inline")
+    monkeypatch.setattr("sims.figures.overview", fail)
+    assert run("sweep", "spec.yaml", *AXES[2:]) == 0
+    out, err = capsys.readouterr()
+    assert out.splitlines()[-1] == str(OUT)
+    assert "Least MSE" in out
+    assert err.splitlines()[-1].startswith(f"{OUT.with_suffix('.png')}: left out (")
+    assert os.environ["MPLBACKEND"] == "agg"
+
+
 def test_random_points_and_what_theory_does_not_cover(folder, capsys):
     fields = {
         "n": {"low": 16, "high": 64, "scale": "log"},
@@ -205,8 +274,9 @@ def test_random_points_and_what_theory_does_not_cover(folder, capsys):
     kernels = [p.coordinates["heads.kernel"] for p in data_of.points]
     missing = kernels.count("epanechnikov")
     assert 0 < missing < 6
-    assert f"theory       first: {6 - missing} of 6 points" in said
     assert f"not at {missing}: heads.kernel epanechnikov; covered: gaussian, softmax" in said
+    rough = int(re.search(r"not at (\d): first order is rough", said)[1])
+    assert f"theory       first: {6 - missing - rough} of 6 points" in said
     assert run("sweep", file) == 0
     data = opened("results/sweeps/sweep.nc")
     assert data["kernel"].values.tolist() == kernels
@@ -216,6 +286,23 @@ def test_random_points_and_what_theory_does_not_cover(folder, capsys):
     longer = read_sweep(written(folder, random={"points": 9, "fields": fields}))
     assert longer.points[:6] == data_of.points
     assert all(16 <= p.coordinates["n"] <= 64 for p in longer.points)
+
+
+def test_the_least_value_and_where_it_is(folder, capsys):
+    """In a plan, points where theory is rough count as not covered; so after the run."""
+    axes = ("--set", "heads.bandwidth=0.02,0.3,9", "--set", "n=256,4096")
+    assert run("sweep", "spec.yaml", *axes, "--dry") == 0
+    plan = capsys.readouterr().out
+    assert re.search(r"first: 5 of 6 points\n +not at 1: first order is rough", plan)
+    assert run("sweep", "spec.yaml", *axes) == 0
+    said = capsys.readouterr().out
+    assert "theory is rough at 1 of 6 points" in said
+    assert re.search(r"Least MSE: .* n 4096.*; on the border of the grid in bandwidth, n: ", said)
+    data = opened().isel(n=[1])
+    data["mse"][:] = [[0.5], [0.3], [0.1]]
+    data["faults"][2] = "lost"  # where numbers are unusable
+    print_sweep(data)
+    assert "at bandwidth 0.3, n 4096; inside the grid." in capsys.readouterr().out
 
 
 def test_a_list_has_points_and_labels(folder):

@@ -10,22 +10,22 @@ from pathlib import Path
 
 import numpy as np
 
+from sims.base.places import experiments
 from sims.judgement.effects import Effects
 from sims.study import runner
-from sims.study.experiment import Experiment, experiments
-from sims.study.loading import load_study
+from sims.study.running import Run
 from tests.experiments.planted import planted
 
 RECORD = Path(__file__).with_name("revisions.json")
 
 
-def numbers_of(experiment: Experiment, folder: Path) -> dict[str, dict]:
+def numbers_of(experiment: Run, folder: Path) -> dict[str, dict]:
     """Revision and numbers of each question's effect, from planted results of a finished run."""
     made = planted(experiment, runner.results_of(experiment, folder))
     if made is None:
         return {}
     results, expected = made
-    effects = load_study(experiment).effects(results)
+    effects = experiment.study.effects(results)
     asked = [question for question in experiment.spec.questions if question.effect in expected]
     return {
         question.effect: {

@@ -1,7 +1,6 @@
 """Regimes of `allocation`: both methods use one problem, and planted growths are distinguished."""
 
 from functools import partial
-from types import SimpleNamespace
 
 import jax
 import jax.numpy as jnp
@@ -9,25 +8,28 @@ import numpy as np
 import pytest
 import xarray as xr
 import yaml
+from scipy.special import softmax
 
 from experiments.allocation import grids, predict, problems, simulate, statistic
 from experiments.allocation.study import Allocation
 from sims.montecarlo import Draw
 from sims.problem import DESIGNS, Heads, Task, TrigonometricSeries
 from sims.problem.normals import normal
-from sims.study import load_experiment
+from sims.study.running import Run
 from sims.study.schema import SimulationSpec
 from sims.theory import FEW_KEYS, first_order_arrays, view_terms
 from sims.theory import predict as theory
+from tests.by_hand import waves
 from tests.cli.small import run
 
-LAW, SEED = load_experiment("allocation").spec.law, 3
+DECLARED = Run.load("allocation").study.declared
+LAW, SEED = DECLARED.content["law"], 3
 
 
 def study(**fixed):
-    spec = SimpleNamespace(law={**LAW, "budget": 24, "keys": 2048, **fixed})
+    law = {**LAW, "budget": 24, "keys": 2048, **fixed}
     simulation = SimulationSpec(seed=SEED)
-    return Allocation(SimpleNamespace(spec=spec, settings={}, simulation=simulation))
+    return Allocation(law, DECLARED.content["questions"]).opened({}, simulation)
 
 
 def regime(**fixed):
@@ -149,12 +151,12 @@ def test_simulated_errors_by_hand(decay, kernel):
     found = jax.jit(partial(simulate.replicate, keys=40))(draw.key, arrays, (target, queries))
     latent = np.array(normal(of_keys, (40, grids.LATENT), jnp.float32), float)
     noise = np.array(normal(of_views, (2, 40, grids.LATENT), jnp.float32), float)
-    truth = np.cos(latent @ target.frequency.T + target.phase) @ target.amplitude
+    truth = waves(target, latent)
     for place, width in enumerate([1, 2, 4, 8, 16]):
         bandwidth = 1.5 * width**0.25 if kernel == "gaussian" else drawn["bandwidth"] * width**0.25
         products = np.zeros((2, 2))
         for query in queries:
-            value = np.cos(target.frequency @ query + target.phase) @ target.amplitude
+            value = waves(target, query)
             rows = []
             for head in (0, 1):
                 first = head * width * (decay == "even" and width < 16)
@@ -163,8 +165,7 @@ def test_simulated_errors_by_hand(decay, kernel):
                 score = keys @ query[seen] / bandwidth**2
                 if kernel == "gaussian":
                     score = -((keys - query[seen]) ** 2).sum(1) / (2 * bandwidth**2)
-                weights = np.exp(score - score.max())
-                rows.append(weights / weights.sum())
+                rows.append(softmax(score))
             off = np.array([row @ truth - value for row in rows])
             products += (
                 np.outer(off, off) + drawn["noise_sd"] ** 2 * np.array(rows) @ np.array(rows).T

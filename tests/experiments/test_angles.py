@@ -6,14 +6,11 @@ import pytest
 
 from experiments.angles import predict, problems, simulate
 from sims import nw_weights
-from sims.problem.law import Law
-from sims.study.experiment import load_experiment
-
-EXPERIMENT = load_experiment("angles")
+from tests.experiments.drawing import fields_of
 
 
 def drawn(number=0, **changes):
-    return problems.Problem(Law(EXPERIMENT.spec.law | changes).draw(3, number))
+    return problems.Problem(fields_of("angles", number, **changes))
 
 
 @pytest.mark.parametrize("width", [1, 2])

@@ -2,17 +2,15 @@
 
 import numpy as np
 import pytest
+from scipy.special import softmax
 
 from experiments.collapse import predict, problems, simulate
 from sims.attention.hidden import split
-from sims.problem.law import Law
-from sims.study.experiment import load_experiment
-
-EXPERIMENT = load_experiment("collapse")
+from tests.experiments.drawing import fields_of
 
 
 def drawn(number=0, **changes):
-    return problems.Problem(Law(EXPERIMENT.spec.law | changes).draw(3, number))
+    return problems.Problem(fields_of("collapse", number, **changes))
 
 
 def normed(x, kind):
@@ -59,8 +57,7 @@ def test_stacks_by_plain_layers(changes):
                         q, key, v, o = (part[head, 0, k] for part in parts)
                         scores = (seen @ q) @ (seen @ key).T / problem.width**0.5
                         scores += 0.0 if problem.bias is None else problem.bias
-                        weights = np.exp(scores - scores.max(1, keepdims=True))
-                        after += weights / weights.sum(1, keepdims=True) @ seen @ v @ o
+                        after += softmax(scores, axis=1) @ seen @ v @ o
                     x = scale * after if alone else x + scale * after
                     x = normed(x, fields["norm"]) if fields["placed"] == "after" else x
                 path.append(np.log(np.linalg.norm(x - x.mean(0)) / np.linalg.norm(x)))
@@ -106,6 +103,5 @@ def test_selectivity_is_that_of_the_layers_attention(positions):
         for i in range(8):
             seen = 1 + i if positions == "causal mask" else 8
             score = tokens[i] @ query[head] @ (tokens[:seen] @ key[head]).T / problem.width**0.5
-            weights = np.exp(score - score.max())
-            squares.append(np.sum((weights / weights.sum()) ** 2))
+            squares.append(np.sum(softmax(score) ** 2))
     assert predict.theory(problem)["selectivity"] == pytest.approx(1 / np.mean(squares) / 8)

@@ -2,17 +2,15 @@
 
 import numpy as np
 import pytest
+from scipy.special import softmax
 
 from experiments.hidden_scores import predict, problems, simulate
 from sims.montecarlo.draws import Draw
-from sims.problem.law import Law
-from sims.study.experiment import load_experiment
-
-EXPERIMENT = load_experiment("hidden_scores")
+from tests.experiments.drawing import fields_of
 
 
 def drawn(**changes):
-    return problems.Problem(Law(EXPERIMENT.spec.law | changes).draw(3, 0))
+    return problems.Problem(fields_of("hidden_scores", **changes))
 
 
 SIGNS = np.array([1, -1])[:, None, None]
@@ -22,11 +20,6 @@ SIGNS = np.array([1, -1])[:, None, None]
 def stacks(parts):
     """Two of each part: two draws, or one draw twice."""
     return np.resize(parts, (2, *parts.shape[1:]))
-
-
-def rows_of(scores):
-    raised = np.exp(scores - scores.max(1, keepdims=True))
-    return raised / raised.sum(1, keepdims=True)
 
 
 @pytest.mark.parametrize(
@@ -57,7 +50,7 @@ def test_a_stack_by_plain_layers(weights, matrix, start, normed):
             for layer, (form, value) in enumerate(layers):
                 share = 1 if start == "copy" and layer == 0 else 1 - memory
                 h = memory * h + share * x @ form[k] @ x.T
-                a = rows_of(h)
+                a = softmax(h, axis=1)
                 x = skip * x + (1 - skip) * a @ x @ value[k]
                 if normed:
                     x = x / np.sqrt((x**2).mean(1, keepdims=True))
@@ -81,7 +74,7 @@ def test_the_mean_cosine_and_keys_are_those_of_the_stack_with_skip_and_norm():
         cosines, keys = np.zeros(2), np.zeros((3, 2))
         for k, x in enumerate(tokens):
             for layer in range(layers):
-                a = rows_of(x @ form[k] @ x.T * fields["score_scale"] / 3)
+                a = softmax(x @ form[k] @ x.T * fields["score_scale"] / 3, axis=1)
                 x = skip * x + (1 - skip) * a @ x @ value[k] * fields["value_scale"] / 3**0.5
                 x = x / np.sqrt((x**2).mean(1, keepdims=True)) if normed else x
                 keys[layer, k] = 1 / (a**2).sum(1).mean() / 4
@@ -129,7 +122,7 @@ def test_heads_of_a_second_layer_by_loops(kernel, start):
                 for share, view in zip(shares, views, strict=True):
                     x, y = np.dot(query, view), own_keys @ view
                     log += share * (x * y if kernel == "softmax" else -((x - y) ** 2) / 2) / b**2
-                weights = np.exp(log) / np.exp(log).sum()
+                weights = softmax(log)
                 labels = target(own_keys) + fields["noise_sd"] * own_noise
                 errors.append((weights @ labels - target(query)) ** 2)
                 squares.append(weights @ weights)

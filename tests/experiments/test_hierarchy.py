@@ -5,14 +5,11 @@ import pytest
 
 from experiments.hierarchy import predict, problems, simulate
 from sims.attention import hierarchy
-from sims.problem.law import Law
-from sims.study.experiment import load_experiment
-
-EXPERIMENT = load_experiment("hierarchy")
+from tests.experiments.drawing import fields_of
 
 
 def drawn(number=0, **changes):
-    return problems.Problem(Law(EXPERIMENT.spec.law | changes).draw(3, number))
+    return problems.Problem(fields_of("hierarchy", number, **changes))
 
 
 @pytest.mark.parametrize("target", ["geometric", "power law", "any order"])

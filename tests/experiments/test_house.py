@@ -5,13 +5,13 @@ Errors of both methods are compared at the same queries, within five Monte Carlo
 """
 
 from contextlib import contextmanager
-from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 
 import numpy as np
 import pytest
 import xarray as xr
+from scipy.special import softmax
 
 from experiments.house import description, problems
 from experiments.house import sets as places
@@ -21,7 +21,7 @@ from experiments.house.statistic import changes_over_the_ladder
 from experiments.house.study import House
 from sims.base.estimates import mcse
 from sims.montecarlo.draws import Draw
-from sims.study.experiment import load_experiment
+from sims.study.running import Run
 from sims.study.study import Fields
 from tests.cli.small import run
 
@@ -33,9 +33,10 @@ PUBLISHED = Path(__file__).parents[2] / "results/published/house.md"
 
 def law_of_few_keys():
     """The house study with 64 keys, so that 30 problems take seconds."""
-    experiment = load_experiment("house", "smoke")
-    spec = experiment.spec.model_copy(update={"law": experiment.spec.law | {"keys": 64}})
-    return House(replace(experiment, spec=spec))
+    experiment = Run.load("house", "smoke")
+    content = experiment.study.declared.content
+    few = House(content["law"] | {"keys": 64}, content["questions"])
+    return few.opened(experiment.settings, experiment.simulation)
 
 
 @contextmanager
@@ -92,8 +93,7 @@ def errors_by_hand(spec, heads, queries, keys, rotation):
             score = q @ z.T / b**2
         else:
             score = -((q[:, None] - z[None]) ** 2).sum(2) / (2 * b**2)
-        weights = np.exp(score - score.max(1, keepdims=True))
-        weights /= weights.sum(1, keepdims=True)
+        weights = softmax(score, axis=1)
         effective.append(1 / ((weights @ same) * weights).sum(1))
         mean = mean + weights / len(heads[0])
     deviation = mean @ values - target_by_hand(spec["target"], queries)

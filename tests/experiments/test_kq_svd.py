@@ -2,19 +2,17 @@
 
 import numpy as np
 import pytest
+from scipy.special import softmax
 
 from experiments.kq_svd import problems, simulate
 from sims import nw_weights
-from sims.problem.law import Law
-from sims.study.experiment import load_experiment
 from sims.theory import predict as library
 from sims.theory.neighbours import spectra
-
-EXPERIMENT = load_experiment("kq_svd")
+from tests.experiments.drawing import fields_of
 
 
 def drawn(number=0, **changes):
-    return problems.make_problem(Law(EXPERIMENT.spec.law | changes).draw(3, number))
+    return problems.make_problem(fields_of("kq_svd", number, **changes))
 
 
 def best_product(keys, queries, rank):
@@ -38,8 +36,7 @@ def test_a_replicate_by_plain_loops():
     target = lambda x: np.asarray(problem.target(x))  # noqa: E731
 
     def weights(query, product):
-        raised = np.exp(new @ product @ query / problem.temperature)
-        return raised / raised.sum()
+        return softmax(new @ product @ query / problem.temperature)
 
     every, heads = [np.eye(8), *products], problem.of_queries
     moments = problem.key_moment, sum(h.T @ h for h in heads)
@@ -100,7 +97,7 @@ def test_compressed_heads_are_heads_with_frames_of_queries_and_of_keys():
         for h in range(2):
             scores = keys[:, :8] @ problem.of_keys @ middle
             scores = scores @ (problem.points[0] @ problem.of_queries[h]) / problem.temperature
-            expected = np.exp(scores) / np.exp(scores).sum()
+            expected = softmax(scores)
             result = nw_weights(heads, points[0], keys)
             np.testing.assert_allclose(result[h], expected, rtol=1e-4)
             np.testing.assert_allclose(result[h + 2], expected, rtol=1e-4)

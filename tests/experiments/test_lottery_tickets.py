@@ -5,21 +5,19 @@ from math import ceil, log
 
 import numpy as np
 import pytest
+from scipy.special import softmax
 
 from experiments.lottery_tickets import problems, simulate
 from sims.montecarlo.draws import Draw
-from sims.problem.law import Law
-from sims.study.experiment import load_experiment
+from tests.experiments.drawing import fields_of
 
-EXPERIMENT = load_experiment("lottery_tickets")
 SOURCES = 3
 
 
 @pytest.fixture
 def problem():
     law = {"dimension": 2, "norm": 0.8, "blocks": 2, "heads": 2, "tokens": 3, "constant": 0.5}
-    fields = Law(EXPERIMENT.spec.law | law | {"accuracy": 0.3}).draw(3, 0)
-    return problems.make_problem(fields)
+    return problems.make_problem(fields_of("lottery_tickets", **law, accuracy=0.3))
 
 
 def nearest(pool, goal):
@@ -32,8 +30,8 @@ def nearest(pool, goal):
 
 def head(tokens, score_matrix, value_matrix):
     """Attention of one input (T, d), query by query."""
-    weights = [np.exp(tokens @ score_matrix.T @ query) for query in tokens]
-    return np.array([w / w.sum() @ tokens @ value_matrix for w in weights])
+    rows = [softmax(tokens @ score_matrix.T @ query) @ tokens for query in tokens]
+    return np.array(rows) @ value_matrix
 
 
 def series(tokens, matrices):

@@ -4,33 +4,27 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from scipy.special import softmax
 
 from experiments.merging import heads, simulate, tuning
 from experiments.merging.problems import Problem
 from sims.montecarlo.draws import PILOT, Draw
-from sims.problem.law import Law
-from sims.study.experiment import load_experiment
 from sims.study.study import Fields
+from tests.by_hand import waves
+from tests.experiments.drawing import fields_of
 
-LAW = load_experiment("merging").spec.law
 TUNED = (0.7, 1.9)
 
 
 def drawn(number=0, **changes):
     """A problem of few keys, at temperatures that nothing has chosen."""
-    law = LAW | {"keys": 24, "query_count": 2} | changes
-    return Problem(Law(law).draw(3, number), tuned=TUNED)
-
-
-def target_by_hand(problem, points):
-    series = problem.target
-    phases = points @ np.array(series.frequency).T + np.array(series.phase)
-    return np.cos(phases) @ np.array(series.amplitude)
+    own = {"keys": 24, "query_count": 2} | changes
+    return Problem(fields_of("merging", number, **own), tuned=TUNED)
 
 
 def by_loops(problem, keys, gates, bandwidth, stride):
     """Estimates and noise (…, Q) of sequences (…, n, d), for slots of one gate a key."""
-    values = target_by_hand(problem, keys)
+    values = waves(problem.target, keys)
     estimates, squares = [], []
     for x in problem.queries:
         weights = np.zeros(keys.shape[:-1])
@@ -40,10 +34,10 @@ def by_loops(problem, keys, gates, bandwidth, stride):
                 inside = range(first, first + stride)
                 k = sum(gates[..., i, None] * keys[..., i, :] for i in inside) @ frame
                 q = x @ frame
-                softmax = problem.drawn["kernel"] == "softmax"
-                scores.append((k @ q if softmax else -((q - k) ** 2).sum(-1) / 2) / bandwidth**2)
-            parts = np.exp(np.stack(scores, -1) - np.max(scores, axis=0)[..., None])
-            share = parts / parts.sum(-1, keepdims=True)
+                gap = ((q - k) ** 2).sum(-1)
+                own = -gap / 2 if problem.drawn["kernel"] == "gaussian" else k @ q
+                scores.append(own / bandwidth**2)
+            share = softmax(np.stack(scores, -1), axis=-1)
             weights += np.repeat(share, stride, axis=-1) * gates / 2
         estimates.append((weights * values).sum(-1))
         squares.append((weights**2).sum(-1))
@@ -59,7 +53,7 @@ def test_errors_by_plain_loops_are_at_the_tuned_temperatures(kernel, gates):
     result = simulate.errors(draw, 3, problem)
     random = heads.jax.random.split(draw.key, 3)
     sequences = np.asarray(heads.draw_sequences(problem.design, random, 24))
-    truth = target_by_hand(problem, problem.queries)
+    truth = waves(problem.target, problem.queries)
     cases = [(1, TUNED[0]), (3, TUNED[1]), (3, TUNED[0]), (3, problem.bandwidth)]
     for place, (stride, bandwidth) in enumerate(cases):
         gates_of_keys = heads.draw_gates(problem, sequences) if stride > 1 else np.ones((3, 24))
@@ -75,7 +69,7 @@ def test_temperatures_are_tuned_by_draws_that_do_not_judge():
     """The least error of the pilot's 48 sequences, at every bandwidth of the grid."""
     found = 0
     for number in range(6):
-        fields = Fields(Law(LAW | {"keys": 24, "stride": 4}).draw(5, number), 5, number)
+        fields = Fields(fields_of("merging", number, keys=24, stride=4), 3, number)
         problem = tuning.draw_problem(fields)
         plain = Problem(fields)
         tried = plain.bandwidth * tuning.GRID
@@ -128,14 +122,17 @@ def test_errors_are_those_by_numpy_alone():
     for number in range(40):
         problem = drawn(number, correlated=bool(number % 2))
         stride, rng = problem.drawn["stride"], np.random.default_rng([9, number])
-        truth = target_by_hand(problem, problem.queries)
+        truth = waves(problem.target, problem.queries)
         draws = Draw.from_seed(2, (number,), 4)
         simulated = np.array([simulate.errors(draws.draw(b), 4, problem)["mse"] for b in range(24)])
         keys = sequences_by_hand(rng, problem, 96, 24)
+        of_keys = gates_by_hand(problem, keys, stride)
+        found = heads.draw_gates(problem, keys)
+        np.testing.assert_allclose(found, np.broadcast_to(of_keys, found.shape), rtol=1e-12)
         by_hand = []
         for gates, bandwidth, slot in (
             (np.ones(24), TUNED[0], 1),
-            (gates_by_hand(problem, keys, stride), TUNED[1], stride),
+            (of_keys, TUNED[1], stride),
         ):
             estimates, squares = by_loops(problem, keys, gates, bandwidth, slot)
             noise = problem.drawn["noise_sd"] ** 2 * squares
@@ -144,23 +141,6 @@ def test_errors_are_those_by_numpy_alone():
         joint = simulated[:, :2].var(0, ddof=1) / 24 + np.var(by_hand, axis=1, ddof=1) / 96
         worst.append(np.abs(gap) / np.sqrt(joint))
     assert np.max(worst) < 5
-
-
-def test_gates_are_what_their_names_say():
-    """Normalised ones sum to 1 in every slot, printed ones on average; a larger projection has a
-    larger gate."""
-    keys = np.random.default_rng(0).normal(size=(400, 24, 4))
-    sums = {
-        kind: heads.draw_gates(drawn(gates=kind, stride=4), keys).reshape(400, 6, 4).sum(-1)
-        for kind in ("mean", "fixed", "normalised", "printed")
-    }
-    for kind in ("mean", "fixed", "normalised"):
-        np.testing.assert_allclose(sums[kind], 1, rtol=1e-12)
-    assert sums["printed"].mean() == pytest.approx(1, abs=0.02)
-    assert sums["printed"].std() > 0.01
-    problem = drawn(gates="printed", stride=4)
-    order = np.argsort(keys[0] @ problem.raw_gates)
-    assert (np.diff(heads.draw_gates(problem, keys)[0][order]) > 0).all()
 
 
 @pytest.mark.parametrize(("kernel", "unit"), [("gaussian", 2.0), ("softmax", 1.0)])

@@ -6,17 +6,13 @@ import pytest
 
 from experiments.rates import problems
 from sims.problem import TARGETS, gaussian_queries
-from sims.problem.law import Law
-from sims.study.experiment import load_experiment
 from sims.theory import predict as library
 from sims.theory.first_order import isotropic as closed
-
-EXPERIMENT = load_experiment("rates")
+from tests.experiments.drawing import fields_of
 
 
 def drawn(number, **changes):
-    law = EXPERIMENT.spec.law | {"levels": 8, "query_count": 4} | changes
-    return problems.Problem(Law(law).draw(3, number))
+    return problems.Problem(fields_of("rates", number, levels=8, query_count=4, **changes))
 
 
 @pytest.mark.theory

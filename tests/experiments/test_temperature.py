@@ -7,21 +7,21 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 from scipy.optimize import brentq
+from scipy.special import softmax
 
 from experiments.temperature import problems, rules, simulate
 from sims.problem import DESIGNS, Heads, Task, TrigonometricSeries
-from sims.study.experiment import load_experiment
-from sims.study.loading import load_study
+from sims.study.running import Run
 from sims.theory import predict as library
 from sims.weights import FACTORIES
 
-EXPERIMENT = load_experiment("temperature")
+EXPERIMENT = Run.load("temperature")
 
 
 @pytest.fixture(scope="module")
 def drawn():
     """In one dimension and in two, in turns, at noise that leaves theory in its range."""
-    fields = [load_study(EXPERIMENT).draw(number).drawn for number in range(4)]
+    fields = [EXPERIMENT.study.draw(number).drawn for number in range(4)]
     turns = ({"width": 1 + place % 2, "noise_sd": 2.0, "context": 128} for place in range(4))
     return [problems.Problem(one | turn) for one, turn in zip(fields, turns, strict=True)]
 
@@ -38,7 +38,7 @@ def weights(name, z, parameter):
         return (z >= np.sort(z)[-int(parameter)]) / int(parameter)
     z = z / parameter
     if name.startswith("softmax"):
-        parts = np.exp(z - z.max())
+        parts = softmax(z)
     elif name == "relu gap":
         parts = np.maximum(z - z.max() + 1, 0)
     else:

@@ -7,10 +7,12 @@ from scipy.special import softmax
 from experiments.trained_models import lawlike, problems, simulate, statistic
 from sims.base.errors import InputError
 from sims.inspect.patterns import Rule, projections, weights
-from sims.study.experiment import choose, load_experiment
+from sims.study.choosing import choose
+from sims.study.running import Run
+from tests.by_hand import refused
 from tests.experiments.planted.trained_models import plant
 
-EXPERIMENT = load_experiment("trained_models")
+EXPERIMENT = Run.load("trained_models")
 LAW = EXPERIMENT.spec.law
 
 
@@ -100,5 +102,5 @@ def test_without_models_a_run_leaves_the_experiment_out(monkeypatch, capsys):
     monkeypatch.setenv("SIMS_MODELS", "/none")
     assert "trained_models" not in choose({})[1]
     assert "without trained_models: /none/rxnmapper" in capsys.readouterr().err
-    with pytest.raises(InputError, match="make models"):
+    with refused("make models"):
         choose({"experiment": "trained_models"})

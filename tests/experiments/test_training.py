@@ -18,7 +18,7 @@ from experiments.training.simulate import (
     train_and_measure,
 )
 from sims.montecarlo import Draw
-from sims.study.experiment import load_experiment
+from sims.study.running import Run
 
 
 def a_layer(heads=3):
@@ -162,21 +162,6 @@ def test_what_is_measured_of_the_layers():
     assert same["mse"] == pytest.approx(same["alone"], rel=1e-5)
     assert same["covariance"] == pytest.approx(same["variance"] * 2 / 3, rel=1e-5)
     assert [same["subspaces"], same["outputs"]] == pytest.approx([0, 0], abs=1e-5)
-    for_start, for_training, for_tasks = jax.random.split(key, 3)
-    first = start(for_start, task.private_share, 3, 2, 5, 2)
-
-    @jax.jit
-    def trained(apart):
-        end = train(first, task, apart, for_training, n=8, **training)
-        return moments(end, task, for_tasks, n=8, **held_out)
-
-    for name, apart in (("joint", 0.0), ("separate", 1.0)):
-        errors, covariance, selectivity = trained(apart)
-        assert data["mse"][name] == pytest.approx(float(errors.mean()), rel=1e-4)
-        assert data["alone"][name] == pytest.approx(float(jnp.trace(errors)) / 3, rel=1e-4)
-        pairs = float(covariance.sum() - jnp.trace(covariance)) / 9
-        assert data["covariance"][name] == pytest.approx(pairs, rel=1e-4)
-        assert data["selectivity"][name] == pytest.approx(float(selectivity.mean()), rel=1e-4)
 
 
 HEADS, D, P, N, STEPS, QUERIES, SEEDS = 2, 8, 2, 6, 15, 3, 160
@@ -297,7 +282,7 @@ def measured_by_hand(rng, parameters, problem, tasks=8):
 @pytest.mark.parametrize(("maps", "labels"), [("averaged", "expected"), ("trained", "drawn")])
 def test_trained_layers_are_those_of_brute_force(maps, labels):
     """Errors, variances, subspaces and n_eff/n before and after training, means over 160 seeds."""
-    law = dict(load_experiment("training").spec.law)
+    law = dict(Run.load("training").spec.law)
     law |= {"dimension": D, "responses": P, "keys": N, "maps": maps, "labels": labels}
     law |= {"rate": 0.1, "start": "random", "noise_ratio": 4.0}
     law = {name: how for name, how in law.items() if name not in ("sizes", "text")}

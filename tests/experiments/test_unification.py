@@ -4,23 +4,23 @@ import itertools
 
 import numpy as np
 import pytest
+from scipy.special import softmax
 from sklearn.ensemble import RandomForestRegressor
 
 from experiments.unification import predict, simulate
 from sims.montecarlo import run
 from sims.problem import Heads
-from sims.problem.law import Law
-from sims.study.experiment import load_experiment
-from sims.study.loading import load_study
+from sims.study.running import Run
 from sims.study.study import Fields
 from sims.theory import predict as library
+from tests.by_hand import waves
+from tests.experiments.drawing import fields_of
 
-EXPERIMENT = load_experiment("unification")
+STUDY = Run.load("unification").study
 
 
 def drawn(number=0, **changes):
-    fields = Law(EXPERIMENT.spec.law | changes).draw(3, number)
-    return load_study(EXPERIMENT).problem(Fields(fields, 3, number))
+    return STUDY.problem(Fields(fields_of("unification", number, **changes), 3, number))
 
 
 def test_moments_by_plain_loops():
@@ -82,7 +82,7 @@ def nadaraya_watson(problem, replicates, rng):
     estimates, squares = [], []
     for _ in range(replicates):
         keys = rng.normal(size=(fields["keys"], 32))
-        labels = target_by_hand(problem, keys) + problem.noise_sd * rng.normal(size=len(keys))
+        labels = waves(problem.target, keys) + problem.noise_sd * rng.normal(size=len(keys))
         row = []
         for pool, (_, heads, _, queries) in enumerate(problem.heads):
             for frame in heads.frames[: fields["agents"]]:
@@ -90,8 +90,7 @@ def nadaraya_watson(problem, replicates, rng):
                 score = q @ z.T
                 if fields["kernel"] == "gaussian":
                     score = -((q[:, None] - z) ** 2).sum(2) / 2
-                weights = np.exp((score - score.max(1, keepdims=True)) / b**2)
-                weights /= weights.sum(1, keepdims=True)
+                weights = softmax(score / b**2, axis=1)
                 row.append(weights @ labels)
                 squares.extend([(weights**2).sum(1).mean()] * (pool == 0))
         estimates.append(np.reshape(row, (2, fields["agents"], -1)))
@@ -103,7 +102,7 @@ def forests_by_scikit_learn(problem, replicates, rng):
     fields, estimates = problem.drawn, []
     for _ in range(replicates):
         x = rng.normal(size=(fields["points"], fields["features"]))
-        y = target_by_hand(problem, x) + problem.noise_sd * rng.normal(size=len(x))
+        y = waves(problem.target, x) + problem.noise_sd * rng.normal(size=len(x))
         few = max(1, round(fields["tried"] * fields["features"]))
         pools = [{"max_features": 1.0}, {"max_features": few}]
         if fields["bagging"]:
@@ -135,11 +134,6 @@ def ants_by_hand(problem, replicates, rng):
     return estimates
 
 
-def target_by_hand(problem, points):
-    series = problem.target
-    return np.cos(points @ np.array(series.frequency).T + series.phase) @ series.amplitude
-
-
 @pytest.mark.parametrize(
     "changes",
     [
@@ -156,10 +150,10 @@ def test_errors_of_both_pools_are_those_by_hand(changes):
     Of 20 numbers a false alarm comes once in 80,000 runs.
     """
     problem = drawn(**{"agents": 4, **changes})
-    study, rng = load_study(EXPERIMENT), np.random.default_rng(8)
+    rng = np.random.default_rng(8)
     replicates = {"heads": 40, "trees": 8, "ants": 400}[changes["kind"]]
-    simulated = run(study.sampler(problem), 4, batches=24, replicates_per_batch=replicates)
-    truth = 0.0 if changes["kind"] == "ants" else target_by_hand(problem, problem.queries)
+    simulated = run(STUDY.sampler(problem), 4, batches=24, replicates_per_batch=replicates)
+    truth = 0.0 if changes["kind"] == "ants" else waves(problem.target, problem.queries)
     if changes["kind"] == "heads":
         estimates, squares = nadaraya_watson(problem, 300, rng)
         noise = simulated["integrated_noise_covariance"].values.mean(0)[0]

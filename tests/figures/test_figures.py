@@ -8,12 +8,13 @@ import numpy as np
 import pandas as pd
 import pytest
 import xarray as xr
+from matplotlib import rc_context
 from matplotlib.colors import to_hex, to_rgb
 
 from sims import figures
 from sims.base.errors import InputError
 from sims.figures.groups import binned, outcome_bars
-from sims.judgement.house import word
+from sims.judgement.conventions import word
 
 TWO = pd.DataFrame(
     {
@@ -54,6 +55,22 @@ def spans(ax):
     """Ends of all filled areas and of horizontal lines: left, bottom, right, top."""
     boxes = [path.get_extents() for c in ax.collections for path in c.get_paths()]
     return {tuple(np.round(box.extents, 9)) for box in boxes}
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [{"text.usetex": True, "figure.dpi": 3}, {"axes.grid": True, "savefig.bbox": "tight"}],
+)
+def test_settings_of_the_user_change_no_figure(tmp_path, settings):
+    """What stands in a matplotlibrc, the working folder's among them, is not ours."""
+    drawn = []
+    for own in ({}, settings):
+        with rc_context(own):
+            drawing, axes = figures.panels(title="Of $x$")
+            axes[0, 0].plot([1, 2], [2, 3])
+            figures.save(drawing, tmp_path / "a.png", "test", formats=["png"])
+        drawn.append((tmp_path / "a.png").read_bytes())
+    assert drawn[0] == drawn[1]
 
 
 def test_curve_draws_lines_and_points(ax):
@@ -117,7 +134,7 @@ def test_panels_have_letters_and_plain_ticks(ax):
     assert (ax.get_title(loc="left"), ax.get_title()) == (r"$\mathbf{a}$  noise", "")
     figures.ticks(ax.xaxis, (0.5, 1000, 20000))
     assert [t.get_text() for t in ax.get_xticklabels()] == ["0.5", "1,000", "20,000"]
-    assert [figures.number(v, percent=True) for v in (-0.05, 0.07, 1)] == ["−5", "7", "100"]
+    assert [figures.number(value) for value in (-5, 0.07)] == ["−5", "0.07"]
 
 
 def test_colours_have_contrast():

@@ -1,6 +1,8 @@
 """Models made of one set of matrices, in every layout that is read."""
 
 import json
+import zlib
+from pathlib import Path
 
 import numpy as np
 from safetensors.numpy import save_file
@@ -55,6 +57,21 @@ def groups(module):
     return build
 
 
+def heads(module):
+    """TransformerLens; keys of fewer heads have an underscore."""
+
+    def build(q, k, v, o):
+        low = "_" if len(k) < len(q) else ""
+        names = ("W_Q", f"{low}W_K", f"{low}W_V")
+        tensors = {f"{module}.mask": np.ones((8, 8)), f"{module}.b_O": np.ones(D)}
+        for name, part in zip(names, (q, k, v), strict=True):
+            tensors[f"{module}.{name}"] = part[..., :D].swapaxes(1, 2)
+            tensors[f"{module}.{name.replace('W', 'b')}"] = part[..., D]
+        return tensors | {f"{module}.W_O": o.T.reshape(len(q), WIDTH, D)}
+
+    return build
+
+
 LLAMA, BERT = "model.layers.0.self_attn", "bert.encoder.layer.0.attention"
 VIT, ALBERT = (
     "vit.encoder.layer.0.attention",
@@ -78,13 +95,14 @@ LAYOUTS = {
     "gpt2": columns,
     "timm": blocks("blocks.0.attn.qkv", "blocks.0.attn.proj"),
     "phi3": blocks(f"{LLAMA}.qkv_proj", f"{LLAMA}.o_proj"),
+    "transformerlens": heads("blocks.0.attn"),
     "torch": blocks("net.3.in_proj", "net.3.out_proj"),
     "bare torch": blocks("in_proj", "out_proj"),
     "neox": groups("gpt_neox.layers.0.attention"),
     "bloom": groups("h.0.self_attention"),
     "falcon": groups("transformer.h.0.self_attention"),
 }
-GROUPED = ("llama", "phi3", "falcon")
+GROUPED = ("llama", "phi3", "falcon", "transformerlens")
 """Layouts that let several query heads share a key head."""
 
 
@@ -100,3 +118,16 @@ def write(folder, tensors, config=None, dtype=np.float64):
 
 def inputs(sequences=12, tokens=20, seed=1):
     return np.random.default_rng(seed).normal(size=(sequences, tokens, D))
+
+
+RECORD = Path(__file__).with_name("families.npz")
+"""Outputs of tiny models of transformers; written by benchmarks/families.py."""
+
+
+def drawn(shapes):
+    """Tensors by the names and shapes of a model's file: gains about 1, matrices about 0."""
+    tensors = {}
+    for name, shape in shapes.items():
+        draw = np.random.default_rng(zlib.crc32(name.encode())).normal(size=shape) * 0.4
+        tensors[name] = (draw + (len(shape) == 1)).astype(np.float32)
+    return tensors

@@ -242,7 +242,16 @@ ROWS = {
         "not found",
     ),
     "no npz": (*used(given(pickle.dumps([1]))), "an npz file"),
-    "constant": (*used(given({"0": 0 * X})), "got 'an output without variance'"),
+    "constant": (
+        lambda: (tensors({f"{LLAMA}.v_proj.weight": np.zeros((12, D))})(), given({"0": X})()),
+        ["--activations", "x.npz"],
+        "got 'an output without variance'",
+    ),
+    "one prompt": (*used(given({"0": X[:1].repeat(9, 0)})), "0: sequences: got 1; allowed"),
+    "three prompts": (
+        *used(given({"0": np.concatenate([X[:3], X[:3].astype("f2")])})),
+        "0: sequences: got 3; allowed: at least 4 different ones",
+    ),
     "unknown model": (*used(given({"0": X}, model_type="mamba")), "or --attention causal or full"),
     "no attention": (*used(given({"0": X}, n="")), "config.model_type: got None"),
     "other attention": (

@@ -2,11 +2,12 @@
 
 import numpy as np
 import pytest
+import xarray as xr
 
 from sims.attention.low_rank import k_svd, kq_svd, stacked
 from sims.inspect import Model, inspect, layers, measured
 from sims.inspect.geometry import random_kernel
-from sims.inspect.patterns import Rule, projections, rule_of, slopes
+from sims.inspect.patterns import Rule, projections, rule_of, slopes, weights
 from sims.theory.neighbours.spectra import keys_only_error, optimum, squares
 from tests.inspect.models import LAYOUTS, WIDTH, D, H, inputs, matrices, write
 
@@ -17,10 +18,11 @@ CONFIG = {"num_attention_heads": H}
 def made(tmp_path):
     """Write a LLaMA of some matrices; its layer and its report."""
 
-    def make(given, kind="full", x=None, **options):
+    def make(given, kind="full", x=None, mask=None, **options):
         folder = write(tmp_path / "model", LAYOUTS["llama"](*given), CONFIG)
         (layer,) = layers(Model(folder))
         given = {"0": inputs() if x is None else x}
+        given |= {} if mask is None else {"attention_mask": mask}
         return layer, inspect(folder, activations=given, attention=kind, **options)
 
     return make
@@ -99,8 +101,10 @@ def test_heads_that_average_all_tokens_have_all_of_them_as_effective_keys(made):
 @pytest.mark.parametrize("keys", [2, H])
 def test_cache_profiles_are_those_of_caches_of_every_rank(made, keys):
     """Against errors of the caches themselves, and theory's formulas, before the jackknife."""
-    layer, data = made(matrices(keys), x=np.repeat(inputs(1, 60), 4, axis=0))
-    query, key, _ = projections(layer, inputs(1, 60)[0], Rule(False))
+    layer, _ = made(matrices(keys))
+    x = inputs(1, 60)[0]
+    found = measured.measured(layer, [x] * 4, Rule(False), 0.01)
+    query, key, _ = projections(layer, x, Rule(False))
     queries = stacked(query.reshape(keys, -1, *query.shape[1:]))
     moments = key.swapaxes(1, 2) @ key, queries.swapaxes(1, 2) @ queries
     for rank in range(1, WIDTH):
@@ -111,9 +115,9 @@ def test_cache_profiles_are_those_of_caches_of_every_rank(made, keys):
             ("k_svd_error", k_svd(key, rank), keys_only_error(*moments, rank)),
         ):
             lost = ((cache.scores(key, queries) - whole) ** 2).sum((1, 2)) / total
-            found = data[name].isel(layer=0, rank_kept=rank).values
-            np.testing.assert_allclose(found, lost, rtol=1e-8)
-            np.testing.assert_allclose(found, theory / total, rtol=1e-8)
+            error = found[name][1][:, rank]
+            np.testing.assert_allclose(error, lost, rtol=1e-8)
+            np.testing.assert_allclose(error, theory / total, rtol=1e-8)
 
 
 def test_projection_kernel_has_transformerlens_normalisation_and_moments(made):
@@ -159,11 +163,54 @@ def test_slopes_are_those_that_the_paper_on_alibi_lists():
         ({"model_type": "llama", "rope_theta": 5e5}, Rule(True, 5e5)),
         ({"model_type": "llama", "rope_parameters": {"rope_theta": 7.0}}, Rule(True, 7.0)),
         ({"model_type": "mistral", "sliding_window": 9}, Rule(True, 1e4, window=9)),
-        (
-            {"model_type": "qwen2", "sliding_window": 9, "use_sliding_window": False},
-            Rule(True, 1e4),
+        *(
+            ({"model_type": kind, "sliding_window": 9} | settings, Rule(True, 1e4, window=window))
+            for kind, settings, window in (
+                ("qwen2", {}, np.inf),
+                ("qwen2", {"use_sliding_window": False}, np.inf),
+                ("qwen3", {"use_sliding_window": True}, np.inf),
+                ("qwen3", {"use_sliding_window": True, "max_window_layers": 2}, np.inf),
+                ("qwen2", {"use_sliding_window": True, "max_window_layers": 1}, 9),
+                ("mistral", {"layer_types": [*2 * ["full_attention"]]}, np.inf),
+                ("mistral", {"layer_types": ["full_attention", "sliding_attention"]}, 9),
+            )
         ),
     ],
 )
 def test_a_config_says_how_scores_become_weights(config, rule):
-    assert rule_of(config) == rule
+    assert rule_of(config, layer=1) == rule
+
+
+def test_output_errors_of_caches_are_those_of_attention_with_compressed_keys(made):
+    """Of caches from even sequences on odd ones; a rank of d_k costs nothing."""
+    layer, data = made(matrices(), "causal", tolerance=0.3)
+    rule = Rule(True)
+    parts = [projections(layer, tokens, rule) for tokens in inputs()]
+    queries, keys, _ = (np.concatenate(part, 1) for part in zip(*parts[::2], strict=True))
+
+    def attend(query, key, value):
+        return (weights(layer, query, key, rule) @ value @ layer.matrices.output).sum(0)
+
+    mean = np.concatenate([attend(*part) for part in parts[::2]]).mean(0)
+    for name, cache, given in (("kq_svd", kq_svd, (keys, queries)), ("k_svd", k_svd, (keys,))):
+        rank = int(data[f"{name}_rank"].item())
+        assert 0 < rank < WIDTH
+        product = cache(*given, rank).product
+        exact = np.array([attend(*part) for part in parts[1::2]])
+        changed = np.array([attend(query, k @ product, value) for query, k, value in parts[1::2]])
+        share = ((changed - exact) ** 2).sum() / ((exact - mean) ** 2).sum()
+        assert data[f"{name}_output_error"].item() == pytest.approx(share, rel=0.03)  # jackknife
+    assert made(matrices())[1].kq_svd_output_error.item() == 0
+
+
+def test_copies_of_sequences_are_counted_and_left_out(made):
+    """Rounded and shortened ones too; prompts that share a beginning are not copies."""
+    x = inputs(6)
+    x[1, :15] = x[0, :15]
+    _, once = made(matrices(), x=x)
+    given = np.concatenate([x, x.astype(np.float16), x])
+    mask = np.ones((18, 20))
+    mask[12:, 12:] = 0
+    _, data = made(matrices(), x=given, mask=mask)
+    assert data.attrs["notes"] == "Layer 0: 12 sequences are copies of others, left out."
+    xr.testing.assert_equal(data.drop_vars("copies"), once.drop_vars("copies"))

@@ -1,21 +1,19 @@
-"""Trained weights of two packages: forward passes, reports, and every layout of real tensors."""
+"""Trained weights of two packages: forward passes and a report."""
 
 import shutil
 
 import numpy as np
 import pytest
-import xarray as xr
-from safetensors.numpy import load_file, save_file
+from safetensors.numpy import save_file
 
 from experiments.trained_models import problems
 from experiments.trained_models.checkpoints import tensors
 from sims.base.errors import InputError
 from sims.inspect import inspect
-from sims.study.experiment import load_experiment
 from sims.study.referenced_files import checkpoint
-from tests.inspect import models
+from sims.study.running import Run
 
-LAW = load_experiment("trained_models").spec.law
+LAW = Run.load("trained_models").spec.law
 REACTION = "CC(C)S.CN(C)C=O.Fc1cccnc1F.O=C([O-])[O-].[K+].[K+]>>CC(C)Sc1ncccc1F"
 ANTIBODY = (
     "EVQLVESGGGLVQPGGSLRLSCAASGFTFSSYAMSWVRQAPGKGLEWVSAISGSGGSTYYADSVKGRFTISRDNSKNTLYLQMNSLRAEDTAVYYC"
@@ -71,22 +69,3 @@ def test_a_report_of_trained_heads(albert):
     assert ((data.typical_effective_keys > 1) & (data.typical_effective_keys < shortest)).all()
     noise = data.noise_index_mean.values
     assert noise[0] > noise[-1]
-
-
-def test_every_layout_of_trained_tensors_gives_one_report(albert, tmp_path, monkeypatch):
-    monkeypatch.setattr(models, "D", 256)
-    monkeypatch.setattr(models, "WIDTH", 32)
-    own = load_file(albert[0] / "model.safetensors")
-    module = f"{models.ALBERT}.attention"
-    parts = [
-        np.column_stack([own[f"{module}.{n}.weight"], own[f"{module}.{n}.bias"]]).reshape(
-            8, 32, 257
-        )
-        for n in models.QKV
-    ]
-    reference = inspect(albert[0]).drop_vars(["module", "passes"]).drop_attrs()
-    for name, build in models.LAYOUTS.items():
-        tensors = build(*parts, own[f"{module}.dense.weight"])
-        folder = models.write(tmp_path / name, tensors, {"num_attention_heads": 8}, np.float32)
-        found = inspect(folder).drop_vars(["module", "passes"]).drop_attrs()
-        xr.testing.assert_allclose(found, reference, rtol=1e-9, atol=1e-12)

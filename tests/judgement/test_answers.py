@@ -7,16 +7,16 @@ import pandas as pd
 import pytest
 from scipy.stats import binomtest
 
+from sims.base.arrays import extremum
 from sims.base.errors import InputError
-from sims.judgement import house
+from sims.judgement import conventions
 from sims.judgement.agreement import agreement
 from sims.judgement.answers import adjusted, answer, read_answers, write_answers
 from sims.judgement.changes import changes
-from sims.judgement.effects import Effects
-from sims.judgement.effects_of_problems import extremum, gap, of_batches, slope
+from sims.judgement.effects import Effects, gap, outcome_over_pairs, share, slope
 from sims.judgement.outcomes import outcome_calls
-from sims.judgement.summaries import Mean, tally
-from sims.judgement.summarize import summarize
+from sims.judgement.summaries import Mean, summarize
+from sims.judgement.tally import tally
 from sims.judgement.wording import percent
 from sims.report.claims import page
 from sims.study.schema import QuestionSpec
@@ -37,6 +37,7 @@ def asked(effects, parameters=PARAMETERS, smoke=False, labels=None, **changes):
     declared = {
         "id": "falls",
         "question": "Does it fall?",
+        "asks": effects.kind,
         "effect": "falls",
         "status": "confirmatory",
     }
@@ -45,11 +46,15 @@ def asked(effects, parameters=PARAMETERS, smoke=False, labels=None, **changes):
     return answer(question, effects, parameters, smoke=smoke, labels=labels, **origin)
 
 
-def simulated(truth, error=0.1, draws=32, skewed=False, **fields):
-    """Effects by draws, normal or of skewness 1, of a given standard error of their mean."""
+def batches(truth, error=0.1, draws=32, skewed=False):
+    """Batches, normal or of skewness 1, of a given standard error of their mean."""
     shape = len(truth), draws
     noise = RNG.gamma(4, 0.5, shape) - 2 if skewed else RNG.standard_normal(shape)
-    return of_batches(truth[:, None] + error * draws**0.5 * noise, **fields)
+    return truth[:, None] + error * draws**0.5 * noise
+
+
+def simulated(*moments, skewed=False, **fields):
+    return share(batches(*moments, skewed=skewed), **fields)
 
 
 def test_intervals_cover():
@@ -59,7 +64,7 @@ def test_intervals_cover():
         truth = RNG.normal(0.3, 1, ROWS)
         made = summarize(simulated(truth), np.ones(ROWS, bool)).simulated
         covered["share"] += made.interval[0] <= 0.61791 <= made.interval[1]
-        gaps = simulated(RNG.exponential(0.01, ROWS), 0.002, kind="gap")
+        gaps = gap(1 + batches(RNG.exponential(0.01, ROWS), 0.002), np.ones(ROWS))
         low, high = summarize(gaps, np.ones(ROWS, bool)).within_interval
         covered["T95"] += low <= 0.01 * np.log(20) <= high
     assert min(covered.values()) >= 184, covered  # of 95 %, less once in 100
@@ -96,10 +101,10 @@ def test_words_and_always(share_of_truth, word):
     ],
 )
 def test_a_share_over_an_edge_is_undecided_between_its_neighbours(interval, word):
-    assert house.word(interval, True, 100) == word
-    assert house.word(interval, True, 100, level=True) == "no difference"
-    assert house.word(interval, False, 100) == "never"
-    assert house.word(interval, True, 79) == "too few to say"
+    assert conventions.word(interval, True, 100) == word
+    assert conventions.word(interval, True, 100, level=True) == "no difference"
+    assert conventions.word(interval, False, 100) == "never"
+    assert conventions.word(interval, True, 79) == "too few to say"
 
 
 @pytest.mark.parametrize(
@@ -131,10 +136,7 @@ def test_outcomes_at_an_edge_are_called_wrongly_once_in_a_hundred(falls, right):
 def test_level_problems_are_in_no_share():
     falls = np.repeat([0.05, -0.05, 0.001], [60, 20, 120])[:, None] * np.ones(4)
     draws = [row + 1e-5 * RNG.standard_normal((32, 4)) for row in falls]
-    value = np.stack([d.mean(0) for d in draws])
-    error = np.stack([d.std(0, ddof=1) / 32**0.5 for d in draws])
-    size = np.linspace(0, 1, ROWS)
-    effects = Effects(value, error, "outcome", draws=draws, looks=3, size=size)
+    effects = outcome_over_pairs(draws, looks=3, size=np.linspace(0, 1, ROWS))
     made = asked(effects, tolerance="order", says="always")
     assert made.word == "no difference"
     counted = made.result.simulated
@@ -159,7 +161,7 @@ def test_parameters_that_change_nothing_are_seldom_named():
     """Of 20 parameters one is named in 5 % of samples; without Bonferroni's step in 64 %."""
     named = 0
     for _ in range(100):
-        effects = Effects(np.where(RNG.random(ROWS) < 0.5, 1.0, -1.0), np.zeros(ROWS))
+        effects = Effects(np.where(RNG.random(ROWS) < 0.5, 1.0, -1.0), np.zeros(ROWS), "share")
         table = pd.DataFrame(RNG.random((ROWS, 20)), columns=[f"p{k}" for k in range(20)])
         named += bool(changes(effects, np.ones(ROWS, bool), table, by_theory=False))
     assert named <= 13  # 5 %, less once in 1,000
@@ -171,13 +173,13 @@ def test_a_true_claim_is_seldom_refuted():
     for _ in range(400):
         rows = [asked(simulated(np.zeros(80)), NONE, id=f"q{i}", says="always") for i in range(5)]
         assert {one.always for one in rows} <= {"no", "not refuted"}
-        refuted += any(one.always == "no" for one in adjusted(rows, {rows[0].paper: 5}))
+        refuted += any(one.always == "no" for one in adjusted(rows, [[f"q{i}" for i in range(5)]]))
     assert refuted <= 30
-    paper = rows[0].paper
-    three = [replace(rows[0], p_value=p) for p in (0.02, 0.001, 0.015)]
-    by_holm = [(one.adjusted, one.always) for one in adjusted(three, {paper: 4})]
-    assert by_holm == [(0.045, "no"), (0.004, "no"), (0.045, "no")]
-    assert adjusted(three, {paper: 5})[2].always == "not refuted"
+    values = {"a": 0.02, "b": 0.001, "c": 0.015, "added": 1e-9}
+    four = [replace(rows[0], id=id, p_value=p) for id, p in values.items()]
+    by_holm = [(one.adjusted, one.family) for one in adjusted(four, [["a", "b", "c", "later"]])]
+    assert by_holm == [(0.045, 4), (0.004, 4), (0.045, 4), (None, 0)]
+    assert adjusted(four, [[*"abcde"]])[2].always == "not refuted"
 
 
 def test_a_failure_counts_if_fresh_draws_confirm_it():
@@ -194,10 +196,10 @@ def test_a_failure_counts_if_fresh_draws_confirm_it():
         found += planted.counterexample == ROWS - 1
     assert refuted <= 32  # 5 %, less once in 100
     assert found >= 340
-    half = simulated(np.ones(ROWS))
-    half.draws[7, ::2] -= 3
-    assert asked(half, NONE).counterexample is None
-    by_theory = Effects(np.r_[1.0, -1e-9], np.zeros(2))
+    half = batches(np.ones(ROWS))
+    half[7, ::2] -= 3
+    assert asked(share(half), NONE).counterexample is None
+    by_theory = Effects(np.r_[1.0, -1e-9], np.zeros(2), "share")
     assert (asked(by_theory, NONE).always, asked(by_theory, NONE).counterexample) == ("no", 1)
 
 
@@ -239,12 +241,12 @@ def test_theory_is_asked_of_more_problems_than_simulation():
 @pytest.mark.parametrize(
     ("kind", "by_theory", "left_out"),
     [
-        *[(k, t, "no meaning") for k in ("share", "estimate") for t in (True, False)],
-        *[(k, t, "no parameter") for k in ("share", "estimate") for t in (True, False)],
+        *[(k, t, "no meaning") for k in ("share", "mean") for t in (True, False)],
+        *[(k, t, "no parameter") for k in ("share", "mean") for t in (True, False)],
         ("gap", False, "no meaning"),
         ("gap", False, "no parameter"),
         ("share", True, "out of range"),
-        ("estimate", True, "out of range"),
+        ("mean", True, "out of range"),
         ("share", False, "undecided"),
     ],
 )
@@ -271,13 +273,13 @@ def test_groups_and_the_whole_agree(kind, by_theory, left_out):
     table = pd.DataFrame({"s": s, "few": np.arange(ROWS) < 19})
     (change,) = changes(effects, np.ones(ROWS, bool), table, by_theory)
     assert change.parameter == "s"
-    low, high = {"share": (0, 1), "gap": (1.1, 2.2), "estimate": (-1.05, 2.1)}[kind]
+    low, high = {"share": (0, 1), "gap": (1.1, 2.2), "mean": (-1.05, 2.1)}[kind]
     assert change.values == pytest.approx([low, low, high, high], rel=0.05, abs=1e-9)
     if kind == "share" and left_out != "no parameter":
         both = [summarize(effects, half) for half in (s < 0.5, s > 0.5)]
         parts = [one.theory if by_theory else one.simulated for one in both]
         assert [(one.holds, one.fails) for one in parts] == [(0, 66), (67, 0)]
-    if kind == "estimate" and left_out != "no parameter":
+    if kind == "mean" and left_out != "no parameter":
         assert summarize(effects, s < 0.5).value == pytest.approx(low, rel=0.01)
 
 
@@ -292,16 +294,16 @@ def test_an_answer_with_many_undecided_problems_names_the_reason(undecided, name
     outside = "outside theory's range"
     by_theory = simulated(everywhere, 0.5, predicted=everywhere, valid=~silent)
     cases = [
-        (simulated(value, error=0.01), monte_carlo, "simulation"),
+        (simulated(value, 0.01), monte_carlo, "simulation"),
         (by_theory, outside, "theory; no contradictions"),
         (Effects(everywhere[:, None], alone, "outcome"), outside, "theory"),
     ]
     for effects, reason, method in cases:
-        made = asked(effects)
+        made = asked(effects, tolerance="order" if effects.kind == "outcome" else None)
         told = f"; 6 % undecided ({reason})" if named else ""
         assert made.result.decided_by() == method + told
         assert (f"- Undecided problems: {reason}." in page([made])) == named
-    wide = gap(1 + 0.05 * simulated(1 - value, error=0.01).draws, everywhere)
+    wide = gap(1 + 0.05 * batches(1 - value, 0.01), everywhere)
     told = f"; 6 % undecided ({monte_carlo})" if named else ""
     assert asked(wide, tolerance="roads").result.decided_by() == "both" + told
 
@@ -314,7 +316,7 @@ def test_gaps_and_their_tolerance(tmp_path):
     assert (made.always, made.word) == ("no", "usually")
     assert 0.18 < made.result.within[0] < 0.2 < made.result.within[1] < 0.22
     assert 0.01 < made.result.visible < 0.02
-    assert asked(gap(values, np.full(1000, 3.0))).word == ""
+    assert asked(gap(values, np.full(1000, 3.0)), status="exploratory").word == ""
     write_answers([made], tmp_path / "answers.json", "answers")
     assert read_answers(tmp_path / "answers.json") == [made]
 
@@ -337,7 +339,7 @@ def test_stock_effects():
 
 def test_estimates_are_means_over_problems():
     share_of_pairs = np.repeat([0.0, 0.5, 1.0, 0.5], 50)
-    made = asked(Effects(share_of_pairs, np.zeros(ROWS), "estimate"), status="exploratory")
+    made = asked(Effects(share_of_pairs, np.zeros(ROWS), "mean"), status="exploratory")
     assert made.result.value == 0.5
     assert made.result.interval[1] - 0.5 == pytest.approx(1.972 * np.sqrt(0.125 / 199), rel=1e-3)
     assert (made.word, made.always, made.counterexample) == ("", "", None)

@@ -3,7 +3,8 @@
 import numpy as np
 
 from sims.judgement.robustness import Cell, robustness
-from sims.judgement.summaries import Share, tally
+from sims.judgement.summaries import Share
+from sims.judgement.tally import tally
 
 CHOICES = [("given", "one"), ("given", "two"), ("in law", "one"), ("in law", "two")]
 

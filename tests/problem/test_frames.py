@@ -7,8 +7,8 @@ import scipy.linalg
 
 from sims.base import threefry
 from sims.base.checks import seeded_key
-from sims.base.errors import InputError
 from sims.problem import FRAMES, principal_angles
+from tests.by_hand import refused
 
 RNG = np.random.default_rng(1)
 EXAMPLES = {
@@ -35,7 +35,7 @@ def test_contract(name):
     if name != "explicit":
         assert not np.allclose(frames, FRAMES[name](7, 3, 2, seed=1, **options))
         for count, width, line in ((3, 8, "width: got 8; allowed: 1 to"), (0, 2, "count: got 0")):
-            with pytest.raises(InputError, match=line):
+            with refused(line):
                 FRAMES[name](7, count, width, **options)
 
 
@@ -86,7 +86,7 @@ def test_planar_heads_differ_by_their_angle(seed):
         for g in range(3):
             expected = np.cos(np.deg2rad(angles[h] - angles[g])) * np.eye(2)
             np.testing.assert_allclose(frames[h].T @ frames[g], expected, atol=2e-15)
-    with pytest.raises(InputError, match=r"dimension: got 3; allowed: at least 2 \* heads.width"):
+    with refused(r"dimension: got 3; allowed: at least 2 \* heads.width"):
         FRAMES["planar"](3, 3, 2, angles=angles)
 
 
@@ -101,7 +101,7 @@ def test_lowest_cosine():
     """c = −1/(H−1) is allowed (vectors that sum to zero), and nothing below."""
     frames = np.asarray(FRAMES["equiangular"](7, 3, 2, cosine=-1 / 2))
     np.testing.assert_allclose(frames.sum(0), 0, atol=1e-7)
-    with pytest.raises(InputError, match=r"heads.frames.cosine: got -0.51; allowed: -0.5"):
+    with refused(r"heads.frames.cosine: got -0.51; allowed: -0.5"):
         FRAMES["equiangular"](7, 3, 2, cosine=-0.51)
 
 
@@ -215,7 +215,7 @@ def test_sigma_angles_are_canonical_correlations():
     ],
 )
 def test_principal_angles_name_bad_input(arguments, line):
-    with pytest.raises(InputError, match=line):
+    with refused(line):
         principal_angles(*arguments)
 
 
@@ -238,11 +238,10 @@ def test_principal_angles_name_bad_input(arguments, line):
     ],
 )
 def test_bad_options_are_named(name, options, line):
-    with pytest.raises(InputError, match=line) as caught:
+    with refused(line):
         FRAMES[name](7, 3, 2, **options)
-    assert "\n" not in str(caught.value)
 
 
 def test_budget_beyond_the_dimension():
-    with pytest.raises(InputError, match=r"dimension: got 5; allowed: at least .* = 6"):
+    with refused(r"dimension: got 5; allowed: at least .* = 6"):
         FRAMES["equiangular"](5, 3, 2, angle=40)

@@ -1,12 +1,11 @@
 """Many problems in one program: each is what it is alone."""
 
 import numpy as np
-import pytest
 
-from sims.base.errors import InputError
 from sims.problem import DESIGNS, FRAMES, TARGETS, Heads, Task
 from sims.simulation import estimate
 from sims.simulation.many import estimate_many
+from tests.by_hand import refused
 
 QUERIES = np.array([[0.1, -0.4, 0.2], [0.5, 0.0, -0.2]])
 SAMPLING = {"replicates_per_batch": 4, "batches": 3, "keep_queries": False}
@@ -51,5 +50,5 @@ def test_without_streams_problems_share_their_draws():
 
 def test_an_impossible_problem_is_named():
     wrong = (*problem()[:2], 0, QUERIES)
-    with pytest.raises(InputError, match="problem 1: n: got 0"):
+    with refused("problem 1: n: got 0"):
         estimate_many([PROBLEMS[0], wrong], 7, **SAMPLING)

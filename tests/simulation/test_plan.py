@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 from jax.sharding import Mesh
 
-from sims.base.errors import InputError
 from sims.montecarlo import Draw
 from sims.montecarlo.compiled import Program, run_batches
 from sims.simulation.all_keys import weigh_all_keys
@@ -18,6 +17,7 @@ from sims.simulation.moments import batch_estimates
 from sims.simulation.plan import RULE_ARRAYS, Shape, make_plan, working_set
 from sims.simulation.replicate import Settings, Shared, replicate
 from sims.weights import RULES
+from tests.by_hand import refused
 
 LARGE = Shape(queries=4096, heads=16, dimension=64, width=4, terms=64, n=10**6, itemsize=4)
 
@@ -108,7 +108,7 @@ def test_weight_rules_obey_the_plan(make, kernel):
         )
         assert (plan.at_once > 1) == (at_once > 1)
         assert memory(program, task, heads, queries, 4) <= plan.bytes_per_device <= budget
-    with pytest.raises(InputError, match="memory_budget"):
+    with refused("memory_budget"):
         make_plan(shape, 4, 1, budget=2**20)
     # What a rule may keep alive at a query counts for every head.
     sizes = (3, plan.key_block, plan.query_block, 1)

@@ -8,13 +8,13 @@ import xarray as xr
 from optax.projections import projection_simplex
 
 from sims.base import terms
-from sims.base.errors import InputError
 from sims.problem import Heads
 from sims.problem.kernels import gaussian_log
 from sims.simulation import ensemble, estimate, nw_weights
 from sims.simulation.plan import Plan
 from sims.theory import predict
 from sims.weights import FACTORIES, RULES, WeightRule
+from tests.by_hand import refused
 from tests.simulation.conftest import frames
 from tests.simulation.reference import assert_close, entmax, reference
 
@@ -75,7 +75,7 @@ def test_mcse_resume_groups_and_stopping(make, monkeypatch):
     short = estimate(*problem, **(run | {"batches": 2}))
     xr.testing.assert_identical(estimate(*problem, **run, resume=short), whole)
     other = (task, Heads(heads.frames, CASES["near"][0], 0.7), 40, queries, 2)
-    with pytest.raises(InputError, match="resume"):
+    with refused("resume"):
         estimate(*other, **run, resume=short)
     precise = estimate(*problem, **(run | {"batches": 2}), rel_mcse=0.2)
     assert precise.attrs["stopped"] == "precision"
@@ -92,9 +92,9 @@ def test_what_needs_a_kernel_says_so(make):
     task, heads, queries = make()
     problem = (task, Heads(heads.frames, SPARSEMAX, 0.7), 40, queries)
     for order in ("first", "exact"):
-        with pytest.raises(InputError, match=r"heads.kernel: got 'weight rule sparsemax'"):
+        with refused(r"heads.kernel: got 'weight rule sparsemax'"):
             predict(*problem, order=order)
-    with pytest.raises(InputError, match="control_variate"):
+    with refused("control_variate"):
         estimate(*problem, 0, control_variate=True)
 
 
@@ -111,9 +111,8 @@ def test_what_needs_a_kernel_says_so(make):
     ],
 )
 def test_a_rule_of_ones_own_is_what_it_says(scores, weights, message):
-    with pytest.raises(InputError, match=message) as caught:
+    with refused(message):
         Heads(jnp.eye(3)[None, :, :2], WeightRule("mine", scores, weights), 0.7)
-    assert "\n" not in str(caught.value)
 
 
 def test_weights_of_the_registry():

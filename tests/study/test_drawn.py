@@ -9,7 +9,6 @@ import yaml
 
 from sims.study import run
 from sims.study.code import FORMATS
-from sims.study.loading import load_study
 from tests.cli.conftest import folder  # noqa: F401
 from tests.cli.small import run as sims
 
@@ -19,8 +18,8 @@ pytestmark = pytest.mark.usefixtures("folder")
 def test_effects_are_gaps_of_the_problems_that_decompose_prints(capsys):
     """By hand from both methods; a problem is a file of its own, and NAME#i."""
     outcome = run("small", "smoke", figure=False)
-    experiment, results = outcome.experiment, outcome.results
-    study = load_study(experiment)
+    experiment, results = outcome.run, outcome.results
+    study = experiment.study
     found = study.effects(results)["mse"]
     assert [a.result.problems for a in outcome.answers] == [3]
     for i, name in enumerate(results.points):
@@ -45,7 +44,7 @@ def test_a_new_experiment_runs_as_it_is(capsys, monkeypatch):
     assert sims("new", "my_question") == 0
     assert "sims run my_question --fidelity smoke" in capsys.readouterr().out
     assert sims("run", "my_question", "--fidelity", "smoke") == 0
-    assert re.search("How far is the noise.+ too few to say", capsys.readouterr().out)
+    assert re.search("How far is the noise.+ exploratory", capsys.readouterr().out)
     home = Path("results/smoke/my_question")
     assert (home / "caption.md").read_text().startswith("Points: a problem each, with bars of two")
     drawn = (home / "figure.svg").read_text()

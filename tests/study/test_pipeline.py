@@ -10,7 +10,7 @@ import time
 import pytest
 
 from sims.base.errors import InputError
-from sims.study.experiment import choose
+from sims.study.choosing import choose
 from tests.pipeline import ROOT, run
 
 RUN = ("-m", "snakemake", "--cores", "2", "--config", "fidelity=smoke")
@@ -26,6 +26,7 @@ def test_a_run_makes_all_and_again_what_is_missing(copy):
         "simulation.nc",
         "theory.nc",
         "answers.json",
+        "effects.nc",
         "caption.md",
         "figure.png",
         "shards/1-of-2.json",

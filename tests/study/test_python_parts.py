@@ -13,9 +13,11 @@ from sims.base.errors import InputError
 from sims.base.validation import parse
 from sims.problem import CustomDesign, StudentDesign
 from sims.study import code, python_parts
-from sims.study.experiment import choose, load_experiment
+from sims.study.choosing import choose
+from sims.study.declaration import Declaration
 from sims.study.python_parts import PythonChoice
 from sims.study.referenced_files import resolve_files
+from sims.study.running import Run
 from sims.study.specification import ProblemSpec
 from sims.weights import WeightRule
 from tests.cli.small import EXPERIMENT, SPEC, run, write
@@ -178,22 +180,12 @@ def test_located_finds_files_and_knows_their_content(folder, monkeypatch):
         **before["target"],
         "file": str(folder / "my.py"),
     }
-    digests = {before["target"]["content"]}
-    (folder / "other.py").write_text("")  # nobody imports it
-    assert resolve_files(own_problem(), folder)["target"]["content"] in digests
-    for file, text in (("beside.py", BESIDE + "\n"), ("my.py", MY + "\n")):
-        (folder / file).write_text(text)
-        digests.add(resolve_files(own_problem(), folder)["target"]["content"])
-    assert len(digests) == 3
     rows = {"kind": "empirical", "file": "rows.csv"}
+    contents = set()
     for text in ("1,2,3,4\n5,6,7,8\n", "1,2,3,4\n5,6,7,9\n"):
         (folder / "rows.csv").write_text(text)
-        digests.add(resolve_files(rows, folder)["content"])
-    assert len(digests) == 5
-    with pytest.raises(InputError, match=r"problem.target.file: none.py: file not found"):
-        resolve_files(
-            own_problem(target={"kind": "python", "file": "none.py", "name": "m"}), folder
-        )
+        contents.add(resolve_files(rows, folder)["content"])
+    assert len(contents) == 2
 
 
 def test_options_and_content_are_part_of_what_a_problem_is(folder):
@@ -224,7 +216,7 @@ STUDY = """
 import numpy as np
 import xarray as xr
 
-from sims.judgement.effects_of_problems import of_batches
+from sims.judgement.effects import gap
 from sims.study.drawn import DrawnStudy
 
 
@@ -233,7 +225,8 @@ class Small(DrawnStudy):
         return xr.Dataset({"mse": 1.0})
 
     def effects(self, results):
-        return {"mse": of_batches(np.stack([one["mse"] for one in results.estimates.values()]))}
+        batches = np.stack([one["mse"] for one in results.estimates.values()])
+        return {"mse": gap(batches, np.ones(len(batches)))}
 """
 
 
@@ -244,9 +237,10 @@ def test_an_edited_file_makes_an_experiment_another(folder, capsys):
     (home / "beside.py").write_text(BESIDE)
 
     def state():
-        load_experiment("small")
+        Run.load("small")
         return [
-            code.digest(step, home, "standard") for step in ("simulate", "predict", "judge", "plot")
+            code.digest(step, Declaration.read(home), "standard")
+            for step in ("simulate", "predict", "judge", "plot")
         ]
 
     with pytest.raises(InputError, match=r"my\.py"):
@@ -256,7 +250,7 @@ def test_an_edited_file_makes_an_experiment_another(folder, capsys):
     assert [run("step", step, "small") for step in ("simulate", "predict")] == [0, 0]
     (home / "my.py").write_text(MY.replace("slope=1.0", "slope=2.0"))
     changed = [a != b for a, b in zip(before, state(), strict=True)]
-    assert changed == [True, True, True, False]
+    assert changed == [True, True, True, True]
     capsys.readouterr()
     assert run("step", "judge", "small") == 2
     assert "simulation.nc: got 'problem " in capsys.readouterr().err

@@ -7,27 +7,41 @@ import pytest
 import yaml
 
 from sims.judgement.answers import read_answers
-from sims.study.code import digest, seed_of
-from sims.study.experiment import load_experiment
+from sims.study.code import digest
+from sims.study.declaration import Declaration
+from sims.study.running import Run
 from tests.cli.conftest import folder  # noqa: F401
 from tests.cli.small import run, write
 
-QUESTION = {"status": "confirmatory", "effect": "gaps"}
-FALLS = {"id": "falls", "claim": "fall", "question": "Does it fall?", "effect": "falls"}
-EXPERIMENT = {
-    "title": "Means of draws",
-    "paper": "2601.00001",
-    "aim": "Does the mean square of a mean fall, and by the formula?",
-    "law": {"text": "σ from 0.5 to 2, both n", "count": 100},
-    "simulation": {"batches": 32, "replicates_per_batch": 1024},
-    "fidelities": {name: {} for name in ("smoke", "standard", "paper")},
-    "questions": [
-        {**QUESTION, "id": "gaps", "question": "Is it σ²/n?", "tolerance": "roads"},
-        {**QUESTION, **FALLS, "says": "always", "restrict": {"text": "n = 9", "where": {"n": 9.0}}},
-        {**QUESTION, "id": "size", "question": "How large?", "effect": "size"}
-        | {"status": "exploratory"},
-    ],
-}
+EXPERIMENT = yaml.safe_load("""
+title: Means of draws
+paper: "2601.00001"
+aim: Does the mean square of a mean fall, and by the formula?
+law: {text: "σ from 0.5 to 2, both n", count: 100}
+simulation: {batches: 32, replicates_per_batch: 1024}
+fidelities: {smoke: {}, standard: {}, paper: {}}
+questions:
+  - id: gaps
+    question: Is it σ²/n?
+    asks: gap
+    effect: gaps
+    tolerance: roads
+    status: confirmatory
+  - id: falls
+    claim: fall
+    question: Does it fall?
+    asks: share
+    effect: falls
+    says: always
+    restrict: {text: n = 9, where: {n: 9.0}}
+    status: confirmatory
+  - id: size
+    own: It is large.
+    question: How large?
+    asks: mean
+    effect: size
+    status: exploratory
+""")
 SOURCES = {
     "study": """
         from sims.study.study import Study, problem_digest
@@ -37,13 +51,13 @@ SOURCES = {
 
         class Small(Study):
             def units(self):
-                return simulate.units(self.experiment)
+                return simulate.units(self)
 
             def predictions(self):
-                return predict.predict(self.experiment)
+                return predict.predict(self)
 
             def problem_digests(self):
-                return {"all": problem_digest(problems.drawn(self.experiment))}
+                return {"all": problem_digest(problems.drawn(self))}
 
             def effects(self, results):
                 return statistic.effects(results)
@@ -55,7 +69,7 @@ SOURCES = {
                 return figure.figure(results, answers)
 
             def file_of(self, number):
-                return problems.problem(self.experiment, number)
+                return problems.problem(self, number)
     """,
     "problems": """
         import numpy as np
@@ -98,7 +112,7 @@ SOURCES = {
     "statistic": """
         import pandas as pd
 
-        from sims.judgement.effects_of_problems import gap, of_batches
+        from sims.judgement.effects import gap, mean, share
 
         def parameters(results):
             own = results.estimates["all"]
@@ -109,8 +123,8 @@ SOURCES = {
             square = own["square"].values.T
             return {
                 "gaps": gap(square, theory),
-                "falls": of_batches(own["fell"].values.T),
-                "size": of_batches(square, kind="estimate"),
+                "falls": share(own["fell"].values.T),
+                "size": mean(square),
             }
     """,
     "figure": """
@@ -123,17 +137,17 @@ SOURCES = {
     """,
 }
 CAPTION = "**Answered** {{ answers.falls.word }}, always: {{ answers.falls.always }}"
-PAPER = {"arxiv": "2601.00001", "title": "P", "authors": "A", "year": 2026, "read": "All."}
-CLAIMS = [
-    {
-        "id": id,
-        "statement": "S.",
-        "source": "abstract",
-        "reconstruction": "R.",
-        "headline": id == "gaps",
-    }
-    for id in ("fall", "gaps", "size")
-]
+PAPER = """
+arxiv: "2601.00001"
+title: P
+authors: A
+year: 2026
+read: All.
+family: [falls]
+claims:
+  - {id: fall, statement: S., source: abstract, reconstruction: R.}
+  - {id: gaps, statement: S., source: abstract, reconstruction: R., headline: true}
+"""
 
 
 @pytest.fixture
@@ -141,7 +155,7 @@ def home(folder, monkeypatch):  # noqa: F811
     """The folder of that experiment, in a working directory with its paper."""
     monkeypatch.delenv("SIMS_SALT", raising=False)
     Path("papers").mkdir()
-    Path("papers/2601.00001.yaml").write_text(yaml.safe_dump(PAPER | {"claims": CLAIMS}))
+    Path("papers/2601.00001.yaml").write_text(PAPER)
     own = {f"{name}.py": text.replace("\n        ", "\n") for name, text in SOURCES.items()}
     return write(own | {"caption.md": CAPTION}, **EXPERIMENT)
 
@@ -162,7 +176,7 @@ def test_from_questions_to_the_published_page(home, capsys):
     assert (falls.word, falls.always, falls.family) == ("usually", "no", 1)
     assert falls.result.problems == 100
     assert (falls.claim, falls.restriction, falls.salt) == ("fall", "n = 9", "dev")
-    assert falls.seed == seed_of(home)
+    assert falls.seed == Declaration.read(home).seed
     assert (size.word, size.result.value) == (
         "",
         pytest.approx(1.75 * (1 / 9 + 1 / 25) / 2, rel=0.2),
@@ -173,7 +187,8 @@ def test_from_questions_to_the_published_page(home, capsys):
     assert problem["problem"]["sd"] > 1.9
     assert read_answers(published / "answers.json", of)[1].problem == dict.fromkeys(problem)
     lines = (published / "answers.md").read_text().splitlines()
-    falling, near = [line for line in lines if line.startswith("| ")][2:]
+    falling, near, _, _, own = [line for line in lines if line.startswith("| ")][2:]
+    assert own.startswith("| How large? | estimate | ")
     assert falling.startswith("| Does it fall? (n = 9) | usually | ")
     assert "| not always |" in falling
     assert near.startswith("| Is it σ²/n? | nearly always within 5 % | N 200 | within ")
@@ -191,39 +206,44 @@ def test_from_questions_to_the_published_page(home, capsys):
     claims, experiments = capsys.readouterr().out.split("\n]\n[")
     asked = [row["answers"][0]["id"] for row in json.loads(claims + "]")]
     assert asked == ["falls", "gaps", "size"]
+    assert json.loads(claims + "]")[2]["statement"] == "It is large."
     assert json.loads("[" + experiments)[0]["claims"] == ["gaps", "fall", "size"]
 
 
 def test_whoever_edits_a_question_gets_other_problems(home, monkeypatch):
-    seeds, path = [seed_of(home)], home / "experiment.yaml"
-    before = digest("simulate", home)
+    seeds, path = [Declaration.read(home).seed], home / "experiment.yaml"
+    before = digest("simulate", Declaration.read(home))
     path.write_text(path.read_text().replace("Does it fall", "Falls it") + "# words")
     more = yaml.safe_load(path.read_text())
     more["law"]["text"] = "in other words"
     more["questions"].append(more["questions"][0] | {"id": "further", "claim": "gaps"})
     path.write_text(yaml.safe_dump(more))
-    assert seed_of(home) == seeds[0]
-    assert digest("simulate", home) == before
+    assert Declaration.read(home).seed == seeds[0]
+    assert digest("simulate", Declaration.read(home)) == before
     statistic = home / "statistic.py"
     statistic.write_text(statistic.read_text().replace("square", "squared_error"))
-    assert seed_of(home) == seeds[0]
+    assert Declaration.read(home).seed == seeds[0]
     more["questions"][0]["restrict"] = {"text": "large", "where": {"sd": {"at_least": 1.5}}}
     path.write_text(yaml.safe_dump(more))
-    seeds.append(seed_of(home))
+    seeds.append(Declaration.read(home).seed)
     more["questions"][0]["revision"] = 2
     path.write_text(yaml.safe_dump(more))
-    seeds.append(seed_of(home))
+    seeds.append(Declaration.read(home).seed)
     Path("experiments/salt.txt").write_text("published\n")
-    seeds.append(seed_of(home))
+    seeds.append(Declaration.read(home).seed)
     monkeypatch.setenv("SIMS_SALT", "dev")
     assert len({*seeds}) == 4
-    assert seed_of(home) == seeds[-2]
-    assert load_experiment("small").simulation.seed == seeds[-2] < 2**63
-    assert len({digest(step, home) for step in ("simulate", "predict")} | {before}) == 3
+    assert Declaration.read(home).seed == seeds[-2]
+    assert Run.load("small").simulation.seed == seeds[-2] < 2**63
+    assert (
+        len({digest(step, Declaration.read(home)) for step in ("simulate", "predict")} | {before})
+        == 3
+    )
 
 
 BAD = [
     ("effect: gaps", "effect: gap", "questions, gaps, effect: got 'gap'; allowed: gaps, falls"),
+    ("asks: mean", "asks: share", "questions, size, asks: got 'share'; allowed: mean, which the"),
     ("n: 9.0", "m: 9.0", "column of parameters: got 'm'; allowed: sd, n"),
 ]
 
@@ -233,6 +253,6 @@ def test_what_is_wrong_is_one_line(home, capsys, old, new, words):
     """Which only the experiment's own code can tell, before anything is simulated."""
     path = home / "experiment.yaml"
     path.write_text(path.read_text().replace(old, new))
-    assert run("step", "simulate", "small") == 2
+    assert run("step", "rehearse", "small") == 2
     assert not list(Path("results").rglob("*.np*"))
     assert words in capsys.readouterr().err.splitlines()[-1]

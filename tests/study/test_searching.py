@@ -1,33 +1,35 @@
 """A search finds a planted corner of a law where a claim fails, and none where there is none."""
 
-from contextlib import nullcontext
 from dataclasses import replace
-from types import SimpleNamespace
 
 import numpy as np
 import pandas as pd
 import pytest
 import xarray as xr
+import yaml
 
 from sims.judgement.answers import answer, write_answers
-from sims.judgement.effects_of_problems import of_batches
+from sims.judgement.effects import share
 from sims.problem.law import Law
 from sims.report.claims import page
 from sims.study import searching
 from sims.study.ledger import gather
 from sims.study.results import Results
+from sims.study.running import Run
 from sims.study.schema import QuestionSpec
 from sims.study.study import Study
 
-LAW = {
-    "text": "made up",
-    "x": {"uniform": [0, 1]},
-    "y": {"loguniform": [0.01, 1]},
-    "kernel": ["gaussian", "softmax"],
-    "seed": "drawn",
-}
+LAW = yaml.safe_load("""
+text: made up
+x: {uniform: [0, 1]}
+y: {loguniform: [0.01, 1]}
+kernel: [gaussian, softmax]
+seed: drawn
+""")
 SEED, COUNT, SIMULATED = 3, 40, 20
-QUESTION = {"id": "q", "question": "?", "effect": "holds", "status": "confirmatory", "search": 120}
+QUESTION = yaml.safe_load("""
+{id: q, question: "?", asks: share, effect: holds, status: confirmatory, search: 120}
+""")
 GAUSSIAN = {"text": "gaussian", "where": {"kernel": "gaussian"}}
 
 
@@ -51,28 +53,26 @@ class Corner(Study):
         margin = self.limit - (law["x"] + law["y"]).values - 2 * softmax
         few = margin[: len(results.estimates), None]
         draws = np.abs(few) + 0.01 * np.random.default_rng(0).standard_normal((len(few), 8))
-        return {"holds": of_batches(draws, predicted=margin, valid=law["x"].values > 0.1)}
+        return {"holds": share(draws, predicted=margin, valid=law["x"].values > 0.1)}
 
     def parameters(self, results):
         return pd.DataFrame({"kernel": results.predictions["law"]["kernel"].values})
 
 
 @pytest.fixture
-def asked(monkeypatch):
+def asked():
     def search(limit, **changes):
         law = Law(LAW)
         drawn = [xr.Dataset(law.draw(SEED, k)) for k in range(COUNT)]
         estimates = {f"{k:02}": xr.Dataset() for k in range(SIMULATED)}
         results = Results("e", "standard", estimates, {"law": xr.concat(drawn, "number")}, {}, {})
-        spec = SimpleNamespace(law=LAW)
-        experiment = SimpleNamespace(code_errors=nullcontext, spec=spec, fidelity="standard")
-        study = Corner(experiment)
+        study = Corner(LAW, [QUESTION | {"claim": "decomposition"}])
         study.limit = limit
-        monkeypatch.setattr(searching, "load_study", lambda _: study)
+        opened = Run(study)
         question = QuestionSpec.model_validate(QUESTION | changes)
         effects, parameters = study.effects(results)["holds"], study.parameters(results)
         one = answer(question, effects, parameters, experiment="e", law="", seed=SEED)
-        return one, searching.extend(experiment, results, question, one)
+        return one, searching.extend(opened, results, question, one)
 
     return search
 

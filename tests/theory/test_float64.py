@@ -4,7 +4,6 @@ import jax
 import numpy as np
 import pytest
 
-from sims.base.errors import InputError
 from sims.problem import (
     DESIGNS,
     FRAMES,
@@ -14,6 +13,7 @@ from sims.problem import (
     TrigonometricSeries,
 )
 from sims.theory import first_order_arrays, predict, rounding
+from tests.by_hand import refused
 
 pytestmark = pytest.mark.theory
 
@@ -76,7 +76,7 @@ def test_a_compact_kernel_sees_the_constant_where_nothing_is_in_reach():
 def test_a_bandwidth_too_narrow_for_the_closed_forms_is_named(bandwidth):
     """Once a LinAlgError below 1e-8, and an n_eff 40 % off at 1e-8, without a word."""
     line = rf"heads.bandwidth: got {bandwidth}; allowed: about 2\.1e-07 or more here"
-    with pytest.raises(InputError, match=line):
+    with refused(line):
         predict(task(), Heads(FRAME, "gaussian", bandwidth), 60, QUERIES)
 
 
@@ -95,7 +95,7 @@ def test_stated_rounding_of_narrow_kernels(bandwidth):
 def test_a_fast_wave_that_a_head_sees_whole_is_named():
     """Its residual variance, 0, would come out as ± 1e2: exp(50) times the wave."""
     heads = Heads([[[1.0], [0.0]]], "gaussian", 0.3)
-    with pytest.raises(InputError, match=r"target\.frequency: got 'a wave of 1e\+09 radians"):
+    with refused(r"target\.frequency: got 'a wave of 1e\+09 radians"):
         predict(task(1.0, 1e9), heads, 60, QUERIES, "exact")
 
 
@@ -105,9 +105,8 @@ def test_a_fast_wave_that_a_head_sees_whole_is_named():
 )
 def test_what_float64_cannot_hold_is_refused_in_one_line(order, amplitude, frequency):
     match = rf"(problem, theory of order {order} in float64|target.frequency): got .*; allowed: "
-    with pytest.raises(InputError, match=match) as caught:
+    with refused(match):
         predict(task(amplitude, frequency), Heads(FRAME, "gaussian", 0.7), 60, QUERIES, order)
-    assert "\n" not in str(caught.value)
 
 
 def test_lost_bias_and_signal_under_noise_are_a_fault():
@@ -124,7 +123,7 @@ def test_rounding_of_gram_matrices_is_that_of_the_worst_head():
     seen, bandwidth = np.array([[[1e-6]], [[1e4]]]), np.array([0.5, 2.0])
     worst = 2 * np.finfo(float).eps * 1e4 / 2.0**2
     assert rounding.gram_rounding(seen, bandwidth) == pytest.approx(worst)
-    with pytest.raises(InputError, match="bandwidth"):
+    with refused("bandwidth"):
         rounding.gram_rounding(seen * 1e12, bandwidth)
 
 

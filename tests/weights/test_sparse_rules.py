@@ -1,6 +1,7 @@
 """Sparse weight rules against root finding, sorting, libraries, differences and their limits."""
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 import pytest
 from optax.projections import projection_simplex
@@ -11,7 +12,9 @@ from sklearn.neighbors import KNeighborsRegressor
 from sims.base.errors import InputError
 from sims.problem import DESIGNS, FRAMES, TARGETS, Heads, Task
 from sims.simulation import estimate, nw_weights
-from sims.weights import FACTORIES, RULES
+from sims.simulation.all_keys import rule_sums
+from sims.simulation.native import native_rule_sums, usable
+from sims.weights import FACTORIES, RULES, SCORES, WeightRule
 from sims.weights.entmax import Entmax
 from sims.weights.sparse import Relu, ReluGap, TopK
 
@@ -215,3 +218,28 @@ def test_more_keys_than_there_are():
         estimate(task, heads, 19, np.zeros((1, 3)), 0, batches=2)
     with pytest.raises(InputError, match=r"heads.kernel.k: got 20; allowed: 1 to n = 19"):
         nw_weights(heads, np.zeros(3), np.zeros((19, 3)))
+
+
+OPTIONS = {
+    "entmax": {"alpha": 1.5},
+    "top_k": {"k": 2},
+    "top_k_softmax": {"k": 2},
+    "merged": {"stride": 2},
+}
+POSITIVE = WeightRule("positive", SCORES["dot"], lambda scores: jnp.maximum(scores, 0) / 8)
+ALL_RULES = [make(**OPTIONS.get(name, {})) for name, make in FACTORIES.items()]
+
+
+@pytest.mark.parametrize("rule", [*ALL_RULES, FACTORIES["relu"](empty="uniform"), POSITIVE])
+def test_a_score_that_is_nan_gives_nan(rule):
+    """Not a key less, nor an empty neighbourhood; so in the sums in C++, which other heads keep."""
+    rng = np.random.default_rng(0)
+    queries, keys, columns = (rng.normal(size=size) for size in ((2, 2, 2), (2, 2, 70), (1, 70)))
+    assert np.isfinite(rule(queries[0, :, 0], keys[:, 0], 1.0)).all()
+    keys[1, 1, 66] = np.nan
+    assert np.isnan(rule(queries[0, :, 0], keys[:, 1], 1.0)).all()
+    sums = [rule_sums, *([native_rule_sums] if usable(rule, "cpu") else [])]
+    for summed in sums:
+        linear, gram = summed(rule, *map(jnp.asarray, (queries, keys, columns, np.ones(2))))
+        assert np.isnan(linear).all((0, 2)).tolist() == [False, True]
+        assert np.isnan(gram).all(0).tolist() == [[False, True], [True, True]]

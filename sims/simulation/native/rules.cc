@@ -52,15 +52,17 @@ template <typename T> struct Scores {
 
   explicit Scores(int64_t n) : all(VectorsOf<T>(n)), best((n + kSubBlock - 1) / kSubBlock), scaled(best.size()), n(n) {}
 
-  // Returns the largest.
+  // Returns the largest, or NaN if any is.
   template <int kind> T Fill(const T* query, const T* keys, int64_t heads, int64_t padded, int64_t p) {
     const V lowest = V{} - std::numeric_limits<T>::infinity();
     V largest = lowest;
+    Mask<T> lost = 0;
     for (int64_t start = 0, block = 0; start < n; start += kSubBlock, ++block) {
       const int64_t left = n - start < kSubBlock ? n - start : kSubBlock;
       const int64_t vectors = VectorsOf<T>(left);
       V* scores = &all[start / kLanes<T>];
       best[block] = Exponents<T, kind>(query, query, heads, keys + start, heads * padded, p, vectors, scores);
+      for (int64_t i = 0; i < vectors; ++i) lost |= Bits(scores[i] != scores[i]);
       if (left < vectors * kLanes<T>) {
         for (int64_t i = left; i < vectors * kLanes<T>; ++i)
           scores[i / kLanes<T>][i % kLanes<T>] = -std::numeric_limits<T>::infinity();
@@ -69,7 +71,7 @@ template <typename T> struct Scores {
       }
       largest = best[block] > largest ? best[block] : largest;
     }
-    return LargestLane<T>(largest);
+    return lost ? std::numeric_limits<T>::quiet_NaN() : LargestLane<T>(largest);
   }
 
   // Lists the keys whose scores, less `top` and times `factor`, are above −`reach`.
@@ -170,7 +172,7 @@ void Weigh(const Options& options, T top, double scale, Scores<T>& scores, Candi
   const double nu = options.nu;
   const bool entmax = options.rule == kEntmax, ratios = entmax && nu != 1 && nu != 2 && nu != 3;
   const T factor = T(scale / nu);
-  const bool any = std::isfinite(top);
+  const bool any = std::isfinite(top), lost = std::isnan(top);
   if (options.rule == kRelu) top = 0;
   T u = options.rule == kRelu ? T(options.offset) : T(1);
   if (entmax) {
@@ -203,9 +205,9 @@ void Weigh(const Options& options, T top, double scale, Scores<T>& scores, Candi
   const double total = SumOfLanes<T>(sums);
   const T inverse = total > 0 ? T(1 / total) : T(0);
   for (int64_t i = 0; i < vectors; ++i) parts[i] *= inverse;
-  if (total == 0 && options.rule == kRelu && options.uniform) {
+  if (lost || (total == 0 && options.rule == kRelu && options.uniform)) {
     candidates.count = scores.n;
-    std::fill(values, values + scores.n, T(1.0 / scores.n));
+    std::fill(values, values + scores.n, lost ? std::numeric_limits<T>::quiet_NaN() : T(1.0 / scores.n));
     std::fill(candidates.masks.begin(), candidates.masks.end(), kAll<T>);
     if (const int64_t over = scores.n % kLanes<T>) candidates.masks.back() = (1 << over) - 1;
   }

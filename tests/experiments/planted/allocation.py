@@ -2,9 +2,7 @@
 
 import numpy as np
 
-from tests.experiments.planted.made import plant_terms
-
-HALVING, LEVEL = -np.arange(13) * np.log(2), np.arange(6)
+LEVEL = np.arange(6)
 KEYS = np.log(2.0 ** np.arange(7, 28, 2))
 SPLIT = np.array([[2, 1, 1.5, 1.8, 2.5], [1, 2, 2.5, 3, 1.5]])
 SHARE = 2.0 ** np.arange(-4, 1)
@@ -34,7 +32,3 @@ EXPECTED = {
     "slower": LAW["slower"],
     "rougher": LAW["rougher"],
 }
-
-
-def plant(results):
-    return plant_terms(results, LAW, SIMULATED, EXPECTED)

@@ -2,8 +2,6 @@
 
 import numpy as np
 
-from tests.experiments.planted.made import plant_terms
-
 LAW = {"correlation": [0.4, 0.5], "gaussian": [0.4, 0.52], "product": [0.005, 0.3]}
 SIMULATED = {"pair": np.array([[0.04, 0.08], [0.04, 0.03]]), "own": [0.1] * 2}
 EXPECTED = {
@@ -12,7 +10,3 @@ EXPECTED = {
     "product": [0.005 / 1.5, 0.3],
     "series": [0, 0.2],
 }
-
-
-def plant(results):
-    return plant_terms(results, LAW, SIMULATED, EXPECTED)

@@ -2,10 +2,8 @@
 
 import numpy as np
 
-from tests.experiments.planted.made import plant_terms
-
-NAN, HEAD, TWO = np.nan, np.ones((2, 2)), np.array([1, 2])
-HALVING, LEVEL = -np.arange(13) * np.log(2), np.arange(6)
+NAN = np.nan
+HALVING = -np.arange(13) * np.log(2)
 
 
 LAW = {
@@ -28,7 +26,3 @@ EXPECTED = {
     "rate": [np.log(1000) / 6 - 1, 0, NAN, NAN],
     "recovered": [0, 0, 0, 0.5],
 }
-
-
-def plant(results):
-    return plant_terms(results, LAW, SIMULATED, EXPECTED)

@@ -2,8 +2,6 @@
 
 import numpy as np
 
-from tests.experiments.planted.made import plant_terms
-
 LAW = {"depth": [6, 12], "deep": [12, 24], "mse": [[2, 1], [1, 4]]}
 SIMULATED = {
     "log_residual": np.array([[-9, -8], [-9, -9.5]]),
@@ -18,7 +16,3 @@ EXPECTED = {
     "error": [[0.5], [-3]],
     "roads": [0, 1],
 }
-
-
-def plant(results):
-    return plant_terms(results, LAW, SIMULATED, EXPECTED)

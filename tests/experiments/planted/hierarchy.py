@@ -2,9 +2,7 @@
 
 import numpy as np
 
-from tests.experiments.planted.made import plant_terms
-
-HALVING, LEVEL = -np.arange(13) * np.log(2), np.arange(6)
+LEVEL = np.arange(6)
 DECAY = np.stack([4.0**-LEVEL, 1 - 0.9 * (LEVEL == 5)])[:, None]
 DECAY = DECAY * np.array([[1, 0.5, 1.5], [1, 0.5, 2]])[..., None]
 MIXED = {"mse": np.array([[3, 2, 1], [1, 2, 3]])}
@@ -22,7 +20,3 @@ EXPECTED = {
     "one bandwidth": [1, -1 / 3],
     "ensemble": [0.5, -0.5],
 }
-
-
-def plant(results):
-    return plant_terms(results, LAW, SIMULATED, EXPECTED)

@@ -2,8 +2,6 @@
 
 import numpy as np
 
-from tests.experiments.planted.made import plant_terms
-
 LAW = {
     "least": [0.8, 1.6],
     "keys_only": [1.6, 2],
@@ -25,7 +23,3 @@ EXPECTED = {
     "calibration": [0, -0.5],
     "estimator": [-0.5, 2],
 }
-
-
-def plant(results):
-    return plant_terms(results, LAW, SIMULATED, EXPECTED)

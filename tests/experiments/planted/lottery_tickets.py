@@ -2,10 +2,8 @@
 
 import numpy as np
 
-from tests.experiments.planted.made import plant_terms
-
-NAN, HEAD, TWO = np.nan, np.ones((2, 2)), np.array([1, 2])
-HALVING, LEVEL = -np.arange(13) * np.log(2), np.arange(6)
+TWO = np.array([1, 2])
+LEVEL = np.arange(6)
 ITEMS, RATES = np.array([6, 10, 14, 18]), np.log(2) * np.array([[1], [0.5]])
 FALLS = np.array([1, 0.5])[:, None, None]
 BY_ORDER = {"log_scaled": np.array([[-5, -6, -4], [-5, -4, -6]])}
@@ -46,7 +44,3 @@ EXPECTED = {
     "length": [0, 2],
     "law": [0, 0.1],
 }
-
-
-def plant(results):
-    return plant_terms(results, LAW, SIMULATED, EXPECTED)

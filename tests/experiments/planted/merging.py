@@ -2,8 +2,6 @@
 
 import numpy as np
 
-from tests.experiments.planted.made import plant_terms
-
 ERRORS = np.array([[2, 1.96, 2.02, 1.96], [2, 2.6, 3, 2.6]])
 
 
@@ -16,7 +14,3 @@ EXPECTED = {
     "gap of the error": [0, 0.1],
     "gap of the variance": [0.2, 0.2],
 }
-
-
-def plant(results):
-    return plant_terms(results, LAW, SIMULATED, EXPECTED)

@@ -7,7 +7,7 @@ import xarray as xr
 
 from tests.experiments.planted.made import assigned, batches
 
-NAN, HEAD, TWO = np.nan, np.ones((2, 2)), np.array([1, 2])
+HEAD, TWO = np.ones((2, 2)), np.array([1, 2])
 MORE = np.array([1, 1.2])[:, None, None, None]
 
 

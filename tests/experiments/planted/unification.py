@@ -2,9 +2,7 @@
 
 import numpy as np
 
-from tests.experiments.planted.made import plant_terms
-
-NAN, HEAD, TWO = np.nan, np.ones((2, 2)), np.array([1, 2])
+NAN = np.nan
 VARIANCE, OFFSET = np.array([[1, 1], [1, 8], [1, 1]]), np.array([[0], [0.5], [0]])
 ALIKE = np.array([[0.8, 0.2], [0.8, 0.2], [0.2, 0.8]])
 POOLED = VARIANCE * (ALIKE + (1 - ALIKE) / np.array([[4], [16], [4]]))
@@ -27,7 +25,3 @@ EXPECTED = {
     "fall of many": [[0.75], [-0.8 / 1.3], [NAN]],
     "roads": [0, 0.1, 0],
 }
-
-
-def plant(results):
-    return plant_terms(results, LAW, SIMULATED, EXPECTED)

@@ -1,69 +1,51 @@
 """Disjoint blocks averaged over targets and queries, against quadrature of first-order theory."""
 
-from itertools import product
-
-import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from sims.base.errors import InputError
-from sims.problem import DESIGNS, Heads, Task, TrigonometricSeries
-from sims.theory import BlockTerms, block_terms, first_order_arrays, view_terms
+from sims.problem import DESIGNS, Heads
+from sims.theory import BlockTerms, block_terms, view_terms
+from tests.by_hand import normal_rule, refused
+from tests.theory.first_order.averages import averages
 
 pytestmark = pytest.mark.theory
 SCALE, BANDWIDTH, RELEVANCE, N, NOISE_SD = 0.3, 0.9, 0.12, 40.0, 0.7
 OPTIONS = {"dimension": 3, "relevance": RELEVANCE, "query_scale": SCALE}
 
 
-def nodes(size):
-    """Nodes (size³, 3) and weights of a standard normal."""
-    x, w = np.polynomial.hermite_e.hermegauss(size)
-    grid = np.array(list(product(x, repeat=3)))
-    weights = np.prod(np.array(list(product(w, repeat=3))), axis=1)
-    return grid, weights / weights.sum()
-
-
-def by_quadrature(frequency, wave_weight, kernel, bandwidth):
+def rows_of(limit, ratio, signal, noise):
     """Terms of three heads of one coordinate each, and the error of their average."""
-    heads = Heads(np.eye(3)[:, :, None], kernel, bandwidth)
-    at, query_weight = nodes(11)
-    queries = jnp.asarray(SCALE * at)
-
-    def one(frequency, phase):
-        target = TrigonometricSeries([2**0.5], frequency[None], phase[None])
-        arrays = first_order_arrays(Task(DESIGNS["isotropic"](3), target, 1.0), heads, 1.0, queries)
-        truth = target(queries)
-        limit = arrays.limit - truth[:, None]
-        ratio = arrays.bias - limit
-        signal, noise = arrays.signal_covariance, arrays.noise_covariance
-        whole = jnp.mean(limit + ratio / N, 1) ** 2
-        whole += jnp.mean(signal + NOISE_SD**2 * noise, (1, 2)) / N
-        rows = (
-            limit[:, 0] ** 2,
-            limit[:, 0] * limit[:, 1],
-            limit[:, 0] * ratio[:, 0],
-            limit[:, 1] * ratio[:, 0],
-            ratio[:, 0] ** 2,
-            ratio[:, 0] * ratio[:, 1],
-            signal[:, 0, 0],
-            signal[:, 0, 1],
-            noise[:, 0, 0],
-            noise[:, 0, 1],
-            whole,
-        )
-        return jnp.stack(rows) @ query_weight
-
-    over = jax.jit(jax.vmap(jax.vmap(one, (None, 0)), (0, None)))
-    return wave_weight @ np.asarray(over(frequency, jnp.array([0.0, -jnp.pi / 2])).mean(1))
+    whole = jnp.mean(limit + ratio / N, 1) ** 2
+    whole += jnp.mean(signal + NOISE_SD**2 * noise, (1, 2)) / N
+    return (
+        limit[:, 0] ** 2,
+        limit[:, 0] * limit[:, 1],
+        limit[:, 0] * ratio[:, 0],
+        limit[:, 1] * ratio[:, 0],
+        ratio[:, 0] ** 2,
+        ratio[:, 0] * ratio[:, 1],
+        signal[:, 0, 0],
+        signal[:, 0, 1],
+        noise[:, 0, 0],
+        noise[:, 0, 1],
+        whole,
+    )
 
 
 @pytest.mark.parametrize(("kernel", "bandwidth"), [("gaussian", BANDWIDTH), ("softmax", 1.2)])
 def test_terms_by_quadrature(kernel, bandwidth):
-    z, weight = nodes(7)
-    frequency = jnp.asarray(z * RELEVANCE**0.5)
+    z, weight = normal_rule(7, 3)
+    at, query_weight = normal_rule(11, 3)
+    heads = Heads(np.eye(3)[:, :, None], kernel, bandwidth)
+    *expected, pair_noise, whole = averages(
+        rows_of,
+        DESIGNS["isotropic"](3),
+        heads,
+        (jnp.asarray(SCALE * at), query_weight),
+        (jnp.asarray(RELEVANCE**0.5 * z), weight),
+    )
     closed = block_terms(1, bandwidth, kernel=kernel, **OPTIONS)
-    *expected, pair_noise, whole = by_quadrature(frequency, weight, kernel, bandwidth)
     for name, value, brute in zip(BlockTerms._fields, closed, expected, strict=True):
         assert float(value) == pytest.approx(brute, rel=2e-5, abs=1e-7), name
     assert pair_noise == pytest.approx(1.0)
@@ -132,5 +114,5 @@ def test_matern_is_a_mixture():
     ],
 )
 def test_bad_input(change, field):
-    with pytest.raises(InputError, match=field):
+    with refused(field):
         block_terms(**{"width": 1, "bandwidth": 0.5, **OPTIONS, **change})

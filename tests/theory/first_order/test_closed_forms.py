@@ -18,6 +18,7 @@ from sims.problem import (
     TrigonometricSeries,
 )
 from sims.theory import first_order_arrays, predict
+from tests.by_hand import waves
 
 pytestmark = pytest.mark.theory
 NAMES = ("bias", "signal_covariance", "noise_covariance")
@@ -49,15 +50,9 @@ def log_kernels(heads, query, keys):
     return np.einsum("hk,hnk->hn", q, k) / b**2
 
 
-def series(target, x):
-    return np.cos(x @ np.asarray(target.frequency).T + np.asarray(target.phase)) @ np.asarray(
-        target.amplitude
-    )
-
-
 def terms_from_measure(task, heads, queries, keys, mass, n):
     """First-order terms at every query, from a discrete measure that stands for the law of X."""
-    m, values = series(task.target, keys), []
+    m, values = waves(task.target, keys), []
     for query in queries:
         kernels = np.exp(log_kernels(heads, query, keys))
         count, p = len(kernels), kernels @ mass
@@ -69,7 +64,7 @@ def terms_from_measure(task, heads, queries, keys, mass, n):
             signal[h, g] = signal[g, h] = weight @ (around[h] * around[g]) / n
             noise[h, g] = noise[g, h] = float(task.noise_sd) ** 2 * weight.sum() / n
         own = (kernels**2 * around) @ mass / p**2
-        values.append((limit - series(task.target, query) - own / n, signal, noise))
+        values.append((limit - waves(task.target, query) - own / n, signal, noise))
     return values
 
 
@@ -85,35 +80,26 @@ def product_grid(task, points, step):
 
 @pytest.mark.parametrize("kernel", ["gaussian", "softmax"])
 @pytest.mark.parametrize(
-    ("dimension", "width", "points", "step"), [(2, 1, 160, 0.12), (3, 1, 90, 0.2), (4, 2, 34, 0.44)]
+    ("dimension", "width", "points", "step", "of_keys"),
+    [
+        (2, 1, 160, 0.12, False),
+        (3, 1, 90, 0.2, False),
+        (4, 2, 34, 0.44, False),
+        (2, 1, 160, 0.12, True),
+        (3, 2, 70, 0.22, True),
+    ],
 )
-def test_closed_forms_match_quadrature(kernel, dimension, width, points, step):
-    """Relative error at most 1e-8 in every term, at every query, by ambient quadrature."""
+def test_closed_forms_match_quadrature(kernel, dimension, width, points, step, of_keys):
+    """Relative error at most 1e-8 in every term, its limit and n_third, by ambient quadrature.
+
+    With one frame a head, and with other frames for keys.
+    """
     n = 500
     task, heads, queries = random_problem(dimension, dimension, width, 2, kernel)
-    keys, mass = product_grid(task, points, step)
-    prediction = predict(task, heads, n, queries)
-    for q, terms in enumerate(terms_from_measure(task, heads, queries, keys, mass, n)):
-        for name, expected in zip(NAMES, terms, strict=True):
-            np.testing.assert_allclose(prediction[name][q], expected, rtol=1e-8, err_msg=name)
-
-
-def with_key_frames(heads, seed):
-    """The same heads with other frames for keys."""
-    other = np.random.default_rng(seed).normal(size=heads.frames.shape)
-    key_frames = 0.8 * other / np.sqrt(heads.dimension)
-    return Heads(heads.frames, heads.kernel, heads.bandwidth, key_frames)
-
-
-@pytest.mark.parametrize("kernel", ["gaussian", "softmax"])
-@pytest.mark.parametrize(
-    ("dimension", "width", "points", "step"), [(2, 1, 160, 0.12), (3, 2, 70, 0.22)]
-)
-def test_key_frames_match_quadrature(kernel, dimension, width, points, step):
-    """Queries and keys through frames of their own: every term, its limit and n_third."""
-    n = 500
-    task, heads, queries = random_problem(dimension, dimension, width, 2, kernel)
-    heads = with_key_frames(heads, 5)
+    if of_keys:
+        other = np.random.default_rng(5).normal(size=heads.frames.shape)
+        key_frames = 0.8 * other / np.sqrt(dimension)
+        heads = Heads(heads.frames, kernel, heads.bandwidth, key_frames)
     keys, mass = product_grid(task, points, step)
     prediction = predict(task, heads, n, queries)
     arrays = first_order_arrays(task, heads, n, jnp.asarray(queries))
@@ -123,7 +109,7 @@ def test_key_frames_match_quadrature(kernel, dimension, width, points, step):
             np.testing.assert_allclose(prediction[name][q], expected, rtol=1e-8, err_msg=name)
             np.testing.assert_allclose(getattr(arrays, name)[q], expected, rtol=1e-8)
         kernels = np.exp(log_kernels(heads, query, keys))
-        p, m = kernels @ mass, series(task.target, keys)
+        p, m = kernels @ mass, waves(task.target, keys)
         np.testing.assert_allclose(arrays.limit[q], kernels @ (mass * m) / p, rtol=1e-8)
         third = n * (kernels**2 @ mass) * p / (kernels**3 @ mass)
         np.testing.assert_allclose(prediction["n_third"][q], third, rtol=1e-8)

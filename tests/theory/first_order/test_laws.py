@@ -5,16 +5,16 @@ For keys N(0, Σ), too, where canonical correlations take the place of the cosin
 
 import numpy as np
 import pytest
-from numpy.polynomial.hermite_e import hermegauss
 
 from sims.problem import DESIGNS, TARGETS, Heads, Task
 from sims.theory import (
+    first_order_terms,
     gaussian_overlap,
     noise_correlation_law,
     noise_covariance_law,
-    predict,
     softmax_overlap,
 )
+from tests.by_hand import normal_rule
 
 pytestmark = pytest.mark.theory
 
@@ -30,14 +30,11 @@ def test_reference_vector():
 def test_law_is_the_average_of_the_pointwise_overlap(kernel, cosine):
     """Gauss–Hermite over the two query coordinates that matter; d_k = 1, orthonormal frames."""
     bandwidth, kappa = (0.7, 0.8) if kernel == "gaussian" else (1.2, 0.6)
-    nodes, weights = hermegauss(60)
-    weights = weights / weights.sum()
-    queries = kappa * np.stack(np.meshgrid(nodes, nodes, indexing="ij"), -1).reshape(-1, 2)
-    mass = np.outer(weights, weights).ravel()
+    nodes, mass = normal_rule(60, 2)
     frames = np.array([[[1.0], [0.0]], [[cosine], [np.sqrt(1 - cosine**2)]]])
     task = Task(DESIGNS["isotropic"](2), TARGETS["constant"](2), 0.5)
-    pointwise = predict(task, Heads(frames, kernel, bandwidth), 40, queries)["noise_covariance"]
-    expected = mass @ pointwise.values[:, 0, 1]
+    pointwise = first_order_terms(task, Heads(frames, kernel, bandwidth), 40, kappa * nodes)
+    expected = mass @ pointwise["noise_covariance"].values[:, 0, 1]
     law = noise_covariance_law([cosine], 40, 0.5, bandwidth, kappa, kernel)
     assert float(law) == pytest.approx(expected, rel=1e-8)
 
@@ -59,14 +56,11 @@ def test_canonical_correlations_take_the_place_of_cosines_for_any_covariance(ker
     canonical = np.linalg.svd(frames[0].T @ SIGMA @ frames[1], compute_uv=False)
     bases = [np.linalg.qr(u)[0] for u in raw]
     cosines = np.linalg.svd(bases[0].T @ bases[1], compute_uv=False)
-    nodes, weights = hermegauss(24)
-    weights = weights / weights.sum()
-    grid = np.stack(np.meshgrid(*[nodes] * 3, indexing="ij"), -1).reshape(-1, 3)
-    mass = np.einsum("i,j,k->ijk", weights, weights, weights).ravel()
-    queries = kappa * grid @ np.linalg.cholesky(SIGMA).T
+    nodes, mass = normal_rule(24, 3)
+    queries = kappa * nodes @ np.linalg.cholesky(SIGMA).T
     task = Task(DESIGNS["gaussian"](SIGMA), TARGETS["constant"](3), 0.5)
-    pointwise = predict(task, Heads(frames, kernel, bandwidth), 40, queries)["noise_covariance"]
-    expected = np.einsum("q,qhg->hg", mass, pointwise.values)
+    pointwise = first_order_terms(task, Heads(frames, kernel, bandwidth), 40, queries)
+    expected = np.einsum("q,qhg->hg", mass, pointwise["noise_covariance"].values)
     law = noise_covariance_law(canonical, 40, 0.5, bandwidth, kappa, kernel)
     assert float(law) == pytest.approx(expected[0, 1], rel=1e-5)
     correlation = float(noise_correlation_law(canonical, bandwidth, kappa, kernel))
@@ -81,34 +75,16 @@ def test_one_temperature_for_heads_of_different_spread():
     slope, kappa, temperature = np.array([[1, 0.9], [0.9, 1]]), 0.5, 1.69
     lines = np.deg2rad([0.0, 120.0])
     frames = np.stack([np.cos(lines), np.sin(lines)], axis=1)
-    at, weight = hermegauss(80)
-    nodes = np.stack(np.meshgrid(at, at, indexing="ij"), axis=-1).reshape(-1, 2)
-    weights = np.outer(weight, weight).ravel() / weight.sum() ** 2
+    nodes, weights = normal_rule(80, 2)
     queries = kappa * nodes @ np.linalg.cholesky(slope).T
     task = Task(DESIGNS["gaussian"](slope), TARGETS["constant"](2), noise_sd=1.0)
     heads = Heads(frames[..., None], "softmax", temperature**0.5)
-    noise = predict(task, heads, n=100, queries=queries)["noise_covariance"].values
+    noise = first_order_terms(task, heads, n=100, queries=queries)["noise_covariance"].values
     whole = 100 * np.einsum("q,qhg->hg", weights, noise)
     inner = frames @ slope @ frames.T
     squared = np.outer(np.diag(inner), np.diag(inner))
     c2, a = inner**2 / squared, kappa**2 * squared / temperature**2
     np.testing.assert_allclose(whole, (1 - 2 * a * c2 - a**2 * c2 * (1 - c2)) ** -0.5, 1e-6)
-
-
-def test_directions_multiply():
-    """Two directions: the covariance of frames built from blocks factorises over angles."""
-    cosines = np.array([0.3, 0.85])
-    first = np.eye(4, 2)
-    second = np.zeros((4, 2))
-    second[[0, 1], [0, 1]] = cosines
-    second[[2, 3], [0, 1]] = np.sqrt(1 - cosines**2)
-    task = Task(DESIGNS["isotropic"](4), TARGETS["constant"](4), 1.0)
-    at_origin = predict(
-        task, Heads(np.stack([first, second]), "gaussian", 0.7), 1, np.zeros((1, 4))
-    )
-    assert float(at_origin["noise_covariance"][0, 0, 1]) == pytest.approx(
-        float(noise_covariance_law(cosines, 1, 1.0, 0.7, 0.0)), rel=1e-12
-    )
 
 
 @pytest.mark.parametrize("overlap", [gaussian_overlap, softmax_overlap])

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from sims.theory.neighbours import hierarchy
+from tests.by_hand import normal_rule
 
 pytestmark = pytest.mark.theory
 
@@ -58,11 +59,9 @@ def test_errors_of_levels_and_ranks_by_moments_of_coordinates():
 
     Means over two tokens by Gauss–Hermite rules, over the angle between u and v by a trapezium.
     """
-    nodes, weights = np.polynomial.hermite_e.hermegauss(6)
-    weights = weights / weights.sum()
     values, target, model = np.array([3.0, 2.0]), [0.7, 0.3], [1.0, 0.0]
-    grids = np.stack(np.meshgrid(*[nodes] * 4, indexing="ij"), -1).reshape(-1, 2, 2)
-    mass = np.prod(np.stack(np.meshgrid(*[weights] * 4, indexing="ij"), -1), -1).ravel()
+    nodes, mass = normal_rule(6, 4)
+    grids = nodes.reshape(-1, 2, 2)
     means = np.zeros(3)
     for level, rows in enumerate((np.eye(2), np.array([[0.8, 0.0], [0.8, 0.0]]))):
         z, gap = rows @ grids, target[level] - model[level]

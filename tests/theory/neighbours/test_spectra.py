@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 from scipy.optimize import minimize
+from scipy.special import softmax
 
 from sims.attention.low_rank import kq_svd
 from sims.problem import TARGETS, GaussianDesign, Heads, Task, gaussian_queries
@@ -140,11 +141,8 @@ def test_sink_ratio_by_softmax_itself():
         left, _, right = np.linalg.svd(slope)
         found = []
         for change in (left @ right, np.eye(length)):
-            weights = [
-                np.exp(s) / np.exp(s).sum(1, keepdims=True)
-                for s in (scores, scores + 1e-5 * change)
-            ]
-            moved = np.linalg.norm((weights[1] - weights[0]) @ values)
+            change_of_weights = softmax(scores + 1e-5 * change, axis=1) - softmax(scores, axis=1)
+            moved = np.linalg.norm(change_of_weights @ values)
             found.append(moved / (1e-5 * np.linalg.norm(values)))
         root = length**0.5
         ratio = (length - 2 + root) * root / (4 * (length - 1))

@@ -1,4 +1,4 @@
-"""House rules: tolerances, words and counts that are the same for every question."""
+"""Conventions: tolerances, words and counts that are the same for every question."""
 
 NEGLIGIBLE = 0.01
 """Shares of level or undecided problems below which short tables leave them out."""
@@ -19,6 +19,11 @@ INDEX_GAP = 0.05
 TOLERANCES = {"roads": 0.05, "exact": 0.01, "slope": 0.1, "order": 0.01}
 """Agreement of simulation with first-order theory and with exact theory, relative; of slopes; the
 relative change below which two errors count as equal."""
+
+
+def tolerance(name: str | None) -> float | None:
+    """The tolerance that a question names; None without a name."""
+    return TOLERANCES[name] if name else None
 
 
 TOO_FEW = "too few to say"

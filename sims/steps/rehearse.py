@@ -1,76 +1,62 @@
-"""A rehearsal: the questions and the figure of an experiment on two problems, before a long run."""
+"""Step ``rehearse``: questions and figure of an experiment on two problems, before a long run."""
 
-from collections.abc import Mapping
-from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 from sims.base.errors import InputError
 from sims.base.terms import SCALARS
+from sims.figures import style
 from sims.judgement.answers import by_id
 from sims.study import drawn
-from sims.study.experiment import Experiment
 from sims.study.judge import answer_questions, check_effects
-from sims.study.loading import load_study
 from sims.study.results import Results
-from sims.study.study import Study
-
-if TYPE_CHECKING:
-    from sims.study.units import DrawnUnit, SampledUnit
+from sims.study.running import Run
+from sims.study.units import units_of
 
 NAMES = (AttributeError, KeyError, TypeError)
 """Errors of a figure's code that more problems would not cure."""
 
 
-def rehearse(experiment: Experiment) -> None:
+def rehearse(run: Run, output: Path) -> None:
     """Answer the questions of an experiment, and draw its figure, with two problems and few draws.
 
-    A smoke run is itself a rehearsal. If effects do not come from the experiment's code, only
-    their names are checked.
+    A smoke run is itself a rehearsal, and so is an earlier run that kept units. If effects do not
+    come from the experiment's code, only their names are checked.
+
+    Args:
+        run: the run.
+        output: simulation.nc of the run that follows.
 
     Raises:
         InputError: the experiment's code cannot be used, or a question names no effect.
     """
-    kind = type(load_study(experiment))
+    kind = type(run.study)
+    is_short = run.fidelity == "smoke" and kind is not drawn.DrawnStudy
+    if is_short or any(output.parent.glob(".points/*")):
+        return
     if kind is drawn.DrawnStudy:
-        check_effects(experiment, SCALARS)
-    if kind is drawn.DrawnStudy or kind.effects is Study.effects:
+        check_effects(run, dict.fromkeys(SCALARS, "gap"))
+    if kind is drawn.DrawnStudy or not run.study.defines("effects"):
         return  # the experiment has no code for effects
-    from sims.figures import style
-
-    small = replace(experiment)
     counts = {"problems", "simulated"}
     if not issubclass(kind, drawn.DrawnStudy):
-        counts &= experiment.settings.keys()
-    small.settings.update(experiment.settings | dict.fromkeys(counts, 2))
+        counts &= run.settings.keys()
     few_draws = {"batches": 4, "replicates_per_batch": 2, "rel_mcse": None}
-    settings = experiment.simulation.model_copy(update=few_draws)
-    vars(small)["simulation"] = settings  # where the cached property keeps it
-    study = load_study(small)
-    units = units_of(study)
+    settings = run.simulation.model_copy(update=few_draws)
+    small = run.changed(run.settings | dict.fromkeys(counts, 2), settings)
+    study = small.study
+    units = units_of(small)
     estimates = {name: unit.estimate(settings) for name, unit in units.items()}
     coordinates = {name: unit.coordinates for name, unit in units.items()}
     origin: dict[str, dict[str, Any]] = {"simulation": {"versions": {}}}
-    with experiment.code_errors():
+    with run.code_errors():
         predictions = study.predictions()
     few = Results(small.name, "smoke", estimates, predictions, small.settings, coordinates, origin)
     answers = by_id(answer_questions(small, few))
     try:
-        with experiment.code_errors(), style():
+        with run.code_errors(), style():
             study.figure(few, answers)
     except (ValueError, ArithmeticError, LookupError, UnboundLocalError) as error:
         # Two problems may be too few for a figure: only errors of names count.
         if isinstance(error, InputError) and isinstance(error.__cause__, NAMES):
             raise
-
-
-def units_of(study: Study[Any]) -> "Mapping[str, SampledUnit | DrawnUnit]":
-    """Units of a study by name.
-
-    Raises:
-        InputError: there are none.
-    """
-    with study.experiment.code_errors():
-        units = study.units()
-    if not units:
-        raise InputError(str(study.experiment.folder), "no units", "one or more")
-    return units

@@ -1,0 +1,162 @@
+"""Table of effects: all that answers are made of, with a row per problem. No JAX.
+
+Answers are functions of this table and of the experiment's file alone, so that words, thresholds,
+strata and restrictions can change without another run.
+"""
+
+import json
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pandas as pd
+import xarray as xr
+
+from sims.judgement import conventions
+from sims.judgement.effects import Effects, Moments
+
+if TYPE_CHECKING:
+    from sims.study.schema import QuestionSpec
+
+NUMBERS = ("value", "error", "batches", "predicted", "valid", "size", "size_error")
+"""Fields of effects that are arrays."""
+HALVES = ("first half", "second half")
+COMPONENT = "component: "
+WORDS = {
+    "number": "drawn parameters and quantities of effects by problem",
+    "effect": "name of the effect, as in experiment.yaml; empty for parameters",
+    "quantity": "field of the effect, margin or call of a question, or name of the parameter",
+    "pair": "pair of an outcome that the column is about; -1 for the problem",
+    "rows": "number of problems, simulated ones first, then those that theory alone has",
+}
+"""Variables of the file; all but the first label the columns."""
+Blocks = dict[tuple[str, str], np.ndarray]
+"""Columns (N,) or (N, P) by effect and quantity."""
+
+
+@dataclass(frozen=True, eq=False)
+class Table:
+    """Effects of an experiment by problem, and the problems' drawn parameters.
+
+    Attributes:
+        effects: effects by name.
+        parameters: drawn parameters, a row per problem, the simulated ones first.
+        origin: experiment, fidelity, digest of the results, seed, salt and versions.
+        files: number of a problem that fails, as text, to its description.
+    """
+
+    effects: Mapping[str, Effects]
+    parameters: pd.DataFrame
+    origin: Mapping[str, Any] = field(default_factory=dict)
+    files: Mapping[str, Any] = field(default_factory=dict)
+
+    def dataset(self, questions: "Iterable[QuestionSpec]" = ()) -> xr.Dataset:
+        """The table in the form of a file: the matrix ``number``, with labels of its columns.
+
+        Text is kept as places in the lists of ``types``, -1 where there is none.
+
+        Args:
+            questions: questions whose margins and calls are columns, too, for other readers.
+        """
+        blocks: Blocks = {}
+        types: dict[str, Any] = {}
+        for name, column in self.parameters.infer_objects().items():
+            blocks["", str(name)], types[str(name)] = _coded(column)
+        for name, effects in self.effects.items():
+            blocks |= {(name, key): numbers for key, numbers in _quantities(effects).items()}
+        for question in questions:
+            judged = self.effects[question.effect].within(conventions.tolerance(question.tolerance))
+            margin = judged.margin if judged.margin.ndim == 1 else judged.margin.min(1)
+            blocks[question.effect, f"margin: {question.id}"] = margin
+            blocks[question.effect, f"call: {question.id}"] = judged.call
+            blocks[question.effect, f"theory's call: {question.id}"] = judged.predicted_call
+        data = _matrix(blocks, len(self.parameters))
+        kinds = {name: (effects.kind, effects.looks) for name, effects in self.effects.items()}
+        texts = {"kinds": kinds, "types": types, "origin": self.origin, "files": self.files}
+        for name, text in texts.items():
+            data[name] = ((), json.dumps(text))
+        for variable in data.variables.values():
+            text_only = {"dtype": "S1"} if variable.dtype.kind == "U" else {}
+            variable.encoding = {"zlib": True, "shuffle": True, **text_only}
+        return data
+
+    @classmethod
+    def of(cls, data: xr.Dataset) -> "Table":
+        """The table that a file holds."""
+        kinds, types, origin, files = (
+            json.loads(str(data[name].values)) for name in ("kinds", "types", "origin", "files")
+        )
+        found: dict[str, dict[str, Any]] = {}
+        _, *labels = (data[word].values for word in WORDS)
+        for row, effect, quantity, pair, count in zip(data["number"].values, *labels, strict=True):
+            columns = found.setdefault(str(effect), {})
+            column = row[:count]
+            if pair < 0:
+                columns[str(quantity)] = column
+            else:
+                columns.setdefault(str(quantity), []).append(column)
+        effects = {}
+        for name, (kind, looks) in kinds.items():
+            effects[name] = _effects(kind, looks, found[name])
+        parameters = {name: _decoded(found[""][name], types[name]) for name in types}
+        return cls(effects, pd.DataFrame(parameters), origin, files)
+
+
+def _matrix(blocks: Blocks, count: int) -> xr.Dataset:
+    """Columns as the rows of one matrix, each with its labels; NaN fills the rest of ``count``."""
+    rows = []
+    labels = []
+    for (effect, quantity), numbers in blocks.items():
+        for pair, column in enumerate(np.atleast_2d(np.transpose(numbers))):
+            space = (0, count - len(column))
+            rows.append(np.pad(column.astype(float), space, constant_values=np.nan))
+            labels.append((effect, quantity, pair if numbers.ndim > 1 else -1, len(column)))
+    columns = [np.array(rows), *(np.array(label) for label in zip(*labels, strict=True))]
+    data = xr.Dataset()
+    for (word, meaning), values in zip(WORDS.items(), columns, strict=True):
+        dims = ("column", "problem")[: values.ndim]
+        data[word] = (dims, values, {"long_name": meaning})
+    return data
+
+
+def _coded(column: pd.Series) -> tuple[np.ndarray, Any]:
+    """Numbers of a parameter and their type, or the places of its texts and these."""
+    if column.dtype.kind in "biuf":
+        return column.to_numpy(), str(column.dtype)
+    places, texts = pd.factorize(column)
+    return places, [str(text) for text in texts]
+
+
+def _decoded(numbers: np.ndarray, kind: Any) -> np.ndarray:
+    """The parameter of :func:`_coded`."""
+    if isinstance(kind, str):
+        return numbers.astype(kind)
+    return np.array([*kind, None], object)[numbers.astype(int)]
+
+
+def _quantities(effects: Effects) -> dict[str, np.ndarray]:
+    """Columns of an effect by name."""
+    columns = {name: getattr(effects, name) for name in NUMBERS}
+    for half, (value, error, skewness) in zip(HALVES, effects.halves or (), strict=False):
+        columns |= {half: value, f"{half}, error": error}
+        columns[f"{half}, skewness"] = skewness.astype(np.float32)
+    columns |= {f"{COMPONENT}{name}": part for name, part in effects.components.items()}
+    return {name: np.asarray(column) for name, column in columns.items() if column is not None}
+
+
+def _effects(kind: Any, looks: int, columns: Mapping[str, Any]) -> Effects:
+    """The effects of :func:`_quantities`; columns of pairs are lists."""
+    arrays = {}
+    components = {}
+    for name, column in columns.items():
+        arrays[name] = np.stack(column, axis=1) if isinstance(column, list) else column
+        if name.startswith(COMPONENT):
+            components[name.removeprefix(COMPONENT)] = column
+    numbers: dict[str, Any] = {name: arrays[name] for name in NUMBERS if name in arrays}
+    if "valid" in numbers:
+        numbers["valid"] = numbers["valid"].astype(bool)
+    if HALVES[0] in arrays:
+        parts = ("", ", error", ", skewness")
+        numbers["halves"] = tuple(Moments(*(arrays[half + k] for k in parts)) for half in HALVES)
+    return Effects(kind=kind, looks=looks, components=components, **numbers)

@@ -1,0 +1,187 @@
+"""A run of a study, opened once: fidelity, seed, settings, digests, and a folder of results."""
+
+import copy
+import json
+import traceback
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from functools import cached_property
+from importlib import import_module
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from sims.base.errors import InputError
+from sims.study import code
+from sims.study.results import read
+from sims.study.schema import ExperimentSpec, SimulationSpec
+from sims.study.study import Study
+
+if TYPE_CHECKING:
+    from sims.judgement.answers import Answer
+    from sims.study.results import Results
+
+SEED_STRIDE = 1000
+"""Increase of the seed per seed offset: more than the number of batches."""
+
+
+@dataclass
+class Run:
+    """A study at one fidelity and seed, with the folder of its results.
+
+    ``Run(study, "smoke").answers()`` simulates, predicts and judges what is not yet there. The
+    study of a run is a copy that knows its settings.
+
+    Attributes:
+        study: the study.
+        fidelity: smoke, standard or paper.
+        seed: k ≥ 0, for the same study with other draws.
+        folder: folder of the results; None is results/FIDELITY/NAME.
+
+    Raises:
+        InputError: the study has no such fidelity.
+    """
+
+    study: Study[Any]
+    fidelity: str = "standard"
+    seed: int = 0
+    folder: Path | None = field(default=None)
+
+    def __post_init__(self) -> None:
+        self.spec.fidelity_changes(self.fidelity)
+        self.study = self.study.opened(self.settings, self.simulation)
+        self.home = Path(self.folder or Path("results", self.fidelity, self.name))
+
+    @classmethod
+    def load(
+        cls,
+        experiment: str | Path,
+        fidelity: str = "standard",
+        seed: int = 0,
+        folder: Path | None = None,
+        allow_code: bool | None = False,
+    ) -> "Run":
+        """Run of the experiment with the given name or folder; see :meth:`Study.load`."""
+        return cls(Study.load(experiment, allow_code, fidelity), fidelity, seed, folder)
+
+    def __reduce__(self) -> Any:
+        """Another process loads the code of a folder anew: its modules have no name there."""
+        if self.study.folder is None:
+            return super().__reduce__()
+        where = (self.study.folder, self.fidelity, self.seed, self.folder, self.study.allow_code)
+        return (Run.load, where)
+
+    @property
+    def name(self) -> str:
+        """Name of the study."""
+        return self.study.name
+
+    @property
+    def identity(self) -> str:
+        """Name and fidelity, with which files are sealed."""
+        return f"{self.name} at {self.fidelity}"
+
+    @property
+    def spec(self) -> ExperimentSpec:
+        """Declaration of the study."""
+        return self.study.spec
+
+    @cached_property
+    def settings(self) -> dict[str, Any]:
+        """The study's settings at the fidelity."""
+        return self.spec.experiment_settings(self.fidelity)
+
+    @cached_property
+    def simulation(self) -> SimulationSpec:
+        """Simulation settings at the fidelity; the seed follows from questions and offset."""
+        seed = self.study.declared.seed + self.seed * SEED_STRIDE
+        if seed >= 2**63:
+            raise InputError("seed, with its offset", seed, "less than 2**63")
+        return self.spec.simulation_settings(self.fidelity).model_copy(update={"seed": seed})
+
+    def changed(self, settings: dict[str, Any], simulation: SimulationSpec) -> "Run":
+        """A copy with other settings, such as few problems."""
+        other = copy.copy(self)
+        vars(other).update(settings=settings, simulation=simulation)
+        other.study = self.study.opened(settings, simulation)
+        return other
+
+    def digest(self, step: str) -> str:
+        """Digest of all that a step depends on, but for its input files."""
+        return code.digest(step, self.study.declared, self.fidelity, self.home)
+
+    def simulate(self) -> None:
+        """Simulate all problems; finished ones are kept."""
+        self._step("simulate", "simulation.nc")
+
+    def predict(self) -> None:
+        """Predict all problems by theory."""
+        self._step("predict", "theory.nc")
+
+    def answers(self) -> "list[Answer]":
+        """Answers to the study's questions, from results that are computed where they are missing.
+
+        Results of a study of this name whose code or law was another count as missing.
+        """
+        for step, file in (("simulate", "simulation.nc"), ("predict", "theory.nc")):
+            if not self._is_current(step, file):
+                self._step(step, file)
+        return self._step("judge", "answers.json")
+
+    def figure(self) -> Path:
+        """Path of the study's figure, drawn with its caption from results and answers."""
+        self._step("plot", "figure.png")
+        return self.home / "figure.png"
+
+    @property
+    def results(self) -> "Results":
+        """Results of both methods, read from the files of this run.
+
+        Raises:
+            InputError: a file is missing, damaged, or was made with other settings.
+        """
+        from sims.study.stored import results_of
+
+        return results_of(self, self.home)
+
+    def _is_current(self, step: str, file: str) -> bool:
+        """True if a step has written its file for what the study is now."""
+        try:
+            data = read(self.home / file, f"{file} of {self.identity}")
+        except InputError:
+            return False
+        origin = json.loads(data.attrs["provenance"])
+        return bool(origin["fingerprint"] == self.digest(step))
+
+    def _step(self, name: str, file: str) -> Any:
+        # By name, since no step depends on all others (sims.study.code).
+        return import_module("sims.steps").function(name)(self, self.home / file)
+
+    @contextmanager
+    def code_errors(self) -> Iterator[None]:
+        """Context in which an error of the study's code becomes a line about its settings.
+
+        Such an error has its innermost project frame in the study's folder.
+
+        Raises:
+            InputError: a key is missing, or a value has the wrong kind for the code.
+        """
+        try:
+            yield
+        except InputError:
+            raise
+        except (LookupError, TypeError, ValueError, AttributeError, ArithmeticError) as error:
+            if self.study.folder is None:
+                raise
+            folder = self.study.folder.resolve()
+            package = Path(__file__).resolve().parents[1]
+            for frame in reversed(traceback.extract_tb(error.__traceback__)):
+                path = Path(frame.filename).resolve()
+                if path.is_relative_to(folder) or package in path.parents:
+                    break
+            if not path.is_relative_to(folder):
+                raise
+            allowed = "settings in experiment.yaml that this code can use"
+            message = f"{type(error).__name__}: {error}"
+            location = f"{self.study.folder / path.name}, line {frame.lineno}"
+            raise InputError(location, message, allowed) from error
