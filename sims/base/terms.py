@@ -28,7 +28,7 @@ squared unit of Y, except ``bias`` (unit of Y). With one head the cross terms ar
 no pair. Source: theory notes in ``docs/theory.md``, section "The decomposition".
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import numpy as np
@@ -109,24 +109,39 @@ def scalars(
         name: variables[f"integrated_{name}"].transpose(..., HEAD, HEAD2) for name in PAIRS
     }
     dims = integrated[PAIRS[0]].dims[:-2]
-    heads = integrated[PAIRS[0]].sizes[HEAD]
+    alpha = ensemble_weights(weights, integrated[PAIRS[0]].sizes[HEAD])
+    # 0/0 for a single head, which has no pair; and ∞ · 0 of an error that is not known.
+    with np.errstate(invalid="ignore"):
+        values = scalar_forms([integrated[name].values for name in PAIRS], alpha)
+    return {name: xr.Variable(dims, value) for name, value in values.items()}
+
+
+def ensemble_weights(weights: ArrayLike | None, heads: int) -> np.ndarray:
+    """The weights α (H,); None is uniform.
+
+    Raises:
+        InputError: they have the wrong shape or do not sum to 1.
+    """
     alpha = np.full(heads, 1 / heads) if weights is None else real_numbers("weights", weights)
     if alpha.shape != (heads,) or not np.isclose(alpha.sum(), 1.0, rtol=0, atol=1e-9):
         raise InputError("weights", alpha.tolist(), f"{heads} numbers that sum to 1")
-    outer = np.outer(alpha, alpha)
+    return alpha
+
+
+def scalar_forms(integrated: Iterable[Any], alpha: Any) -> dict[str, Any]:
+    """Scalar terms of the integrated :data:`PAIRS` (…, H, H) and weights α (H,), NumPy or JAX."""
+    bias_product, signal, noise = integrated
+    heads = len(alpha)
+    outer = alpha[:, None] * alpha
     diagonal = np.eye(heads) / heads
-    # 0/0 for a single head: there is no pair, so its mean is NaN.
     with np.errstate(invalid="ignore"):
-        pairs = (1 - np.eye(heads)) / (heads * (heads - 1))
+        pairs = (1 - np.eye(heads)) / np.float64(heads * (heads - 1))
 
-    def form(name: str, matrix: np.ndarray) -> np.ndarray:
-        with np.errstate(invalid="ignore"):  # ∞ · 0, of an error that is not known
-            return np.sum(integrated[name].values * matrix, axis=(-2, -1))
+    def form(values: Any, matrix: Any) -> Any:
+        return (values * matrix).sum((-2, -1))
 
-    signal = "signal_covariance"
-    noise = "noise_covariance"
     terms = {
-        "squared_bias": form("bias_product", outer),
+        "squared_bias": form(bias_product, outer),
         "signal_variance": form(signal, diagonal),
         "noise_variance": form(noise, diagonal),
         "cross_signal_covariance": form(signal, pairs),
@@ -136,8 +151,8 @@ def scalars(
     terms["variance"] = terms["signal_variance"] + terms["noise_variance"]
     terms["covariance"] = terms["cross_signal_covariance"] + terms["cross_noise_covariance"]
     terms["mse"] = terms["squared_bias"] + terms["ensemble_variance"]
-    terms["mean_head_mse"] = form("bias_product", diagonal) + terms["variance"]
-    return {name: xr.Variable(dims, values) for name, values in terms.items()}
+    terms["mean_head_mse"] = form(bias_product, diagonal) + terms["variance"]
+    return terms
 
 
 def phrases(data: xr.Dataset, name: str) -> list[str]:

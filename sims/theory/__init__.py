@@ -16,10 +16,12 @@ from sims.theory.coverage import (
     add_cautions,
     check_affordable,
     check_exact,
+    covers_percent,
     in_range,
     noise_for_share,
     without_value,
 )
+from sims.theory.differentiable import terms
 from sims.theory.first_order.blocks import BlockTerms, block_terms
 from sims.theory.first_order.closed_forms import (
     FirstOrder,
@@ -100,7 +102,9 @@ def _auto_terms(
         first = None
     best = first
     try:
-        check_affordable(task, heads, queries)
+        check_affordable(task, heads, queries, options.get("rtol"))
+        if n > 1 and covers_percent(task, heads):
+            options.setdefault("rtol", PERCENT)
         exact = _exact_terms(task, heads, n, queries, weights=weights, **options)
         mse = float(exact["mse"])
         bound = float(exact["mse_error"])
@@ -118,6 +122,8 @@ def _auto_terms(
     return best.assign_attrs(cautions="\n".join([*phrases(best, "cautions"), none]))
 
 
+PERCENT = 0.02
+"""Accuracy that order auto asks of exact theory where points where kernels reach give it."""
 TRUSTED = 0.05
 """Largest bound on exact theory's error, as a share of the MSE, that order auto accepts."""
 ORDERS: dict[str, Callable[..., xr.Dataset]] = {
@@ -148,7 +154,8 @@ def predict(
         queries: (Q, d).
         order: ``first``: closed forms, to first order in 1/n; ``exact``: quadrature at any n;
             ``auto``: exact if first order is out of its range or does not cover the problem, and
-            exact theory takes at most a minute and bounds its error by 5 % of the MSE. Otherwise
+            exact theory takes at most a minute and bounds its error by 5 % of the MSE; to 2 %
+            where that takes tenths of a second a query, unless ``rtol`` is given. Otherwise
             ``auto`` returns first order with a caution, or raises where first order is impossible
             (n_eff or n_third below 1, numbers beyond float64).
         options: options of that order: ``weights`` for all; those of
@@ -203,6 +210,7 @@ __all__ = [
     "predict",
     "softmax_overlap",
     "softmax_overlap_of_maps",
+    "terms",
     "tilted_mean",
     "tilted_product",
     "view_terms",

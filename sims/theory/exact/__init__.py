@@ -5,8 +5,9 @@ Modules, from the lowest level up: ``quadrature`` (node rules), ``laplace`` (one
 of a Gaussian design), ``truncation`` (where integrals live), ``items`` (heads and pairs at a
 query), ``rules`` (nodes by level), ``execution`` (compiled programs on all cores), ``solution``
 (arrays of results), ``refinement`` (levels until accurate), ``ambient`` (designs without a
-projected law), ``prediction`` (the labelled result). Derivation: docs/theory.md, "Exact at every
-n".
+projected law), ``prediction`` (the labelled result). To one per cent: ``tilted`` (points where
+kernels reach), ``gram`` (all integrals by one product), ``percent`` (points until accurate).
+Derivation: docs/theory.md, "Exact at every n".
 """
 
 from sims.theory.exact.prediction import exact_terms

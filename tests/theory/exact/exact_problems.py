@@ -107,21 +107,28 @@ def random_problem(seed, widths=(1, 2), largest=1e5):
     return task, Heads(frames, kernel, bandwidth * np.array([1, rng.uniform(0.7, 1.4)])), n, queries
 
 
-def brute_force(task, heads, n, x, seed, replicates, batches=20):
+def gaussian_keys(design):
+    """Draws of a Gaussian design by plain numpy, ``(rng, shape) -> keys``."""
+    factor = np.linalg.cholesky(np.asarray(design.covariance) + 1e-14 * np.eye(design.dimension))
+    return lambda rng, shape: rng.normal(size=(*shape, design.dimension)) @ factor.T
+
+
+def brute_force(task, heads, n, x, seed, replicates, batches=20, draw=None):
     """Mean over batches and MCSE of (bias, signal covariance, noise covariance), plain numpy."""
     rng = np.random.default_rng(seed)
-    factor = np.linalg.cholesky(np.asarray(task.design.covariance) + 1e-14 * np.eye(task.dimension))
+    draw = draw or gaussian_keys(task.design)
     amplitude, frequency, phase = (
         np.asarray(a) for a in (task.target.amplitude, task.target.frequency, task.target.phase)
     )
     value = lambda z: np.cos(z @ frequency.T + phase) @ amplitude  # noqa: E731
     rows = []
     for _ in range(batches):
-        keys = rng.normal(size=(replicates, n, task.dimension)) @ factor.T
+        keys = draw(rng, (replicates, n))
         labels = value(keys)
         weights = []
-        for frame, b in zip(np.asarray(heads.frames), np.asarray(heads.bandwidth), strict=True):
-            q, k = x @ frame, keys @ frame
+        parts = map(np.asarray, (heads.frames, heads.of_keys, heads.bandwidth))
+        for frame, key_frame, b in zip(*parts, strict=True):
+            q, k = x @ frame, keys @ key_frame
             square = ((k - q) ** 2).sum(-1) / b**2
             log = {
                 "gaussian": -square / 2,

@@ -248,8 +248,9 @@ GOOD, ROWS = np.array([[0.3, -0.2], [0.1, 0.4]]), np.random.default_rng(0).norma
 def test_no_number_without_mass(design, kernel, bandwidth, queries, place, order):
     """Where a kernel has no mass at one query and head, one line says where; by order auto, too."""
     heads = Heads(FRAMES, kernel, bandwidth)
+    rtol = {"rtol": 1e-4} if order == "auto" else {}
     with pytest.raises(InputError, match=place) as error:
-        predict(Task(design, series(2), 1.0), heads, 640, queries, order=order)
+        predict(Task(design, series(2), 1.0), heads, 640, queries, order=order, **rtol)
     assert "\n" not in str(error.value)
 
 

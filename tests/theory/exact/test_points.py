@@ -165,7 +165,7 @@ def test_two_keys_of_heavy_tails_against_direct_quadrature():
 
 def test_what_theory_does_not_cover_is_one_line():
     """First order: functions, heavy tails, rows; exact: E K = ∞, no density, rules of functions."""
-    student, rows = DESIGNS["student"](2), EmpiricalDesign(np.eye(2))
+    student, rows = DESIGNS["student"](2, freedom=1.5), EmpiricalDesign(np.eye(2))
     series, gaussian = TARGETS["rbf"](2), Heads(FRAME, "gaussian", 0.8)
     softmax, entmax = Heads(FRAME, "softmax", 0.8), Heads(FRAME, "sparsemax", 0.8)
     normal = DESIGNS["isotropic"](2)
