@@ -74,21 +74,19 @@ def has_order(column: np.ndarray, y: np.ndarray) -> bool:
 
 def find_absurd(table: pd.DataFrame) -> list[str]:
     """Notes on values far from all others of their column, in at most 2 % of the rows (or 3)."""
-    values = table.to_numpy()
-    names = [*table]
-    distances = np.abs(values - np.median(values, axis=0))
-    ordered = np.sort(distances, axis=0)
     few = max(3, len(table) // 50)
-    below = ordered[-few - 1 : -1]
-    jumps = (ordered[-few:] > FAR * below) & (below > 0)
     notes = []
-    for column in np.flatnonzero(jumps.any(0)):
-        first = jumps[:, column].argmax()
-        rows = np.flatnonzero(distances[:, column] > below[first, column])
-        if len(np.unique(np.delete(values[:, column], rows))) < few:
+    for name, column in table.items():
+        values = column.to_numpy()
+        distances = np.abs(values - np.median(values))
+        ordered = np.sort(distances)[-few - 1 :]
+        below = ordered[:-1]
+        jumps = (ordered[1:] > FAR * below) & (below > 0)
+        rows = np.flatnonzero(distances > below[jumps.argmax()])
+        if not jumps.any() or len(np.unique(np.delete(values, rows))) < few:
             continue
-        listed = ", ".join(f"{values[row, column]:.6g} in row {row + 1}" for row in rows[:3])
+        listed = ", ".join(f"{values[row]:.6g} in row {row + 1}" for row in rows[:3])
         more = f" and {len(rows) - 3} more" * (len(rows) > 3)
-        line = f"The column {names[column]} holds {listed}{more}, far from all other rows: "
+        line = f"The column {name} holds {listed}{more}, far from all other rows: "
         notes.append(line + "correct or remove it.")
     return notes

@@ -79,17 +79,16 @@ class ContextAdvice:
         most = f"up to {helped.max()} dimensions" if len(helped) else "nowhere"
         lines.append(f"To leading order log n scaling errs less than a kept softmax {most}.")
         if not self.repair:
-            return [
-                *lines,
-                "First-order theory is out of its range here; try a longer context.",
-            ]
-        if self.repair == self.rule:
-            return [*lines, "No other rule errs less when its temperature is kept."]
-        gain = first["against"].sel(rule=self.rule) / first["against"].sel(rule=self.repair)
-        lines.append(
-            f"Least kept error in most cells: {self.repair}; the error of {self.rule} is "
-            f"{span(gain)} times as large."
-        )
+            lines.append("First-order theory is out of its range here; try a longer context.")
+        elif self.repair == self.rule:
+            lines.append("No other rule errs less when its temperature is kept.")
+        else:
+            against = first["against"]
+            gain = against.sel(rule=self.rule) / against.sel(rule=self.repair)
+            lines.append(
+                f"Least kept error in most cells: {self.repair}; the error of {self.rule} is "
+                f"{span(gain)} times as large."
+            )
         return lines
 
 

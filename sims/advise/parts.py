@@ -100,13 +100,14 @@ def estimate_parts(
     of_rows = np.var(np.mean(samples, axis=1), axis=0, ddof=1).mean(-1)
     variance = float(of_rows.mean()) if heads > ROUNDING else 0.0
     error = row.error
+    low, high = noise
     margin = WIDE * row.standard_error
-    least = error - margin - noise[1] - variance
-    most = error + margin - noise[0] - variance
-    excess = noise[0] + variance - 2 * error
+    least = error - margin - high - variance
+    most = error + margin - low - variance
+    excess = low + variance - 2 * error
     uncertainty = np.hypot(2 * row.standard_error, standard_error(of_rows, groups[rows]))
     return Parts(
-        noise=(min(noise[0], error), min(noise[1], error)),
+        noise=(min(low, error), min(high, error)),
         bias=(max(least, 0.0), min(max(most, 0.0), error)),
         variance=min(variance, error),
         kept=variance / heads if heads > ROUNDING else np.nan,

@@ -10,6 +10,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from sims.advise.heads import RULES, diverse_frames, predict_heads, temperature_grid
 from sims.advise.reading import fit_columns
+from sims.base.checks import check_within
 from sims.base.errors import InputError, one_of
 
 CHOOSERS = 300
@@ -63,8 +64,7 @@ class HeadsRegressor(RegressorMixin, BaseEstimator):
         width = dimension if self.width is None else self.width
         if self.rule not in RULES:
             raise InputError("rule", self.rule, one_of(RULES, self.rule))
-        if not 1 <= width <= dimension:
-            raise InputError("width", width, f"1 to {dimension}")
+        check_within("width", width, 1, dimension)
         if self.heads < 1:
             raise InputError("heads", self.heads, "1 or more")
         if self.temperature is not None and not 0 < self.temperature < np.inf:

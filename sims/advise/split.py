@@ -102,11 +102,14 @@ def advise_split(
         check_within("--smoothness", smoothness, 0.1, 100)
     if rule not in BANDWIDTHS:
         raise InputError("--rule", rule, one_of(BANDWIDTHS, rule))
-    options: dict[str, Any] = {"noise": VIEW_NOISE, "query_scale": query_scale(rule)}
-    options |= {"nu": smoothness, "kernel": rule}
+    options: dict[str, Any] = {
+        "noise": VIEW_NOISE,
+        "query_scale": query_scale(rule),
+        "nu": smoothness,
+    }
     advice = []
     for decay, shares in DECAYS.items():
-        options["relevance"] = shares / shares.sum()
+        options |= {"relevance": shares / shares.sum(), "kernel": rule}
         advice.append(_advise_under(decay, n, budget, noise, options))
     return advice
 

@@ -127,8 +127,5 @@ def test_json_and_text_say_the_same(tmp_path, monkeypatch, capsys, line):
     assert run("advise", *line.split()) == 0
     text = capsys.readouterr().out
     for one in told["rests_on"]:
-        assert (
-            f"Rests on: {one['question']} [{one['experiment']}: {one['id']}] {one['answer']}."
-            in text
-        )
+        assert "Rests on: {question} [{experiment}: {id}] {answer}.".format(**one) in text
     assert all(sentence in text for sentence in told["said"])
