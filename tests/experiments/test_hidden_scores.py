@@ -22,6 +22,15 @@ def stacks(parts):
     return np.resize(parts, (2, *parts.shape[1:]))
 
 
+def plain_layer(x, scores, value, skip, normed):
+    """The next tokens, and the effective keys' share of a layer."""
+    a = softmax(scores, axis=1)
+    x = skip * x + (1 - skip) * a @ x @ value
+    if normed:
+        x = x / np.sqrt((x**2).mean(1, keepdims=True))
+    return x, 1 / (a**2).sum(1).mean() / len(x)
+
+
 @pytest.mark.parametrize(
     ("weights", "matrix", "start", "normed"),
     [("independent", "gaussian", "copy", True), ("tied", "semidefinite", "zero", False)],
@@ -50,12 +59,8 @@ def test_a_stack_by_plain_layers(weights, matrix, start, normed):
             for layer, (form, value) in enumerate(layers):
                 share = 1 if start == "copy" and layer == 0 else 1 - memory
                 h = memory * h + share * x @ form[k] @ x.T
-                a = softmax(h, axis=1)
-                x = skip * x + (1 - skip) * a @ x @ value[k]
-                if normed:
-                    x = x / np.sqrt((x**2).mean(1, keepdims=True))
+                x, expected[layer, k] = plain_layer(x, h, value[k], skip, normed)
                 rho = np.linalg.norm(x - x.mean(0)) / np.linalg.norm(x)
-                expected[layer, k] = 1 / (a**2).sum(1).mean() / 4
             assert residual[k, arm] == pytest.approx(np.log(rho), rel=1e-8)
         np.testing.assert_allclose(keys[:, arm], expected.mean(1), rtol=1e-8)
 
@@ -74,10 +79,9 @@ def test_the_mean_cosine_and_keys_are_those_of_the_stack_with_skip_and_norm():
         cosines, keys = np.zeros(2), np.zeros((3, 2))
         for k, x in enumerate(tokens):
             for layer in range(layers):
-                a = softmax(x @ form[k] @ x.T * fields["score_scale"] / 3, axis=1)
-                x = skip * x + (1 - skip) * a @ x @ value[k] * fields["value_scale"] / 3**0.5
-                x = x / np.sqrt((x**2).mean(1, keepdims=True)) if normed else x
-                keys[layer, k] = 1 / (a**2).sum(1).mean() / 4
+                scores = x @ form[k] @ x.T * fields["score_scale"] / 3
+                own = value[k] * fields["value_scale"] / 3**0.5
+                x, keys[layer, k] = plain_layer(x, scores, own, skip, normed)
             unit = x / np.linalg.norm(x, axis=1, keepdims=True)
             cosines[k] = ((unit @ unit.T).sum() - 4) / 12
     assert result["cosine"][0] == pytest.approx(cosines.mean())

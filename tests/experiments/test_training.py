@@ -40,16 +40,21 @@ def task_of(**changes):
     return Task(**{k: jnp.float32(v) for k, v in (known | changes).items()})
 
 
-def by_numpy(layer, queries, keys, values, free=True):
-    """The rescaled heads (…, H, q, p) of responses (…, n, p), loop by loop."""
-    w_q, w_k, w_v, w_o, log_s = (np.asarray(leaf) for leaf in layer)
-    heads = []
-    for h in range(len(w_q)):
-        scores = np.array([[(x @ w_q[h]) @ (k @ w_k[h]) for k in keys] for x in queries])
-        weights = np.exp(scores / np.exp(log_s[h]))
-        averages = weights / weights.sum(1, keepdims=True) @ values
-        heads.append(len(w_q) * averages @ (w_o[h] @ w_v[h]).T if free else averages)
-    return np.stack(heads, -3)
+def heads_by_hand(parts, x, keys, free):
+    """Weights (…, H, q, n) and maps (…, H, p, p) of the rescaled heads."""
+    query, key, value, output, log_s = map(np.asarray, parts)
+    score = (x[..., None, :, :] @ query) @ (keys[..., None, :, :] @ key).swapaxes(-1, -2)
+    maps = query.shape[-3] * output @ value
+    if not free:
+        maps = np.broadcast_to(np.eye(output.shape[-1]), output.shape)
+    weights = np.exp(score / np.exp(log_s)[..., None, None])
+    return weights / weights.sum(-1, keepdims=True), maps
+
+
+def by_numpy(parts, x, keys, values, free=True):
+    """The rescaled heads (…, H, q, p) of responses (…, n, p)."""
+    weights, maps = heads_by_hand(parts, x, keys, free)
+    return weights @ values[..., None, :, :] @ maps.swapaxes(-1, -2)
 
 
 @pytest.mark.theory
@@ -148,17 +153,14 @@ def test_label_noise_has_the_drawn_ratio_to_the_targets_variance():
 
 
 def test_what_is_measured_of_the_layers():
-    """Training on the layer's error and on the heads' own; identical heads have no diversity."""
+    """Identical heads have no diversity; all other numbers are those of brute force below."""
     sizes, training = {"n": 8, "dimension": 5, "outputs": 2}, {"steps": 6, "tasks": 1, "queries": 4}
     held_out = {"tasks": 2, "queries": 4, "designs": 2}
     task, key = task_of(private_share=0.3, free=0), jax.random.key(5)
     options = {"training": tuple(training.items()), "held_out": tuple(held_out.items())}
     measure = jax.jit(partial(train_and_measure, heads=3, width=2, **sizes, **options))
-    data = {
-        name: dict(zip(LAYERS, np.asarray(values), strict=True))
-        for name, values in measure(key, None, task).items()
-    }
-    same = {name: values["identical"] for name, values in data.items()}
+    place = LAYERS.index("identical")
+    same = {name: float(values[place]) for name, values in measure(key, None, task).items()}
     assert same["mse"] == pytest.approx(same["alone"], rel=1e-5)
     assert same["covariance"] == pytest.approx(same["variance"] * 2 / 3, rel=1e-5)
     assert [same["subspaces"], same["outputs"]] == pytest.approx([0, 0], abs=1e-5)
@@ -201,19 +203,11 @@ def targets_by_hand(rng, additive, count):
     return target
 
 
-def heads_by_hand(parameters, x, keys, free):
-    """Weights (…, H, q, n) and maps (…, H, P, P) of the rescaled heads."""
-    query, key, value, output, log_s = unpacked(parameters)
-    score = (x[..., None, :, :] @ query) @ (keys[..., None, :, :] @ key).swapaxes(-1, -2)
-    weights = np.exp(score / np.exp(log_s)[..., None, None])
-    maps = HEADS * output @ value if free else np.broadcast_to(np.eye(P), output.shape)
-    return weights / weights.sum(-1, keepdims=True), maps
-
-
 def loss_by_hand(parameters, problem, alone, x, labels, keys, values):
     """The loss (…,) of the layer's average, or the mean of its heads' own."""
-    weights, maps = heads_by_hand(parameters, x, keys, problem["maps"] == "trained")
-    heads = weights @ values[..., None, :, :] @ maps.swapaxes(-1, -2)
+    free = problem["maps"] == "trained"
+    weights, maps = heads_by_hand(unpacked(parameters), x, keys, free)
+    heads = by_numpy(unpacked(parameters), x, keys, values, free)
     if not alone:
         heads = heads.mean(-3, keepdims=True)
     error = ((heads - labels[..., None, :, :]) ** 2).mean((-3, -2, -1))
@@ -252,13 +246,14 @@ def measured_by_hand(rng, parameters, problem, tasks=8):
     """What is measured of trained layers on new tasks with drawn labels, by name, (seed,)."""
     target = targets_by_hand(rng, problem["additive"], tasks)
     x = rng.normal(size=(tasks, SEEDS, QUERIES, D))
+    parts, free = unpacked(parameters), problem["maps"] == "trained"
     heads, effective = [], []
     for _ in range(2):
         keys = rng.normal(size=(tasks, SEEDS, N, D))
         y = target(keys)
         y = y + problem["noise_sd"] * rng.normal(size=y.shape)
-        weights, maps = heads_by_hand(parameters, x, keys, problem["maps"] == "trained")
-        heads.append(weights @ y[..., None, :, :] @ maps.swapaxes(-1, -2))
+        heads.append(by_numpy(parts, x, keys, y, free))
+        weights, _ = heads_by_hand(parts, x, keys, free)
         effective.append((1 / (weights**2).sum(-1)).mean((0, 2, 3)) / N)
     truth = target(x)[:, :, None]
     gap = np.subtract(*heads)
@@ -266,7 +261,7 @@ def measured_by_hand(rng, parameters, problem, tasks=8):
     whole = (gap.mean(2) ** 2).mean((0, 2, 3)) / 2
     errors = np.mean([((one.mean(2) - truth[:, :, 0]) ** 2).mean((0, 2, 3)) for one in heads], 0)
     alone = np.mean([((one - truth) ** 2).mean((0, 2, 3, 4)) for one in heads], 0)
-    first, second = np.moveaxis(unpacked(parameters)[1][..., 0], 1, 0)
+    first, second = np.moveaxis(parts[1][..., 0], 1, 0)
     cosine = (first * second).sum(1) / np.sqrt((first**2).sum(1) * (second**2).sum(1))
     return {
         "mse": errors,
