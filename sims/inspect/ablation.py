@@ -21,6 +21,7 @@ class Calibration:
 
     Attributes:
         output: W_O by heads, (H, d_v, d).
+        rows: its rows, (H·d_v, d).
         mean: m, (H·d_v,).
         covariance: Σ, (H·d_v, H·d_v).
         ridge: λD with λ = H·d_v/tokens, (H·d_v, H·d_v). In units of each head's own outputs it
@@ -30,16 +31,15 @@ class Calibration:
     def __init__(self, output: np.ndarray):
         """Begin; :meth:`finish` takes the moments."""
         self.output = output
-        self._all = np.arange(len(output))
-        flat = output.reshape(-1, output.shape[-1])
-        self._products = flat @ flat.T
+        self.rows = output.reshape(-1, output.shape[-1])
+        self._products = self.rows @ self.rows.T
 
     def finish(self, first: np.ndarray, second: np.ndarray, tokens: int) -> None:
         """Take sums over tokens of o (H·d_v,) and of ooᵀ."""
         self.mean = first / tokens
         self.covariance = second / tokens
         self.covariance -= np.outer(self.mean, self.mean)
-        head = np.repeat(self._all, self.output.shape[1])
+        head = np.repeat(range(len(self.output)), self.output.shape[1])
         blocks = np.where(head[:, None] == head, self.covariance, 0.0)
         squares = np.diag(second) / tokens
         floor = np.where(squares > 0, FLOOR * squares, 1.0)
@@ -47,7 +47,7 @@ class Calibration:
 
     def square(self, outputs: np.ndarray) -> float:
         """Sum of squares of what outputs (T, H·d_v) write."""
-        return float(((outputs @ self.output.reshape(-1, self.output.shape[-1])) ** 2).sum())
+        return float(((outputs @ self.rows) ** 2).sum())
 
     @property
     def contributions(self) -> np.ndarray:
@@ -57,8 +57,8 @@ class Calibration:
     def written(self, moment: np.ndarray) -> np.ndarray:
         """Second moment of contributions, (H, H), from the moment of outputs (H·d_v, H·d_v)."""
         shape = 2 * self.output.shape[:2]
-        products = self._products.reshape(shape)
-        return np.asarray(np.einsum("hagb,hagb->hg", products, moment.reshape(shape)))
+        parts = self._products.reshape(shape), moment.reshape(shape)
+        return np.asarray(np.einsum("hagb,hagb->hg", *parts))
 
     @property
     def alike(self) -> tuple[int, int]:
@@ -69,11 +69,11 @@ class Calibration:
         alike = covariance / scale[:, None] / scale
         np.fill_diagonal(alike, -np.inf)
         first, second = map(int, np.unravel_index(np.argmax(alike), alike.shape))
-        cost_of_first = self._cost(self.precision([first, second]), [0], [first, second])
-        cost_of_second = self._cost(self.precision([second, first]), [0], [second, first])
+        cost_of_first = self._cost(self.precision([first, second]), [0], [first])
+        cost_of_second = self._cost(self.precision([second, first]), [0], [second])
         return (second, first) if cost_of_first < cost_of_second else (first, second)
 
-    def precision(self, heads: Sequence[int] | np.ndarray) -> np.ndarray:
+    def precision(self, heads: Sequence[int]) -> np.ndarray:
         """Precision Λ of some heads, ignoring the others' outputs."""
         columns = self.columns(heads)
         part = np.ix_(columns, columns)
@@ -85,9 +85,9 @@ class Calibration:
         It ends before the calibration error exceeds a share ``most`` of the output's variance, or
         before the last head.
         """
-        precision = self.precision(self._all)
         removed: list[int] = []
-        remaining = list(range(len(self._all)))
+        remaining = list(range(len(self.output)))
+        precision = self.precision(remaining)
         total = self.contributions.sum()
         while len(remaining) > 1:
             errors = [self._cost(precision, [*removed, head]) for head in remaining]
@@ -98,15 +98,16 @@ class Calibration:
         return removed
 
     def _cost(
-        self, precision: np.ndarray, removed: list[int], heads: list[int] | None = None
+        self, precision: np.ndarray, places: list[int], heads: list[int] | None = None
     ) -> float:
-        """Calibration error of removing some of the heads of a precision."""
-        columns = self.columns(removed)
-        of_all = columns if heads is None else self.columns([heads[h] for h in removed])
+        """Calibration error of removing heads, by default those of their places in a precision."""
+        columns = self.columns(places)
         residual = np.linalg.inv(precision[np.ix_(columns, columns)])
+        of_all = self.columns(heads or places)
         return float((self._products[np.ix_(of_all, of_all)] * residual).sum())
 
-    def columns(self, heads: Sequence[int] | np.ndarray) -> np.ndarray:
+    def columns(self, heads: Sequence[int]) -> np.ndarray:
+        """Columns of outputs of some heads."""
         width = self.output.shape[1]
         return (np.asarray(heads)[:, None] * width + np.arange(width)).ravel()
 
@@ -122,9 +123,7 @@ class Removal:
         removed = most * self._width
         self._precision = calibration.precision(heads)[:, :removed]
         self._factor = cholesky(self._precision[:removed], lower=True)
-        self._written = calibration.output.reshape(-1, calibration.output.shape[-1])[
-            self._columns[:removed]
-        ]
+        self._written = calibration.rows[self._columns[:removed]]
 
     def squares(self, outputs: np.ndarray) -> list[float]:
         """Squared changes of a layer's output, summed over tokens, by the number removed.

@@ -2,7 +2,7 @@
 
 import math
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 from sims.inspect.reader import Model, count, layer_number
@@ -21,7 +21,7 @@ FOLLOWING = re.compile(
 """Tensors of size d of a block that act after attention."""
 
 
-def absent_layers(config: Mapping[str, Any], modules: Sequence[str]) -> list[str]:
+def absent_layers(config: Mapping[str, Any], modules: Collection[str]) -> list[str]:
     """Sentences on layers that a config counts and that have no attention module."""
     sentences = []
     for part, keys in DEPTHS:

@@ -131,15 +131,11 @@ def mean_of_pairs(matrix: np.ndarray) -> np.ndarray:
     return np.asarray(total / np.where(count > 0, count, np.nan))
 
 
-def index(r: np.ndarray) -> np.ndarray:
-    """Every definition of the diversity index of a correlation matrix; NaN for a single head.
-
-    Heads whose entries are NaN are ignored.
-    """
-    kept = np.isfinite(np.diag(r))
-    if kept.sum() < 2:
-        return np.full(len(DEFINITIONS), np.nan)
-    return np.array([float(definition(r[kept][:, kept])) for definition in DEFINITIONS.values()])
+def indices(r: np.ndarray) -> np.ndarray:
+    """Every definition of the diversity index of correlations (…, H, H); NaN for a single head."""
+    if r.shape[-1] < 2:
+        return np.full((*r.shape[:-2], len(DEFINITIONS)), np.nan)
+    return np.stack([definition(r) for definition in DEFINITIONS.values()], axis=-1)
 
 
 def zero_maps(layer: Layer) -> dict[str, list[int]]:
@@ -169,7 +165,10 @@ def geometry(layer: Layer, rule: Rule) -> Arrays:
     mean, deviation = random_kernel(d, int(ranks[ranks > 0].mean().round()) if ranks.any() else 0)
     same = np.eye(len(key), dtype=bool)
     expected = np.where(np.isfinite(kernel), np.where(same, 1.0, mean), np.nan)
-    read = np.ix_(group[queried], group[queried])
+    defined = np.isfinite(np.diag(kernel))
+    read = group[queried & defined[group]]
+    by_key = np.ix_(defined, defined)
+    by_query = np.ix_(read, read)
     score_key = key[group]
     values = form_spectrum(value[group], output.swapaxes(-1, -2))
     rotations = np.eye(d_k)[None]
@@ -193,10 +192,10 @@ def geometry(layer: Layer, rule: Rule) -> Arrays:
         "overlap_baseline_sd": deviation,
         "overlap_excess": mean_of_pairs(kernel) - mean,
         "largest_overlap_excess": np.fmax.reduce(kernel[~same], initial=np.nan) - mean,
-        "index_key_heads": ("definition", index(kernel)),
-        "index_query_heads": ("definition", index(kernel[read])),
-        "index_key_heads_baseline": ("definition", index(expected)),
-        "index_query_heads_baseline": ("definition", index(expected[read])),
+        "index_key_heads": ("definition", indices(kernel[by_key])),
+        "index_query_heads": ("definition", indices(kernel[by_query])),
+        "index_key_heads_baseline": ("definition", indices(expected[by_key])),
+        "index_query_heads_baseline": ("definition", indices(expected[by_query])),
         "qk_singular_value": (("head", "rank"), scores[0] * factor),
         "qk_effective_rank": ("head", effective_rank(scores[0])),
         "ov_effective_rank": ("head", effective_rank(values)),

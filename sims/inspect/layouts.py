@@ -13,7 +13,7 @@ number of key heads from the rows of keys.
 """
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from itertools import product
 
 import numpy as np
@@ -28,7 +28,9 @@ from sims.inspect.reader import Model, count, layer_number
 
 FUSED = "in_proj_weight"
 SEPARATE = ("q_proj_weight", "k_proj_weight", "v_proj_weight")
-LAYOUTS: tuple[tuple[str, tuple[str, ...], tuple[str, ...], str], ...] = (
+Layout = tuple[str, tuple[str, ...], tuple[str, ...], str]
+"""Ending of modules, names of their tensors and of possible outputs, and the arrangement."""
+LAYOUTS: tuple[Layout, ...] = (
     (r"layers\.\d+\.(?:self_attn|encoder_attn|cross_attn|attention)",
      ("q_proj", "k_proj", "v_proj"), ("o_proj", "out_proj", "dense"), "separate"),
     (r"layer\.\d+\.(?:cross)?attention\.(?:self|attention)",
@@ -44,7 +46,7 @@ LAYOUTS: tuple[tuple[str, tuple[str, ...], tuple[str, ...], str], ...] = (
     (r".*", SEPARATE, ("out_proj",), "separate"),
     (r".*", (FUSED,), ("out_proj",), "blocks"),
 )  # fmt: skip
-"""Endings of modules, names of their tensors and of possible outputs, and the arrangement."""
+"""Known layouts; the first that fits a module is its layout."""
 WHOLE_NAMES = re.compile(r"\w+_proj_weight|_?W_[QKVO]")
 """Tensors of torch.nn.MultiheadAttention and TransformerLens; others end in ``.weight``."""
 KNOWN = (
@@ -72,8 +74,8 @@ SINKS = ".sinks"
 """Tensors that affect attention weights but not the heads' matrices."""
 
 
-def modules(model: Model) -> list[str]:
-    """Attention modules of a model, in the order of their numbers.
+def modules(model: Model) -> dict[str, Layout]:
+    """Layouts of a model's attention modules, in the order of the modules' numbers.
 
     Raises:
         InputError: no module is known, or attention tensors are not supported.
@@ -84,15 +86,21 @@ def modules(model: Model) -> list[str]:
     for pattern, got, allowed in NOT_READ:
         for name in filter(re.compile(pattern).search, of_attention):
             raise InputError(f"{model.name}: {name}", got, allowed)
-    names = {module for module in map(_module, model.shapes) if module is not None}
-    if not names:
+    found: dict[str, Layout] = {}
+    for layout, name in product(LAYOUTS, model.shapes):
+        module = name.removesuffix(".weight").rpartition(".")[0]
+        ending, names, *_ = layout
+        if name == _tensor(module, names[0]) and re.fullmatch(rf"(?:.*\.)?{ending}", module):
+            found.setdefault(module or ".", layout)
+    if not found:
         got = next(iter([*of_attention, *model.shapes]), "no tensor")
         raise InputError(f"{model.name}: layout", got, KNOWN)
-    roots = tuple(map(_root, names))
+    roots = tuple(map(_root, found))
     for name in of_attention:
         if not name.startswith(roots):
             raise InputError(f"{model.name}: {name}", "attention of an unknown layout", KNOWN)
-    return sorted(names, key=lambda module: re.sub(r"\d+", lambda n: n[0].zfill(9), module))
+    order = sorted(found, key=lambda module: re.sub(r"\d+", lambda n: n[0].zfill(9), module))
+    return {module: found[module] for module in order}
 
 
 def layers(model: Model, heads: int | None = None) -> Iterator[Layer]:
@@ -106,35 +114,23 @@ def layers(model: Model, heads: int | None = None) -> Iterator[Layer]:
         InputError: the layout is unknown, a tensor does not fit it or is not supported, or H is
             unknown.
     """
-    names = modules(model)
-    numbers = [layer_number(module) for module in names]
-    numbered = None not in numbers and len(set(numbers)) == len(names)
+    layouts = modules(model)
+    numbers = {module: layer_number(module) for module in layouts}
+    if None in numbers.values() or len({*numbers.values()}) < len(numbers):
+        numbers = dict.fromkeys(layouts)
     tensors: dict[str, set[str]] = {}
-    for module, number in zip(names, numbers, strict=True):
+    for module, number in numbers.items():
         before = set(model.used)
-        yield _layer(model, module, heads, len(names), number if numbered else None)
+        yield _layer(model, module, layouts, heads, number)
         kind, *used = (re.sub(r"\d+", "*", name) for name in [module, *model.used - before])
         for name in tensors.setdefault(kind, {*used}) ^ {*used}:
             raise InputError(f"{model.name}: {name}", "in some layers, and missing in others")
-
-
-def _module(name: str) -> str | None:
-    """Attention module that a tensor's name identifies, None for other tensors."""
-    module, _, last = name.removesuffix(".weight").rpartition(".")
-    for pattern, names, *_ in LAYOUTS:
-        if name == _tensor(module, names[0]) and last == names[0] and _is_of(pattern, module):
-            return module or "."
-    return None
 
 
 def _tensor(module: str, name: str) -> str:
     """Full name of a tensor of a module."""
     prefix = "" if module in ("", ".") else f"{module}."
     return f"{prefix}{name}" if WHOLE_NAMES.fullmatch(name) else f"{prefix}{name}.weight"
-
-
-def _is_of(pattern: str, module: str) -> bool:
-    return re.fullmatch(rf"(?:.*\.)?{pattern}", module) is not None
 
 
 def _root(module: str) -> str:
@@ -145,22 +141,19 @@ def _root(module: str) -> str:
 
 
 def _layer(
-    model: Model, module: str, requested: int | None, depth: int, number: int | None
+    model: Model,
+    module: str,
+    layouts: Mapping[str, Layout],
+    requested: int | None,
+    number: int | None,
 ) -> Layer:
-    rows, output = _matrices(model, module, requested)
+    rows, output = _matrices(model, module, layouts[module], requested)
     d = output.shape[-1]
     family = FAMILIES.get(str(model.config.get("model_type")), Family())
     norms = read_norms(model, module, family, [part.shape[:2] for part in rows[:2]])
-    above = module.rpartition(".")[0]
-    places = (above, above.rpartition(".")[0])
-    gain = None
     first = family.norms_first(model.config)
-    for place, name in product(places, family.gain):
-        stored = f"{place}.{name}.weight"
-        if gain is None and stored in model.shapes and first:
-            gain = model.read(stored, (d,)) + family.offset
-    cross = CROSS.search(module) is not None or len({part.shape[-1] for part in rows}) > 1
-    passes = model.config.get("num_hidden_layers", depth) if "albert_layers" in module else 1
+    gain = _gain(model, module, family, d) if first else None
+    depth = model.config.get("num_hidden_layers") if "albert_layers" in module else None
     left = _unread(model, module)
     # In one memory layout, so that products have the same last bits whatever the file's.
     query, key, value = (np.ascontiguousarray(part[..., :-1].swapaxes(-1, -2)) for part in rows)
@@ -173,10 +166,20 @@ def _layer(
         gain,
         family.centred and gain is not None,
         not_folded(model, module, d, family.after if first else family.after + family.gain),
-        cross,
-        max(1, passes // depth) if isinstance(passes, int) else 1,
+        CROSS.search(module) is not None or len({part.shape[-1] for part in rows}) > 1,
+        max(1, depth // len(layouts)) if isinstance(depth, int) else 1,
         left,
     )
+
+
+def _gain(model: Model, module: str, family: Family, d: int) -> np.ndarray | None:
+    """Gain (d,) of a family's norm before attention; None if it is not in the file."""
+    above = module.rpartition(".")[0]
+    for place, name in product((above, above.rpartition(".")[0]), family.gain):
+        stored = f"{place}.{name}.weight"
+        if stored in model.shapes:
+            return model.read(stored, (d,)) + family.offset
+    return None
 
 
 def _unread(model: Model, module: str) -> list[str]:
@@ -197,13 +200,13 @@ def _unread(model: Model, module: str) -> list[str]:
 
 
 def _matrices(
-    model: Model, module: str, requested: int | None
+    model: Model, module: str, layout: Layout, requested: int | None
 ) -> tuple[list[np.ndarray], np.ndarray]:
     """Rows of queries, keys and values by heads, (heads, d_k, d + 1), and W_O (H, d_v, d).
 
     The last column of rows is their bias.
     """
-    names, outputs, arrangement = _layout(model, module)
+    _, names, outputs, arrangement = layout
     beside = f"{module.rpartition('.')[0]}."
     places = [_tensor(module, name).replace(f"{module}.../", beside) for name in outputs]
     place = next(filter(model.shapes.__contains__, places), None)
@@ -235,9 +238,8 @@ def _matrices(
     if arrangement != "groups" and documented not in (None, keys):
         allowed = f"{documented}, as config says"
         raise InputError(f"{model.name}: {module}", f"{keys} key heads", allowed)
-    query, key, value = parts
-    rows = [query.reshape(heads, -1, d + 1)]
-    rows += [part.reshape(keys, -1, part.shape[1]) for part in (key, value)]
+    pairs = zip((heads, keys, keys), parts, strict=True)
+    rows = [part.reshape(number, -1, part.shape[1]) for number, part in pairs]
     return rows, np.ascontiguousarray(output).reshape(heads, width, d)
 
 
@@ -276,14 +278,6 @@ def _count_keys(model: Model, module: str, sizes: list[int], heads: int, width: 
         allowed = f"v rows of {key_heads} heads of {width}"
         raise InputError(f"{model.name}: {module}", sizes, allowed)
     return key_heads
-
-
-def _layout(model: Model, module: str) -> tuple[tuple[str, ...], tuple[str, ...], str]:
-    """Layout of a module: names of its tensors and outputs, and the arrangement."""
-    for pattern, names, outputs, arrangement in LAYOUTS:
-        if _is_of(pattern, module) and _tensor(module, names[0]) in model.shapes:
-            return names, outputs, arrangement
-    raise AssertionError(module)
 
 
 def _with_bias(model: Model, module: str, part: str, d: int, arrangement: str) -> np.ndarray:

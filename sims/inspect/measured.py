@@ -6,17 +6,18 @@ sequences are independent.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from operator import itemgetter
+from typing import Any
 
 import numpy as np
 
 from sims.base.errors import InputError
 from sims.base.estimates import jackknife, mcse
 from sims.inspect.ablation import Calibration, Removal
-from sims.inspect.geometry import Arrays, mean_of_pairs
+from sims.inspect.geometry import Arrays, indices, mean_of_pairs
 from sims.inspect.layer import Layer
 from sims.inspect.patterns import Rule, projections, weights
 from sims.inspect.profiles import compression, k_profile, kq_profile, rank_within
-from sims.problem.diversity import DEFINITIONS
 
 FEWEST = 4
 """Minimum number of sequences: two for calibration, two for ablation."""
@@ -25,7 +26,6 @@ COPY = 0.02
 PER_DIMENSION = 10
 """Minimum tokens per dimension of a head; fewer give spurious correlations."""
 QUANTILES = (0.1, 0.5, 0.9)
-Named = tuple[tuple[str, ...], np.ndarray]
 Means = Mapping[str, np.ndarray]
 Statistic = Callable[[Means], np.ndarray]
 ROUNDING = 1e-12
@@ -80,7 +80,7 @@ def distinct(sequences: Sequence[np.ndarray]) -> list[np.ndarray]:
     kept: list[np.ndarray] = []
 
     def copies(x: np.ndarray, y: np.ndarray) -> bool:
-        return bool(((((x - y) / scale) ** 2).mean()) <= COPY**2)
+        return bool((((x - y) / scale) ** 2).mean() <= COPY**2)
 
     for x in sorted(sequences, key=len, reverse=True):
         size = len(x)
@@ -141,19 +141,14 @@ def measured(layer: Layer, sequences: Sequence[np.ndarray], rule: Rule, toleranc
     first = np.zeros(heads * width)
     second = np.zeros((heads * width, heads * width))
     for place, x in enumerate(sequences):
-        query, key, value = projections(layer, x.astype(float), rule)
-        summaries, outputs = _attention(layer, query, key, value, rule)
+        summaries, outputs = _attention(layer, x.astype(float), rule)
         moment = outputs.T @ outputs
         if place % 2 == 0:
             first += outputs.sum(0)
             second += moment
         by_head = outputs.mean(0).reshape(heads, 1, width) @ layer.matrices.output
-        summaries |= {
-            "first": by_head[:, 0],
-            "second": calibration.written(moment) / len(x),
-            "keys": key.swapaxes(-1, -2) @ key / len(x),
-            "queries": _by_key_head(query, len(key)) / len(x),
-        }
+        summaries["first"] = by_head[:, 0]
+        summaries["second"] = calibration.written(moment) / len(x)
         for name, values in summaries.items():
             means.setdefault(name, []).append(values)
     batches = {name: np.stack(values) for name, values in means.items()}
@@ -162,7 +157,7 @@ def measured(layer: Layer, sequences: Sequence[np.ndarray], rule: Rule, toleranc
     del second, moment
     if not calibration.contributions.sum() > ROUNDING * square:
         raise InputError(layer.module, "an output without variance", "heads whose output varies")
-    results = _summarize(batches, len(layer.matrices.key))
+    results = _summarize(batches)
     moments = {name: batches[name][::2].mean(0) for name in PROFILED}
     del batches, means
     caches = {}
@@ -172,26 +167,24 @@ def measured(layer: Layer, sequences: Sequence[np.ndarray], rule: Rule, toleranc
     return results | _ablate(layer, sequences[1::2], rule, calibration, tolerance, caches)
 
 
-def _summarize(batches: Means, key_heads: int) -> dict[str, Named]:
+def _summarize(batches: Means) -> dict[str, Any]:
     """Means over sequences, and functions of them by the jackknife, each with its MCSE."""
-    results: dict[str, Named] = {}
-
-    def add(name: str, dims: tuple[str, ...], values: np.ndarray) -> None:
-        results[name] = (dims, values.mean(0))
-        results[f"{name}_mcse"] = (dims, mcse(values))
-
-    for name, dims in MEANS.items():
-        add(name, dims, batches[name])
-    for name, parts, covariance in COVARIANCES:
+    values = {name: (dims, batches[name]) for name, dims in MEANS.items()}
+    for name, (parts, covariance) in COVARIANCES.items():
         moments = {part: batches[part] for part in parts}
         for quantity, (dims, summary) in SUMMARIES.items():
-            add(f"{name}_{quantity}", dims, jackknife(moments, _compose(summary, covariance)))
+            pseudo_values = jackknife(moments, _compose(summary, covariance))
+            values[f"{name}_{quantity}"] = (dims, pseudo_values)
     for name, profile in CACHES.items():
         profiles = []
-        for head in range(key_heads):
+        for head in range(batches["keys"].shape[1]):
             moments = {part: batches[part][:, head] for part in PROFILED}
             profiles.append(jackknife(moments, profile))
-        add(f"{name}_error", ("key_head", "rank_kept"), np.stack(profiles, axis=1))
+        values[f"{name}_error"] = (("key_head", "rank_kept"), np.stack(profiles, axis=1))
+    results = {}
+    for name, (dims, batch_values) in values.items():
+        results[name] = (dims, batch_values.mean(0))
+        results[f"{name}_mcse"] = (dims, mcse(batch_values))
     return results
 
 
@@ -199,36 +192,35 @@ def _compose(outer: Callable[[np.ndarray], np.ndarray], inner: Statistic) -> Sta
     return lambda means: outer(inner(means))
 
 
-def _blocks(layer: Layer, query: np.ndarray, key: np.ndarray, rule: Rule) -> Iterator[np.ndarray]:
-    """Attention weights (H, rows, T) for successive blocks of queries."""
+def _blocks(
+    layer: Layer, query: np.ndarray, key: np.ndarray, value: np.ndarray, rule: Rule
+) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+    """Attention weights (H, rows, T) and outputs (rows, H·d_v) for successive blocks of queries."""
     heads, tokens = query.shape[:2]
     size = max(1, WEIGHTS // (heads * tokens))
     for start in range(0, tokens, size):
-        yield weights(layer, query, key, rule, slice(start, start + size))
+        weight = weights(layer, query, key, rule, slice(start, start + size))
+        by_head = weight @ value[layer.key_head]
+        yield weight, by_head.swapaxes(0, 1).reshape(weight.shape[1], -1)
 
 
-def _outputs(layer: Layer, weight: np.ndarray, value: np.ndarray) -> np.ndarray:
-    """Outputs of all heads side by side, (rows, H·d_v)."""
-    by_head = weight @ value[layer.key_head]
-    return np.asarray(by_head.swapaxes(0, 1).reshape(weight.shape[1], -1))
-
-
-def _attention(
-    layer: Layer, query: np.ndarray, key: np.ndarray, value: np.ndarray, rule: Rule
-) -> tuple[dict[str, np.ndarray], np.ndarray]:
-    """Summaries of the weights of a sequence, by name, and outputs (T, H·d_v).
+def _attention(layer: Layer, x: np.ndarray, rule: Rule) -> tuple[dict[str, np.ndarray], np.ndarray]:
+    """Summaries of the attention of a sequence (T, d), by name, and outputs (T, H·d_v).
 
     Effective keys ``1/Σw²`` are quantiles over tokens, (H, 3): of all keys, without the first, and
     as a share of the keys that a token may see. Noise is a mean over tokens of ``Σ_i w_hi w_gi``;
     its correlation at a token is that over the geometric mean of ``Σ w_h²`` and ``Σ w_g²``.
+    Moments of queries are those of the queries that read each key head, (H_kv, d_k, d_k).
     """
+    query, key, value = projections(layer, x, rule)
     heads, tokens = query.shape[:2]
     tiny = np.finfo(float).tiny
     noise, correlation, logarithm = np.zeros((3, heads, heads))
     outputs = []
     keys = []
     keys_without_first = []
-    for weight in _blocks(layer, query, key, rule):
+    for weight, output in _blocks(layer, query, key, value, rule):
+        outputs.append(output)
         by_token = weight.swapaxes(0, 1)
         products = by_token @ by_token.swapaxes(-1, -2)
         squares = np.diagonal(products, axis1=-2, axis2=-1).copy()
@@ -239,31 +231,23 @@ def _attention(
         later = weight[..., 1:]
         keys_without_first.append(later.sum(-1) ** 2 / np.maximum((later**2).sum(-1), tiny))
         keys.append(1 / squares.T)
-        outputs.append(_outputs(layer, weight, value))
     effective = np.concatenate(keys, axis=1)
-    without_first = np.concatenate(keys_without_first, axis=1)[:, 1:]
-    visible = np.arange(1, tokens + 1) if rule.causal else tokens
-    return {
-        "effective_keys": np.quantile(effective, QUANTILES, axis=-1).T,
-        "effective_keys_without_first": np.quantile(without_first, QUANTILES, axis=-1).T,
-        "effective_share": np.quantile(effective / visible, QUANTILES, axis=-1).T,
+    distributions = {
+        "effective_keys": effective,
+        "effective_keys_without_first": np.concatenate(keys_without_first, axis=1)[:, 1:],
+        "effective_share": effective / (np.arange(1, tokens + 1) if rule.causal else tokens),
+    }
+    summaries = {k: np.quantile(v, QUANTILES, axis=-1).T for k, v in distributions.items()}
+    grouped = query.reshape(len(key), -1, query.shape[-1])
+    return summaries | {
         "typical_effective_keys": np.median(effective, axis=-1).mean(),
         "noise": noise / tokens,
         "token_noise_correlation": correlation / tokens,
         "token_log_noise_correlation": logarithm / tokens,
         "token_noise_correlation_mean": mean_of_pairs(correlation / tokens),
+        "keys": key.swapaxes(-1, -2) @ key / tokens,
+        "queries": grouped.swapaxes(-1, -2) @ grouped / tokens,
     }, np.concatenate(outputs)
-
-
-def _by_key_head(query: np.ndarray, keys: int) -> np.ndarray:
-    """``Σ qqᵀ`` of the queries that read each key head, (H_kv, d_k, d_k)."""
-    grouped = query.reshape(keys, -1, query.shape[-1])
-    return grouped.swapaxes(-1, -2) @ grouped
-
-
-def _noise(means: Means) -> np.ndarray:
-    """``N_hg = E Σ_i w_hi w_gi``: covariance of heads' label noise of variance 1."""
-    return means["noise"]
 
 
 def _contributions(means: Means) -> np.ndarray:
@@ -272,13 +256,14 @@ def _contributions(means: Means) -> np.ndarray:
     return means["second"] - first @ first.swapaxes(-1, -2)
 
 
-COVARIANCES: tuple[tuple[str, tuple[str, ...], Statistic], ...] = (
-    ("noise", ("noise",), _noise),
-    ("contribution", ("first", "second"), _contributions),
-)
-"""Covariances of heads: name to the means that they use, and their function."""
+COVARIANCES: dict[str, tuple[tuple[str, ...], Statistic]] = {
+    "noise": (("noise",), itemgetter("noise")),
+    "contribution": (("first", "second"), _contributions),
+}
+"""Covariances of heads: name to the means that they use, and their function.
 
-
+That of label noise of variance 1 is ``N_hg = E Σ_i w_hi w_gi``.
+"""
 MEANS: dict[str, tuple[str, ...]] = {
     "effective_keys": ("head", "quantile"),
     "effective_keys_without_first": ("head", "quantile"),
@@ -304,10 +289,7 @@ def _correlation(covariance: np.ndarray) -> np.ndarray:
 
 
 def _indices(covariance: np.ndarray) -> np.ndarray:
-    r = _correlation(covariance)
-    if r.shape[-1] < 2:
-        return np.full((*r.shape[:-2], len(DEFINITIONS)), np.nan)
-    return np.stack([definition(r) for definition in DEFINITIONS.values()], axis=-1)
+    return indices(_correlation(covariance))
 
 
 def _share_of_average(covariance: np.ndarray) -> np.ndarray:
@@ -329,8 +311,7 @@ def _attend(
     layer: Layer, query: np.ndarray, key: np.ndarray, value: np.ndarray, rule: Rule
 ) -> np.ndarray:
     """Outputs (T, H·d_v) of a sequence."""
-    blocks = _blocks(layer, query, key, rule)
-    return np.concatenate([_outputs(layer, weight, value) for weight in blocks])
+    return np.concatenate([output for _, output in _blocks(layer, query, key, value, rule)])
 
 
 def _ablate(
@@ -340,7 +321,7 @@ def _ablate(
     calibration: Calibration,
     tolerance: float,
     caches: Mapping[str, np.ndarray],
-) -> dict[str, Named]:
+) -> dict[str, Any]:
     """Output errors of caches and removals on held-out sequences, as shares of its variance."""
     heads = len(layer.matrices.query)
     removals = []
@@ -369,11 +350,11 @@ def _ablate(
     errors = jackknife(batches, lambda m: m["squares"][..., 1:] / m["squares"][..., :1])
     mean = errors.mean(0)
     error = mcse(errors)
-    results: dict[str, Named] = {}
+    results: dict[str, Any] = {}
     single = [*(f"{name}_output" for name in caches), "merge", "prune"]
     for name, value, deviation in zip(single, mean, error, strict=False):
-        results[f"{name}_error"] = ((), value)
-        results[f"{name}_error_mcse"] = ((), deviation)
+        results[f"{name}_error"] = value
+        results[f"{name}_error_mcse"] = deviation
     if heads < 2:
         return results
     mean = mean[len(single) :]
@@ -381,12 +362,12 @@ def _ablate(
     padded = np.full((3, heads), np.nan)
     padded[:, : len(order)] = [order, mean, error]
     within = mean + 2 * error <= tolerance
-    count = len(within) if within.all() else int(np.argmin(within))
+    count = int(np.logical_and.accumulate(within).sum())
     return results | {
-        "alike": (("of_pair",), np.array(pair)),
-        "removal_order": (("removed",), padded[0]),
-        "removal_error": (("removed",), padded[1]),
-        "removal_error_mcse": (("removed",), padded[2]),
-        "redundant_heads": ((), np.array(count)),
-        "redundant_share": ((), np.array(count / heads)),
+        "alike": ("of_pair", list(pair)),
+        "removal_order": ("removed", padded[0]),
+        "removal_error": ("removed", padded[1]),
+        "removal_error_mcse": ("removed", padded[2]),
+        "redundant_heads": count,
+        "redundant_share": count / heads,
     }

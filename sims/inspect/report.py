@@ -4,7 +4,7 @@ import json
 import re
 import zipfile
 import zlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -103,7 +103,7 @@ def inspect(
     return data
 
 
-def _notes(model: Model, names: Sequence[str]) -> list[str]:
+def _notes(model: Model, names: Collection[str]) -> list[str]:
     """Sentences on what the file lacks of a model with attention modules of these names."""
     notes = [f"The file is part {model.part} of its model."] if model.part else []
     notes += absent_layers(model.config, names)
@@ -250,19 +250,19 @@ def _summary(weights: xr.Dataset) -> dict[str, float]:
     """Numbers of a layer, summarised from its arrays; indices are ``1 − mean correlation``."""
     kernel = weights.projection_kernel.values
     upper = kernel[np.triu_indices(len(kernel), 1)]
-    pairs = int(np.isfinite(upper).sum())
+    pairs = np.isfinite(upper).sum()
     limit = -ndtri(LEVEL / max(pairs, 1)) * float(weights.overlap_baseline_sd)
-    numbers: dict[str, float] = {
+    numbers = {
         "heads": weights.sizes["head"],
         "key_heads": weights.sizes["key_head"],
-        "pairs_above_baseline": int((upper - float(weights.overlap_baseline) > limit).sum()),
+        "pairs_above_baseline": (upper - float(weights.overlap_baseline) > limit).sum(),
     }
     for name in ("index_key_heads", "index_query_heads"):
         for label in (name, f"{name}_baseline"):
-            numbers[f"{label}_mean"] = float(weights[label].sel(definition="mean"))
+            numbers[f"{label}_mean"] = weights[label].sel(definition="mean")
     for name in ("qk_effective_rank", "ov_effective_rank"):
-        numbers[f"{name}_median"] = float(median_rank(weights[name].values))
-    numbers["score_correlation_mean"] = float(mean_of_pairs(weights.score_correlation.values))
+        numbers[f"{name}_median"] = median_rank(weights[name].values)
+    numbers["score_correlation_mean"] = mean_of_pairs(weights.score_correlation.values)
     if "distance" in weights.dims:
         ranks = median_rank(weights.qk_effective_rank_by_distance.values)
         means = mean_of_pairs(weights.score_correlation_by_distance.values)
