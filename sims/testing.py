@@ -201,24 +201,34 @@ def _pairs(
     if not isinstance(predicted, xr.Dataset):
         raise InputError("predicted", type(predicted).__name__, "a dataset, as `simulated` is")
     _check_datasets(simulated, predicted)
-    common = [k for k in predicted.data_vars if k in simulated and BATCH in simulated[k].dims]
-    if not common:
-        raise InputError(
-            "simulated", "no batches of a predicted term", "a dataset of sims.estimate"
-        )
+    common = _common_terms(simulated, predicted)
     if terms is None:
-        absent = CROSS if predicted.sizes.get(HEAD) == 1 else ()
-        terms = [name for name in SCALARS if name in common and name not in absent]
+        known = {*common} - {*(CROSS if predicted.sizes.get(HEAD) == 1 else ())}
+        terms = [name for name in SCALARS if name in known]
     for name in [terms] if isinstance(terms, str) else terms or [""]:
         if name not in common:
             raise InputError("terms", name, one_of(common, name))
-        theory = predicted[name]
-        bound = predicted.get(f"{name}_error", xr.zeros_like(theory)).values
-        if not ((bound >= 0) & (bound < np.inf) | np.isnan(theory.values)).all():
-            allowed = "a finite bound ≥ 0, or `terms` without this one"
-            raise InputError(f"predicted: {name}_error", bound.tolist(), allowed)
-        values = simulated[name].transpose(BATCH, ..., *theory.dims, missing_dims="ignore").values
-        yield name, values, theory.values, bound
+        values = simulated[name].transpose(BATCH, ..., *predicted[name].dims, missing_dims="ignore")
+        yield name, values.values, predicted[name].values, _bound(predicted, name)
+
+
+def _common_terms(simulated: xr.Dataset, predicted: xr.Dataset) -> list[str]:
+    """Predicted terms that the simulation has batches of; InputError without any."""
+    common = [k for k in predicted.data_vars if k in simulated and BATCH in simulated[k].dims]
+    if not common:
+        got = "no batches of a predicted term"
+        raise InputError("simulated", got, "a dataset of sims.estimate")
+    return list(map(str, common))
+
+
+def _bound(predicted: xr.Dataset, name: str) -> np.ndarray:
+    """Bound on the error of a predicted term; 0 if theory states none."""
+    theory = predicted[name]
+    bound = predicted.get(f"{name}_error", xr.zeros_like(theory)).values
+    if not ((bound >= 0) & (bound < np.inf) | np.isnan(theory.values)).all():
+        allowed = "a finite bound ≥ 0, or `terms` without this one"
+        raise InputError(f"predicted: {name}_error", bound.tolist(), allowed)
+    return bound
 
 
 def _check_datasets(simulated: xr.Dataset, predicted: xr.Dataset) -> None:

@@ -13,7 +13,7 @@ import xarray as xr
 from sims.base.errors import InputError
 from sims.base.files import digest
 from sims.cli.listing import after_result, print_table
-from sims.cli.options import writable
+from sims.cli.options import netcdf_file
 from sims.inspect import as_json, exceeded, inspect, scalars, stack
 from sims.inspect.geometry import DISTANCES
 from sims.inspect.report import FILE
@@ -111,8 +111,8 @@ class Request:
         Raises:
             InputError: an option is invalid, alone or with the others.
         """
-        if self.output is not None and writable(self.output).suffix != ".nc":
-            raise InputError("--output", str(self.output), "a file whose name ends in .nc")
+        if self.output is not None:
+            netcdf_file(self.output)
         if len(self.models) > 1 and (self.output is None or self.activations or self.compare):
             allowed = "several models with --output, without --activations and --compare"
             raise InputError("MODEL", f"{len(self.models)} models", allowed)

@@ -36,6 +36,18 @@ def writable(path: str | Path) -> Path:
     return path
 
 
+def netcdf_file(path: str | Path) -> Path:
+    """Path of a NetCDF file that can be written.
+
+    Raises:
+        InputError: as by :func:`writable`, or the name does not end in .nc.
+    """
+    path = writable(path)
+    if path.suffix != ".nc":
+        raise InputError("--output", str(path), "a file whose name ends in .nc")
+    return path
+
+
 def part_of(option: str, text: str) -> tuple[int, int]:
     """Part i and number of parts N, from a text such as ``2/7``.
 

@@ -11,7 +11,7 @@ import xarray as xr
 from sims.base.errors import InputError
 from sims.base.files import digest
 from sims.cli.listing import after_result, print_table
-from sims.cli.options import check_kind, part_of, writable
+from sims.cli.options import check_kind, netcdf_file, part_of
 from sims.study.python_parts import unread
 from sims.study.sweepfile import read_sweep, unread_code
 from sims.study.sweeping import Run
@@ -49,25 +49,13 @@ def sweep(
         InputError: options do not go together.
     """
     check_kind(spec, "a sweep", "a problem")
-    if shard is not None and shards is not None:
-        raise InputError("--shard, --shards", "both", "one of them")
-    if snakemake and shards is None:
-        allowed = "one file; snakemake's options only with --shards"
-        raise InputError("arguments", " ".join(snakemake), allowed)
-    part = None if shard is None else part_of("--shard", shard)
-    output = writable(output_path or f"results/sweeps/{Path(spec).stem}.nc")
-    if output.suffix != ".nc":
-        raise InputError("--output", str(output), "a file whose name ends in .nc")
-    if dry and (lines := unread_code(spec)):
-        print(*lines, sep="\n")
-        return
-    run = Run(read_sweep(spec, sets, simulation, allow_code, dry), output)
-    interactive = sys.stderr.isatty()
+    part = _part(shard, shards, snakemake)
+    output = netcdf_file(output_path or f"results/sweeps/{Path(spec).stem}.nc")
     if dry:
-        code_lines = unread(point.spec for point in run.sweep.points)
-        header = f"{spec}: nothing is run or written"
-        print(header, *code_lines, *run.plan(), f"output       {output}", sep="\n")
+        print(*_plan(spec, sets, simulation, output, allow_code), sep="\n")
         return
+    run = Run(read_sweep(spec, sets, simulation, allow_code), output)
+    interactive = sys.stderr.isatty()
     if interactive or (part is None and not run.is_covered):
         print(*run.plan(), sep="\n", file=sys.stderr)
     if part is not None:
@@ -81,6 +69,30 @@ def sweep(
 
         options = _arguments(sets, simulation, allow_code)
         run_sharded([spec, *options], output, shards, run.source_digest, snakemake)
+
+
+def _part(
+    shard: str | None, shards: int | None, snakemake: Sequence[str]
+) -> tuple[int, int] | None:
+    """Part to compute; None for all. InputError if the options do not go together."""
+    if shard is not None and shards is not None:
+        raise InputError("--shard, --shards", "both", "one of them")
+    if snakemake and shards is None:
+        allowed = "one file; snakemake's options only with --shards"
+        raise InputError("arguments", " ".join(snakemake), allowed)
+    return None if shard is None else part_of("--shard", shard)
+
+
+def _plan(
+    spec: str, sets: Sequence[str], simulation: dict[str, Any], output: Path, allow_code: bool
+) -> list[str]:
+    """Lines of a plan, for which no code of the user is run."""
+    if lines := unread_code(spec):
+        return lines
+    run = Run(read_sweep(spec, sets, simulation, allow_code, dry=True), output)
+    code_lines = unread(point.spec for point in run.sweep.points)
+    header = f"{spec}: nothing is run or written"
+    return [header, *code_lines, *run.plan(), f"output       {output}"]
 
 
 def _arguments(sets: list[str], simulation: dict[str, Any], allow_code: bool) -> list[str]:
