@@ -7,6 +7,7 @@ import pytest
 from numpy.polynomial.hermite_e import hermegauss
 
 from sims.base.errors import InputError
+from sims.problem import TrigonometricSeries
 
 
 @contextmanager
@@ -23,6 +24,16 @@ def waves(series, points):
         np.asarray, (series.amplitude, series.frequency, series.phase)
     )
     return np.cos(points @ frequency.T + phase) @ amplitude
+
+
+def with_wave(series, amplitude, frequency=0.0):
+    """A series and one more wave, of that length along the first axis."""
+    wave = np.eye(1, series.dimension) * frequency
+    return TrigonometricSeries(
+        np.append(series.amplitude, amplitude),
+        np.vstack([series.frequency, wave]),
+        np.append(series.phase, 0.0),
+    )
 
 
 def normal_rule(size, dimension):

@@ -17,7 +17,7 @@ from sims.base.errors import InputError
 from sims.problem import GaussianDesign, Heads, Task, TrigonometricSeries
 from sims.simulation import estimate
 from sims.theory import predict
-from tests.by_hand import waves
+from tests.by_hand import waves, with_wave
 from tests.simulation.reference import kernel_weights
 
 JOINT = 4.0
@@ -47,11 +47,8 @@ class Problem:
     queries: np.ndarray
 
     def built(self):
-        series = TrigonometricSeries(
-            np.append(self.amplitude, self.mean),
-            np.vstack([self.frequency, np.zeros((1, self.frequency.shape[1]))]),
-            np.append(self.phase, 0.0),
-        )
+        waves_alone = TrigonometricSeries(self.amplitude, self.frequency, self.phase)
+        series = with_wave(waves_alone, self.mean)
         task = Task(GaussianDesign(self.covariance), series, self.noise_sd)
         return task, Heads(self.frames, self.kernel, self.bandwidth), self.n, self.queries
 

@@ -6,16 +6,18 @@ import pytest
 from sims.problem import Heads
 from sims.simulation import nw_weights
 from tests.by_hand import refused
-from tests.simulation.conftest import BOX
+from tests.simulation.conftest import BOX, frames
 from tests.simulation.reference import kernel_weights
 
 
 @pytest.mark.parametrize("kernel", ["gaussian", "softmax"])
 @pytest.mark.parametrize("far", [1.0, 300.0])
 def test_weights_against_brute_force(make, kernel, far):
+    """With other frames for keys, near and far from every key."""
     _, heads, queries = make(kernel)
+    heads = Heads(heads.frames, kernel, 0.7, frames(3, 4, 2, seed=8))
     keys = np.random.default_rng(0).normal(size=(50, 4))
-    k, b = np.einsum("hdp,nd->hnp", heads.frames, keys), np.full((3, 1), 0.7)
+    k, b = np.einsum("hdp,nd->hnp", heads.of_keys, keys), np.full((3, 1), 0.7)
     for x in far * np.asarray(queries):
         q = np.einsum("hdp,d->hp", heads.frames, x)[:, None]
         expected = kernel_weights(kernel, q, k, b)
@@ -41,15 +43,3 @@ def test_no_key_in_reach_counts_as_zero(make):
 def test_bad_shapes(make, query, keys, field):
     with refused(field):
         nw_weights(make()[1], query, keys)
-
-
-def test_key_frames_project_keys_alone():
-    """Weights of other frames for keys are those of projected points in the head's own space."""
-    rng = np.random.default_rng(5)
-    of_queries, of_keys = rng.normal(size=(2, 1, 4, 2))
-    x, keys = rng.normal(size=4), rng.normal(size=(9, 4))
-    plain = Heads(np.eye(2)[None], "gaussian", 0.7)
-    expected = nw_weights(plain, x @ of_queries[0], keys @ of_keys[0])
-    heads = Heads(of_queries, "gaussian", 0.7, of_keys)
-    np.testing.assert_allclose(nw_weights(heads, x, keys), expected, rtol=1e-12)
-    assert np.abs(nw_weights(Heads(of_keys, "gaussian", 0.7), x, keys) - expected).max() > 0.01

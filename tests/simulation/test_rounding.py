@@ -12,13 +12,12 @@ from sims.problem import (
     GaussianDesign,
     Heads,
     Task,
-    TrigonometricSeries,
 )
 from sims.simulation import engine, estimate, replicate
 from sims.simulation.draws import draw_block
 from sims.simulation.rounding import Shares, rounding
 from sims.weights import WeightRule
-from tests.by_hand import refused
+from tests.by_hand import refused, with_wave
 from tests.simulation.conftest import BOX, box
 from tests.simulation.reference import assert_close, reference
 
@@ -30,14 +29,9 @@ def half(scores):
     return jnp.full_like(scores, 0.5 / len(scores))
 
 
-def with_wave(task, amplitude, frequency=0.0):
-    """The task with one more wave, of that length along the first axis."""
-    m = task.target
-    wave = np.eye(1, task.dimension) * frequency
-    series = TrigonometricSeries(
-        np.append(m.amplitude, amplitude), np.vstack([m.frequency, wave]), np.append(m.phase, 0.0)
-    )
-    return Task(task.design, series, task.noise_sd)
+def lifted_by(task, amplitude, frequency=0.0):
+    """The task with one more wave in its target."""
+    return Task(task.design, with_wave(task.target, amplitude, frequency), task.noise_sd)
 
 
 @pytest.mark.parametrize(("mean", "precision"), [(-1e8, "float32"), (1e30, "float64")])
@@ -45,7 +39,7 @@ def test_weights_of_sum_one_do_not_see_a_constant(make, mean, precision):
     """Once: 0.000405 ± 0.000003 for 0.000325 at 1e6, 18.4 ± 0.6 for 0.0170 at 1e8, in float32."""
     task, heads, queries = make()
     plain, lifted = (
-        estimate(with_wave(task, a), heads, 60, queries, 3, precision=precision, **SMALL_RUN)
+        estimate(lifted_by(task, a), heads, 60, queries, 3, precision=precision, **SMALL_RUN)
         for a in (0.0, mean)
     )
     for name in plain.data_vars:
@@ -57,7 +51,7 @@ def test_weights_of_sum_one_do_not_see_a_constant(make, mean, precision):
 def test_the_constant_comes_back_where_weights_do_not_sum_to_one(make, rule):
     """f̂ = c Σw + f̂ of the rest: empty neighbourhoods, and a rule whose weights have another sum."""
     task, heads, queries = make()
-    task = with_wave(task, 300.0)
+    task = lifted_by(task, 300.0)
     if rule == "box":
         heads = Heads(heads.frames, BOX, 0.3)
         expected = reference(task, heads, 20, queries, 0, 2, 6)
@@ -92,14 +86,14 @@ def test_what_float64_cannot_hold_is_refused_in_one_line(make, amplitude, freque
     """Waves of 1e16 and 1e100 that are as slow as a constant, and angles of 1e17."""
     task, heads, queries = make()
     with refused(r"problem, simulated in float64: got .*; allowed: "):
-        estimate(with_wave(task, amplitude, frequency), heads, 60, queries, 3, **SMALL_RUN)
+        estimate(lifted_by(task, amplitude, frequency), heads, 60, queries, 3, **SMALL_RUN)
 
 
 @pytest.mark.parametrize(("kernel", "slow"), [("gaussian", 0.0), ("laplace", 1e4)])
 def test_the_measured_rounding_is_that_of_the_engine(make, monkeypatch, kernel, slow):
     """Both precisions on the same float32 draws: within the stated bound, and not far below it."""
     task, heads, queries = make(kernel, bandwidth=1.5, noise=0.0)
-    task = with_wave(task, slow, 1e-3)
+    task = lifted_by(task, slow, 1e-3)
     shares = rounding(task, heads, 200, np.asarray(queries), "float32")
     monkeypatch.setattr(
         engine, "choose_precision", lambda t, h, n, q, precision: (precision, shares)
@@ -182,7 +176,7 @@ def test_a_rare_empty_neighbourhood_is_no_certainty_either(make):
     calm = estimate(task, heads, 30, queries, 0, **SMALL_RUN)
     assert calm.attrs["empty_rate"] == 0
     assert "faults" not in calm.attrs
-    data = estimate(with_wave(task, 1e5), heads, 30, queries, 0, **SMALL_RUN)
+    data = estimate(lifted_by(task, 1e5), heads, 30, queries, 0, **SMALL_RUN)
     assert "no empty neighbourhood was seen" in data.attrs["faults"]
 
 

@@ -13,7 +13,7 @@ from sims.problem import (
     TrigonometricSeries,
 )
 from sims.theory import first_order_arrays, predict, rounding
-from tests.by_hand import refused
+from tests.by_hand import refused, with_wave
 
 pytestmark = pytest.mark.theory
 
@@ -23,12 +23,7 @@ QUERIES = np.array([[0.3, -0.8], [1.1, 0.4]])
 
 def task(amplitude=0.0, frequency=0.0, noise=0.5):
     """Three waves and one more, of that frequency along the first axis."""
-    m = TARGETS["rbf"](2, seed=3, lengthscale=1.5, features=3)
-    series = TrigonometricSeries(
-        np.append(m.amplitude, amplitude),
-        np.vstack([m.frequency, [[frequency, 0.0]]]),
-        np.append(m.phase, 0.0),
-    )
+    series = with_wave(TARGETS["rbf"](2, seed=3, lengthscale=1.5, features=3), amplitude, frequency)
     return Task(DESIGNS["isotropic"](2), series, noise)
 
 

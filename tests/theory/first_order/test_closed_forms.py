@@ -19,6 +19,7 @@ from sims.problem import (
 )
 from sims.theory import first_order_arrays, predict
 from tests.by_hand import waves
+from tests.simulation.reference import log_kernel
 
 pytestmark = pytest.mark.theory
 NAMES = ("bias", "signal_covariance", "noise_covariance")
@@ -41,13 +42,9 @@ def random_problem(seed, dimension, width, heads, kernel):
 
 def log_kernels(heads, query, keys):
     """log K_h at every key, written out anew in NumPy: (H, N)."""
-    of_keys = heads.frames if heads.key_frames is None else heads.key_frames
     q = np.einsum("hdk,d->hk", heads.frames, query)
-    k = np.einsum("hdk,nd->hnk", of_keys, keys)
-    b = np.asarray(heads.bandwidth)[:, None]
-    if heads.kernel.name == "gaussian":
-        return -((q[:, None] - k) ** 2).sum(-1) / (2 * b**2)
-    return np.einsum("hk,hnk->hn", q, k) / b**2
+    k = np.einsum("hdk,nd->hnk", heads.of_keys, keys)
+    return log_kernel(heads.kernel.name, q[:, None], k, np.asarray(heads.bandwidth)[:, None])
 
 
 def terms_from_measure(task, heads, queries, keys, mass, n):
