@@ -16,6 +16,7 @@ runs on ``count`` problems of that law, passed as its argument ``problem``.
 
 import os
 from collections.abc import Iterator, Sequence
+from operator import itemgetter
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -288,17 +289,18 @@ def _settle(cases: Sequence[Case], tolerance: str, false_alarm: float) -> Gaps:
     for case in cases:
         mean, error, skewed, batches, rounding, independent = case.measured
         allowed = case.tolerance + rounding
-        off = np.maximum(mean - case.high, case.low - mean) - allowed
+        above = mean - case.high
+        below = case.low - mean
+        off = np.maximum(above, below) - allowed
         p = np.asarray(fixed_p(skewed_distance(off, error, skewed), error, batches - 1))
         p = np.where(np.isnan(off) | ~np.isfinite(error), 0.0, p)
         least = significant_distance(false_alarm / entries, error, skewed, batches - 1)
         gaps[case.name] = np.broadcast_to(allowed + least, p.shape)
+        bound = np.where(above > below, case.high, case.low)
+        numbers = np.broadcast_arrays(p, mean, bound, off, error, gaps[case.name], independent)
         place = np.unravel_index(int(p.argmin()), p.shape)
-        bound = np.where(mean - case.high > case.low - mean, case.high, case.low)
-        numbers = mean, bound, off, error, gaps[case.name], independent
-        at_place = [np.broadcast_to(number, p.shape)[place] for number in numbers]
-        extremes.append((p[place], case.name, place, *at_place))
-    p, name, place, mean, bound, off, error, gap, independent = min(extremes, key=lambda e: e[0])
+        extremes.append((case.name, place, *(number[place] for number in numbers)))
+    name, place, p, mean, bound, off, error, gap, independent = min(extremes, key=itemgetter(2))
     passed = p * entries >= false_alarm
     dependent = min(np.min(case.measured.independence) for case in cases) * entries
     if dependent < DEPENDENT or not (passed or independent >= DEPENDENT_IF_FAILED):

@@ -208,7 +208,9 @@ def _write(reports: dict[str, xr.Dataset], output: Path) -> None:
 
 
 def _print(data: xr.Dataset) -> None:
-    known = scalars(data) | ({"alike": data.alike.values} if "alike" in data else {})
+    known = scalars(data)
+    if "alike" in data:
+        known["alike"] = data.alike.values
     for title, columns in TABLES:
         if columns.keys() <= known.keys():
             rows = []
@@ -225,7 +227,7 @@ def _cell(known: dict[str, np.ndarray], name: str, layer: int) -> str:
         return "–"
     if name == "alike":
         return "{:.0f}, {:.0f}".format(*value)
-    return _with_error(value, known.get(f"{name}_mcse", np.zeros(len(known[name])))[layer])
+    return _with_error(value, known.get(f"{name}_mcse", 0 * known[name])[layer])
 
 
 def _with_error(value: float, error: float, sign: str = "") -> str:
@@ -240,13 +242,12 @@ def _compare(data: xr.Dataset, rival: xr.Dataset) -> None:
     """Print the differences of the second model's numbers from the first's."""
     values = scalars(data)
     rival_values = scalars(rival)
-    shown = [name for name in COMPARED if name in values and name in rival_values]
+    shown = [name for name in COMPARED if name in values.keys() & rival_values.keys()]
     rows = [[label] for label in data.label.values]
     for name in shown:
         change = rival_values[name] - values[name]
-        none = np.zeros(len(rows))
         key = f"{name}_mcse"
-        error = np.hypot(values.get(key, none), rival_values.get(key, none))
+        error = np.hypot(values.get(key, 0 * change), rival_values.get(key, 0 * change))
         for row, value, uncertainty in zip(rows, change, error, strict=True):
             row.append(_with_error(value, uncertainty, "+"))
     print(f"{rival.attrs['model']} minus {data.attrs['model']}:")

@@ -23,7 +23,7 @@ class Norm(BaseModel, frozen=True):
         joint: whether all heads are normalised together.
         epsilon: config key of ε, which is added to the mean square.
         default: ε if the config does not give it.
-        switch: config key that turns the norm on; None if it is always on.
+        switch: config key that turns the norm on; empty if it is always on.
     """
 
     names: tuple[str, str] = ("q_norm", "k_norm")
@@ -31,7 +31,7 @@ class Norm(BaseModel, frozen=True):
     joint: bool = False
     epsilon: str = "rms_norm_eps"
     default: float = 1e-6
-    switch: str | None = None
+    switch: str = ""
 
 
 class Family(BaseModel, frozen=True):
@@ -64,8 +64,8 @@ class Family(BaseModel, frozen=True):
     centred: bool = False
     offset: float = 0.0
     norm: Norm | None = None
-    scale: str | None = None
-    scaled: str | None = None
+    scale: str = ""
+    scaled: str = ""
     keys: tuple[str, ...] = ()
     defaults: dict[str, int] = {}
 
@@ -73,19 +73,12 @@ class Family(BaseModel, frozen=True):
     def known_keys(self) -> set[str]:
         """Supported config keys that concern attention."""
         known = {*USED.split(), *UNRELATED.split(), *self.keys}
-        known |= {self.scale or "", self.scaled or "", (self.norm or Norm()).switch or ""}
-        known |= self.before.keys()
+        known |= {self.scale, self.scaled, (self.norm or Norm()).switch, *self.before}
         if self.causal:
             known.update(WINDOWS.split())
         if self.rotated is not None:
             known.update(ROTARY.split())
         return known
-
-    def has_norm(self, config: Mapping[str, Any]) -> bool:
-        """True if a model with this config normalises its queries and keys."""
-        return self.norm is not None and bool(
-            self.norm.switch is None or config.get(self.norm.switch)
-        )
 
     def norms_first(self, config: Mapping[str, Any]) -> bool:
         """True if a model with this config normalises the residual stream before attention."""

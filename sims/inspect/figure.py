@@ -46,8 +46,7 @@ def figure(data: xr.Dataset) -> Figure:
     layout = (names, "c" * len(heat_maps))
     sentence = data.attrs["sentence"]
     drawing, axes = mosaic(layout, height=5.0, heights=(1.2, 1), width=PAGE, title=sentence)
-    heat_axes = [axes[name] for name in names]
-    depth_axes = axes["c"]
+    *heat_axes, depth_axes = axes.values()
     with style():
         for ax, name in zip(heat_axes, heat_maps, strict=True):
             r = data[name].values[layer][:heads, :heads]
@@ -64,7 +63,7 @@ def figure(data: xr.Dataset) -> Figure:
         depth = data.layer.values
         for (key, name), color in zip(INDICES.items(), PALETTE, strict=False):
             if key in data:
-                error = data[f"{key}_mcse"].values if f"{key}_mcse" in data else 0 * depth
+                error = data.get(f"{key}_mcse", 0 * data[key]).values
                 simulated(depth_axes, depth, data[key].values, error, color, label=name)
         baseline = data["index_query_heads_baseline_mean"].values
         theory(depth_axes, depth, baseline, label="random key subspaces", ls="--")
@@ -74,5 +73,5 @@ def figure(data: xr.Dataset) -> Figure:
             depth_axes.set_xticks(depth, data.label.values, rotation=20, ha="right", fontsize=6)
         depth_axes.legend(loc="lower left", bbox_to_anchor=(0.02, 1), ncols=4)
         bars_note(depth_axes)
-        letters([*heat_axes, depth_axes])
+        letters(list(axes.values()))
     return drawing

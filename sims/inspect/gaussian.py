@@ -67,8 +67,8 @@ def on_gaussian_tokens(layer: Layer, mean: np.ndarray, root: np.ndarray, rule: R
     angles: Arrays = {
         "input_principal_angle": (("key_head", "key_head2", "angle"), np.arccos(cosines)),
         "input_projection_kernel": (("key_head", "key_head2"), kernel),
-        "input_overlap_baseline": ((), baseline),
-        "input_overlap_excess": ((), mean_of_pairs(kernel) - baseline),
+        "input_overlap_baseline": baseline,
+        "input_overlap_excess": mean_of_pairs(kernel) - baseline,
     }
     if layer.norms:
         return angles

@@ -54,7 +54,7 @@ def read_norms(
         InputError: a tensor is missing or does not fit.
     """
     norm = family.norm
-    if norm is None or not family.has_norm(model.config):
+    if norm is None or (norm.switch and not model.config.get(norm.switch)):
         return ()
     epsilon = read_number(model.config, norm.epsilon, norm.default)
     norms = []

@@ -79,7 +79,7 @@ def _slides(config: Mapping[str, Any], layer: int) -> bool:
 
 def _scale(config: Mapping[str, Any], family: Family) -> float | None:
     """Factor of the scores; None for 1/√d_k."""
-    if family.scale is not None:
+    if family.scale:
         return read_number(config, family.scale) ** -0.5
     return 1.0 if family.scaled and config.get(family.scaled) is False else None
 
