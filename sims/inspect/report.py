@@ -2,8 +2,6 @@
 
 import json
 import re
-import zipfile
-import zlib
 from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -46,8 +44,6 @@ MEASURED = re.compile(
     "typical|effective|sequences|copies|input|predicted|kq?_svd|noise|contribution|token|merge|prune|redundant"
 )
 """Names of numbers that need activations."""
-DAMAGED = (OSError, ValueError, EOFError, zipfile.BadZipFile, zlib.error)
-"""Errors of a damaged npz file."""
 HEAD_DIMS = ("head", "head2", "key_head", "key_head2")
 
 
@@ -207,7 +203,7 @@ class Inputs:
         self.source = str(regular_archive(str(source), source))
         try:
             opened = np.load(source, allow_pickle=False)
-        except DAMAGED as error:
+        except Exception as error:  # a damaged file raises errors of any kind
             raise InputError(self.source, str(error)[:60], "an npz file") from None
         if not isinstance(opened, np.lib.npyio.NpzFile):
             raise InputError(self.source, "one array", "an npz file: layer name to inputs")
@@ -229,7 +225,7 @@ class Inputs:
         """
         try:
             return np.asarray(self.arrays[name])
-        except DAMAGED as error:
+        except Exception as error:
             raise InputError(f"{self.source}: {name}", str(error)[:60], "an array") from None
 
     def check_used(self, known: str) -> None:
