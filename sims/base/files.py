@@ -140,7 +140,8 @@ def regular_archive(field: str, path: str | Path) -> Path:
     """
     path = regular_file(field, path)
     # What is no archive, or a damaged one, is refused by whoever reads it.
-    with contextlib.suppress(OSError, zipfile.BadZipFile), zipfile.ZipFile(path) as archive:
+    damaged = OSError, NotImplementedError, UnicodeDecodeError, zipfile.BadZipFile
+    with contextlib.suppress(*damaged), zipfile.ZipFile(path) as archive:
         unpacked = sum(part.file_size for part in archive.infolist())
         check_unpacked(field, unpacked, path.stat().st_size)
     return path
