@@ -17,33 +17,33 @@ def matrices(keys=H, seed=0, heads=H):
     return [*parts, draw.normal(size=(D, heads * WIDTH))]
 
 
-def split(name, rows):
-    return {f"{name}.weight": rows[..., :D], f"{name}.bias": rows[..., D]}
+def split(name, *parts, end="."):
+    """Rows of parts by heads in one tensor, and their biases."""
+    rows = np.concatenate([part.reshape(-1, D + 1) for part in parts])
+    return {f"{name}{end}weight": rows[:, :D], f"{name}{end}bias": rows[:, D]}
 
 
 def separate(module, names, output):
-    def build(q, k, v, o):
-        parts = {n: p.reshape(-1, D + 1) for n, p in zip(names, (q, k, v), strict=True)}
-        tensors = {k: t for n, p in parts.items() for k, t in split(f"{module}.{n}", p).items()}
-        return tensors | {f"{output}.weight": o}
+    def build(*parts):
+        tensors = {f"{output}.weight": parts[-1]}
+        for name, part in zip(names, parts, strict=False):
+            tensors |= split(f"{module}.{name}", part)
+        return tensors
 
     return build
 
 
-def columns(q, k, v, o):
-    rows = np.concatenate([p.reshape(-1, D + 1) for p in (q, k, v)])
+def columns(*parts):
     module = "transformer.h.0.attn"
     mask = {f"{module}.bias": np.tri(8)[None, None], f"{module}.masked_bias": np.array(-1e4)}
-    fused = {f"{module}.c_attn.weight": rows[:, :D].T, f"{module}.c_attn.bias": rows[:, D]}
-    return fused | mask | {f"{module}.c_proj.weight": o.T}
+    fused = split(f"{module}.c_attn", *parts[:3]) | {f"{module}.c_proj.weight": parts[3]}
+    return mask | {name: tensor.T for name, tensor in fused.items()}
 
 
 def blocks(fused, output):
-    def build(q, k, v, o):
-        rows = np.concatenate([p.reshape(-1, D + 1) for p in (q, k, v)])
-        joint = "_" if fused.endswith("in_proj") else "."
-        tensors = {f"{fused}{joint}weight": rows[:, :D], f"{fused}{joint}bias": rows[:, D]}
-        return tensors | {f"{output}.weight": o}
+    def build(*parts):
+        end = "_" if fused.endswith("in_proj") else "."
+        return split(fused, *parts[:3], end=end) | {f"{output}.weight": parts[3]}
 
     return build
 
@@ -51,7 +51,7 @@ def blocks(fused, output):
 def groups(module):
     def build(q, k, v, o):
         each = q.reshape(len(k), -1, WIDTH, D + 1)
-        rows = np.concatenate([each, k[:, None], v[:, None]], axis=1).reshape(-1, D + 1)
+        rows = np.concatenate([each, k[:, None], v[:, None]], axis=1)
         return split(f"{module}.query_key_value", rows) | {f"{module}.dense.weight": o}
 
     return build
@@ -114,6 +114,11 @@ def write(folder, tensors, config=None, dtype=np.float64):
     if config is not None:
         (folder / "config.json").write_text(json.dumps(config))
     return folder
+
+
+def renumbered(tensors, number):
+    """Tensors of layer 0 as those of another layer."""
+    return {name.replace(".0.", f".{number}."): tensor for name, tensor in tensors.items()}
 
 
 def inputs(sequences=12, tokens=20, seed=1):

@@ -14,7 +14,7 @@ from sims.base.errors import InputError
 from sims.inspect import inspect, scalars
 from sims.study.results import read
 from tests.cli.small import run
-from tests.inspect.models import LAYOUTS, H, inputs, matrices, write
+from tests.inspect.models import LAYOUTS, H, inputs, matrices, renumbered, write
 
 CONFIG = {"num_attention_heads": H, "model_type": "bert"}
 
@@ -24,9 +24,8 @@ def folder(tmp_path, monkeypatch):
     """Two models of two layers, and inputs of the first layer."""
     monkeypatch.chdir(tmp_path)
     for number, name in enumerate(("a", "b")):
-        layers = [LAYOUTS["bert"](*matrices(seed=2 * number + i)) for i in range(2)]
-        second = {k.replace("layer.0", "layer.1"): v for k, v in layers[1].items()}
-        write(tmp_path / name, layers[0] | second, CONFIG)
+        first, second = (LAYOUTS["bert"](*matrices(seed=2 * number + i)) for i in range(2))
+        write(tmp_path / name, first | renumbered(second, 1), CONFIG)
     np.savez("x.npz", **{"0": inputs().astype(np.float32)})
     return tmp_path
 

@@ -8,11 +8,22 @@ from safetensors.numpy import save_file
 
 from sims.base.errors import InputError
 from sims.inspect import inspect
-from tests.inspect.models import BERT, LAYOUTS, LLAMA, WIDTH, D, H, inputs, matrices, write
+from tests.inspect.models import (
+    BERT,
+    LAYOUTS,
+    LLAMA,
+    WIDTH,
+    D,
+    H,
+    inputs,
+    matrices,
+    renumbered,
+    write,
+)
 
 GAIN = np.linspace(1, 9, D)
 LLAMAS = LAYOUTS["llama"](*matrices())
-TWO = LLAMAS | {name.replace(".0.", ".1."): tensor for name, tensor in LLAMAS.items()}
+TWO = LLAMAS | renumbered(LLAMAS, 1)
 SIDES = {
     f"{side}.layers.0.self_attn.{name.rpartition('attn.')[2]}": tensor
     for side in ("encoder", "decoder")

@@ -11,7 +11,18 @@ from safetensors.numpy import save_file
 
 from sims.base.errors import InputError
 from sims.inspect import Model, as_json, exceeded, inspect, layers, reader
-from tests.inspect.models import GROUPED, LAYOUTS, LLAMA, WIDTH, D, H, inputs, matrices, write
+from tests.inspect.models import (
+    GROUPED,
+    LAYOUTS,
+    LLAMA,
+    WIDTH,
+    D,
+    H,
+    inputs,
+    matrices,
+    renumbered,
+    write,
+)
 
 CONFIG = {"num_attention_heads": H}
 
@@ -77,8 +88,7 @@ def test_layers_have_the_numbers_that_the_model_gives_them(tmp_path):
     """A part of a model says so."""
     tensors = {}
     for number in (12, 4):
-        own = LAYOUTS["llama"](*matrices(seed=number))
-        tensors |= {n.replace(".0.", f".{number}."): t for n, t in own.items()}
+        tensors |= renumbered(LAYOUTS["llama"](*matrices(seed=number)), number)
     folder = write(tmp_path / "deep", tensors)
     data = inspect(folder, heads=H, attention="full", activations={"12": inputs()})
     assert list(data.layer.values) == [4, 12]
@@ -152,7 +162,7 @@ def test_heads_that_are_zero_are_named_and_left_out(tmp_path, kind):
         LAYOUTS["llama"](*(np.delete(p, 1, 0) for p in parts[:3]), np.delete(parts[3], CUT, 1)),
     )
     parts[place][1] = 0
-    second = {n.replace(".0.", ".1."): t for n, t in LAYOUTS["llama"](*matrices()).items()}
+    second = renumbered(LAYOUTS["llama"](*matrices()), 1)
     data = inspect(write(tmp_path / "zero", LAYOUTS["llama"](*parts) | second), heads=H)
     assert data.attrs["notes"] == f"Layer 0: the {kind} map is 0 in head 1, left out."
     less = inspect(tmp_path / "less", heads=H - 1)
