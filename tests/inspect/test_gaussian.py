@@ -10,6 +10,22 @@ from tests.inspect.models import LAYOUTS, WIDTH, D, H, inputs, matrices, write
 CONFIG = {"num_attention_heads": H}
 
 
+def read(folder, **options):
+    """The row of a report on one layer, and the queries and keys of each head there."""
+    (layer,) = layers(Model(folder))
+    row = inspect(folder, **options).isel(layer=0)
+    return (
+        row,
+        layer,
+        list(zip(layer.matrices.query, layer.matrices.key[layer.key_head], strict=True)),
+    )
+
+
+def correlations(forms):
+    flat = forms.reshape(H, -1) / np.linalg.norm(forms, axis=(1, 2))[:, None]
+    return flat @ flat.T
+
+
 def gaussian(sequences, tokens, mean):
     """Tokens (sequence, token, d), the first coordinates of most variance."""
     return mean + inputs(sequences, tokens, seed=7) * np.linspace(1.5, 0.2, D)
@@ -26,15 +42,11 @@ def test_predicted_noise_correlation_is_that_of_softmax_on_gaussian_keys(model):
     """Grouped keys, biases and a mean count; by softmax over sampled keys, by hand."""
     mean = np.linspace(-0.3, 0.3, D)
     x = gaussian(4, 2000, mean)
-    row = inspect(model, activations={"0": x}, attention="full").isel(layer=0)
-    (layer,) = layers(Model(model))
+    row, layer, pairs = read(model, activations={"0": x}, attention="full")
     queries, keys = gaussian(1, 400, mean)[0], gaussian(1, 20000, mean)[0]
     bias = layer.biases[0][:, None]
     scores = np.stack(
-        [
-            (queries @ layer.matrices.query[h] + bias[h]) @ (keys @ layer.matrices.key[g]).T
-            for h, g in enumerate((0, 0, 1, 1))
-        ]
+        [(queries @ q + b) @ (keys @ k).T for (q, k), b in zip(pairs, bias, strict=True)]
     )
     weights = np.exp(scores / np.sqrt(WIDTH))
     weights /= np.sqrt((weights**2).sum(-1, keepdims=True))
@@ -43,11 +55,9 @@ def test_predicted_noise_correlation_is_that_of_softmax_on_gaussian_keys(model):
     np.testing.assert_allclose(row.predicted_noise_correlation, r.mean(0), atol=0.03)
     np.testing.assert_allclose(row.token_noise_correlation, r.mean(0), atol=0.06)  # of 2000
     many = gaussian(1, 50_000, mean)[0]
-    first, second = (
-        (many @ layer.matrices.query[h] + bias[h]) @ layer.matrices.key[g].T / np.sqrt(WIDTH)
-        for h, g in ((0, 0), (2, 1))
-    )
-    spread = ((first - second) ** 2) @ np.linspace(1.5, 0.2, D) ** 2
+    (q, k), _, (other_q, other_k), _ = pairs
+    difference = (many @ q + bias[0]) @ k.T - (many @ other_q + bias[2]) @ other_k.T
+    spread = difference**2 / WIDTH @ np.linspace(1.5, 0.2, D) ** 2
     assert row.predicted_noise_correlation[0, 2] == pytest.approx(
         np.exp(-spread / 2).mean(), abs=0.01
     )
@@ -60,19 +70,16 @@ def test_angles_and_forms_are_those_of_the_covariance(model):
     x = gaussian(1, 300, 0)[0]
     x -= x.mean(0)
     covariance = x.T @ x / len(x)
-    row = inspect(model, activations={"0": covariance}, attention="full").isel(layer=0)
-    (layer,) = layers(Model(model))
+    row, layer, pairs = read(model, activations={"0": covariance}, attention="full")
     first, second = (np.linalg.qr(x @ layer.matrices.key[g]).Q for g in (0, 1))
     cosines = np.linalg.svd(first.T @ second, compute_uv=False)
     np.testing.assert_allclose(np.cos(row.input_principal_angle[0, 1]), cosines, rtol=1e-6)
     assert row.input_projection_kernel[0, 1] == pytest.approx((cosines**2).sum() / WIDTH)
     root = sqrtm(covariance).real
-    pairs = zip(layer.matrices.query, layer.matrices.key[layer.key_head], strict=True)
     forms = np.stack([root @ q @ k.T @ root / np.sqrt(WIDTH) for q, k in pairs])
     singular = np.linalg.svd(forms, compute_uv=False)[:, :WIDTH]
     np.testing.assert_allclose(row.input_qk_singular_value, singular, rtol=1e-6)
-    flat = forms.reshape(H, -1) / np.linalg.norm(forms, axis=(1, 2))[:, None]
-    np.testing.assert_allclose(row.input_score_correlation, flat @ flat.T, atol=1e-8)
+    np.testing.assert_allclose(row.input_score_correlation, correlations(forms), atol=1e-8)
     assert row.kq_svd_rank <= row.k_svd_rank
 
 
@@ -80,8 +87,7 @@ def test_rotary_forms_are_those_of_keys_at_a_distance(tmp_path):
     """A query at place t and a key at place t − Δ, each turned by a matrix of its own place."""
     config = {**CONFIG, "model_type": "llama", "rope_theta": 50.0, "partial_rotary_factor": 0.7}
     folder = write(tmp_path / "rotary", LAYOUTS["llama"](*matrices(2)), config)
-    row = inspect(folder).isel(layer=0)
-    (layer,) = layers(Model(folder))
+    row, _, pairs = read(folder)
 
     def turn(place):
         matrix = np.eye(WIDTH)
@@ -91,12 +97,11 @@ def test_rotary_forms_are_those_of_keys_at_a_distance(tmp_path):
             matrix[np.ix_([i, i + 2], [i, i + 2])] = block
         return matrix
 
-    pairs = list(zip(layer.matrices.query, layer.matrices.key[layer.key_head], strict=True))
     for distance in (0, 4, 256):
         forms = np.stack([q @ turn(distance + 3) @ (k @ turn(3)).T for q, k in pairs])
-        flat = forms.reshape(H, -1) / np.linalg.norm(forms, axis=(1, 2))[:, None]
         at = row.sel(distance=distance)
-        np.testing.assert_allclose(at.score_correlation_by_distance, flat @ flat.T, atol=1e-10)
+        measured = at.score_correlation_by_distance
+        np.testing.assert_allclose(measured, correlations(forms), atol=1e-10)
         p = np.linalg.svd(forms, compute_uv=False)[:, :WIDTH]
         p /= p.sum(1, keepdims=True)
         ranks = np.exp(-(p * np.log(p)).sum(1))

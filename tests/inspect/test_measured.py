@@ -16,14 +16,14 @@ CONFIG = {"num_attention_heads": H}
 
 @pytest.fixture
 def made(tmp_path):
-    """Write a LLaMA of some matrices; its layer and its report."""
+    """Write a LLaMA of some matrices; its layer and the row of its report."""
 
     def make(given, kind="full", x=None, mask=None, **options):
         folder = write(tmp_path / "model", LAYOUTS["llama"](*given), CONFIG)
         (layer,) = layers(Model(folder))
         given = {"0": inputs() if x is None else x}
         given |= {} if mask is None else {"attention_mask": mask}
-        return layer, inspect(folder, activations=given, attention=kind, **options)
+        return layer, inspect(folder, activations=given, attention=kind, **options).isel(layer=0)
 
     return make
 
@@ -47,8 +47,8 @@ def test_contributions_and_pruning_are_those_of_the_ablated_layer(made, kind, ke
     """Of causal heads in blocks of three queries at a time."""
     if kind == "causal":
         monkeypatch.setattr(measured, "WEIGHTS", 3 * H * 20)
-    layer, data = made(matrices(keys), kind)
-    row, x = data.isel(layer=0), inputs()
+    layer, row = made(matrices(keys), kind)
+    x = inputs()
     each = contributions(layer, x, kind == "causal")
     flat = each.swapaxes(0, 1).reshape(H, -1, D)
     centred = flat - flat.mean(1, keepdims=True)
@@ -62,8 +62,8 @@ def test_contributions_and_pruning_are_those_of_the_ablated_layer(made, kind, ke
     second = int(row.alike[1])
     mean = each[::2].mean((0, 2))
     held = each[1::2] - mean[:, None]
-    lost, whole = (held[:, second] ** 2).sum((1, 2)), (held.sum(1) ** 2).sum((1, 2))
-    assert row.prune_error == pytest.approx(lost.sum() / whole.sum(), rel=0.01)
+    share = (held[:, second] ** 2).sum() / (held.sum(1) ** 2).sum()
+    assert row.prune_error == pytest.approx(share, rel=0.01)
     assert 0 < row.prune_error_mcse < row.prune_error
 
 
@@ -72,14 +72,13 @@ def test_a_head_that_another_copies_is_redundant(made):
     q, k, v, o = matrices()
     for part in (q, k, v):
         part[2] = part[0]
-    _, data = made((q, k, v, o), x=inputs(40, 30))
-    row = data.isel(layer=0)
+    _, row = made((q, k, v, o), x=inputs(40, 30))
     assert row.redundant_heads == 1
     assert row.removal_order[0] in (0, 2)
     assert row.removal_error[0] < 1e-3  # of the ridge
     assert row.projection_kernel[0, 2] == pytest.approx(1)
     assert row.noise_correlation[0, 2] == pytest.approx(1)
-    assert data.attrs["sentence"].startswith("Layer 0: 1 of 4 heads is redundant at 1 % output")
+    assert row.attrs["sentence"].startswith("Layer 0: 1 of 4 heads is redundant at 1 % output")
     _, strict = made((q, k, v, o), x=inputs(40, 30), tolerance=0.9)
     assert strict.redundant_heads.item() > 1
 
@@ -87,8 +86,7 @@ def test_a_head_that_another_copies_is_redundant(made):
 def test_heads_that_average_all_tokens_have_all_of_them_as_effective_keys(made):
     q, *rest = matrices()
     for kind, median in (("full", 20), ("causal", 10.5)):
-        _, data = made((0 * q, *rest), kind)
-        row = data.isel(layer=0)
+        _, row = made((0 * q, *rest), kind)
         assert row.effective_keys.sel(quantile=0.5).values == pytest.approx(median)
         assert row.typical_effective_keys.item() == pytest.approx(median)
         assert row.effective_share.values == pytest.approx(1)
@@ -127,7 +125,7 @@ def test_projection_kernel_has_transformerlens_normalisation_and_moments(made):
     layer, data = made((q, k, v, o))
     first, second = (np.linalg.svd(layer.matrices.key[h])[0][:, :r] for h, r in ((0, 6), (1, 4)))
     trace = np.trace(first @ first.T @ second @ second.T)
-    assert data.projection_kernel[0, 0, 1] == pytest.approx(trace / np.sqrt(6 * 4))
+    assert data.projection_kernel[0, 1] == pytest.approx(trace / np.sqrt(6 * 4))
     draws = np.random.default_rng(0).normal(size=(4000, 2, D, WIDTH))
     u, w = np.linalg.qr(draws).Q.swapaxes(0, 1)
     kernel = ((u.swapaxes(1, 2) @ w) ** 2).sum((1, 2)) / WIDTH
@@ -138,13 +136,12 @@ def test_projection_kernel_has_transformerlens_normalisation_and_moments(made):
 
 
 def test_standard_errors_cover_the_spread_of_repeated_samples(made):
+    names = ["noise_kept", "contribution_kept", "typical_effective_keys"]
     estimates, errors = [], []
     for seed in range(30):
-        _, data = made(matrices(), x=inputs(10, 12, seed=seed + 100))
-        row = data.isel(layer=0)
-        names = ("noise_kept", "contribution_kept", "typical_effective_keys")
-        estimates.append([float(row[n]) for n in names])
-        errors.append([float(row[f"{n}_mcse"]) for n in names])
+        _, row = made(matrices(), x=inputs(10, 12, seed=seed + 100))
+        estimates.append([row[name] for name in names])
+        errors.append([row[f"{name}_mcse"] for name in names])
     ratio = np.std(estimates, axis=0, ddof=1) / np.sqrt(np.mean(np.square(errors), axis=0))
     assert (ratio > 0.7).all()
     assert (ratio < 1.4).all()
