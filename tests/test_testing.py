@@ -61,21 +61,25 @@ def test_a_wrong_constant(problem):
 """
 
 
+def output_of_pytest(folder, *options):
+    """What pytest prints in a folder that is not the project's."""
+    (folder / "conftest.py").write_text('pytest_plugins = ["sims.testing"]\n')
+    command = [sys.executable, "-m", "pytest", "-q", *options]
+    surroundings = os.environ | {"PYTHONPATH": str(ROOT)}
+    done = subprocess.run(command, cwd=folder, env=surroundings, capture_output=True, text=True)
+    return done.stdout
+
+
 def test_in_a_foreign_repository(tmp_path):
     """A kernel, closed form and bound of its own, on 8 problems; a constant wrong by 2 % fails."""
-    (tmp_path / "conftest.py").write_text('pytest_plugins = ["sims.testing"]\n')
     (tmp_path / "test_mine.py").write_text(FOREIGN)
-    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "--strict-markers"]
-    surroundings = os.environ | {"PYTHONPATH": str(ROOT)}
-    done = subprocess.run(command, cwd=tmp_path, env=surroundings, capture_output=True, text=True)
-    counts = re.search(r"(\d+) failed, (\d+) passed in ([0-9.]+)s", done.stdout)
-    assert counts, done.stdout
-    assert counts.groups()[:2] == ("3", "8"), done.stdout
+    printed = output_of_pytest(tmp_path, "-p", "no:cacheprovider", "--strict-markers")
+    assert "3 failed, 8 passed in " in printed, printed
     assert re.search(
         r"value: simulated 0\.\d+ ± \S+, expected 0\.\d+; \d+\.\d standard errors beyond agreement "
         r"within 0\.005 \(p = \S+, 1 entries, false alarms 1e-06; a gap from \S+ on fails\); "
         r"again: pytest 'test_mine\.py::test_a_wrong_constant\[2\]'",
-        done.stdout,
+        printed,
     )
 
 
@@ -255,13 +259,10 @@ MISUSES = {
 
 
 def test_a_misused_mark_is_one_line(tmp_path):
-    (tmp_path / "conftest.py").write_text('pytest_plugins = ["sims.testing"]\n')
     for number, mark in enumerate(MISUSES):
         body = f"import pytest\n@pytest.mark.{mark}\ndef test_it(problem):\n    pass\n"
         (tmp_path / f"test_{number}.py").write_text(body)
-    command = [sys.executable, "-m", "pytest", "-q", "--continue-on-collection-errors"]
-    surroundings = os.environ | {"PYTHONPATH": str(ROOT)}
-    done = subprocess.run(command, cwd=tmp_path, env=surroundings, capture_output=True, text=True)
-    said = done.stdout.partition("short test summary")[0]
+    printed = output_of_pytest(tmp_path, "--continue-on-collection-errors")
+    said = printed.partition("short test summary")[0]
     assert "\nE  " not in said
     assert [words for words in MISUSES.values() if words not in said] == []

@@ -222,31 +222,28 @@ class Run:
             InputError: a problem cannot be simulated, or another run writes to the file.
         """
         with sole_writer(self.output, self.folder):
-            return self._finish(progress)
-
-    def _finish(self, progress: bool) -> xr.Dataset:
-        spec = self.sweep.spec
-        rows = self.compute(progress=progress)
-        columns = xr.concat(rows, POINT, combine_attrs="override").sortby(POINT)
-        facts = provenance.origin(
-            experiment="none: a problem of one's own",
-            fidelity="none",
-            method="sweep: theory and simulation",
-            fingerprint=digest(code.package_code(__name__), spec.simulation.model_dump()),
-            seed=spec.simulation.seed,
-            precision=columns.attrs["precision"],
-            replicates_total=int(columns["replicates"].sum()),
-            origins=provenance.origins(rows),
-        )
-        data = labelled(self._on_axes(columns), facts, MEANS).assign_attrs(
-            title="Bias, variance and covariance of an ensemble of Nadaraya-Watson heads",
-            theory=spec.theory.order,
-            specification=json.dumps(spec.model_dump(mode="json")),
-            made=self.source_digest,
-        )
-        write(data, self.output, f"{self.output.name} of {self.identity}")
-        shutil.rmtree(self.folder, ignore_errors=True)
-        return data
+            spec = self.sweep.spec
+            rows = self.compute(progress=progress)
+            columns = xr.concat(rows, POINT, combine_attrs="override").sortby(POINT)
+            facts = provenance.origin(
+                experiment="none: a problem of one's own",
+                fidelity="none",
+                method="sweep: theory and simulation",
+                fingerprint=digest(code.package_code(__name__), spec.simulation.model_dump()),
+                seed=spec.simulation.seed,
+                precision=columns.attrs["precision"],
+                replicates_total=int(columns["replicates"].sum()),
+                origins=provenance.origins(rows),
+            )
+            data = labelled(self._on_axes(columns), facts, MEANS).assign_attrs(
+                title="Bias, variance and covariance of an ensemble of Nadaraya-Watson heads",
+                theory=spec.theory.order,
+                specification=json.dumps(spec.model_dump(mode="json")),
+                made=self.source_digest,
+            )
+            write(data, self.output, f"{self.output.name} of {self.identity}")
+            shutil.rmtree(self.folder, ignore_errors=True)
+            return data
 
     def is_done(self) -> bool:
         """True if the file is complete and belongs to this sweep."""
