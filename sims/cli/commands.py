@@ -279,13 +279,13 @@ def inspect(
     output error of merging or pruning heads, and the rank of compressed keys, with standard errors
     over sequences. Nothing is unpickled.
     """
-    from sims.cli.inspect import Request, run
+    from sims.cli.inspect import run
 
     rules = {"heads": heads, "attention": attention, "tolerance": tolerance}
-    request = Request(
+    within_limits = run(
         models, config, activations or [], compare, output, rules, fail_above or [], json
     )
-    if not run(request):
+    if not within_limits:
         raise Exit(1)
 
 

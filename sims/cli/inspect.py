@@ -3,7 +3,6 @@
 import json
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -81,11 +80,19 @@ COMPARED = (
 """Numbers whose differences between two models are printed."""
 
 
-@dataclass(frozen=True)
-class Request:
-    """Options of a report.
+def run(
+    models: Sequence[str],
+    config: str | None,
+    activations: Sequence[str],
+    compare: str | None,
+    output: Path | None,
+    rules: dict[str, Any],
+    fail_above: Sequence[str],
+    print_json: bool,
+) -> bool:
+    """Print the report of a model, or write the reports of several checkpoints to one file.
 
-    Attributes:
+    Args:
         models: paths, of one model or of several checkpoints.
         config: path of config.json; None if it is next to the model.
         activations: paths of the inputs of the model and of the compared model.
@@ -93,65 +100,53 @@ class Request:
         output: path of the output.
         rules: ``heads``, ``attention`` and ``tolerance``.
         fail_above: limits ``NAME=NUMBER``.
-        json: print JSON.
-    """
-
-    models: Sequence[str]
-    config: str | None
-    activations: Sequence[str]
-    compare: str | None
-    output: Path | None
-    rules: dict[str, Any]
-    fail_above: Sequence[str]
-    json: bool
-
-    def check(self) -> None:
-        """Check the options before any model is read.
-
-        Raises:
-            InputError: an option is invalid, alone or with the others.
-        """
-        if self.output is not None:
-            netcdf_file(self.output)
-        if len(self.models) > 1 and (self.output is None or self.activations or self.compare):
-            allowed = "several models with --output, without --activations and --compare"
-            raise InputError("MODEL", f"{len(self.models)} models", allowed)
-        compared = self.compare is not None and not self.compare.endswith(".nc")
-        if len(self.activations) > 1 + compared:
-            allowed = "one file, and a second with --compare MODEL"
-            raise InputError("--activations", f"{len(self.activations)} files", allowed)
-
-
-def run(request: Request) -> bool:
-    """Print the report of a model, or write the reports of several checkpoints to one file.
+        print_json: print JSON in place of tables.
 
     Returns:
         True if no number exceeds its limit.
     """
-    limits = dict(_limit(text) for text in request.fail_above)
-    request.check()
-    inputs = [*request.activations, None, None]
+    limits = dict(_limit(text) for text in fail_above)
+    _check_options(models, activations, compare, output)
+    inputs = [*activations, None, None]
     reports = {}
     lines = []
-    for name in request.models:
-        reports[name] = inspect(name, request.config, inputs[0], **request.rules)
+    for name in models:
+        reports[name] = inspect(name, config, inputs[0], **rules)
         lines += exceeded(reports[name], limits)
     rival = None
-    if request.compare is not None:
-        report = reports[request.models[0]]
-        rival = _rival_report(request.compare, inputs[1], report, request.rules)
-    if request.output is not None:
-        _write(reports, request.output)
-    if request.json:
+    if compare is not None:
+        rival = _rival_report(compare, inputs[1], reports[models[0]], rules)
+    if output is not None:
+        _write(reports, output)
+    if print_json:
         content = [as_json(report) for report in reports.values()]
         print(json.dumps(content if len(content) > 1 else content[0], indent=1, allow_nan=False))
         return not lines
     _print_reports(reports, rival)
     for line in lines:
         print(line)
-    if request.output is not None:
-        print(request.output)
+    if output is not None:
+        print(output)
     return not lines
+
+
+def _check_options(
+    models: Sequence[str], activations: Sequence[str], compare: str | None, output: Path | None
+) -> None:
+    """Check the options before any model is read.
+
+    Raises:
+        InputError: an option is invalid, alone or with the others.
+    """
+    if output is not None:
+        netcdf_file(output)
+    if len(models) > 1 and (output is None or activations or compare):
+        allowed = "several models with --output, without --activations and --compare"
+        raise InputError("MODEL", f"{len(models)} models", allowed)
+    compared = compare is not None and not compare.endswith(".nc")
+    if len(activations) > 1 + compared:
+        allowed = "one file, and a second with --compare MODEL"
+        raise InputError("--activations", f"{len(activations)} files", allowed)
 
 
 def _print_reports(reports: dict[str, xr.Dataset], rival: xr.Dataset | None) -> None:
