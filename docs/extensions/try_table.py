@@ -9,9 +9,10 @@ from typing import Any
 
 import numpy as np
 
-from sims import DESIGNS, FRAMES, TARGETS, Heads, Task, gaussian_queries, predict
+from sims import DESIGNS, FRAMES, TARGETS, Heads, Task, gaussian_queries
 from sims.figures import COLUMN, panels
 from sims.figures.theme import MARKERS, style
+from sims.theory import first_order_terms
 
 HEADS, KEYS, DRAWS = 6, 256, 8
 ANGLES = np.linspace(0, 90, 10)
@@ -40,7 +41,7 @@ def compute_terms(draw: int, angle: float, bandwidth: float) -> np.ndarray:
         the product of two biases, two covariances, and the order of first order's relative error.
     """
     task, heads, queries = draw_problem(draw, angle, bandwidth)
-    terms = predict(task, heads, KEYS, queries)
+    terms = first_order_terms(task, heads, KEYS, queries)
     matrices = np.stack([terms[f"integrated_{name}"].values for name in MATRICES])
     alone = np.trace(matrices, axis1=1, axis2=2) / HEADS
     shared = (matrices.sum((1, 2)) / HEADS - alone) / (HEADS - 1)

@@ -182,7 +182,7 @@ def gather_facts(folder: Path) -> dict[str, Any]:
         "read_page": read_page,
         "read_table": read_table,
         "write_table": write_table,
-        "house": house,
+        "conventions": conventions,
     }
 
 
