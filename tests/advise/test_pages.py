@@ -31,4 +31,4 @@ def test_a_bound_in_a_test_suite(tmp_path):
     assert {*failed} == {"test_wrong"}, done.stdout
     assert f"{12 - len(failed)} passed" in done.stdout
     message = r" mse: simulated .+ standard errors beyond .+; a gap from .+ on fails"
-    assert len(re.findall(message, done.stdout)) == 6
+    assert len({*re.findall(message, done.stdout)}) == 6  # a summary may say each again
