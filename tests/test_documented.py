@@ -31,7 +31,7 @@ BLOCK = re.compile(
     re.MULTILINE,
 )
 SHELLS = ("sh", "bash", "console")
-PROSE = ("yaml", "{toctree}", "{include}", "{eval-rst}", "{raw}")
+PROSE = ("yaml", "toml", "{toctree}", "{include}", "{eval-rst}", "{raw}")
 PLACEHOLDER = re.compile(r"^sims [\w-]+$|\b[A-Z]{3,}\b(?!=)|[{…]")
 
 
