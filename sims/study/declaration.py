@@ -27,7 +27,9 @@ EXPERIMENTS = "experiments"
 ENTRY_POINTS = "sims.studies"
 """Group of entry points by which an installed package names its experiments: the package that has
 experiment.yaml, by the experiment's name."""
-FIDELITIES = ("smoke", "standard", "paper")
+PUBLISHED_FIDELITY = "paper"
+"""Fidelity of published results, the only one with their salt."""
+FIDELITIES = ("smoke", "standard", PUBLISHED_FIDELITY)
 NUMBERS = ("simulate", "predict")
 """Steps that compute numbers; the others present them."""
 PROSE = ("title", "aim", "derivation", "labels", "paper", "presentation", "questions")
@@ -88,9 +90,8 @@ class Declaration:
         """The law without its description, on which no number depends."""
         return {key: value for key, value in self.content["law"].items() if key != "text"}
 
-    @cached_property
-    def seed(self) -> int:
-        """Seed of the problems; a changed question gets new problems.
+    def seed(self, fidelity: str) -> int:
+        """Seed of the problems of a run at a fidelity; a changed question gets new problems.
 
         It is the first bytes of a SHA-256 of the law without prose, the conditions of all
         questions, the revisions above 1 of their effects, and the salt. Rewording, renaming or
@@ -105,7 +106,7 @@ class Declaration:
             if question.get("revision", 1) > 1:
                 revisions[question["effect"]] = question["revision"]
         declared = json.dumps([self.law, sorted(conditions), revisions], sort_keys=True)
-        return int(combined_digest(declared, salt()), 16) >> 1
+        return int(combined_digest(declared, salt(self.name, fidelity)), 16) >> 1
 
     def part(self, step: str, fidelity: str) -> str:
         """The part of the declaration that a step reads, as JSON.
@@ -117,7 +118,8 @@ class Declaration:
         if step in NUMBERS:
             read = {key: value for key, value in read.items() if key not in PROSE}
             read["law"] = self.law
-        entries = {"whole": self.resolved(read), "fidelity": changes, "seed": self.seed}
+        entries = {"whole": self.resolved(read), "fidelity": changes}
+        entries["seed"] = self.seed(fidelity)
         return json.dumps(without_paths(entries), sort_keys=True, default=str)
 
     @property
@@ -126,14 +128,21 @@ class Declaration:
         return any(question.get("search") for question in self.content.get("questions") or [])
 
 
-def salt() -> str:
-    """The text that is hashed with a declaration into its seed: ``dev``, or the published salt.
+def salt(name: str, fidelity: str) -> str:
+    """The text that is hashed with a declaration into its seed.
 
-    The published salt is in experiments/salt.txt; the variable SIMS_SALT overrides it.
+    It is ``dev`` at smoke and standard, so that work in progress does not look at the problems
+    that will judge. At paper it is the salt of the experiment's published answers. The variable
+    SIMS_SALT overrides both; ``make publish`` draws a new one.
     """
-    published = place(EXPERIMENTS) / "salt.txt"
-    default = published.read_text("utf-8").strip() if published.is_file() else "dev"
-    return os.environ.get("SIMS_SALT", default)
+    if (given := os.environ.get("SIMS_SALT")) is not None:
+        return given
+    published = place("results/published") / "answers.json"
+    if fidelity == PUBLISHED_FIDELITY and published.is_file():
+        for row in json.loads(published.read_text("utf-8")):
+            if row["experiment"] == name:
+                return str(row["salt"])
+    return "dev"
 
 
 def folder_of(experiment: str | Path) -> Path:
