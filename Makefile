@@ -36,13 +36,15 @@ reproduce: setup ## run every experiment, through to figures, ledger and report
 	snakemake --config fidelity=$(FIDELITY) $(if $(EXPERIMENT),experiment=$(EXPERIMENT))
 	@$(if $(EXPERIMENT),,sims step compare --fidelity $(FIDELITY))
 
-publish: setup models ## publish a run of FIDELITY in results/published and README.md, with a line on a standard run with another salt
-	@test -f experiments/salt.txt || python -c "import secrets; print(secrets.token_hex(8))" >experiments/salt.txt
-	snakemake --config fidelity=$(FIDELITY)
-	sims step publish --fidelity $(FIDELITY)
-	SIMS_SALT=$$(cat experiments/salt.txt)-again snakemake --config fidelity=standard
+publish: FIDELITY = paper
+publish: setup models ## publish a run at paper in results/published and README.md, with a line on a standard run with another salt
+	@mkdir -p results/paper
+	@test -f results/paper/salt.txt || python -c "import secrets; print(secrets.token_hex(8))" >results/paper/salt.txt
+	export SIMS_SALT=$$(cat results/paper/salt.txt) && snakemake --config fidelity=paper && sims step publish --fidelity paper
+	SIMS_SALT=$$(cat results/paper/salt.txt)-again snakemake --config fidelity=standard
 	sims step again --fidelity standard
 	@$(MAKE) --no-print-directory paper
+	rm results/paper/salt.txt # the next publication draws another
 
 test: setup ## check the import rules and run the quick tests
 	lint-imports --no-logo

@@ -22,7 +22,6 @@ SHARED = (
     "experiments/*/*.yaml",
     "experiments/*/*.md",
     "papers/*.yaml",
-    "experiments/salt.txt",
     "results/published/answers.json",
     "profiles/*/profile.yaml",
     "Snakefile",

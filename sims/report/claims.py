@@ -10,13 +10,12 @@ from sims.judgement.answers import Answer
 from sims.judgement.summaries import Result, Share
 from sims.judgement.wording import significant
 from sims.report.text import escape_markdown
+from sims.study.declaration import PUBLISHED_FIDELITY, salt
 from sims.study.papers import Claim, PaperClaim, papers
 from sims.study.schema import ExperimentSpec
 
 PUBLISHED = "results/published"
 """Folder of the published run."""
-PUBLISHED_FIDELITY = "paper"
-"""Fidelity of the published run."""
 MOST_STRATA = 4
 """Maximum number of strata of an answer on its page."""
 MOST_OTHERS = 5
@@ -144,9 +143,9 @@ def _worst(answer: Answer, run: str, link: Callable[[str], str]) -> str:
         if value != "nan":
             facts.append(f"{name} {truth.get(value, value)}")
     name = file = _file_of(answer, run)
-    if not answer.searched:
+    if not answer.searched and answer.salt == salt(answer.experiment, PUBLISHED_FIDELITY):
         name = f"{answer.experiment}#{answer.counterexample}"
-    else:
+    if answer.searched:
         facts.append(
             f"effect {significant(answer.least)} by theory (above 0 where the claim holds), "
             f"found in a search over {answer.searched:,} more problems"

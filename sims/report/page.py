@@ -18,9 +18,9 @@ from sims.report.answers import (
     further_tables,
     listing,
 )
-from sims.report.claims import PUBLISHED, PUBLISHED_FIDELITY, background, page
+from sims.report.claims import PUBLISHED, background, page
 from sims.report.text import environment, html, title_of
-from sims.study.declaration import Declaration
+from sims.study.declaration import PUBLISHED_FIDELITY, Declaration
 from sims.study.ledger import read_run
 from sims.study.papers import MAIN, Paper, paper_of, papers
 

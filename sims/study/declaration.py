@@ -27,7 +27,9 @@ EXPERIMENTS = "experiments"
 ENTRY_POINTS = "sims.studies"
 """Group of entry points by which an installed package names its experiments: the package that has
 experiment.yaml, by the experiment's name."""
-FIDELITIES = ("smoke", "standard", "paper")
+PUBLISHED_FIDELITY = "paper"
+"""Fidelity of published results, the only one with their salt."""
+FIDELITIES = ("smoke", "standard", PUBLISHED_FIDELITY)
 NUMBERS = ("simulate", "predict")
 """Steps that compute numbers; the others present them."""
 PROSE = ("title", "aim", "derivation", "labels", "paper", "presentation", "questions")
@@ -43,16 +45,20 @@ class Declaration:
         name: name of the experiment.
         folder: its folder; None for one that is defined in Python alone.
         functions: name to function or class of an experiment without a folder.
+        lender: the experiment whose law and seed it has, if its law is ``{of: NAME}``.
     """
 
     content: Mapping[str, Any]
     name: str
     folder: Path | None = None
     functions: Mapping[str, object] = field(default_factory=dict)
+    lender: "Declaration | None" = None
 
     @classmethod
     def read(cls, experiment: str | Path) -> "Declaration":
         """Declaration of the experiment with a name or folder (:func:`folder_of`).
+
+        A law ``{of: NAME}`` is the law of that experiment, with its seed: its very problems.
 
         Raises:
             InputError: there is none, its name cannot be an experiment's, or its file is no YAML.
@@ -60,7 +66,16 @@ class Declaration:
         folder = folder_of(experiment)
         if not re.fullmatch(r"\w+", name := folder.resolve().name, re.ASCII):
             raise InputError("folder of an experiment", name, "letters, digits and _")
-        return cls(read_yaml(folder / "experiment.yaml"), name, folder)
+        content = read_yaml(folder / "experiment.yaml")
+        lender = None
+        law = content.get("law")
+        if isinstance(law, dict) and "of" in law:
+            if not law.keys() <= {"of", "text"} or not isinstance(law["of"], str):
+                raise InputError(f"{folder}: law", law, "`of` and the name of an experiment, `text`")
+            lender = cls.read(law["of"])
+            own = {key: value for key, value in law.items() if key == "text"}
+            content["law"] = lender.content["law"] | own
+        return cls(content, name, folder, lender=lender)
 
     @property
     def location(self) -> str:
@@ -88,14 +103,15 @@ class Declaration:
         """The law without its description, on which no number depends."""
         return {key: value for key, value in self.content["law"].items() if key != "text"}
 
-    @cached_property
-    def seed(self) -> int:
-        """Seed of the problems; a changed question gets new problems.
+    def seed(self, fidelity: str) -> int:
+        """Seed of the problems of a run at a fidelity; a changed question gets new problems.
 
         It is the first bytes of a SHA-256 of the law without prose, the conditions of all
         questions, the revisions above 1 of their effects, and the salt. Rewording, renaming or
         reordering redraws nothing, and neither does a further question without a new condition.
         """
+        if self.lender is not None:
+            return self.lender.seed(fidelity)
         conditions = set()
         revisions = {}
         for question in self.content["questions"]:
@@ -105,7 +121,7 @@ class Declaration:
             if question.get("revision", 1) > 1:
                 revisions[question["effect"]] = question["revision"]
         declared = json.dumps([self.law, sorted(conditions), revisions], sort_keys=True)
-        return int(combined_digest(declared, salt()), 16) >> 1
+        return int(combined_digest(declared, salt(self.name, fidelity)), 16) >> 1
 
     def part(self, step: str, fidelity: str) -> str:
         """The part of the declaration that a step reads, as JSON.
@@ -117,7 +133,8 @@ class Declaration:
         if step in NUMBERS:
             read = {key: value for key, value in read.items() if key not in PROSE}
             read["law"] = self.law
-        entries = {"whole": self.resolved(read), "fidelity": changes, "seed": self.seed}
+        entries = {"whole": self.resolved(read), "fidelity": changes}
+        entries["seed"] = self.seed(fidelity)
         return json.dumps(without_paths(entries), sort_keys=True, default=str)
 
     @property
@@ -126,14 +143,21 @@ class Declaration:
         return any(question.get("search") for question in self.content.get("questions") or [])
 
 
-def salt() -> str:
-    """The text that is hashed with a declaration into its seed: ``dev``, or the published salt.
+def salt(name: str, fidelity: str) -> str:
+    """The text that is hashed with a declaration into its seed.
 
-    The published salt is in experiments/salt.txt; the variable SIMS_SALT overrides it.
+    It is ``dev`` at smoke and standard, so that work in progress does not look at the problems
+    that will judge. At paper it is the salt of the experiment's published answers. The variable
+    SIMS_SALT overrides both; ``make publish`` draws a new one.
     """
-    published = place(EXPERIMENTS) / "salt.txt"
-    default = published.read_text("utf-8").strip() if published.is_file() else "dev"
-    return os.environ.get("SIMS_SALT", default)
+    if (given := os.environ.get("SIMS_SALT")) is not None:
+        return given
+    published = place("results/published") / "answers.json"
+    if fidelity == PUBLISHED_FIDELITY and published.is_file():
+        for row in json.loads(published.read_text("utf-8")):
+            if row["experiment"] == name:
+                return str(row["salt"])
+    return "dev"
 
 
 def folder_of(experiment: str | Path) -> Path:

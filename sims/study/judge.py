@@ -58,7 +58,7 @@ def tabulate(run: "Run", results: Results) -> Table:
         "fidelity": run.fidelity,
         "results": results.digest,
         "seed": run.simulation.seed,
-        "salt": salt(),
+        "salt": salt(run.name, run.fidelity),
         "versions": results.provenance["simulation"]["versions"],
     }
     kept = dict[str, Effects]()

@@ -94,7 +94,7 @@ class Run:
     @cached_property
     def simulation(self) -> SimulationSpec:
         """Simulation settings at the fidelity; the seed follows from questions and offset."""
-        seed = self.study.declared.seed + self.seed * SEED_STRIDE
+        seed = self.study.declared.seed(self.fidelity) + self.seed * SEED_STRIDE
         if seed >= 2**63:
             raise InputError("seed, with its offset", seed, "less than 2**63")
         return self.spec.simulation_settings(self.fidelity).model_copy(update={"seed": seed})

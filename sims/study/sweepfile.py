@@ -14,7 +14,7 @@ from pydantic import Field, model_validator
 from sims.base.documents import mapping, read_yaml
 from sims.base.errors import InputError
 from sims.base.validation import Strict, parse
-from sims.study.declaration import folder_of
+from sims.study.declaration import PUBLISHED_FIDELITY, folder_of
 from sims.study.grid import Point, changed, coordinate, point_errors, without_labels
 from sims.study.referenced_files import resolve_files, resolved_consent
 from sims.study.running import Run
@@ -165,7 +165,7 @@ def unread_code(path: str) -> list[str]:
 
 
 def read_problem(path: str, allow_code: bool | None = False) -> dict[str, Any]:
-    """Content of a problem or sweep file; for ``NAME#17``, problem 17 of that experiment's law.
+    """Content of a problem or sweep file; for ``NAME#17``, problem 17 of a published run's law.
 
     Raises:
         InputError: the file cannot be read, the experiment's problems cannot be files, or consent
@@ -175,7 +175,7 @@ def read_problem(path: str, allow_code: bool | None = False) -> dict[str, Any]:
     if numbered is None:
         return read_yaml(path)
     name, number = numbered
-    run = Run.load(name, allow_code=allow_code)
+    run = Run.load(name, PUBLISHED_FIDELITY, allow_code=allow_code)
     with run.code_errors():
         problem = run.study.file_of(number)
     if problem is None:

@@ -176,7 +176,7 @@ def test_from_questions_to_the_published_page(home, capsys):
     assert (falls.word, falls.always, falls.family) == ("usually", "no", 1)
     assert falls.result.problems == 100
     assert (falls.claim, falls.restriction, falls.salt) == ("fall", "n = 9", "dev")
-    assert falls.seed == Declaration.read(home).seed
+    assert falls.seed == Declaration.read(home).seed("standard")
     assert (size.word, size.result.value) == (
         "",
         pytest.approx(1.75 * (1 / 9 + 1 / 25) / 2, rel=0.2),
@@ -211,29 +211,32 @@ def test_from_questions_to_the_published_page(home, capsys):
 
 
 def test_whoever_edits_a_question_gets_other_problems(home, monkeypatch):
-    seeds, path = [Declaration.read(home).seed], home / "experiment.yaml"
+    seeds, path = [Declaration.read(home).seed("paper")], home / "experiment.yaml"
     before = digest("simulate", Declaration.read(home))
     path.write_text(path.read_text().replace("Does it fall", "Falls it") + "# words")
     more = yaml.safe_load(path.read_text())
     more["law"]["text"] = "in other words"
     more["questions"].append(more["questions"][0] | {"id": "further", "claim": "gaps"})
     path.write_text(yaml.safe_dump(more))
-    assert Declaration.read(home).seed == seeds[0]
+    assert Declaration.read(home).seed("paper") == seeds[0]
     assert digest("simulate", Declaration.read(home)) == before
     statistic = home / "statistic.py"
     statistic.write_text(statistic.read_text().replace("square", "squared_error"))
-    assert Declaration.read(home).seed == seeds[0]
+    assert Declaration.read(home).seed("paper") == seeds[0]
     more["questions"][0]["restrict"] = {"text": "large", "where": {"sd": {"at_least": 1.5}}}
     path.write_text(yaml.safe_dump(more))
-    seeds.append(Declaration.read(home).seed)
+    seeds.append(Declaration.read(home).seed("paper"))
     more["questions"][0]["revision"] = 2
     path.write_text(yaml.safe_dump(more))
-    seeds.append(Declaration.read(home).seed)
-    Path("experiments/salt.txt").write_text("published\n")
-    seeds.append(Declaration.read(home).seed)
+    seeds.append(Declaration.read(home).seed("paper"))
+    Path("results/published").mkdir(parents=True)
+    published = [{"experiment": "small", "salt": "published"}]
+    Path("results/published/answers.json").write_text(json.dumps(published))
+    assert Declaration.read(home).seed("standard") == seeds[-1]
+    seeds.append(Declaration.read(home).seed("paper"))
     monkeypatch.setenv("SIMS_SALT", "dev")
     assert len({*seeds}) == 4
-    assert Declaration.read(home).seed == seeds[-2]
+    assert Declaration.read(home).seed("paper") == seeds[-2]
     assert Run.load("small").simulation.seed == seeds[-2] < 2**63
     assert (
         len({digest(step, Declaration.read(home)) for step in ("simulate", "predict")} | {before})
@@ -256,3 +259,29 @@ def test_what_is_wrong_is_one_line(home, capsys, old, new, words):
     assert run("step", "rehearse", "small") == 2
     assert not list(Path("results").rglob("*.np*"))
     assert words in capsys.readouterr().err.splitlines()[-1]
+
+
+def test_an_experiment_can_ask_of_the_problems_of_another_one(home, capsys):
+    other = home.parent / "other"
+    other.mkdir()
+    asked = EXPERIMENT | {"law": {"of": "small", "text": "the same"}, "paper": "2601.00001"}
+    asked["questions"] = [EXPERIMENT["questions"][0] | {"claim": "fall", "id": "again"}]
+    (other / "experiment.yaml").write_text(yaml.safe_dump(asked))
+    (other / "caption.md").write_text("")
+    (other / "study.py").write_text(
+        "from ..small.study import Small\n\n\nclass Other(Small):\n    name_of = 1\n"
+    )
+    first, second = Declaration.read(home), Declaration.read(other)
+    assert second.seed("smoke") == first.seed("smoke")
+    assert second.law == first.law
+    before = digest("simulate", second)
+    (home / "caption.md").write_text("words")
+    assert digest("simulate", second) == before
+    problems = home / "problems.py"
+    problems.write_text(problems.read_text().replace("0.5, 2", "0.5, 1"))
+    assert digest("simulate", second) != before
+    assert run("run", "other", "--fidelity", "smoke") == 0, capsys.readouterr().err
+    asked["law"]["count"] = 3
+    (other / "experiment.yaml").write_text(yaml.safe_dump(asked))
+    assert run("run", "other", "--fidelity", "smoke") == 2
+    assert "`of` and the name of an experiment" in capsys.readouterr().err
