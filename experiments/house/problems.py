@@ -3,11 +3,12 @@
 Temperatures are tuned by a pilot simulation on draws of its own, by which nothing is judged.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+import xarray as xr
 from scipy.stats import ortho_group
 
 from sims.problem import TARGETS, TrigonometricSeries
@@ -18,7 +19,7 @@ from sims.study.study import Fields
 from .frames import draw_key_frames, draw_query_frames, with_halves
 from .keys import KeyLaw, key_law
 from .pilot import QUERIES, TOGETHER, Pilot, Tuned
-from .sets import ALIGNED, HAAR, HALF_ALIGNED, HALF_HAAR, LADDER, OWN_BEST, SETS, THIRD
+from .sets import ALIGNED, HAAR, HALF_ALIGNED, HALF_HAAR, OWN_BEST, SETS, THIRD
 
 LEAST_SKILL = 0.02
 """Skill below which no temperature is worth tuning: the draw is rejected, or the reading left."""
@@ -96,12 +97,20 @@ class Problem:
         return bool(np.isfinite(self.equal_bandwidth).all())
 
 
-def draw_problem(fields: Fields) -> Problem | None:
+Once = Callable[[Mapping[str, Any], Callable[[], xr.Dataset]], xr.Dataset]
+"""Function that returns what it finds kept under some fields, or else computes and keeps it."""
+
+
+def draw_problem(fields: Fields, once: Once = lambda fields, compute: compute()) -> Problem | None:
     """The problem of a draw; None where no temperature is worth tuning.
 
     Rejected are draws for which a Haar set that is not judged has least error at an end of the
     grid, or whose skill, one minus the error over the variance of the target, is below
     :data:`LEAST_SKILL`.
+
+    Args:
+        fields: what the law drew.
+        once: keeps what the pilot finds, since both methods need it.
     """
     dimension, heads, width = fields["size"]
     law = key_law(fields, dimension)
@@ -117,29 +126,11 @@ def draw_problem(fields: Fields) -> Problem | None:
     if fields["apart"]:
         queries = draw_query_frames(frames[1], fields["overlap"], fields["query_frames"])
         frames[0] = np.concatenate([queries[:1], with_halves(queries[1:-2])])
-    sharpness = np.ones(heads)
-    if fields["uneven"]:
-        normal = np.random.default_rng(fields["sharpness"]).normal(size=heads)
-        sharpness = np.exp(0.5 * normal)
-    of_sets = with_halves(np.tile(sharpness, (len(key_frames), 1)))
-    scale = width**0.5 * np.concatenate([sharpness[None], of_sets])
     pilot = Pilot(law, target, mean, noise_sd, n, fields["kernel"], fields["pilot"])
-    first = tune_some(pilot, frames, scale, slice(0, TOGETHER))
-    skill = float(1 - first.error[0] / variance)
-    if not first.inside[0] or skill < LEAST_SKILL:
+    found = once(dict(fields), lambda: tune(pilot, fields, frames, variance))
+    if "ridge" not in found:
         return None
-    others = tune_some(pilot, frames, scale, slice(TOGETHER, None))
-    level, inside = (np.append(*both)[1:] for both in zip(first[:2], others[:2], strict=True))
-    shift = fields["shift"] if fields["shifted"] else 1.0
-    levels = np.stack([np.full(SETS, level[HAAR]), level], axis=1)
-    bandwidth = shift * levels[..., None] * scale[1:, None]
     query_frames, key_frames = (array[1:] for array in frames)
-    gain = np.full(SETS, np.nan)
-    ladder = slice(len(LADDER))
-    gain[ladder], keys = pilot.gains(
-        (query_frames[ladder], key_frames[ladder]), bandwidth[ladder, OWN_BEST]
-    )
-    ridge, full_head = pilot.baselines()
     return Problem(
         fields=dict(fields) | {"rejected": fields.attempt},
         law=law,
@@ -150,22 +141,64 @@ def draw_problem(fields: Fields) -> Problem | None:
         n=n,
         query_frames=query_frames,
         key_frames=key_frames,
-        bandwidth=bandwidth,
-        equal_bandwidth=equally_good(pilot, key_frames, variance),
-        gain=gain,
+        bandwidth=found["bandwidth"].values,
+        equal_bandwidth=found["equal_bandwidth"].values,
+        gain=found["gain"].values,
         index=mean_index(np.stack([geometric_gram(frames) for frames in key_frames])),
-        keys=keys[HAAR],
-        skill=skill,
-        ridge=float(ridge / first.error[0]),
-        full_head=float(full_head / first.error[0]),
-        edge=not inside.all(),
+        keys=found["keys"].values,
+        skill=float(found["skill"]),
+        ridge=float(found["ridge"]),
+        full_head=float(found["full_head"]),
+        edge=bool(found["edge"]),
         number=fields.number,
     )
 
 
-def tune_some(pilot: Pilot, frames: list[np.ndarray], scale: np.ndarray, some: slice) -> Tuned:
-    """Best bandwidths of some of the sets as drawn."""
-    return pilot.tuned((frames[0][some], frames[1][some]), scale[some])
+def tune(
+    pilot: Pilot, fields: Mapping[str, Any], frames: list[np.ndarray], variance: float
+) -> xr.Dataset:
+    """What the pilot finds, named as in :class:`Problem`; of a rejected draw the skill alone.
+
+    Args:
+        pilot: the pilot.
+        fields: what the law drew.
+        frames: of queries and keys, of the set that selects and then of all sets, (S + 1, …).
+        variance: of the target.
+    """
+    heads, width = frames[1].shape[1], frames[1].shape[3]
+    sharpness = np.ones(heads)
+    if fields["uneven"]:
+        normal = np.random.default_rng(fields["sharpness"]).normal(size=heads)
+        sharpness = np.exp(0.5 * normal)
+    of_sets = with_halves(np.tile(sharpness, (HALF_ALIGNED, 1)))
+    scale = width**0.5 * np.concatenate([sharpness[None], of_sets])
+    tuned: list[Tuned] = []
+    for some in (slice(0, TOGETHER), slice(TOGETHER, None)):
+        tuned.append(pilot.tuned((frames[0][some], frames[1][some]), scale[some]))
+        skill = 1 - tuned[0].error[0] / variance
+        if not tuned[0].inside[0] or skill < LEAST_SKILL:
+            return xr.Dataset({"skill": skill})
+    level = np.append(tuned[0].level, tuned[1].level)[1:]
+    inside = np.append(tuned[0].inside, tuned[1].inside)[1:]
+    shift = fields["shift"] if fields["shifted"] else 1.0
+    levels = np.stack([np.full(SETS, level[HAAR]), level], axis=1)
+    bandwidth = shift * levels[..., None] * scale[1:, None]
+    ladder = frames[0][1 : TOGETHER + 1], frames[1][1 : TOGETHER + 1]
+    gain, keys = pilot.gains(ladder, bandwidth[:TOGETHER, OWN_BEST])
+    ridge, full_head = pilot.baselines()
+    sizes = ("set", "temperature", "head")
+    return xr.Dataset(
+        {
+            "bandwidth": (sizes, bandwidth),
+            "equal_bandwidth": (sizes, equally_good(pilot, frames[1][1:], variance)),
+            "gain": ("set", np.append(gain, np.full(SETS - TOGETHER, np.nan))),
+            "keys": ("head", keys[HAAR]),
+            "skill": skill,
+            "ridge": ridge / tuned[0].error[0],
+            "full_head": full_head / tuned[0].error[0],
+            "edge": not inside.all(),
+        }
+    )
 
 
 def equally_good(pilot: Pilot, frames: np.ndarray, variance: float) -> np.ndarray:

@@ -7,7 +7,7 @@ seed and a place for results.
 """
 
 import copy
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
 from importlib import import_module
 from itertools import count
@@ -42,6 +42,8 @@ if TYPE_CHECKING:
 Problem = TypeVar("Problem")
 COUNTS = ("simulated", "problems")
 """Settings that do not affect any single problem."""
+POINTS = ".points"
+"""Folder next to the results in which finished units are kept."""
 PROSE = ("text", "problem", "checkpoints")
 """Keys of a law that are not fields."""
 
@@ -108,6 +110,7 @@ class Study(Generic[Problem]):
         allow_code: whether code that the law names may be run.
         settings: settings of the study, in a run at its fidelity.
         simulation: sizes and seed of its simulation, in a run.
+        shelf: folder of what :meth:`once` keeps; None, but in the steps that compute numbers.
 
     Raises:
         InputError: an argument does not fit the schema, or a function has no place.
@@ -117,6 +120,7 @@ class Study(Generic[Problem]):
     allow_code: bool | None
     settings: dict[str, Any]
     simulation: SimulationSpec
+    shelf: Path | None = None
 
     def __init__(
         self,
@@ -298,6 +302,22 @@ class Study(Generic[Problem]):
                     self._drawn[number] = problem
                 return problem
         raise AssertionError
+
+    def once(self, made_of: object, compute: Callable[[], xr.Dataset]) -> xr.Dataset:
+        """Dataset of a problem that both methods need, which the first one of a run keeps.
+
+        Args:
+            made_of: values from which the study's code computes it.
+            compute: function that does.
+        """
+        from sims.base import store
+        from sims.base.identity import digest
+        from sims.study.code import code
+
+        if self.shelf is None:
+            return compute()
+        name = f"once-{digest(made_of)}-{code('predict', self.declared)}.npz"
+        return store.load_or_compute(self.shelf / name, lambda _: compute())
 
     def units(self) -> "Mapping[str, SampledUnit | DrawnUnit]":
         """Units to simulate by name, one per problem."""
