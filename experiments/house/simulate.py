@@ -15,7 +15,7 @@ from .problems import PROBES, Problem
 from .sets import COMMON, DRAWN, EQUAL, HAAR, LADDER, OWN_BEST, PROBED, READINGS, SETS
 
 DIMS = ("reading", "set", "temperature")
-COORDS = {"reading": READINGS}
+COORDS = {"reading": [*READINGS]}
 TERMS = ("bias", "variance", "head_bias", "head_variance", "noise", "head_noise")
 """Terms of the ensemble and of its mean head."""
 
