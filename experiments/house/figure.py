@@ -23,7 +23,7 @@ QUESTIONS = {
     "hdi-monotone": "error never rises, as drawn",
     "hdi-monotone-law": "error never rises, equally good",
     "hdi-law": "variance never rises, equally good",
-    "adding-heads-law": "doubling lowers the error more if random",
+    "adding-heads-law": "doubling gains more if random",
 }
 SHOWN = ((DRAWN, OWN_BEST), (EQUAL, COMMON))
 """Temperature at which each reading is shown."""
@@ -117,8 +117,7 @@ def _parts(ax: Axes, sample: Sample, drawn: pd.DataFrame) -> None:
         ax.plot(x, median, color=figures.PALETTE[place], ls=style, marker="o", label=label)
     _selectivity_axis(ax)
     ax.set(ylabel="median change over the error (%)", title="Parts of the change, as drawn")
-    ax.set_ylim(top=45)
-    ax.legend(loc="upper left")
+    ax.legend(loc="lower right")
 
 
 def _ladder(ax: Axes, sample: Sample, drawn: pd.DataFrame) -> None:

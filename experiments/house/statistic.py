@@ -148,7 +148,8 @@ def changes_over_the_ladder(sample: Sample) -> xr.Dataset:
     control = differences["mean_head"][:, :, EQUAL].copy()
     made = {}
     for name, difference in differences.items():
-        difference[:, :, EQUAL] = controlled(difference[:, :, EQUAL], control)
+        rest = controlled(difference[:, :, EQUAL], control)
+        difference[:, :, EQUAL] = 0 * control if name == "mean_head" else rest
         made[name] = (DIMS, difference.mean(1))
     made["yardstick"] = (DIMS, sample.error(THIRD) / sample.error(HAAR) - 1)
     variance = terms["variance"].mean(1)

@@ -178,16 +178,11 @@ def model_table(models: "list[SizeModel]") -> Lines:
 
 
 def groups_of_problems(frame: pd.DataFrame) -> dict[str, np.ndarray]:
-    """Which problems are in a group: all, by H, those beyond the baselines, quarters of n_eff/n."""
+    """Which problems are in a group: all, by H, and those beyond the baselines."""
     groups = {"all": np.ones(len(frame), bool)}
     for heads in sorted(frame["heads"].unique()):
         groups[f"H = {heads}"] = (frame["heads"] == heads).to_numpy()
     groups["average beats both baselines"] = frame["beats"].to_numpy(bool)
-    quarters = pd.qcut(frame["selectivity"], 4, duplicates="drop")
-    for interval in quarters.cat.categories:
-        chosen = (quarters == interval).to_numpy()
-        inside = frame["selectivity"][chosen]
-        groups[f"n_eff/n {significant(inside.min())} to {significant(inside.max())}"] = chosen
     return groups
 
 
