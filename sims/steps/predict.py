@@ -6,14 +6,13 @@ from pathlib import Path
 from sims.study.code import record_imports
 from sims.study.running import Run
 from sims.study.stored import write_method
-from sims.study.study import POINTS
 
 
 def predict(run: Run, output: Path) -> None:
     """Predict the problems of an experiment, and write theory's terms into one file."""
     before = {*sys.modules}
     study = run.study
-    study.shelf = output.parent / POINTS
+    study.keep_in(output.parent)
     with run.code_errors():
         predictions = study.predictions()
         digests = study.problem_digests()

@@ -18,7 +18,7 @@ from sims.steps.predict import predict
 from sims.study.code import record_imports
 from sims.study.running import Run
 from sims.study.stored import write_method
-from sims.study.study import POINTS, Study
+from sims.study.study import Study
 from sims.study.units import DRAWN, Simulation, experiment_simulation, units_of
 
 ONE_CORE = {"NPROC": "1", "SIMS_HOST_DEVICES": "1"}
@@ -52,7 +52,7 @@ def simulate(
         _compile_sums()
     before = {*sys.modules}
     study = run.study
-    study.shelf = output.parent / POINTS
+    study.keep_in(output.parent)
     units = units_of(run)
     simulation = experiment_simulation(run, units, output, progress)
     names = simulation.part(*part)
@@ -170,7 +170,7 @@ def _worker(environment: Mapping[str, str], run: Run, output: Path, name: str | 
         if name is None:
             predict(run, output.with_name("theory.nc"))
         else:
-            run.study.shelf = output.parent / POINTS
+            run.study.keep_in(output.parent)
             unit = run.study.unit(name)
             experiment_simulation(run, {name: unit}, output).batches_of(name)
     return name

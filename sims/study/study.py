@@ -110,7 +110,6 @@ class Study(Generic[Problem]):
         allow_code: whether code that the law names may be run.
         settings: settings of the study, in a run at its fidelity.
         simulation: sizes and seed of its simulation, in a run.
-        shelf: folder of what :meth:`once` keeps; None, but in the steps that compute numbers.
 
     Raises:
         InputError: an argument does not fit the schema, or a function has no place.
@@ -120,7 +119,7 @@ class Study(Generic[Problem]):
     allow_code: bool | None
     settings: dict[str, Any]
     simulation: SimulationSpec
-    shelf: Path | None = None
+    _shelf: tuple[Path, str] | None = None
 
     def __init__(
         self,
@@ -303,6 +302,12 @@ class Study(Generic[Problem]):
                 return problem
         raise AssertionError
 
+    def keep_in(self, folder: Path) -> None:
+        """Keep what :meth:`once` computes in a folder of results, as two steps of a run do."""
+        from sims.study.code import code
+
+        self._shelf = folder / POINTS, code("predict", self.declared, folder)
+
     def once(self, made_of: object, compute: Callable[[], xr.Dataset]) -> xr.Dataset:
         """Dataset of a problem that both methods need, which the first one of a run keeps.
 
@@ -312,12 +317,12 @@ class Study(Generic[Problem]):
         """
         from sims.base import store
         from sims.base.identity import digest
-        from sims.study.code import code
 
-        if self.shelf is None:
+        if self._shelf is None:
             return compute()
-        name = f"once-{digest(made_of)}-{code('predict', self.declared)}.npz"
-        return store.load_or_compute(self.shelf / name, lambda _: compute())
+        folder, made_by = self._shelf
+        path = folder / f"once-{digest(made_of)}-{made_by}.npz"
+        return store.load_or_compute(path, lambda _: compute())
 
     def units(self) -> "Mapping[str, SampledUnit | DrawnUnit]":
         """Units to simulate by name, one per problem."""
