@@ -52,7 +52,6 @@ def simulate(
         _compile_sums()
     before = {*sys.modules}
     study = run.study
-    study.keep_in(output.parent)
     units = units_of(run)
     simulation = experiment_simulation(run, units, output, progress)
     names = simulation.part(*part)
@@ -170,7 +169,6 @@ def _worker(environment: Mapping[str, str], run: Run, output: Path, name: str | 
         if name is None:
             predict(run, output.with_name("theory.nc"))
         else:
-            run.study.keep_in(output.parent)
             unit = run.study.unit(name)
             experiment_simulation(run, {name: unit}, output).batches_of(name)
     return name

@@ -7,7 +7,7 @@ seed and a place for results.
 """
 
 import copy
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from functools import cached_property
 from importlib import import_module
 from itertools import count
@@ -42,8 +42,6 @@ if TYPE_CHECKING:
 Problem = TypeVar("Problem")
 COUNTS = ("simulated", "problems")
 """Settings that do not affect any single problem."""
-POINTS = ".points"
-"""Folder next to the results in which finished units are kept."""
 PROSE = ("text", "problem", "checkpoints")
 """Keys of a law that are not fields."""
 
@@ -119,7 +117,6 @@ class Study(Generic[Problem]):
     allow_code: bool | None
     settings: dict[str, Any]
     simulation: SimulationSpec
-    _shelf: tuple[Path, str] | None = None
 
     def __init__(
         self,
@@ -301,28 +298,6 @@ class Study(Generic[Problem]):
                     self._drawn[number] = problem
                 return problem
         raise AssertionError
-
-    def keep_in(self, folder: Path) -> None:
-        """Keep what :meth:`once` computes in a folder of results, as two steps of a run do."""
-        from sims.study.code import code
-
-        self._shelf = folder / POINTS, code("predict", self.declared, folder)
-
-    def once(self, made_of: object, compute: Callable[[], xr.Dataset]) -> xr.Dataset:
-        """Dataset of a problem that both methods need, which the first one of a run keeps.
-
-        Args:
-            made_of: values from which the study's code computes it.
-            compute: function that does.
-        """
-        from sims.base import store
-        from sims.base.identity import digest
-
-        if self._shelf is None:
-            return compute()
-        folder, made_by = self._shelf
-        path = folder / f"once-{digest(made_of)}-{made_by}.npz"
-        return store.load_or_compute(path, lambda _: compute())
 
     def units(self) -> "Mapping[str, SampledUnit | DrawnUnit]":
         """Units to simulate by name, one per problem."""

@@ -25,7 +25,6 @@ from sims.study.grid import point_errors
 from sims.study.provenance import ORIGIN, origin
 from sims.study.schema import SimulationSpec
 from sims.study.stacking import Scalar
-from sims.study.study import POINTS
 
 if TYPE_CHECKING:
     from sims.study.running import Run
@@ -174,7 +173,7 @@ def experiment_simulation(
     source_digest = digest(
         code("simulate", run.study.declared, output.parent), settings.model_dump()
     )
-    return Simulation(units, settings, output.parent / POINTS, source_digest, progress)
+    return Simulation(units, settings, output.parent / ".points", source_digest, progress)
 
 
 def units_of(run: "Run") -> "Mapping[str, SampledUnit | DrawnUnit]":
