@@ -12,21 +12,21 @@ from sims.figures.groups import outcome_bars, outcomes_of_answers
 from sims.judgement.answers import Answers
 from sims.study.results import Results
 
-from .sets import OWN_BEST
+from .sets import COMMON, DRAWN, EQUAL, LADDER, OWN_BEST, READINGS
 from .sizes import SizeModel
-from .statistic import READINGS, Sample, changes_over_the_ladder, ladder_errors, parameters
+from .statistic import Sample, changes_over_the_ladder, ladder_errors, parameters
 from .tables import size_models
 
 QUESTIONS = {
-    "hdi-monotone": "error falls, as drawn",
-    "hdi-monotone-law": "error falls, equally good",
-    "hdi": "variance falls, as drawn",
-    "hdi-law": "variance falls, equally good",
-    "extremes": "orthogonal keep less",
-    "adding-heads": "doubling pays if random",
+    "random-aligned": "random beat aligned, as drawn",
+    "random-aligned-law": "random beat aligned, equally good",
+    "hdi-monotone": "error never rises, as drawn",
+    "hdi-monotone-law": "error never rises, equally good",
+    "hdi-law": "variance never rises, equally good",
+    "adding-heads-law": "doubling gains more if random",
 }
-LABELS = ("as drawn", "equally good alone")
-"""The readings in words."""
+SHOWN = ((DRAWN, OWN_BEST), (EQUAL, COMMON))
+"""Temperature at which each reading is shown."""
 BINS = 6
 """Groups of problems along n_eff/n, of equal size."""
 FINDING = "Random heads err less than nearly aligned ones, mostly by less bias"
@@ -37,14 +37,15 @@ NEUTRAL = "The error of random and of nearly aligned heads"
 def figure(results: Results, answers: Answers) -> Figure:
     """The figure; numbers are those of the answers, and of the first round of simulation."""
     sample, drawn = Sample(results), parameters(results)
-    medians = changes_over_the_ladder(sample).isel(reading=0, temperature=OWN_BEST).median()
+    sizes = changes_over_the_ladder(sample).isel(reading=DRAWN, temperature=OWN_BEST)
+    medians = sizes.median()
     found = medians["error"] < 0 and medians["bias"] < 2 * min(float(medians["variance"]), 0.0)
     title = FINDING if found else NEUTRAL
-    drawing, axes = figures.mosaic(("ab", "cd"), height=4.5, title=title)
+    drawing, axes = figures.mosaic(("ab", "cd"), height=4.8, title=title)
     drawn = drawn.iloc[: len(sample.problems)]
     _sizes(axes["a"], sample, drawn, size_models(sample, drawn))
     outcome_bars(axes["b"], outcomes_of_answers(answers, QUESTIONS))
-    axes["b"].set_title("Variance falls more often than the error")
+    axes["b"].set_title("How often diversity helps")
     _parts(axes["c"], sample, drawn)
     _ladder(axes["d"], sample, drawn)
     return drawing
@@ -68,16 +69,18 @@ def _groups(drawn: pd.DataFrame) -> tuple[pd.Series, np.ndarray]:
 
 
 def _sizes(ax: Axes, sample: Sample, drawn: pd.DataFrame, models: Sequence[SizeModel]) -> None:
-    """Change of the error at own best temperatures: bins of problems, and the model."""
+    """Change of the error in both readings: bins of problems, and the model."""
     groups, x = _groups(drawn)
-    sizes = changes_over_the_ladder(sample)["error"].isel(temperature=OWN_BEST)
-    for place, label in enumerate(LABELS):
-        values = pd.Series(100 * sizes.isel(reading=place).values, index=drawn.index)
+    sizes = changes_over_the_ladder(sample)["error"]
+    for place, (reading, temperature) in enumerate(SHOWN):
+        change = sizes.isel(reading=reading, temperature=temperature)
+        values = pd.Series(100 * change.values, index=drawn.index)
         summary = values.groupby(groups).quantile(np.array([0.25, 0.5, 0.75])).unstack()
         ink = figures.PALETTE[place]
         beside = x * (0.97, 1.03)[place]
         middle = summary[0.5]
         bars = np.array([middle - summary[0.25], summary[0.75] - middle])
+        label = READINGS[reading]
         ax.errorbar(beside, middle, bars, color=ink, fmt=figures.MARKERS[place], label=label)
         if models:
             curve = models[place]
@@ -86,7 +89,6 @@ def _sizes(ax: Axes, sample: Sample, drawn: pd.DataFrame, models: Sequence[SizeM
             ax.plot(at, curve.curve[1], color=ink)
     _selectivity_axis(ax)
     ax.plot([], [], color=figures.GREY, label="model")
-    ax.set_ylim(bottom=1.7 * ax.get_ylim()[0])
     ax.set(ylabel="change of the error (%)", title="From aligned to random, the error falls")
     ax.legend(loc="lower right")
 
@@ -101,7 +103,7 @@ def _selectivity_axis(ax: Axes) -> None:
 def _parts(ax: Axes, sample: Sample, drawn: pd.DataFrame) -> None:
     """Median changes of bias and variance, mean head and diversity, of heads as drawn."""
     groups, x = _groups(drawn)
-    sizes = changes_over_the_ladder(sample).isel(reading=0, temperature=1)
+    sizes = changes_over_the_ladder(sample).isel(reading=DRAWN, temperature=OWN_BEST)
     names = {
         "bias": "squared bias",
         "variance": "variance",
@@ -114,21 +116,23 @@ def _parts(ax: Axes, sample: Sample, drawn: pd.DataFrame) -> None:
         style = "-" if place < 2 else "--"
         ax.plot(x, median, color=figures.PALETTE[place], ls=style, marker="o", label=label)
     _selectivity_axis(ax)
-    ax.set(ylabel="median change over the error (%)", title="Bias falls; variance hardly changes")
-    ax.set_ylim(top=45)
-    ax.legend(loc="upper left")
+    ax.set(ylabel="median change over the error (%)", title="Parts of the change, as drawn")
+    ax.legend(loc="lower right")
 
 
 def _ladder(ax: Axes, sample: Sample, drawn: pd.DataFrame) -> None:
-    """Error of each rung over the first one's, median and quartiles, at own best temperatures."""
-    errors = ladder_errors(sample)
-    x = np.array([5, 25, 50, 75, 100])
-    for place in range(len(READINGS)):
-        relative = 100 * errors.isel(reading=place, temperature=1).values
-        figures.quartiles(ax, x, relative, figures.PALETTE[place], marker="o", label=LABELS[place])
+    """Error of each rung over the first one's by H, median and quartiles, equally good."""
+    errors = 100 * ladder_errors(sample, EQUAL, COMMON)
+    x = 100 * np.array(LADDER)
+    known = np.isfinite(errors).all(1)
+    for place, heads in enumerate(sorted(drawn["heads"].unique())):
+        rows = errors[known & (drawn["heads"] == heads).to_numpy()]
+        if len(rows):
+            label = f"H = {heads} (n = {len(rows)})"
+            figures.quartiles(ax, x, rows, figures.PALETTE[place], marker="o", label=label)
     ax.set(
         xlabel="index / random heads' (%)",
         ylabel="error / first rung's (%)",
-        title=f"Every rung lowers the median error (n = {len(drawn)})",
+        title="More heads gain more (equally good)",
     )
     ax.legend(loc="lower left")

@@ -12,7 +12,7 @@ from .problems import Problem, draw_problem
 
 
 class House(Study[Problem]):
-    """Seven sets of heads on common keys, as given and turned at random."""
+    """Sets of heads on common keys, as drawn and equally good."""
 
     sampler = from_module("simulate")
     effects = from_module("statistic")
@@ -21,7 +21,7 @@ class House(Study[Problem]):
     headline = from_module("figure")
 
     def problem(self, fields: Fields) -> Problem | None:
-        return draw_problem(fields)
+        return draw_problem(fields, self.once)
 
     def theory(self, problem: Problem) -> xr.Dataset:
         from .description import population
