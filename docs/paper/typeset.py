@@ -37,8 +37,6 @@ WORDS = (
     *reversed(conventions.WORDS),
     "never",
     conventions.BY_CONDITION,
-    "no difference",
-    "undecided",
     conventions.TOO_FEW,
 )
 """First words of an answer, in the order of the tables."""
@@ -98,7 +96,7 @@ def rank_word(answer: str) -> int:
 def tabulate(paper: Paper, answers: Sequence[Answer]) -> list[Row]:
     """Rows of the table of a paper's confirmatory answers."""
     text = listing(paper, answers, lambda answer: answer.id)
-    rows = read_table(text, "question", "answer", "how often", "by how much", "always?")
+    rows = read_table(text, "question", "answer", "how often", "by how much", "as stated")
     results = {answer.id: answer.result for answer in answers}
     for row in rows:
         row["question"], id = LINK.fullmatch(row["question"]).groups()

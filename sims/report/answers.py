@@ -10,7 +10,7 @@ from sims.report.text import escape_markdown
 from sims.study.papers import MAIN, Claim, Paper, papers
 
 BRIEF_COLUMNS = ("question", "answer", "how often", "by how much")
-COLUMNS = (*BRIEF_COLUMNS, "always?", "where it changes", "decided by")
+COLUMNS = (*BRIEF_COLUMNS, "as stated", "where it changes", "decided by")
 Link = Callable[[Answer], str]
 
 
@@ -100,7 +100,7 @@ def _line(answer: Answer, link: Link | None, brief: bool) -> list[str]:
     if brief:
         return [question, word, *sizes]
     changes = escape_markdown("; ".join(change.in_words() for change in answer.where))
-    return [question, word, *sizes, answer.failure(), changes, result.decided_by()]
+    return [question, word, *sizes, answer.as_stated(), changes, result.decided_by()]
 
 
 def _algebra(claims: Sequence[Claim]) -> str:
