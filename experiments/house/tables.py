@@ -1,8 +1,9 @@
 """Tables of the house sample for its caption: population, specifications, sizes and their model."""
 
 from collections.abc import Mapping, Sequence
+from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
@@ -145,8 +146,6 @@ def size_models(sample: Sample, frame: pd.DataFrame) -> "list[SizeModel]":
 
     Empty of fewer than :data:`FEWEST_MODELLED` problems.
     """
-    from .sizes import fit  # imported late: it loads JAX
-
     models = []
     for reading, temperature in ((DRAWN, OWN_BEST), (EQUAL, COMMON)):
         order = QUESTIONS["random-aligned"]
@@ -155,9 +154,18 @@ def size_models(sample: Sample, frame: pd.DataFrame) -> "list[SizeModel]":
         if known.sum() < FEWEST_MODELLED:
             return []
         kept = frame[known]
-        columns = {name: kept[name].to_numpy() for name in ("selectivity", "skill", "family")}
-        models.append(fit(changes[known].mean(1), mcse(changes[known].T), **columns))
+        columns = [changes[known].mean(1), mcse(changes[known].T)]
+        columns += [kept[name].to_numpy() for name in ("selectivity", "skill", "family")]
+        models.append(_model(*map(tuple, columns)))
     return models
+
+
+@cache
+def _model(*columns: tuple[Any, ...]) -> "SizeModel":
+    """The model of these columns, which figures and tables share."""
+    from .sizes import fit  # imported late: it loads JAX
+
+    return fit(*map(np.array, columns))
 
 
 def model_table(models: "list[SizeModel]") -> Lines:
