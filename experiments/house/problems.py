@@ -141,16 +141,9 @@ def draw_problem(fields: Fields, keep: Keep = lambda name, measure: measure()) -
         n=n,
         query_frames=query_frames,
         key_frames=key_frames,
-        bandwidth=found["bandwidth"],
-        equal_bandwidth=found["equal_bandwidth"],
-        gain=found["gain"],
         index=mean_index(np.stack([geometric_gram(frames) for frames in key_frames])),
-        keys=found["keys"],
-        skill=float(found["skill"]),
-        ridge=float(found["ridge"]),
-        full_head=float(found["full_head"]),
-        edge=bool(found["edge"]),
         number=fields.number,
+        **{name: values[()] for name, values in found.items()},
     )
 
 
@@ -185,15 +178,15 @@ def tune(
     bandwidth = shift * levels[..., None] * scale[1:, None]
     ladder = frames[0][1 : TOGETHER + 1], frames[1][1 : TOGETHER + 1]
     gain, keys = pilot.gains(ladder, bandwidth[:TOGETHER, OWN_BEST])
-    ridge, full_head = pilot.baselines()
+    ridge, full_head = pilot.baselines() / tuned[0].error[0]
     return {
         "bandwidth": bandwidth,
         "equal_bandwidth": equally_good(pilot, frames[1][1:], variance),
         "gain": np.append(gain, np.full(SETS - TOGETHER, np.nan)),
         "keys": keys[HAAR],
         "skill": np.array(skill),
-        "ridge": np.array(ridge / tuned[0].error[0]),
-        "full_head": np.array(full_head / tuned[0].error[0]),
+        "ridge": np.array(ridge),
+        "full_head": np.array(full_head),
         "edge": np.array(not inside.all()),
     }
 
