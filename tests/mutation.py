@@ -31,6 +31,9 @@ FILES = {
     "sims/judgement/changes.py": "tests/judgement/test_answers.py",
     "sims/judgement/outcomes.py": "tests/judgement/test_answers.py",
     "experiments/house/problems.py": "tests/experiments/test_house.py",
+    "experiments/house/pilot.py": "tests/experiments/test_house.py",
+    "experiments/house/frames.py": "tests/experiments/test_house.py",
+    "experiments/house/simulate.py": "tests/experiments/test_house.py",
     "experiments/house/outcomes.py": "tests/experiments/test_house.py"
     " tests/experiments/test_battery.py -k house",
     "experiments/house/statistic.py": "tests/experiments/test_battery.py -k house",

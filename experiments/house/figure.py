@@ -1,21 +1,17 @@
 """The house sample in four panels: sizes over selectivity, outcomes, what the fall is made of."""
 
-from collections.abc import Sequence
-
 import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from sims import figures
-from sims.figures.groups import outcome_bars, outcomes_of_answers
+from sims.figures.groups import binned, outcome_bars, outcomes_of_answers
 from sims.judgement.answers import Answers
 from sims.study.results import Results
 
-from .sets import COMMON, DRAWN, EQUAL, LADDER, OWN_BEST, READINGS
-from .sizes import SizeModel
+from .sets import COMMON, DRAWN, EQUAL, LADDER, OWN_BEST
 from .statistic import Sample, changes_over_the_ladder, ladder_errors, parameters
-from .tables import size_models
 
 QUESTIONS = {
     "random-aligned": "random beat aligned, as drawn",
@@ -25,25 +21,15 @@ QUESTIONS = {
     "hdi-law": "variance never rises, equally good",
     "adding-heads-law": "doubling gains more if random",
 }
-SHOWN = ((DRAWN, OWN_BEST), (EQUAL, COMMON))
-"""Temperature at which each reading is shown."""
-BINS = 6
-"""Groups of problems along n_eff/n, of equal size."""
-FINDING = "Random heads err less than nearly aligned ones, mostly by less bias"
-NEUTRAL = "The error of random and of nearly aligned heads"
-"""Titles: the first one where the medians of heads as drawn show it."""
+TITLE = "The error of random and of nearly aligned heads"
 
 
 def figure(results: Results, answers: Answers) -> Figure:
     """The figure; numbers are those of the answers, and of the first round of simulation."""
     sample, drawn = Sample(results), parameters(results)
-    sizes = changes_over_the_ladder(sample).isel(reading=DRAWN, temperature=OWN_BEST)
-    medians = sizes.median()
-    found = medians["error"] < 0 and medians["bias"] < 2 * min(float(medians["variance"]), 0.0)
-    title = FINDING if found else NEUTRAL
-    drawing, axes = figures.mosaic(("ab", "cd"), height=4.8, title=title)
+    drawing, axes = figures.mosaic(("ab", "cd"), height=4.8, title=TITLE)
     drawn = drawn.iloc[: len(sample.problems)]
-    _sizes(axes["a"], sample, drawn, size_models(sample, drawn))
+    _sizes(axes["a"], sample, drawn)
     outcome_bars(axes["b"], outcomes_of_answers(answers, QUESTIONS))
     axes["b"].set_title("How often diversity helps")
     _parts(axes["c"], sample, drawn)
@@ -56,39 +42,22 @@ def headline(results: Results) -> Figure:
     drawing, axes = figures.panels(height=2.4)
     sample = Sample(results)
     drawn = parameters(results).iloc[: len(sample.problems)]
-    _sizes(axes[0, 0], sample, drawn, size_models(sample, drawn))
+    _sizes(axes[0, 0], sample, drawn)
     axes[0, 0].set_title(f"Random heads err less than nearly aligned ones ({len(drawn)} problems)")
     return drawing
 
 
-def _groups(drawn: pd.DataFrame) -> tuple[pd.Series, np.ndarray]:
-    """Groups of problems of equal size along n_eff/n, and the median of each."""
-    count = max(1, min(BINS, len(drawn) // 3))
-    groups = pd.qcut(drawn["selectivity"], count, labels=False, duplicates="drop")
-    return groups, drawn["selectivity"].groupby(groups).median().to_numpy()
-
-
-def _sizes(ax: Axes, sample: Sample, drawn: pd.DataFrame, models: Sequence[SizeModel]) -> None:
-    """Change of the error in both readings: bins of problems, and the model."""
-    groups, x = _groups(drawn)
-    sizes = changes_over_the_ladder(sample)["error"]
-    for place, (reading, temperature) in enumerate(SHOWN):
-        change = sizes.isel(reading=reading, temperature=temperature)
-        values = pd.Series(100 * change.values, index=drawn.index)
-        summary = values.groupby(groups).quantile(np.array([0.25, 0.5, 0.75])).unstack()
-        ink = figures.PALETTE[place]
-        beside = x * (0.97, 1.03)[place]
-        middle = summary[0.5]
-        bars = np.array([middle - summary[0.25], summary[0.75] - middle])
-        label = READINGS[reading]
-        ax.errorbar(beside, middle, bars, color=ink, fmt=figures.MARKERS[place], label=label)
-        if models:
-            curve = models[place]
-            at = np.exp(curve.x)
-            ax.fill_between(at, curve.curve[0], curve.curve[2], color=ink, alpha=0.18, lw=0)
-            ax.plot(at, curve.curve[1], color=ink)
+def _sizes(ax: Axes, sample: Sample, drawn: pd.DataFrame) -> None:
+    """Change of the error in both readings, and from one random set to another, along n_eff/n."""
+    sizes = changes_over_the_ladder(sample)
+    lines = {
+        "as drawn": (sizes["error"][:, DRAWN, OWN_BEST], figures.PALETTE[0]),
+        "equally good": (sizes["error"][:, EQUAL, COMMON], figures.PALETTE[1]),
+        "two random sets, as drawn": (sizes["yardstick"][:, DRAWN, OWN_BEST], figures.GREY),
+    }
+    for label, (change, ink) in lines.items():
+        binned(ax, drawn["selectivity"], 100 * change, ink, label=label)
     _selectivity_axis(ax)
-    ax.plot([], [], color=figures.GREY, label="model")
     ax.set(ylabel="change of the error (%)", title="From aligned to random, the error falls")
     ax.legend(loc="lower right")
 
@@ -102,7 +71,6 @@ def _selectivity_axis(ax: Axes) -> None:
 
 def _parts(ax: Axes, sample: Sample, drawn: pd.DataFrame) -> None:
     """Median changes of bias and variance, mean head and diversity, of heads as drawn."""
-    groups, x = _groups(drawn)
     sizes = changes_over_the_ladder(sample).isel(reading=DRAWN, temperature=OWN_BEST)
     names = {
         "bias": "squared bias",
@@ -110,13 +78,10 @@ def _parts(ax: Axes, sample: Sample, drawn: pd.DataFrame) -> None:
         "mean_head": "mean head's error",
         "diversity": "minus diversity",
     }
-    for place, (name, label) in enumerate(names.items()):
-        values = pd.Series(100 * sizes[name].values, index=drawn.index)
-        median = values.groupby(groups).median()
-        style = "-" if place < 2 else "--"
-        ax.plot(x, median, color=figures.PALETTE[place], ls=style, marker="o", label=label)
+    for (name, label), ink in zip(names.items(), figures.PALETTE, strict=False):
+        binned(ax, drawn["selectivity"], 100 * sizes[name], ink, label=label)
     _selectivity_axis(ax)
-    ax.set(ylabel="median change over the error (%)", title="Parts of the change, as drawn")
+    ax.set(ylabel="change over the error (%)", title="Parts of the change, as drawn")
     ax.legend(loc="lower right")
 
 

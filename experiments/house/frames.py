@@ -16,16 +16,15 @@ def orthonormal(frames: np.ndarray) -> np.ndarray:
     return basis * signs[..., None, :]
 
 
-def haar_frames(rng: np.random.Generator, count: int, dimension: int, width: int) -> np.ndarray:
-    """Independent uniform frames (count, d, d_k)."""
-    draws = [ortho_group.rvs(dimension, random_state=rng)[:, :width] for _ in range(count)]
-    return np.stack(draws)
-
-
 def draw_rotations(rng: np.random.Generator, count: int, dimension: int) -> np.ndarray:
     """Independent uniform rotations (count, 1, 1, d, d), which act on frames (S, H, d, d_k)."""
     rotations = ortho_group.rvs(dimension, size=count, random_state=rng)
     return rotations.reshape(count, 1, 1, dimension, dimension)
+
+
+def haar_frames(rng: np.random.Generator, count: int, dimension: int, width: int) -> np.ndarray:
+    """Independent uniform frames (count, d, d_k)."""
+    return draw_rotations(rng, count, dimension)[:, 0, 0, :, :width]
 
 
 def draw_key_frames(

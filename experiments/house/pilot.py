@@ -141,18 +141,23 @@ class Pilot:
             bottom.append(((heads - shrunk) ** 2 + noise).mean(-1))
         return np.sum(top, axis=0) / np.sum(bottom, axis=0), np.mean(keys, axis=0)
 
-    def baselines(self) -> tuple[float, float]:
-        """Least errors of ridge regression on x, and of one head that sees all of x."""
-        ridge, full = [], []
+    def baselines(self) -> np.ndarray:
+        """Least errors of ridge regression on x, and of one head that sees all of x, (2,)."""
+        found = []
         for batch in range(self.batches):
             (points, times), queries = self.draw(batch)
             drawn = times[0] > 0
-            sample = points[0][drawn], times[0][drawn], self.target.values(points[0][drawn])
-            truth = self.target.values(queries)
-            ridge.append(ridge_errors(*sample, queries, truth, self.noise_sd))
-            dot = self.kernel == "softmax"
-            full.append(full_head_errors(*sample, queries, truth, self.noise_sd, dot))
-        return float(np.mean(ridge, axis=0).min()), float(np.mean(full, axis=0).min())
+            x, count = points[0][drawn], times[0][drawn]
+            values, truth = self.target.values(x), self.target.values(queries)
+            errors = []
+            for weights in (
+                ridge_weights(x, count, queries),
+                full_head_weights(x, count, queries, self.kernel == "softmax"),
+            ):
+                noise = self.noise_sd**2 * (weights**2 / count).sum(-1)
+                errors.append(((weights @ values - truth) ** 2 + noise).mean(1))
+            found.append(errors)
+        return np.asarray(np.mean(found, axis=0).min(1))
 
 
 def squared_errors(sums: Sums, noise_sd: float) -> np.ndarray:
@@ -171,53 +176,30 @@ def vertex(near: np.ndarray) -> np.ndarray:
     return np.asarray(place.clip(-1, 1))
 
 
-def ridge_errors(
-    points: np.ndarray,
-    times: np.ndarray,
-    values: np.ndarray,
-    queries: np.ndarray,
-    truth: np.ndarray,
-    noise_sd: float,
-) -> np.ndarray:
-    """Mean squared error of ridge regression with an intercept at each penalty, (P,).
+def ridge_weights(points: np.ndarray, times: np.ndarray, queries: np.ndarray) -> np.ndarray:
+    """Weights of labels in ridge regression with an intercept, at each penalty, (P, Q, n).
 
     Args:
         points: distinct keys (n, d).
         times: how often each was drawn, (n,).
-        values: m at the keys.
         queries: (Q, d).
-        truth: m there.
-        noise_sd: σ of the labels, over which the error is integrated.
     """
     count = times.sum()
-    centre, mean = times @ points / count, times @ values / count
-    root = times**0.5
-    left, size, right = np.linalg.svd(root[:, None] * (points - centre), full_matrices=False)
-    shrunk = size / (size**2 + count * PENALTIES[:, None])
-    weights = ((queries - centre) @ right.T)[None] * shrunk[:, None]  # (P, Q, d)
-    deviation = weights @ (left.T @ (root * (values - mean))) + mean - truth
-    noise = noise_sd**2 * ((weights**2).sum(-1) + 1 / count)
-    return np.asarray((deviation**2 + noise).mean(1))
+    centre = times @ points / count
+    root = times[:, None] ** 0.5
+    left, size, right = np.linalg.svd(root * (points - centre), full_matrices=False)
+    shrunk = size / (size**2 + count * PENALTIES[:, None, None])
+    return np.asarray((((queries - centre) @ right.T) * shrunk) @ (root * left).T + times / count)
 
 
-def full_head_errors(
-    points: np.ndarray,
-    times: np.ndarray,
-    values: np.ndarray,
-    queries: np.ndarray,
-    truth: np.ndarray,
-    noise_sd: float,
-    dot: bool,
+def full_head_weights(
+    points: np.ndarray, times: np.ndarray, queries: np.ndarray, dot: bool
 ) -> np.ndarray:
-    """Mean squared error of one head that sees all of x, at each bandwidth of the grid over √d."""
-    score = queries @ points.T
-    if not dot:
-        score -= (points**2).sum(1) / 2
+    """Weights of labels in one head that sees all of x, at each bandwidth over √d, (T, Q, n).
+
+    Arguments are those of :func:`ridge_weights`, and whether the kernel is softmax.
+    """
+    score = queries @ points.T - (0.0 if dot else 0.5) * (points**2).sum(1)
     score = (score - score.max(1, keepdims=True)) / points.shape[1]
-    errors = []
-    for bandwidth in GRID:
-        kernel = times * np.exp(score / bandwidth**2)
-        weights = kernel / kernel.sum(1, keepdims=True)
-        noise = noise_sd**2 * (weights**2 / times).sum(1)
-        errors.append(((weights @ values - truth) ** 2 + noise).mean())
-    return np.array(errors)
+    kernel = times * np.exp(score / GRID[:, None, None] ** 2)
+    return np.asarray(kernel / kernel.sum(-1, keepdims=True))

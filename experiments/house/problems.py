@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import xarray as xr
 from scipy.stats import ortho_group
 
 from sims.problem import TARGETS, TrigonometricSeries
@@ -97,11 +96,12 @@ class Problem:
         return bool(np.isfinite(self.equal_bandwidth).all())
 
 
-Once = Callable[[Mapping[str, Any], Callable[[], xr.Dataset]], xr.Dataset]
-"""Function that returns what it finds kept under some fields, or else computes and keeps it."""
+Arrays = Mapping[str, np.ndarray]
+Keep = Callable[[str, Callable[[], Arrays]], Arrays]
+"""Function of the name of a measurement and of what makes it: kept, or made."""
 
 
-def draw_problem(fields: Fields, once: Once = lambda fields, compute: compute()) -> Problem | None:
+def draw_problem(fields: Fields, keep: Keep = lambda name, measure: measure()) -> Problem | None:
     """The problem of a draw; None where no temperature is worth tuning.
 
     Rejected are draws for which a Haar set that is not judged has least error at an end of the
@@ -110,7 +110,7 @@ def draw_problem(fields: Fields, once: Once = lambda fields, compute: compute())
 
     Args:
         fields: what the law drew.
-        once: keeps what the pilot finds, since both methods need it.
+        keep: keeps what the pilot finds, since both methods need it.
     """
     dimension, heads, width = fields["size"]
     law = key_law(fields, dimension)
@@ -127,7 +127,7 @@ def draw_problem(fields: Fields, once: Once = lambda fields, compute: compute())
         queries = draw_query_frames(frames[1], fields["overlap"], fields["query_frames"])
         frames[0] = np.concatenate([queries[:1], with_halves(queries[1:-2])])
     pilot = Pilot(law, target, mean, noise_sd, n, fields["kernel"], fields["pilot"])
-    found = once(dict(fields), lambda: tune(pilot, fields, frames, variance))
+    found = keep("pilot", lambda: tune(pilot, fields, frames, variance))
     if "ridge" not in found:
         return None
     query_frames, key_frames = (array[1:] for array in frames)
@@ -141,22 +141,15 @@ def draw_problem(fields: Fields, once: Once = lambda fields, compute: compute())
         n=n,
         query_frames=query_frames,
         key_frames=key_frames,
-        bandwidth=found["bandwidth"].values,
-        equal_bandwidth=found["equal_bandwidth"].values,
-        gain=found["gain"].values,
         index=mean_index(np.stack([geometric_gram(frames) for frames in key_frames])),
-        keys=found["keys"].values,
-        skill=float(found["skill"]),
-        ridge=float(found["ridge"]),
-        full_head=float(found["full_head"]),
-        edge=bool(found["edge"]),
         number=fields.number,
+        **{name: values[()] for name, values in found.items()},
     )
 
 
 def tune(
     pilot: Pilot, fields: Mapping[str, Any], frames: list[np.ndarray], variance: float
-) -> xr.Dataset:
+) -> Arrays:
     """What the pilot finds, named as in :class:`Problem`; of a rejected draw the skill alone.
 
     Args:
@@ -177,7 +170,7 @@ def tune(
         tuned.append(pilot.tuned((frames[0][some], frames[1][some]), scale[some]))
         skill = 1 - tuned[0].error[0] / variance
         if not tuned[0].inside[0] or skill < LEAST_SKILL:
-            return xr.Dataset({"skill": skill})
+            return {"skill": np.array(skill)}
     level = np.append(tuned[0].level, tuned[1].level)[1:]
     inside = np.append(tuned[0].inside, tuned[1].inside)[1:]
     shift = fields["shift"] if fields["shifted"] else 1.0
@@ -185,20 +178,17 @@ def tune(
     bandwidth = shift * levels[..., None] * scale[1:, None]
     ladder = frames[0][1 : TOGETHER + 1], frames[1][1 : TOGETHER + 1]
     gain, keys = pilot.gains(ladder, bandwidth[:TOGETHER, OWN_BEST])
-    ridge, full_head = pilot.baselines()
-    sizes = ("set", "temperature", "head")
-    return xr.Dataset(
-        {
-            "bandwidth": (sizes, bandwidth),
-            "equal_bandwidth": (sizes, equally_good(pilot, frames[1][1:], variance)),
-            "gain": ("set", np.append(gain, np.full(SETS - TOGETHER, np.nan))),
-            "keys": ("head", keys[HAAR]),
-            "skill": skill,
-            "ridge": ridge / tuned[0].error[0],
-            "full_head": full_head / tuned[0].error[0],
-            "edge": not inside.all(),
-        }
-    )
+    ridge, full_head = pilot.baselines() / tuned[0].error[0]
+    return {
+        "bandwidth": bandwidth,
+        "equal_bandwidth": equally_good(pilot, frames[1][1:], variance),
+        "gain": np.append(gain, np.full(SETS - TOGETHER, np.nan)),
+        "keys": keys[HAAR],
+        "skill": np.array(skill),
+        "ridge": np.array(ridge),
+        "full_head": np.array(full_head),
+        "edge": np.array(not inside.all()),
+    }
 
 
 def equally_good(pilot: Pilot, frames: np.ndarray, variance: float) -> np.ndarray:

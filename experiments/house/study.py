@@ -1,6 +1,7 @@
 """The house sample: how often, and by how much, diverse heads lower the error."""
 
 from collections.abc import Mapping
+from functools import partial
 from typing import Any
 
 import xarray as xr
@@ -21,7 +22,7 @@ class House(Study[Problem]):
     headline = from_module("figure")
 
     def problem(self, fields: Fields) -> Problem | None:
-        return draw_problem(fields, self.once)
+        return draw_problem(fields, partial(self.keep, fields))
 
     def theory(self, problem: Problem) -> xr.Dataset:
         from .description import population

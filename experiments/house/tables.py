@@ -1,25 +1,24 @@
-"""Tables of the house sample for its caption: population, specifications, sizes and their model."""
+"""Tables of the house sample for its caption: population, specifications and sizes."""
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import numpy as np
 import pandas as pd
 
-from sims.base.estimates import mcse
 from sims.judgement import conventions
 from sims.judgement.robustness import Cell
 from sims.judgement.summaries import Share
 from sims.judgement.table import Table
-from sims.judgement.wording import markdown_table, number_range, percent, percent_range, significant
+from sims.judgement.wording import markdown_table, percent, percent_range, significant
 from sims.study.declaration import Declaration
 from sims.study.judge import cells_of
 from sims.study.results import Results
 
-from .outcomes import QUESTIONS, falls_of
 from .sets import COMMON, DRAWN, EQUAL, HAAR, OWN_BEST, READINGS, TEMPERATURES
 from .statistic import (
+    COMPONENTS,
+    VARIANCES,
     Sample,
     changes_over_the_ladder,
     effects,
@@ -28,11 +27,6 @@ from .statistic import (
     straightness,
 )
 
-if TYPE_CHECKING:
-    from .sizes import SizeModel
-
-FEWEST_MODELLED = 40
-"""Problems below which sizes are not modelled."""
 RESAMPLES = 1000
 """Bootstrap samples of problems."""
 COLUMNS = {
@@ -49,18 +43,8 @@ COLUMNS = {
 """Title of a column of the population to its quantity and how it is written."""
 SIZED = ((DRAWN, OWN_BEST), (DRAWN, COMMON), (EQUAL, COMMON), (EQUAL, OWN_BEST))
 """Readings and temperatures of the table of sizes."""
-SIZES = {
-    "error": "error",
-    "mean head": "mean_head",
-    "diversity": "diversity",
-    "squared bias": "bias",
-    "variance": "variance",
-    "error, each end at its own best": "own_error",
-    "variance itself, each end at its own best": "own_variance",
-    "variance / error": "share",
-    "third random set over the second": "yardstick",
-}
-"""Titles of the columns to the changes; the first five are over the error of the first rung."""
+SIZES = {"error": "error", "error at own best temperatures": "own_error"} | COMPONENTS | VARIANCES
+"""Titles of the columns to the changes."""
 QUARTILES = (0.25, 0.5, 0.75)
 Lines = list[dict[str, str]]
 """Rows of a table, each title of a column to its cell."""
@@ -78,7 +62,6 @@ def tables(results: Results) -> dict[str, str]:
         "population": markdown_table(population(sample, frame)),
         "specification": markdown_table(specification_table(cells)),
         "sizes": markdown_table(sizes_by_group(sample, frame)),
-        "model": markdown_table(model_table(size_models(sample, frame))),
         "equality": equality_in_words(equality(sample)),
     }
 
@@ -138,43 +121,6 @@ def _cell(share: Share) -> str:
         return "–"
     numbers = " / ".join(f"{100 * part:.0f}" for part in counted.parts.values())
     return f"{share.word}: {numbers}" if counted.total >= conventions.FEWEST else numbers
-
-
-def size_models(sample: Sample, frame: pd.DataFrame) -> "list[SizeModel]":
-    """The size against selectivity and skill, as drawn at own best temperatures, and equally good.
-
-    Empty of fewer than :data:`FEWEST_MODELLED` problems.
-    """
-    from .sizes import fit  # imported late: it loads JAX
-
-    models = []
-    for reading, temperature in ((DRAWN, OWN_BEST), (EQUAL, COMMON)):
-        order = QUESTIONS["random-aligned"]
-        changes = -100 * falls_of(order, sample.first_round, reading, temperature)[..., 0]
-        known = np.isfinite(changes).all(1)
-        if known.sum() < FEWEST_MODELLED:
-            return []
-        kept = frame[known]
-        columns = {name: kept[name].to_numpy() for name in ("selectivity", "skill", "family")}
-        models.append(fit(changes[known].mean(1), mcse(changes[known].T), **columns))
-    return models
-
-
-def model_table(models: "list[SizeModel]") -> Lines:
-    """Coefficients of the models in percentage points, with their central 95 %."""
-    names = {
-        "intercept": "change at mean n_eff/n and median skill",
-        "slope": "per standard deviation of log n_eff/n",
-        "skill": "per standard deviation of the skill",
-    }
-    lines = []
-    for name, title in names.items():
-        line = {"percentage points": title}
-        for reading, model in zip(READINGS, models, strict=False):
-            median, low, high = model.coefficients[name]
-            line[reading] = f"{significant(median, 2)} ({number_range(low, high)})"
-        lines.append(line)
-    return lines
 
 
 def groups_of_problems(frame: pd.DataFrame) -> dict[str, np.ndarray]:

@@ -10,12 +10,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 from scipy.special import softmax
+from scipy.stats import chi2, f, kstest
 
-from experiments.house import description, pilot, problems
+from experiments.house import description, moments, pilot, problems
 from experiments.house import sets as places
 from experiments.house.frames import draw_key_frames, draw_query_frames, draw_rotations
 from experiments.house.outcomes import QUESTIONS, controlled, extra_falls, falls_of, is_decided
-from experiments.house.simulate import batch
+from experiments.house.simulate import batch, gain_errors, terms_of
 from experiments.house.statistic import (
     Sample,
     changes_over_the_ladder,
@@ -348,6 +349,55 @@ def test_what_is_solved_is_what_was_drawn(drawn):
             assert np.allclose(columns.T @ columns, np.eye(columns.shape[1]))
         seen.add(problem.law.family)
     assert len(seen) >= 6
+
+
+def test_fields_that_are_drawn_are_those_of_the_target_and_the_design(drawn):
+    """Spectrum, directions, length scale and roughness, rows of queries, and separate Haar sets."""
+    sizes = []
+    for problem in drawn:
+        fields, file = problem.fields, description.described(problem)["problem"]
+        dimension, _, width = fields["size"]
+        frequency = np.array(file["target"]["frequency"])
+        count = min(dimension, round(width * fields["directions"]))
+        directions = count if fields["few_directions"] else dimension
+        assert np.linalg.matrix_rank(frequency) == directions
+        squares = (frequency**2).sum(1) * fields["lengthscale"] ** 2  # over √m squared, and over m
+        if fields["smoothness"] == "matern":
+            sizes.append(f.cdf(squares, directions, 2 * fields["roughness"]))
+        else:
+            sizes.append(chi2.cdf(directions * squares, directions))
+        if fields["family"] == "decaying":
+            variances = np.linalg.eigvalsh(np.array(file["design"]["covariance"]))[::-1]
+            powers = np.diff(np.log(variances)) / np.diff(np.log(np.arange(1, dimension + 1)))
+            assert powers == pytest.approx(-fields["spectrum"])
+            assert variances.mean() == pytest.approx(1)
+        if fields["family"] in ("digits", "text"):
+            rows = np.load(f"sims/problem/tables/{fields['family']}.npy").astype(float)
+            rows = rows[:, :dimension] / np.sqrt(rows[:, :dimension].var(0).mean())
+            apart = abs(problem.queries(0)[:, None] - rows[None]).max(2)
+            assert (apart.argmin(1) >= int(0.75 * len(rows))).all()
+            assert apart.min(1).max() < 1e-6
+        assert not np.allclose(problem.key_frames[places.HAAR], problem.key_frames[places.THIRD])
+        facts = description.population(problem)
+        ladder = mean_index_by_hand(problem.key_frames[[places.HAAR]])
+        assert facts["diversity"] == pytest.approx(ladder[0])
+        assert facts["beats"] == (problem.ridge > 1 and problem.full_head > 1)
+    assert kstest(np.concatenate(sizes), "uniform").pvalue > 1e-3
+
+
+def test_every_term_is_unbiased_from_two_replicates():
+    """Of three heads with bias ½, variance 1 and correlation ½; the gain has its own error."""
+    rng = np.random.default_rng(6)
+    shared, own = rng.normal(size=(2, 1, 1, 1, 40_000)), rng.normal(size=(2, 1, 1, 3, 40_000))
+    deviation = 0.5 + np.sqrt(0.5) * (shared + own)
+    noise, averaged = np.full((2, 1, 1, 40_000), 0.25), np.full((2, 1, 1, 40_000), 0.125)
+    sums = moments.Sums(deviation, noise, averaged, keys=None)
+    found = {name: values.mean() for name, values in terms_of(sums, 2.0).items()}
+    stated = {"bias": 0.25, "head_bias": 0.25, "noise": 0.5, "head_noise": 1.0}
+    stated |= {"variance": 2 / 3 + 0.5, "head_variance": 2.0}
+    assert found == pytest.approx(stated, abs=0.03)
+    gained = gain_errors(sums, np.array([2.0]), np.full(40_000, 0.1), 2.0)
+    assert gained == pytest.approx([(2 * 0.5 - 0.1) ** 2 + 4 * (2 / 3 + 0.5)], abs=0.1)
 
 
 def terms_of_rungs(seed, rungs=(1, 0.9, 0.8, 0.7, 0.6, 0.6, 0.5, 2, 1.5)):
