@@ -127,7 +127,7 @@ def draw_problem(fields: Fields, keep: Keep = lambda name, measure: measure()) -
         queries = draw_query_frames(frames[1], fields["overlap"], fields["query_frames"])
         frames[0] = np.concatenate([queries[:1], with_halves(queries[1:-2])])
     pilot = Pilot(law, target, mean, noise_sd, n, fields["kernel"], fields["pilot"])
-    found = keep("pilot", lambda: tune(pilot, fields, frames, variance))
+    found: Mapping[str, Any] = keep("pilot", lambda: tune(pilot, fields, frames, variance))
     if "ridge" not in found:
         return None
     query_frames, key_frames = (array[1:] for array in frames)

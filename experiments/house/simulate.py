@@ -59,7 +59,8 @@ def batch(draw: Draw, replicates: int, problem: Problem) -> dict[str, np.ndarray
     queries = problem.queries(draw.batch)
     sums = sums_of(problem.target, keys, queries, frames, bandwidth, problem.fields["kernel"])
     terms = terms_of(sums, problem.noise_sd)
-    cells = np.ix_([DRAWN, EQUAL] if first else [DRAWN], sets, temperatures)
+    readings = np.array([DRAWN, EQUAL] if first else [DRAWN])
+    cells = np.ix_(readings, sets, temperatures)
     outputs: dict[str, np.ndarray] = {}
     for name in TERMS:
         outputs[name] = np.full((len(READINGS), SETS, 2), np.nan, np.float32)

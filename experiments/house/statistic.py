@@ -146,7 +146,7 @@ def changes_over_the_ladder(sample: Sample) -> xr.Dataset:
     for name, part in parts.items():
         differences[name] = (part[:, :, :, HAAR] - part[:, :, :, ALIGNED]) / start
     control = differences["mean_head"][:, :, EQUAL].copy()
-    made = {}
+    made: dict[str, tuple[tuple[str, ...], np.ndarray]] = {}
     for name, difference in differences.items():
         rest = controlled(difference[:, :, EQUAL], control)
         difference[:, :, EQUAL] = 0 * control if name == "mean_head" else rest
