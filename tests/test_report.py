@@ -7,12 +7,10 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-import xarray as xr
 from PIL import Image
 
 from sims.base.errors import InputError
 from sims.base.files import write
-from sims.judgement.agreement import agreement
 from sims.judgement.answers import Answer, write_answers
 from sims.judgement.summaries import Mean, Share
 from sims.judgement.tally import tally
@@ -25,7 +23,6 @@ from sims.report.text import html, render_caption, title_of
 from sims.study.declaration import Declaration
 from sims.study.ledger import read_run
 from sims.study.papers import MAIN, papers
-from sims.study.results import Results
 from tests.browser.visiting import in_a_browser, visit
 from tests.cli.conftest import folder  # noqa: F401
 from tests.pipeline import ROOT
@@ -47,19 +44,17 @@ ANSWER = Answer(
     salt="dev",
     versions={"jax": "1"},
 )
-DATA = {"0": xr.Dataset(attrs={"replicates": 8})}
-RESULTS = Results("e", "smoke", DATA, {}, {"depth": 3}, {"0": {}})
 
 
 def _caption(path, text, numbers=()):
     path.write_text(text, encoding="utf-8")
-    return render_caption(path, RESULTS, {ANSWER.id: ANSWER}, dict(numbers))
+    return render_caption(path, "smoke", {"depth": 3}, {ANSWER.id: ANSWER}, dict(numbers))
 
 
 def test_caption_is_filled_in(tmp_path):
-    text = "{{ replicates }} {{ fidelity }} {{ settings.depth }} {{ gap | percent }}"
+    text = "{{ fidelity }} {{ settings.depth }} {{ gap | percent }}"
     text += " {{ answers.gaps.word }}"
-    assert _caption(tmp_path / "c.md", text, {"gap": 0.0123}) == "8 smoke 3 1.2 % usually\n"
+    assert _caption(tmp_path / "c.md", text, {"gap": 0.0123}) == "smoke 3 1.2 % usually\n"
 
 
 @pytest.mark.parametrize("text", ["{{ nothing }}", "{{ answers.x.word }}", "{{ open", r"$\no$"])
@@ -121,17 +116,6 @@ def test_the_table_has_a_papers_confirmatory_answers_in_the_order_of_its_claims(
     ]
     proved = [line for line in lines if line.startswith("- By algebra true: Single-head softmax")]
     assert proved[0].endswith("(`tests/test_algebra.py`)")
-
-
-def test_runs_agree_where_their_intervals_do():
-    """0.9 of 100 and 0.85 do, 0.9 and 0.7 do not; what was asked once does not count."""
-    near, far = (
-        Share(problems=100, simulated=tally(np.repeat([1.0, -1.0], [n, 100 - n]))) for n in (85, 70)
-    )
-    first = [replace(ANSWER, id=id) for id in "abc"]
-    again = [replace(ANSWER, id="a", result=near), replace(ANSWER, id="b", result=far)]
-    found = agreement(first, again)
-    assert (found.agreeing, found.differing) == (["a"], ["b"])
 
 
 @pytest.mark.usefixtures("folder")

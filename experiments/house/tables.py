@@ -5,14 +5,15 @@ from pathlib import Path
 
 import numpy as np
 import pandas as pd
+import xarray as xr
 
 from sims.judgement import conventions
 from sims.judgement.robustness import Cell
 from sims.judgement.summaries import Share
-from sims.judgement.table import Table
 from sims.judgement.wording import markdown_table, percent, percent_range, significant
 from sims.study.declaration import Declaration
 from sims.study.judge import cells_of
+from sims.study.panels import Panels
 from sims.study.results import Results
 
 from .sets import COMMON, DRAWN, EQUAL, HAAR, OWN_BEST, READINGS, TEMPERATURES
@@ -21,9 +22,8 @@ from .statistic import (
     VARIANCES,
     Sample,
     changes_over_the_ladder,
-    effects,
     equality,
-    parameters,
+    ladder_errors,
     straightness,
 )
 
@@ -50,33 +50,48 @@ Lines = list[dict[str, str]]
 """Rows of a table, each title of a column to its cell."""
 
 
-def tables(results: Results) -> dict[str, str]:
-    """The tables of the caption, as Markdown, and a sentence on the equality of heads."""
+def panels(results: Results) -> xr.Dataset:
+    """What figures and tables show of the sample, by problem.
+
+    Changes over the ladder; ``ladder``, errors of the rungs over the first one's, equally good at
+    random's best temperature, with their ``straightness`` and ``equality``; and ``random_`` terms
+    of the ladder's Haar set as drawn at the common temperature.
+    """
     sample = Sample(results)
-    frame = parameters(results).iloc[: len(sample.problems)]
+    shown = changes_over_the_ladder(sample)
+    shown["ladder"] = (("problem", "rung"), ladder_errors(sample, EQUAL, COMMON))
+    shown["straightness"] = ("problem", straightness(sample))
+    shown["equality"] = ("problem", equality(sample))
+    cell = np.s_[:, :, DRAWN, HAAR, COMMON]
+    terms = {name: sample.first_round[name][cell].mean(1, dtype=float) for name in TERMS}
+    shown["random_variance"] = ("problem", terms["variance"])
+    shown["random_error"] = ("problem", terms["bias"] + terms["variance"])
+    shown["random_head_error"] = ("problem", terms["head_bias"] + terms["head_variance"])
+    return shown
+
+
+def tables(panels: Panels) -> dict[str, str]:
+    """The tables of the caption, as Markdown, and a sentence on the equality of heads."""
+    shown = panels.arrays
+    frame = panels.parameters.iloc[: shown.sizes["problem"]]
     spec = Declaration.read(Path(__file__).parent).spec
-    table = Table(effects(results), parameters(results))
     asked = [question for question in spec.questions if question.specifications]
-    cells = {question.id: cells_of(table, question) for question in asked}
+    cells = {question.id: cells_of(panels.table, question) for question in asked}
     return {
-        "population": markdown_table(population(sample, frame)),
+        "population": markdown_table(population(shown, frame)),
         "specification": markdown_table(specification_table(cells)),
-        "sizes": markdown_table(sizes_by_group(sample, frame)),
-        "equality": equality_in_words(equality(sample)),
+        "sizes": markdown_table(sizes_by_group(shown, frame)),
+        "equality": equality_in_words(shown["equality"].values),
     }
 
 
-def population(sample: Sample, frame: pd.DataFrame) -> Lines:
+def population(shown: xr.Dataset, frame: pd.DataFrame) -> Lines:
     """Quartiles of what the problems are, by family of the keys; the baselines come first."""
-    cell = np.s_[:, DRAWN, COMMON]
-    means = sample.first_round["variance"][:, :, DRAWN, HAAR, COMMON].mean(1, dtype=float)
-    heads = [sample.first_round[f"head_{name}"] for name in ("bias", "variance")]
-    head_error = np.add(*heads)[:, :, DRAWN, HAAR, COMMON].mean(1, dtype=float)
-    error = sample.error(HAAR)[cell]
+    error = shown["random_error"].values
     rows = frame.assign(
-        variance_share=means / error,
+        variance_share=shown["random_variance"].values / error,
         skill=1 - error / frame["target_variance"],
-        kept=error / head_error,
+        kept=error / shown["random_head_error"].values,
     )
     lines = []
     for family, group in [("all", rows), *rows.groupby("family")]:
@@ -132,15 +147,14 @@ def groups_of_problems(frame: pd.DataFrame) -> dict[str, np.ndarray]:
     return groups
 
 
-def sizes_by_group(sample: Sample, frame: pd.DataFrame) -> Lines:
+def sizes_by_group(shown: xr.Dataset, frame: pd.DataFrame) -> Lines:
     """Median change of the error from nearly aligned to random heads, as two sums, by group."""
-    sizes = changes_over_the_ladder(sample)
-    straight = straightness(sample)
+    straight = shown["straightness"].values
     lines = []
     for group, chosen in groups_of_problems(frame).items():
         for reading, temperature in SIZED:
-            part = sizes.isel(problem=chosen, reading=reading, temperature=temperature)
-            part = part.dropna("problem")
+            cell = {"reading": reading, "temperature": temperature}
+            part = shown[[*SIZES.values()]].isel(cell | {"problem": chosen}).dropna("problem")
             if not part.sizes["problem"]:
                 continue
             line = {

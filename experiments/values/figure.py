@@ -6,19 +6,17 @@ from matplotlib.figure import Figure
 
 from sims import figures
 from sims.judgement.answers import Answers
-from sims.study.results import Results
+from sims.study.panels import Panels
 
 from .points import POINTS
-from .statistic import falls
 
 ARMS = {"outputs": "Outputs apart", "values": "Values apart"}
 """Arms to their titles."""
 
 
-def figure(results: Results, answers: Answers) -> Figure:
+def figure(panels: Panels, answers: Answers) -> Figure:
     """A panel for each arm, a line for each problem."""
-    changes = -100 * falls(results).mean(1)[..., 0]
-    changes = changes[np.isfinite(changes).all(1)]
+    changes = 100 * panels["change"][..., 0]
     title = "What key diversity buys shrinks as heads stop sharing"
     drawing, axes = figures.panels(1, 2, width=figures.COLUMN, title=title)
     for ax, (arm, label) in zip(axes.flat, ARMS.items(), strict=True):

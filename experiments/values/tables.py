@@ -3,8 +3,10 @@
 from itertools import product
 
 import numpy as np
+import xarray as xr
 
 from sims.judgement.wording import markdown_table, percent
+from sims.study.panels import Panels
 from sims.study.results import Results
 
 from .points import NAMES, TEMPERATURES
@@ -14,10 +16,16 @@ RESAMPLES = 1000
 """Bootstrap samples of problems."""
 
 
-def tables(results: Results) -> dict[str, str]:
-    """The table, as Markdown."""
+def panels(results: Results) -> xr.Dataset:
+    """Relative changes of the error from aligned to random heads, by problem."""
     changes = -falls(results).mean(1)
-    changes = changes[np.isfinite(changes).all((1, 2))]
+    known = np.isfinite(changes).all((1, 2))
+    return xr.Dataset({"change": (("problem", "stage", "temperature"), changes[known])})
+
+
+def tables(panels: Panels) -> dict[str, str]:
+    """The table, as Markdown."""
+    changes = panels["change"]
     draws = np.random.default_rng(0).integers(len(changes), size=(RESAMPLES, len(changes)))
     medians = np.median(changes[draws], axis=1)
     rows = []

@@ -65,8 +65,8 @@ SOURCES = {
             def parameters(self, results):
                 return statistic.parameters(results)
 
-            def figure(self, results, answers):
-                return figure.figure(results, answers)
+            def figure(self, panels, answers):
+                return figure.figure(panels, answers)
 
             def file_of(self, number):
                 return problems.problem(self, number)
@@ -130,7 +130,7 @@ SOURCES = {
     "figure": """
         from sims import figures
 
-        def figure(results, answers):
+        def figure(panels, answers):
             first = next(iter(answers))
             drawing, axes = figures.panels(1, 1, width=figures.COLUMN, title=first)
             return drawing
@@ -284,4 +284,4 @@ def test_an_experiment_can_ask_of_the_problems_of_another_one(home, capsys):
     asked["law"]["count"] = 3
     (other / "experiment.yaml").write_text(yaml.safe_dump(asked))
     assert run("run", "other", "--fidelity", "smoke") == 2
-    assert "`of` and the name of an experiment" in capsys.readouterr().err
+    assert "`of` with an experiment's name" in capsys.readouterr().err
