@@ -19,6 +19,7 @@ from sims.study.results import Results
 from .sets import COMMON, DRAWN, EQUAL, HAAR, OWN_BEST, READINGS, TEMPERATURES
 from .statistic import (
     COMPONENTS,
+    TERMS,
     VARIANCES,
     Sample,
     changes_over_the_ladder,
