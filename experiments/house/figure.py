@@ -2,16 +2,16 @@
 
 import numpy as np
 import pandas as pd
+import xarray as xr
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from sims import figures
 from sims.figures.groups import binned, outcome_bars, outcomes_of_answers
 from sims.judgement.answers import Answers
-from sims.study.results import Results
+from sims.study.panels import Panels
 
 from .sets import COMMON, DRAWN, EQUAL, LADDER, OWN_BEST
-from .statistic import Sample, changes_over_the_ladder, ladder_errors, parameters
 
 QUESTIONS = {
     "random-aligned": "random beat aligned, as drawn",
@@ -24,36 +24,33 @@ QUESTIONS = {
 TITLE = "The error of random and of nearly aligned heads"
 
 
-def figure(results: Results, answers: Answers) -> Figure:
+def figure(panels: Panels, answers: Answers) -> Figure:
     """The figure; numbers are those of the answers, and of the first round of simulation."""
-    sample, drawn = Sample(results), parameters(results)
+    shown, drawn = panels.arrays, panels.parameters
     drawing, axes = figures.mosaic(("ab", "cd"), height=4.8, title=TITLE)
-    drawn = drawn.iloc[: len(sample.problems)]
-    _sizes(axes["a"], sample, drawn)
+    _sizes(axes["a"], shown, drawn)
     outcome_bars(axes["b"], outcomes_of_answers(answers, QUESTIONS))
     axes["b"].set_title("How often diversity helps")
-    _parts(axes["c"], sample, drawn)
-    _ladder(axes["d"], sample, drawn)
+    _parts(axes["c"], shown, drawn)
+    _ladder(axes["d"], shown, drawn)
     return drawing
 
 
-def headline(results: Results) -> Figure:
+def headline(panels: Panels) -> Figure:
     """The figure of the README: the change of the error over n_eff/n, in both readings."""
     drawing, axes = figures.panels(height=2.4)
-    sample = Sample(results)
-    drawn = parameters(results).iloc[: len(sample.problems)]
-    _sizes(axes[0, 0], sample, drawn)
-    axes[0, 0].set_title(f"Random heads err less than nearly aligned ones ({len(drawn)} problems)")
+    _sizes(axes[0, 0], panels.arrays, panels.parameters)
+    count = len(panels.parameters)
+    axes[0, 0].set_title(f"Random heads err less than nearly aligned ones ({count} problems)")
     return drawing
 
 
-def _sizes(ax: Axes, sample: Sample, drawn: pd.DataFrame) -> None:
+def _sizes(ax: Axes, shown: xr.Dataset, drawn: pd.DataFrame) -> None:
     """Change of the error in both readings, and from one random set to another, along n_eff/n."""
-    sizes = changes_over_the_ladder(sample)
     lines = {
-        "as drawn": (sizes["error"][:, DRAWN, OWN_BEST], figures.PALETTE[0]),
-        "equally good": (sizes["error"][:, EQUAL, COMMON], figures.PALETTE[1]),
-        "two random sets, as drawn": (sizes["yardstick"][:, DRAWN, OWN_BEST], figures.GREY),
+        "as drawn": (shown["error"][:, DRAWN, OWN_BEST], figures.PALETTE[0]),
+        "equally good": (shown["error"][:, EQUAL, COMMON], figures.PALETTE[1]),
+        "two random sets, as drawn": (shown["yardstick"][:, DRAWN, OWN_BEST], figures.GREY),
     }
     for label, (change, ink) in lines.items():
         binned(ax, drawn["selectivity"], 100 * change, ink, label=label)
@@ -69,9 +66,9 @@ def _selectivity_axis(ax: Axes) -> None:
     ax.set_xlabel(figures.SELECTIVITY)
 
 
-def _parts(ax: Axes, sample: Sample, drawn: pd.DataFrame) -> None:
+def _parts(ax: Axes, shown: xr.Dataset, drawn: pd.DataFrame) -> None:
     """Median changes of bias and variance, mean head and diversity, of heads as drawn."""
-    sizes = changes_over_the_ladder(sample).isel(reading=DRAWN, temperature=OWN_BEST)
+    sizes = shown.isel(reading=DRAWN, temperature=OWN_BEST)
     names = {
         "bias": "squared bias",
         "variance": "variance",
@@ -85,9 +82,9 @@ def _parts(ax: Axes, sample: Sample, drawn: pd.DataFrame) -> None:
     ax.legend(loc="lower right")
 
 
-def _ladder(ax: Axes, sample: Sample, drawn: pd.DataFrame) -> None:
+def _ladder(ax: Axes, shown: xr.Dataset, drawn: pd.DataFrame) -> None:
     """Error of each rung over the first one's by H, median and quartiles, equally good."""
-    errors = 100 * ladder_errors(sample, EQUAL, COMMON)
+    errors = 100 * shown["ladder"].values
     x = 100 * np.array(LADDER)
     known = np.isfinite(errors).all(1)
     for place, heads in enumerate(sorted(drawn["heads"].unique())):

@@ -5,25 +5,26 @@ from pathlib import Path
 
 import numpy as np
 import pandas as pd
+import xarray as xr
 
 from sims.judgement import conventions
 from sims.judgement.robustness import Cell
 from sims.judgement.summaries import Share
-from sims.judgement.table import Table
 from sims.judgement.wording import markdown_table, percent, percent_range, significant
 from sims.study.declaration import Declaration
 from sims.study.judge import cells_of
+from sims.study.panels import Panels
 from sims.study.results import Results
 
 from .sets import COMMON, DRAWN, EQUAL, HAAR, OWN_BEST, READINGS, TEMPERATURES
 from .statistic import (
     COMPONENTS,
+    TERMS,
     VARIANCES,
     Sample,
     changes_over_the_ladder,
-    effects,
-    equality,
-    parameters,
+    inequality,
+    ladder_errors,
     straightness,
 )
 
@@ -50,31 +51,45 @@ Lines = list[dict[str, str]]
 """Rows of a table, each title of a column to its cell."""
 
 
-def tables(results: Results) -> dict[str, str]:
-    """The tables of the caption, as Markdown, and a sentence on the equality of heads."""
+def panels(results: Results) -> xr.Dataset:
+    """Changes over the ladder by problem, and what the ladder's random set as drawn is.
+
+    ``ladder`` are errors of equally good rungs over the first one's, ``straightness`` the R² of
+    these on the index, ``inequality`` the difference of mean heads in standard errors, and
+    ``random_`` terms those of the random set at the common temperature.
+    """
     sample = Sample(results)
-    frame = parameters(results).iloc[: len(sample.problems)]
+    shown = changes_over_the_ladder(sample)
+    shown["ladder"] = (("problem", "rung"), ladder_errors(sample, EQUAL, COMMON))
+    shown["straightness"] = ("problem", straightness(sample))
+    shown["inequality"] = ("problem", inequality(sample))
+    for name in TERMS:
+        values = sample.first_round[name][:, :, DRAWN, HAAR, COMMON]
+        shown[f"random_{name}"] = ("problem", values.mean(1, dtype=float))
+    return shown
+
+
+def tables(panels: Panels) -> dict[str, str]:
+    """The tables of the caption, as Markdown, and a sentence on the equality of heads."""
+    shown = panels.arrays
+    frame = panels.parameters.iloc[: shown.sizes["problem"]]
     spec = Declaration.read(Path(__file__).parent).spec
-    table = Table(effects(results), parameters(results))
     asked = [question for question in spec.questions if question.specifications]
-    cells = {question.id: cells_of(table, question) for question in asked}
+    cells = {question.id: cells_of(panels.table, question) for question in asked}
     return {
-        "population": markdown_table(population(sample, frame)),
+        "population": markdown_table(population(shown, frame)),
         "specification": markdown_table(specification_table(cells)),
-        "sizes": markdown_table(sizes_by_group(sample, frame)),
-        "equality": equality_in_words(equality(sample)),
+        "sizes": markdown_table(sizes_by_group(shown, frame)),
+        "equality": equality_in_words(shown["inequality"].values),
     }
 
 
-def population(sample: Sample, frame: pd.DataFrame) -> Lines:
+def population(shown: xr.Dataset, frame: pd.DataFrame) -> Lines:
     """Quartiles of what the problems are, by family of the keys; the baselines come first."""
-    cell = np.s_[:, DRAWN, COMMON]
-    means = sample.first_round["variance"][:, :, DRAWN, HAAR, COMMON].mean(1, dtype=float)
-    heads = [sample.first_round[f"head_{name}"] for name in ("bias", "variance")]
-    head_error = np.add(*heads)[:, :, DRAWN, HAAR, COMMON].mean(1, dtype=float)
-    error = sample.error(HAAR)[cell]
+    error = (shown["random_bias"] + shown["random_variance"]).values
+    head_error = (shown["random_head_bias"] + shown["random_head_variance"]).values
     rows = frame.assign(
-        variance_share=means / error,
+        variance_share=shown["random_variance"].values / error,
         skill=1 - error / frame["target_variance"],
         kept=error / head_error,
     )
@@ -132,15 +147,13 @@ def groups_of_problems(frame: pd.DataFrame) -> dict[str, np.ndarray]:
     return groups
 
 
-def sizes_by_group(sample: Sample, frame: pd.DataFrame) -> Lines:
+def sizes_by_group(shown: xr.Dataset, frame: pd.DataFrame) -> Lines:
     """Median change of the error from nearly aligned to random heads, as two sums, by group."""
-    sizes = changes_over_the_ladder(sample)
-    straight = straightness(sample)
     lines = []
     for group, chosen in groups_of_problems(frame).items():
         for reading, temperature in SIZED:
-            part = sizes.isel(problem=chosen, reading=reading, temperature=temperature)
-            part = part.dropna("problem")
+            part = shown.isel(problem=chosen, reading=reading, temperature=temperature)
+            part = part.isel(problem=np.isfinite(part["error"].values))
             if not part.sizes["problem"]:
                 continue
             line = {
@@ -154,7 +167,7 @@ def sizes_by_group(sample: Sample, frame: pd.DataFrame) -> Lines:
             line["quartiles of the error's"] = percent_range(low, high)
             line["R²"] = "–"
             if (reading, temperature) == (EQUAL, COMMON):
-                line["R²"] = significant(float(np.nanmedian(straight[chosen])), 2)
+                line["R²"] = significant(float(part["straightness"].median()), 2)
             lines.append(line)
     return lines
 
