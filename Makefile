@@ -108,6 +108,7 @@ peers: setup ## compare the engine with PyTorch, KeOps; sparse weights with entm
 	$(VENV)/peers/bin/pip install --quiet --disable-pip-version-check torch entmax transformers
 	-$(VENV)/peers/bin/pip install --quiet --disable-pip-version-check pykeops
 	$(VENV)/peers/bin/python benchmarks/reference.py
+	$(VENV)/peers/bin/python -m pytest -q tests/benchmarks
 	$(VENV)/peers/bin/python -m benchmarks.families
 	$(VENV)/peers/bin/python -m benchmarks peers
 

@@ -26,8 +26,7 @@ TITLE = "The error of random and of nearly aligned heads"
 
 def figure(panels: Panels, answers: Answers) -> Figure:
     """The figure; numbers are those of the answers, and of the first round of simulation."""
-    shown = panels.arrays
-    drawn = panels.parameters.iloc[: shown.sizes["problem"]]
+    shown, drawn = panels.arrays, panels.parameters
     drawing, axes = figures.mosaic(("ab", "cd"), height=4.8, title=TITLE)
     _sizes(axes["a"], shown, drawn)
     outcome_bars(axes["b"], outcomes_of_answers(answers, QUESTIONS))
@@ -40,10 +39,9 @@ def figure(panels: Panels, answers: Answers) -> Figure:
 def headline(panels: Panels) -> Figure:
     """The figure of the README: the change of the error over n_eff/n, in both readings."""
     drawing, axes = figures.panels(height=2.4)
-    shown = panels.arrays
-    drawn = panels.parameters.iloc[: shown.sizes["problem"]]
-    _sizes(axes[0, 0], shown, drawn)
-    axes[0, 0].set_title(f"Random heads err less than nearly aligned ones ({len(drawn)} problems)")
+    _sizes(axes[0, 0], panels.arrays, panels.parameters)
+    count = len(panels.parameters)
+    axes[0, 0].set_title(f"Random heads err less than nearly aligned ones ({count} problems)")
     return drawing
 
 

@@ -177,7 +177,7 @@ def straightness(sample: Sample) -> np.ndarray:
     return np.asarray((errors @ index) ** 2 / np.where(square > 0, square, np.nan))
 
 
-def equality(sample: Sample) -> np.ndarray:
+def inequality(sample: Sample) -> np.ndarray:
     """Differences of the mean heads' errors of equally good ends in standard errors, (N,).
 
     At random's best temperature, by raw means: normal if heads are equally good alone.

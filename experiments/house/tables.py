@@ -23,7 +23,7 @@ from .statistic import (
     VARIANCES,
     Sample,
     changes_over_the_ladder,
-    equality,
+    inequality,
     ladder_errors,
     straightness,
 )
@@ -52,22 +52,20 @@ Lines = list[dict[str, str]]
 
 
 def panels(results: Results) -> xr.Dataset:
-    """What figures and tables show of the sample, by problem.
+    """Changes over the ladder by problem, and what the ladder's random set as drawn is.
 
-    Changes over the ladder; ``ladder``, errors of the rungs over the first one's, equally good at
-    random's best temperature, with their ``straightness`` and ``equality``; and ``random_`` terms
-    of the ladder's Haar set as drawn at the common temperature.
+    ``ladder`` are errors of equally good rungs over the first one's, ``straightness`` the R² of
+    these on the index, ``inequality`` the difference of mean heads in standard errors, and
+    ``random_`` terms those of the random set at the common temperature.
     """
     sample = Sample(results)
     shown = changes_over_the_ladder(sample)
     shown["ladder"] = (("problem", "rung"), ladder_errors(sample, EQUAL, COMMON))
     shown["straightness"] = ("problem", straightness(sample))
-    shown["equality"] = ("problem", equality(sample))
-    cell = np.s_[:, :, DRAWN, HAAR, COMMON]
-    terms = {name: sample.first_round[name][cell].mean(1, dtype=float) for name in TERMS}
-    shown["random_variance"] = ("problem", terms["variance"])
-    shown["random_error"] = ("problem", terms["bias"] + terms["variance"])
-    shown["random_head_error"] = ("problem", terms["head_bias"] + terms["head_variance"])
+    shown["inequality"] = ("problem", inequality(sample))
+    for name in TERMS:
+        values = sample.first_round[name][:, :, DRAWN, HAAR, COMMON]
+        shown[f"random_{name}"] = ("problem", values.mean(1, dtype=float))
     return shown
 
 
@@ -82,17 +80,18 @@ def tables(panels: Panels) -> dict[str, str]:
         "population": markdown_table(population(shown, frame)),
         "specification": markdown_table(specification_table(cells)),
         "sizes": markdown_table(sizes_by_group(shown, frame)),
-        "equality": equality_in_words(shown["equality"].values),
+        "equality": equality_in_words(shown["inequality"].values),
     }
 
 
 def population(shown: xr.Dataset, frame: pd.DataFrame) -> Lines:
     """Quartiles of what the problems are, by family of the keys; the baselines come first."""
-    error = shown["random_error"].values
+    error = (shown["random_bias"] + shown["random_variance"]).values
+    head_error = (shown["random_head_bias"] + shown["random_head_variance"]).values
     rows = frame.assign(
         variance_share=shown["random_variance"].values / error,
         skill=1 - error / frame["target_variance"],
-        kept=error / shown["random_head_error"].values,
+        kept=error / head_error,
     )
     lines = []
     for family, group in [("all", rows), *rows.groupby("family")]:
@@ -150,12 +149,11 @@ def groups_of_problems(frame: pd.DataFrame) -> dict[str, np.ndarray]:
 
 def sizes_by_group(shown: xr.Dataset, frame: pd.DataFrame) -> Lines:
     """Median change of the error from nearly aligned to random heads, as two sums, by group."""
-    straight = shown["straightness"].values
     lines = []
     for group, chosen in groups_of_problems(frame).items():
         for reading, temperature in SIZED:
-            cell = {"reading": reading, "temperature": temperature}
-            part = shown[[*SIZES.values()]].isel(cell | {"problem": chosen}).dropna("problem")
+            part = shown.isel(problem=chosen, reading=reading, temperature=temperature)
+            part = part.isel(problem=np.isfinite(part["error"].values))
             if not part.sizes["problem"]:
                 continue
             line = {
@@ -169,7 +167,7 @@ def sizes_by_group(shown: xr.Dataset, frame: pd.DataFrame) -> Lines:
             line["quartiles of the error's"] = percent_range(low, high)
             line["R²"] = "–"
             if (reading, temperature) == (EQUAL, COMMON):
-                line["R²"] = significant(float(np.nanmedian(straight[chosen])), 2)
+                line["R²"] = significant(float(part["straightness"].median()), 2)
             lines.append(line)
     return lines
 

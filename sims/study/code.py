@@ -45,8 +45,8 @@ TABULATE = "tabulate"
 EXCLUDED = {
     "simulate": ("predict.py", *PRESENTATION),
     "predict": ("simulate.py", *PRESENTATION),
-    TABULATE: ("figure.py", *WORDS),
     "draw": ("simulate.py", "predict.py", *PRESENTATION),
+    TABULATE: ("figure.py", *WORDS),
 }
 """Step, or the draw of problems, to the names of files of an experiment's folder that do not count
 for it."""

@@ -20,7 +20,7 @@ from experiments.house.simulate import batch, gain_errors, terms_of
 from experiments.house.statistic import (
     Sample,
     changes_over_the_ladder,
-    equality,
+    inequality,
     ladder_errors,
     straightness,
 )
@@ -520,9 +520,9 @@ def test_a_straight_ladder_has_an_r_squared_of_one_and_unequal_heads_are_seen():
     assert straightness(sample) == pytest.approx(1, abs=1e-3)
     errors = ladder_errors(sample, places.EQUAL, 0)
     assert errors == pytest.approx(np.tile(line / line[0], (3, 1)), abs=1e-3)
-    assert abs(equality(sample)).max() < FAR
+    assert abs(inequality(sample)).max() < FAR
     terms["head_bias"][0, :, places.EQUAL, places.HAAR, 0] += 0.01
-    assert equality(sample)[0] > FAR
+    assert inequality(sample)[0] > FAR
     terms["bias"][:, :, :, 2] *= 0.7
     bent = (terms["bias"] + terms["variance"]).mean(1)[0, places.EQUAL, :5, 0]
     stated = np.corrcoef(places.LADDER, bent)[0, 1] ** 2
