@@ -1,6 +1,7 @@
 """The house sample: how often, and by how much, diverse heads lower the error."""
 
 from collections.abc import Mapping
+from functools import partial
 from typing import Any
 
 import xarray as xr
@@ -12,7 +13,7 @@ from .problems import Problem, draw_problem
 
 
 class House(Study[Problem]):
-    """Seven sets of heads on common keys, as given and turned at random."""
+    """Sets of heads on common keys, as drawn and equally good."""
 
     sampler = from_module("simulate")
     effects = from_module("statistic")
@@ -22,7 +23,7 @@ class House(Study[Problem]):
     headline = from_module("figure")
 
     def problem(self, fields: Fields) -> Problem | None:
-        return draw_problem(fields)
+        return draw_problem(fields, partial(self.keep, fields))
 
     def theory(self, problem: Problem) -> xr.Dataset:
         from .description import population
