@@ -52,7 +52,7 @@ def sweep(
     part = _part(shard, shards, snakemake)
     output = netcdf_file(output_path or f"results/sweeps/{Path(spec).stem}.nc")
     if dry:
-        print(*_plan(spec, sets, simulation, output, allow_code), sep="\n")
+        print(*_plan(spec, sets, simulation, output), sep="\n")
         return
     run = Run(read_sweep(spec, sets, simulation, allow_code), output)
     interactive = sys.stderr.isatty()
@@ -83,13 +83,11 @@ def _part(
     return None if shard is None else part_of("--shard", shard)
 
 
-def _plan(
-    spec: str, sets: Sequence[str], simulation: dict[str, Any], output: Path, allow_code: bool
-) -> list[str]:
+def _plan(spec: str, sets: Sequence[str], simulation: dict[str, Any], output: Path) -> list[str]:
     """Lines of a plan, for which no code of the user is run."""
     if lines := unread_code(spec):
         return lines
-    run = Run(read_sweep(spec, sets, simulation, allow_code, dry=True), output)
+    run = Run(read_sweep(spec, sets, simulation, consent=None), output)
     code_lines = unread(point.spec for point in run.sweep.points)
     header = f"{spec}: nothing is run or written"
     return [header, *code_lines, *run.plan(), f"output       {output}"]

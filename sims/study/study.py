@@ -23,7 +23,7 @@ from sims.study.batches import LAW, drawn_values
 from sims.study.declaration import FIDELITIES, Declaration, is_known
 from sims.study.referenced_files import (
     check_consent,
-    load_module,
+    class_of,
     resolve_files,
     resolved_consent,
 )
@@ -182,10 +182,14 @@ class Study(Generic[Problem]):
         spec = declared.spec
         with located(declared.location):
             spec.fidelity_changes(fidelity)
-            resolve_files(spec.law, folder, "law", consent is not False)
+            resolve_files(spec.law, folder, "law", consent)
         if consent is not None:
             check_consent(str(folder), "its code", consent)
-        kind = Study if consent is None else _class_in(declared)
+        if (code := declared.code) is None:
+            # By name: a step of an experiment with code does not depend on it (sims.study.code).
+            kind = import_module("sims.study.drawn").DrawnStudy
+        else:
+            kind = Study if consent is None else class_of(code, Study)
         study = kind.__new__(kind)
         study._declare(declared, consent)
         return study
@@ -374,33 +378,3 @@ def problem_digest(problem: object) -> str:
             if isinstance(value, cached_property):
                 solved[name] = getattr(problem, name)
     return rounded_digest(problem, solved)
-
-
-def _class_in(declared: Declaration) -> type[Study[Any]]:
-    """Class of a study in the code of its folder.
-
-    Raises:
-        InputError: the folder has no such class.
-    """
-    assert declared.folder is not None
-    path = declared.folder / "study.py"
-    if not path.is_file():
-        for name in ("statistic.py", "figure.py"):
-            if (declared.folder / name).is_file():
-                raise InputError(str(path), f"file not found; a Study in it has to use {name}")
-        if "problem" not in declared.spec.law:
-            raise InputError(
-                str(path), "file not found; a law without `problem` needs a Study in this file"
-            )
-        # By name, since a step of an experiment with code does not depend on it (sims.study.code).
-        drawn: type[Study[Any]] = import_module("sims.study.drawn").DrawnStudy
-        return drawn
-    module = load_module(path)
-    classes = []
-    for value in vars(module).values():
-        is_study = isinstance(value, type) and issubclass(value, Study)
-        if is_study and value.__module__ == module.__name__:
-            classes.append(value)
-    if len(classes) != 1:
-        raise InputError(str(path), f"{len(classes)} classes", "one subclass of Study")
-    return classes[0]

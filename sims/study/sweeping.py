@@ -1,13 +1,11 @@
 """Sweeps: both methods at every point, in one labelled file."""
 
-import fcntl
 import json
 import shutil
 import sys
 import warnings
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property, partial
 from pathlib import Path
@@ -17,7 +15,8 @@ import numpy as np
 import xarray as xr
 
 from sims.base.errors import InputError
-from sims.base.identity import digest
+from sims.base.files import locked
+from sims.base.identity import combined_digest
 from sims.base.runtime import in_threads
 from sims.base.terms import BATCH, PROBLEM, SCALARS, phrases
 from sims.simulation.many import estimate_many
@@ -146,12 +145,10 @@ class Run:
     def source_digest(self) -> str:
         """Digest of the code, settings and problems that determine the numbers."""
         spec = self.sweep.spec
-        problems = []
-        for point in self.sweep.points:
-            known = without_paths(point.spec.model_dump(mode="json"))
-            problems.append(json.dumps(known, sort_keys=True))
-        simulation = spec.simulation.model_dump()
-        return digest(code.package_code(__name__), simulation, spec.theory.model_dump(), problems)
+        made_of = [spec.simulation, spec.theory, *(point.spec for point in self.sweep.points)]
+        known = without_paths([part.model_dump(mode="json") for part in made_of])
+        text = json.dumps(known, sort_keys=True)
+        return combined_digest(code.package_code(__name__), text)
 
     def plan(self) -> list[str]:
         """Lines of a plan: sizes, cost, and the points that theory does not cover."""
@@ -221,15 +218,13 @@ class Run:
         Raises:
             InputError: a problem cannot be simulated, or another run writes to the file.
         """
-        with sole_writer(self.output, self.folder):
+        with locked(self.folder / ".lock", str(self.output), "choose another --output"):
             spec = self.sweep.spec
             rows = self.compute(progress=progress)
             columns = xr.concat(rows, POINT, combine_attrs="override").sortby(POINT)
             facts = provenance.origin(
-                experiment="none: a problem of one's own",
-                fidelity="none",
                 method="sweep: theory and simulation",
-                fingerprint=digest(code.package_code(__name__), spec.simulation.model_dump()),
+                fingerprint=self.source_digest,
                 seed=spec.simulation.seed,
                 precision=columns.attrs["precision"],
                 replicates_total=int(columns["replicates"].sum()),
@@ -239,7 +234,6 @@ class Run:
                 title="Bias, variance and covariance of an ensemble of Nadaraya-Watson heads",
                 theory=spec.theory.order,
                 specification=json.dumps(spec.model_dump(mode="json")),
-                made=self.source_digest,
             )
             write(data, self.output, f"{self.output.name} of {self.identity}")
             shutil.rmtree(self.folder, ignore_errors=True)
@@ -251,7 +245,7 @@ class Run:
             data = read(self.output, f"{self.output.name} of {self.identity}")
         except InputError:
             return False
-        return data.attrs.get("made") == self.source_digest
+        return bool(data.attrs["fingerprint"] == self.source_digest)
 
     def _on_axes(self, columns: xr.Dataset) -> xr.Dataset:
         """The rows of all points under their coordinates."""
@@ -266,25 +260,6 @@ class Run:
                 lambda v: xr.DataArray(v.values.reshape(shape), dims=[*coordinates])
             )
         return columns.assign_coords(coordinates)
-
-
-@contextmanager
-def sole_writer(output: Path, folder: Path) -> Iterator[None]:
-    """Context of the one run that writes to a file; it holds a lock in the folder of its groups.
-
-    Raises:
-        InputError: another run holds it.
-    """
-    folder.mkdir(parents=True, exist_ok=True)
-    with (folder / ".lock").open("w") as lock:
-        try:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            allowed = "one run at a time: wait for it, or choose another --output"
-            raise InputError(str(output), "in use by another run", allowed) from None
-        except OSError:
-            pass  # a file system without locks
-        yield
 
 
 def _prediction(problem: Problem, theory: TheorySpec) -> xr.Dataset:

@@ -19,6 +19,7 @@ import yaml
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from sims.base.files import locked
 from sims.base.terms import SCALARS
 from sims.cli.sweep import print_sweep
 from sims.study import sweeping
@@ -228,7 +229,7 @@ def test_a_profile_is_read_only_if_it_is_asked_for(folder, monkeypatch, options,
 
 def test_two_runs_do_not_write_one_file(folder, capsys):
     part = ("sweep", "spec.yaml", *AXES[2:], "--output", "a.nc")
-    with sweeping.sole_writer(Path("a.nc"), Path("a.shards")):
+    with locked(Path("a.shards/.lock"), "a.nc", ""):
         assert run(*part) == 2
         assert "a.nc: got 'in use by another run'; allowed: one run" in capsys.readouterr().err
         assert run(*part[:-1], "b.nc") == 0
