@@ -18,7 +18,6 @@ from scipy.stats import gamma, norm
 from sims.base.errors import InputError
 from sims.base.identity import digest, rounded_digest
 from sims.base.members import known_by_name
-from sims.montecarlo import HostReplicates, run
 from sims.problem import DESIGNS, FRAMES, KERNELS, TARGETS, Heads, Kernel, Task, gaussian_queries
 from sims.problem.kernels import gaussian_log, laplace_log
 from sims.simulation import estimate
@@ -159,14 +158,6 @@ def test_no_compiled_program_outlives_what_it_was_traced_from(
     kept = numbers()
     jax.clear_caches()
     assert kept == numbers()
-
-
-def test_a_run_is_not_resumed_after_an_attribute_of_a_class_changed(monkeypatch):
-    sampler = HostReplicates(lambda draw, shared, batch: {"a": by_attribute(draw.rng().random(1))})
-    done = run(sampler, 0, batches=2, replicates_per_batch=2)
-    monkeypatch.setattr(Base, "scale", 100.0)
-    with pytest.raises(InputError, match="resume"):
-        run(sampler, 0, batches=4, replicates_per_batch=2, resume=done)
 
 
 def test_own_classes_are_known_by_their_code_wherever_it_stands(tmp_path, monkeypatch):

@@ -71,7 +71,9 @@ class Declaration:
         law = content.get("law")
         if isinstance(law, dict) and "of" in law:
             if not law.keys() <= {"of", "text"} or not isinstance(law["of"], str):
-                raise InputError(f"{folder}: law", law, "`of` and the name of an experiment, `text`")
+                raise InputError(
+                    f"{folder}: law", law, "`of` and the name of an experiment, `text`"
+                )
             lender = cls.read(law["of"])
             own = {key: value for key, value in law.items() if key == "text"}
             content["law"] = lender.content["law"] | own

@@ -316,6 +316,7 @@ def test_an_edited_file_of_the_problem_is_another_problem(folder, monkeypatch):
         assert run("sweep", "spec.yaml", "--set", "target.slope=1.0,2.0") == 0
         variances.append(opened()["signal_variance"].values)
     assert np.isnan(opened()["mse_theory"]).all()
+    np.testing.assert_allclose(variances[0][1], 4 * variances[0][0], rtol=1e-9)
     np.testing.assert_allclose(variances[1], 9 * variances[0], rtol=1e-9)
 
 
