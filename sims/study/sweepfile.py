@@ -3,8 +3,6 @@
 import itertools
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from functools import cached_property
 from pathlib import Path
 from typing import Any, Literal, TypeVar
 
@@ -20,7 +18,6 @@ from sims.study.referenced_files import resolve_files
 from sims.study.running import Run
 from sims.study.schema import SimulationSpec, TheorySpec
 from sims.study.specification import ProblemSpec
-from sims.study.stacking import Scalar
 
 MAX_BATCHES = 4096
 """Default maximum number of batches under ``rel_mcse``."""
@@ -118,34 +115,6 @@ class SweepSpec(DecomposeSpec):
     sweep: DesignSpec = Field(default=DesignSpec(grid={}), description="default: the problem only")
 
 
-@dataclass(frozen=True)
-class Sweep:
-    """Problems of a sweep.
-
-    Attributes:
-        spec: the file.
-        points: its problems.
-    """
-
-    spec: SweepSpec
-    points: list[Point]
-
-    @property
-    def is_grid(self) -> bool:
-        """True if points are in the order of a grid, the last path's values changing fastest."""
-        return self.spec.sweep.grid is not None
-
-    @cached_property
-    def axes(self) -> dict[str, list[Scalar]]:
-        """Dotted path to the coordinates of points; for a grid, to the distinct ones."""
-        axes = {}
-        for path in self.points[0].coordinates:
-            axes[path] = [point.coordinates[path] for point in self.points]
-            if self.is_grid:
-                axes[path] = list(dict.fromkeys(axes[path]))
-        return axes
-
-
 def _numbered(path: str) -> tuple[str, int] | None:
     """The experiment and the number of ``NAME#17``; None of what is a file."""
     name, _, index = path.partition("#")
@@ -215,13 +184,13 @@ def parse_file(
     return spec.model_copy(update={"simulation": settings.model_copy(update=limit)})
 
 
-def read_sweep(
+def read_points(
     path: str,
     sets: Sequence[str] = (),
     simulation: Mapping[str, Any] | None = None,
     consent: bool | None = False,
-) -> Sweep:
-    """Sweep of a file, with the options of the command line.
+) -> tuple[SweepSpec, list[Point]]:
+    """A sweep's file and its points, with the options of the command line.
 
     Args:
         path: the file.
@@ -258,7 +227,7 @@ def read_sweep(
     if spec.sweep.random is None and len(places) < len(points):
         allowed = "distinct points; labels tell values apart that are not scalars"
         raise InputError(f"{path}: sweep", "a point twice", allowed)
-    return Sweep(spec, points)
+    return spec, points
 
 
 def _axis(text: str) -> tuple[str, Any]:
