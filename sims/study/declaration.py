@@ -71,9 +71,7 @@ class Declaration:
         law = content.get("law")
         if isinstance(law, dict) and "of" in law:
             if not law.keys() <= {"of", "text"} or not isinstance(law["of"], str):
-                raise InputError(
-                    f"{folder}: law", law, "`of` and the name of an experiment, `text`"
-                )
+                raise InputError(f"{folder}: law", law, "`of` with an experiment's name, `text`")
             lender = cls.read(law["of"])
             own = {key: value for key, value in law.items() if key == "text"}
             content["law"] = lender.content["law"] | own

@@ -284,4 +284,4 @@ def test_an_experiment_can_ask_of_the_problems_of_another_one(home, capsys):
     asked["law"]["count"] = 3
     (other / "experiment.yaml").write_text(yaml.safe_dump(asked))
     assert run("run", "other", "--fidelity", "smoke") == 2
-    assert "`of` and the name of an experiment" in capsys.readouterr().err
+    assert "`of` with an experiment's name" in capsys.readouterr().err
