@@ -27,6 +27,7 @@ PACKAGE = Path(__file__).parents[1]
 IGNORED = (
     ".DS_Store",
     ".cache",
+    ".drawn",
     ".git",
     ".hg",
     ".hypothesis",

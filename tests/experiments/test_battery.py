@@ -11,10 +11,10 @@ import pytest
 from sims import figures, steps
 from sims.base.places import experiments
 from sims.judgement import conventions
-from sims.study.judge import answers_of, read_table
+from sims.study.judge import answers_of
 from sims.study.referenced_files import MissingModels
 from sims.study.running import Run
-from sims.study.stored import results_of
+from sims.study.stored import read_panels, results_of
 from tests.experiments.planted import planted
 
 RECORD = Path(__file__).with_name("revisions.json")
@@ -52,6 +52,7 @@ LAWS = {
         "keys": 200,
     },
     "training": {"sizes": [[2, 2]]},
+    "values": {"size": [[8, 2, 4]], "keys": 64, "kernel": "gaussian", "features": 4},
 }
 """Fields that are not drawn, so that few shapes are compiled."""
 
@@ -82,9 +83,11 @@ def finished(request, tmp_path_factory):
 def test_a_tiny_run_is_judged_and_drawn(finished, monkeypatch):
     """With every field of its caption filled; files of figures have tests of their own."""
     experiment, folder = finished
+    steps.function("tabulate")(experiment, folder / "effects.nc")
     answers = steps.function("judge")(experiment, folder / "answers.json")
     assert [one.id for one in answers] == [q.id for q in experiment.spec.questions]
-    assert answers_of(read_table(experiment, folder), experiment.spec) == answers
+    panels = read_panels(experiment, folder)
+    assert answers_of(panels.table, experiment.spec, panels.failures) == answers
     results = results_of(experiment, folder)
     assert set(experiment.spec.labels) <= set(experiment.study.parameters(results))
     monkeypatch.setattr(figures, "save", lambda figure, *_: figure.draw_without_rendering())

@@ -229,7 +229,7 @@ def test_an_edited_file_makes_an_experiment_another(folder, capsys):
     (home / "my.py").write_text(MY.replace("slope=1.0", "slope=2.0"))
     assert code.digest("simulate", Declaration.read(home)) != before
     capsys.readouterr()
-    assert run("step", "judge", "small") == 2
+    assert run("step", "tabulate", "small") == 2
     assert "simulation.nc: got 'problem " in capsys.readouterr().err
 
 
