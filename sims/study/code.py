@@ -43,8 +43,10 @@ PRESENTING = ("effects", "parameters", "figure", "headline", "numbers")
 EXCLUDED = {
     "simulate": ("predict.py", *PRESENTATION),
     "predict": ("simulate.py", *PRESENTATION),
+    "draw": ("simulate.py", "predict.py", *PRESENTATION),
 }
-"""Step to the names of files of an experiment's folder that do not count for it."""
+"""Step, or the draw of problems, to the names of files of an experiment's folder that do not count
+for it."""
 
 
 def digest(
@@ -86,10 +88,17 @@ def code(step: str, declared: Declaration | None, results: Path | None = None) -
     return combined_digest(package_code(*modules), sources.digest())
 
 
+def code_of_draws(declared: Declaration) -> str:
+    """Hash of the code and data that draw an experiment's problems, without either method's own."""
+    assert declared.folder is not None
+    sources = folder_sources(declared.folder, _excluded("draw", declared))
+    return combined_digest(package_code("sims.problem.law", *sources.modules), sources.digest())
+
+
 def _excluded(step: str, declared: Declaration) -> tuple[str, ...]:
     """Names of files of an experiment's folder that do not count for a step."""
     excluded = EXCLUDED.get(step, WORDS)
-    if step in NUMBERS:
+    if step in (*NUMBERS, "draw"):
         excluded += tuple(declared.content.get("presentation") or ())
     return excluded
 

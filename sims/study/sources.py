@@ -26,6 +26,7 @@ PACKAGE = Path(__file__).parents[1]
 IGNORED = (
     ".DS_Store",
     ".cache",
+    ".drawn",
     ".git",
     ".hg",
     ".hypothesis",

@@ -7,18 +7,20 @@ seed and a place for results.
 """
 
 import copy
-from collections.abc import Mapping, Sequence
-from functools import cached_property
+from collections.abc import Callable, Mapping, Sequence
+from functools import cached_property, partial
 from importlib import import_module
 from itertools import count
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Generic, Self, TypeVar
 
+import numpy as np
 import pandas as pd
 import xarray as xr
 
+from sims.base import store
 from sims.base.errors import InputError, located, one_of
-from sims.base.identity import rounded_digest
+from sims.base.identity import digest, rounded_digest
 from sims.study.batches import LAW, drawn_values
 from sims.study.declaration import FIDELITIES, Declaration, is_known
 from sims.study.referenced_files import (
@@ -153,6 +155,7 @@ class Study(Generic[Problem]):
         self.settings = declared.spec.settings
         self.simulation = declared.spec.simulation
         self._drawn: dict[int, Problem] = {}
+        self._kept_in: tuple[Path, str] | None = None
 
     @staticmethod
     def load(
@@ -202,6 +205,32 @@ class Study(Generic[Problem]):
         other._drawn = {}
         return other
 
+    def keep_draws(self, results: Path) -> None:
+        """Keep what drawing problems measures next to results, for the other method.
+
+        Nothing is kept of a study without a folder.
+        """
+        from sims.study.code import code_of_draws  # imported late: judging does without
+
+        if self.folder is not None:
+            self._kept_in = results / ".drawn", code_of_draws(self.declared)
+
+    def keep(
+        self, fields: Fields, name: str, measure: Callable[[], Mapping[str, np.ndarray]]
+    ) -> Mapping[str, np.ndarray]:
+        """Arrays that a draw measures, such as the errors of a pilot, once for both methods.
+
+        The method that wants them first keeps them; files are named by a digest of the fields and
+        of the code that draws. Outside a run they are measured.
+        """
+        if self._kept_in is None or fields.number is None:
+            return measure()
+        folder, code = self._kept_in
+        made_of = digest(dict(fields), fields.seed, code)
+        path = folder / f"{fields.number:04d}.{fields.attempt}-{name}-{made_of}.npz"
+        found = store.load_or_wait(path, measure)
+        return {str(key): variable.values for key, variable in found.variables.items()}
+
     def defines(self, method: str) -> bool:
         """True if the study has a method of its own of that name, or a function in its place."""
         return method in vars(self) or getattr(type(self), method) is not getattr(Study, method)
@@ -227,6 +256,10 @@ class Study(Generic[Problem]):
 
     def sampler(self, problem: Problem) -> "Sampler":
         """Sampler of one problem."""
+        raise NotImplementedError
+
+    def beside(self, problem: Problem) -> xr.Dataset:
+        """Further estimates of one problem, with dimensions of their own; by default none."""
         raise NotImplementedError
 
     def replicates(self, problem: Problem) -> int | None:
@@ -322,7 +355,6 @@ class Study(Generic[Problem]):
         return known_without and bool(self.simulated) and self._unit(0).on_one_core
 
     def _drawn_apart(self, number: int) -> "DrawnUnit":
-        from sims.base.identity import digest
         from sims.study.units import DrawnUnit
 
         def make() -> "tuple[SampledUnit, str]":
@@ -342,6 +374,7 @@ class Study(Generic[Problem]):
             self.coordinates(number, problem),
             self.replicates(problem),
             stream=(number,),
+            beside=partial(self.beside, problem) if self.defines("beside") else None,
         )
 
     def predictions(self) -> dict[str, xr.Dataset]:
