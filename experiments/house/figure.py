@@ -12,6 +12,7 @@ from sims.figures.groups import outcome_bars, outcomes_of_answers
 from sims.judgement.answers import Answers
 from sims.study.results import Results
 
+from .reach import first_order_panel
 from .sets import OWN_BEST
 from .sizes import SizeModel
 from .statistic import READINGS, Sample, changes_over_the_ladder, ladder_errors, parameters
@@ -40,13 +41,14 @@ def figure(results: Results, answers: Answers) -> Figure:
     medians = changes_over_the_ladder(sample).isel(reading=0, temperature=OWN_BEST).median()
     found = medians["error"] < 0 and medians["bias"] < 2 * min(float(medians["variance"]), 0.0)
     title = FINDING if found else NEUTRAL
-    drawing, axes = figures.mosaic(("ab", "cd"), height=4.5, title=title)
+    drawing, axes = figures.mosaic(("ab", "cd", "ee"), height=6.4, title=title)
     drawn = drawn.iloc[: len(sample.problems)]
     _sizes(axes["a"], sample, drawn, size_models(sample, drawn))
     outcome_bars(axes["b"], outcomes_of_answers(answers, QUESTIONS))
     axes["b"].set_title("Variance falls more often than the error")
     _parts(axes["c"], sample, drawn)
     _ladder(axes["d"], sample, drawn)
+    first_order_panel(axes["e"], sample.law)
     return drawing
 
 

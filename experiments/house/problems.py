@@ -3,7 +3,7 @@
 Temperatures are tuned by a pilot simulation on draws of its own, by which nothing is judged.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -39,6 +39,11 @@ PROBES = 8
 """Queries of a batch, its first ones, at which simulation is held against theory."""
 MOST_TABLE_KEYS = 512
 """Keys drawn from a table, at most: no more than half of its rows."""
+
+
+Arrays = Mapping[str, np.ndarray]
+Keep = Callable[[str, Callable[[], Arrays]], Arrays]
+"""Function of the name of a measurement and of what makes it: kept, or made."""
 
 
 @dataclass(frozen=True)
@@ -94,11 +99,17 @@ class Problem:
         return bool(heads * width <= dimension)
 
 
-def draw_problem(fields: Fields) -> Problem | None:
+def measured(_: str, measure: Callable[[], Arrays]) -> Arrays:
+    """The measurement itself, which nobody keeps."""
+    return measure()
+
+
+def draw_problem(fields: Fields, keep: Keep = measured) -> Problem | None:
     """The problem of a draw; None where no temperature is worth tuning.
 
     Rejected are draws whose pilot error is least at an end of the grid, or whose skill, one minus
-    the error over the variance of the target, is below :data:`LEAST_SKILL`.
+    the error over the variance of the target, is below :data:`LEAST_SKILL`. What the pilot measures
+    is kept for the other method.
     """
     dimension, heads, width = fields["size"]
     law = key_law(fields, dimension)
@@ -119,12 +130,15 @@ def draw_problem(fields: Fields) -> Problem | None:
     # In float64, so that a problem is the same to rounding whatever the devices that draw it.
     frames = (query_frames[None], key_frames[None])
     pilot = partial(sums_of, target, frames=frames, kernel=fields["kernel"], precision="float64")
-    draws = draw_pilot(law, fields["pilot"], n)
     scale = width**0.5 * sharpness
     tried = np.broadcast_to(GRID[:, None] * scale, (SETS, len(GRID), heads))
-    errors = np.mean(
-        [squared_errors(pilot(*draw, bandwidth=tried), noise_sd) for draw in draws], axis=0
-    )
+
+    def errors_of_pilot() -> Arrays:
+        draws = draw_pilot(law, fields["pilot"], n)
+        rows = [squared_errors(pilot(*draw, bandwidth=tried), noise_sd) for draw in draws]
+        return {"errors": np.mean(rows, axis=0)}
+
+    errors = keep("errors", errors_of_pilot)["errors"]
     own = [inner_minimum(row) for row in errors]
     common = own[HAAR]
     skill = 1 - errors[HAAR].min() / variance
@@ -136,7 +150,12 @@ def draw_problem(fields: Fields) -> Problem | None:
     levels = np.stack([np.full(SETS, common), np.array(best)], axis=1)
     bandwidth = shift * levels[..., None] * scale
     index = mean_index(np.stack([geometric_gram(frames) for frames in key_frames]))
-    effective_keys = [pilot(*draw, bandwidth=bandwidth).keys.mean((0, 4)) for draw in draws]
+
+    def keys_of_pilot() -> Arrays:
+        draws = draw_pilot(law, fields["pilot"], n)
+        rows = [pilot(*draw, bandwidth=bandwidth).keys.mean((0, 4)) for draw in draws]
+        return {"keys": np.mean(rows, axis=0)}
+
     return Problem(
         fields=dict(fields) | {"rejected": fields.attempt},
         law=law,
@@ -148,7 +167,7 @@ def draw_problem(fields: Fields) -> Problem | None:
         key_frames=key_frames,
         bandwidth=bandwidth,
         index=index,
-        keys=np.mean(effective_keys, axis=0),
+        keys=keep("keys", keys_of_pilot)["keys"],
         skill=float(skill),
         edge=any(found is None for found in own),
         number=fields.number,

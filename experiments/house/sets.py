@@ -7,6 +7,3 @@ ALIGNED, HAAR, SECOND, ORTHOGONAL = 0, 4, 5, 6
 SETS = 7
 COMMON, OWN_BEST = 0, 1
 """Places of temperatures."""
-PROBED = ("bias", "variance", "head_variance")
-"""Terms at single queries, which are held against theory: those of the first Haar set as given, at
-the common temperature."""

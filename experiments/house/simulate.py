@@ -1,22 +1,32 @@
 """Simulation of a problem: every set of heads, at two temperatures, as given and in law."""
 
 from collections.abc import Mapping
+from typing import Any
 
 import numpy as np
+import xarray as xr
 from scipy.stats import ortho_group
 
+from sims.base.estimates import mcse
 from sims.montecarlo import HostBatches
 from sims.montecarlo.draws import Draw
+from sims.simulation import estimate
 
+from . import decomposition
 from .moments import Sums
 from .outcomes import FIRST_ROUND, LOOKS, is_decided
-from .problems import PROBES, ROTATIONS, Problem, sums_of
-from .sets import COMMON, HAAR, OWN_BEST, PROBED, SECOND, SETS
+from .problems import ROTATIONS, Problem, sums_of
+from .sets import COMMON, OWN_BEST, SECOND, SETS
 
 DIMS = ("reading", "set", "temperature")
 COORDS = {"reading": ["given", "in law"], "temperature": ["common", "own best"]}
 TERMS = ("bias", "variance", "head_bias", "head_variance", "noise", "head_noise", "half_error")
 """Terms of the ensemble and of its mean head; the error of the first half of the heads."""
+
+PRECISE = 0.01
+"""Monte Carlo error at fixed queries, as a share of error and variance, at which rounds suffice."""
+REPLICATES, ROUNDS, MOST_ROUNDS = 64, 16, 1024
+"""Replicates of a round, rounds to begin with, and at most."""
 
 
 class HouseSampler(HostBatches):
@@ -30,7 +40,7 @@ class HouseSampler(HostBatches):
 
 def sampler(problem: Problem) -> HouseSampler:
     """The sampler of a problem."""
-    dims = dict.fromkeys(TERMS, DIMS) | {f"probe_{name}": ("query",) for name in PROBED}
+    dims = dict.fromkeys(TERMS, DIMS)
     return HouseSampler(batch, constants=problem, dims=dims, coords=COORDS, partial=dims)
 
 
@@ -69,12 +79,32 @@ def batch(draw: Draw, replicates: int, problem: Problem) -> dict[str, np.ndarray
         computed = terms[name].mean(-1).reshape(2, *bandwidth.shape[:2])
         outputs[name] = np.full((2, SETS, 2), np.nan, np.float32)
         outputs[name][:, sets, temperatures] = computed
-    for name in PROBED:
-        probes = np.full(PROBES, np.nan, np.float32)
-        if first:
-            probes[:] = terms[name][HAAR, COMMON, :PROBES]
-        outputs[f"probe_{name}"] = probes
     return outputs
+
+
+def at_fixed_queries(problem: Problem, seed: int) -> xr.Dataset:
+    """Terms of the first Haar set at the fixed queries, ``fixed_NAME`` (round).
+
+    Rounds double until the Monte Carlo errors of error and variance are :data:`PRECISE` of them.
+    """
+    task, heads, n, queries = decomposition.case(problem)
+    names = decomposition.TERMS
+    options: dict[str, Any] = {
+        "raw_labels": False,
+        "keep_queries": False,
+        "replicates_per_batch": REPLICATES,
+        "stream": (problem.number, 1),
+    }
+    found = None
+    rounds = ROUNDS
+    while True:
+        found = estimate(task, heads, n, queries, seed, batches=rounds, resume=found, **options)
+        sizes = [found[names[name]].values for name in ("mse", "variance")]
+        if rounds >= MOST_ROUNDS or all(mcse(part) <= PRECISE * part.mean() for part in sizes):
+            break
+        rounds *= 2
+    terms = {f"fixed_{name}": ("round", found[term].values) for name, term in names.items()}
+    return xr.Dataset(terms)
 
 
 def terms_of(sums: Sums, noise_sd: float) -> dict[str, np.ndarray]:

@@ -1,6 +1,7 @@
 """The house sample: how often, and by how much, diverse heads lower the error."""
 
 from collections.abc import Mapping
+from functools import partial
 from typing import Any
 
 import xarray as xr
@@ -8,6 +9,7 @@ import xarray as xr
 from sims.study.results import Results
 from sims.study.study import Fields, Study, from_module
 
+from .decomposition import is_decomposed
 from .problems import Problem, draw_problem
 
 
@@ -21,13 +23,20 @@ class House(Study[Problem]):
     headline = from_module("figure")
 
     def problem(self, fields: Fields) -> Problem | None:
-        return draw_problem(fields)
+        return draw_problem(fields, partial(self.keep, fields))
+
+    def beside(self, problem: Problem) -> xr.Dataset:
+        from .simulate import at_fixed_queries
+
+        if not is_decomposed(problem, self.settings["decomposed"]):
+            return xr.Dataset()
+        return at_fixed_queries(problem, self.simulation.seed)
 
     def theory(self, problem: Problem) -> xr.Dataset:
         from .description import population
         from .predict import predicted
 
-        terms = predicted(problem, self.simulation.batches)
+        terms = predicted(problem, is_decomposed(problem, self.settings["decomposed"]))
         return terms.assign(population(problem))
 
     def as_file(self, problem: Problem) -> dict[str, Any]:

@@ -18,6 +18,7 @@ from sims.study.judge import cells_of
 from sims.study.results import Results
 
 from .outcomes import change_over_ends
+from .reach import coverage_table
 from .sets import HAAR, OWN_BEST
 from .statistic import (
     READINGS,
@@ -49,7 +50,7 @@ Lines = list[dict[str, str]]
 
 
 def tables(results: Results) -> dict[str, str]:
-    """The four tables of the caption, as Markdown."""
+    """The tables of the caption, as Markdown."""
     sample = Sample(results)
     frame = parameters(results).iloc[: len(sample.problems)]
     spec = Declaration.read(Path(__file__).parent).spec
@@ -60,8 +61,15 @@ def tables(results: Results) -> dict[str, str]:
         "population": markdown_table(population(sample, frame)),
         "specification": markdown_table(specification_table(cells)),
         "sizes": markdown_table(sizes_by_group(sample, frame)),
+        "coverage": markdown_table(coverage_table(sample.law, tuned_errors(sample))),
         "model": markdown_table(model_table(size_models(sample, frame))),
     }
+
+
+def tuned_errors(sample: Sample) -> np.ndarray:
+    """Errors of the sets as drawn at their own best temperatures, (problem, set)."""
+    terms = sample.means().isel(reading=0, temperature=OWN_BEST)
+    return (terms["bias"] + terms["variance"]).values
 
 
 def population(sample: Sample, frame: pd.DataFrame) -> Lines:

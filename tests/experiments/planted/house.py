@@ -6,13 +6,13 @@ import numpy as np
 
 from tests.experiments.planted.made import assigned, batches
 
-PROBED = {"bias": 0.6, "variance": 0.4, "head_variance": 0.8}
+FIXED = {"mse": 1.0, "bias": 0.6, "variance": 0.4, "head_variance": 0.8}
 
 
 def plant(results):
     """The error falls by a tenth at every rung, or rises; so do the variance kept and the gain."""
     law = results.predictions["law"].isel(number=[0, 1])
-    one = next(iter(results.estimates.values())).isel(batch=np.zeros(16, int))
+    one = next(iter(results.estimates.values())).isel(batch=np.zeros(16, int)).drop_dims("round")
     rungs = np.array([[1, 0.9, 0.81, 0.729, 0.6561, 0.65, 0.5], [1, 1.1, 1.2, 1.3, 1.4, 1.5, 1.6]])
     estimates = {}
     for number, rung in enumerate(rungs):
@@ -22,12 +22,13 @@ def plant(results):
         terms = {
             name: values[None, :, None] + np.zeros((2, 7, 2)) for name, values in terms.items()
         }
-        probes = {f"probe_{k}": np.full(8, v) for k, v in PROBED.items()}
-        made = {k: (one[k].dims, batches(v)) for k, v in (terms | probes).items()}
+        made = {k: (one[k].dims, batches(v)) for k, v in terms.items()}
+        made |= {f"fixed_{k}": ("round", batches(v)) for k, v in FIXED.items()}
         estimates[f"{number:04d}"] = one.assign(made)
-    stated = {f"theory_{name}": [value, 0.8 * value] for name, value in PROBED.items()}
+    stated = {f"theory_{name}": [value, 0.8 * value] for name, value in FIXED.items()}
+    stated |= {f"theory_{name}_error": [1e-4, 1e-4] for name in FIXED}
+    stated |= {"query_first": np.ones((2, 8))}
     law = assigned(law, stated | {"heads": [2, 2], "by_angles": [0.2, 0.9], "fits": [1, 1]})
-    law = law.assign(covered=law["covered"] | True)
     results = replace(results, estimates=estimates, predictions={"law": law})
     steps = [[0.1] * 4, [-0.1, -1 / 11, -1 / 12, -1 / 13]]
     falls = {"hdi-monotone": steps, "hdi": steps, "not-heads-alone": [[0.3439], [-0.4]]}
@@ -35,5 +36,5 @@ def plant(results):
     falls |= {"adding-heads": [[0.3439 / 2], [-0.2]]}
     cells = [f", {reading}, {t}" for reading in ("given", "in law") for t in ("common", "own best")]
     expected = {name + cell: value for name, value in falls.items() for cell in cells}
-    expected |= {name: [0, 0.25] for name in ("mse", "bias", "variance")}
-    return results, expected | {"head_variance": [0, 0.25], "angles": [0, 1]}
+    expected |= {name: [0, 0.25] for name in ("mse", "variance", "head_variance", "first order")}
+    return results, expected | {"bias": [0, 0.15], "angles": [0, 1]}

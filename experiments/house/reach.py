@@ -1,0 +1,126 @@
+"""Simulation beside exact theory, how far first order reaches, and what heads cover."""
+
+from collections.abc import Mapping
+
+import numpy as np
+import pandas as pd
+import xarray as xr
+from matplotlib.axes import Axes
+
+from sims import figures
+from sims.judgement import conventions
+from sims.judgement.effects import Effects, gap
+from sims.judgement.summaries import quartiles_in_words
+from sims.judgement.wording import significant
+
+from .sets import ALIGNED, HAAR
+
+GAPS = ("mse", "bias", "variance", "head_variance")
+"""Terms whose simulation is compared with exact theory; squared bias as a share of the error."""
+BLOCKS = 16
+"""Batches of simulation at fixed queries: rounds, of which there are several times as many."""
+FAMILIES = ("isotropic", "decaying")
+KERNELS = ("gaussian", "softmax")
+BINS = 2.0 ** np.arange(0, 13)
+"""Ends of the bins of effective keys."""
+SHOWN = (0.03, 3000.0)
+"""Percent that the panel shows; what is beyond lies at its edge."""
+FEWEST = 5
+"""Problems or queries from which on a median is drawn, or a correlation computed."""
+QUARTILES = (0.25, 0.5, 0.75)
+
+
+def gaps(estimates: Mapping[str, xr.Dataset], law: xr.Dataset) -> dict[str, Effects]:
+    """Gaps of simulation from exact theory at the same queries, and of first order from it.
+
+    NaN of problems that were not taken apart, and where first order has no number.
+    """
+    made = {}
+    for name in GAPS:
+        blocks = np.full((len(estimates), BLOCKS), np.nan)
+        for row, (_, terms) in zip(blocks, sorted(estimates.items()), strict=True):
+            if f"fixed_{name}" in terms:
+                row[:] = terms[f"fixed_{name}"].values.reshape(BLOCKS, -1).mean(1)
+        made[name] = gap(
+            blocks,
+            law[f"theory_{name}"].values,
+            scale=law["theory_mse"].values if name == "bias" else None,
+            stated=law[f"theory_{name}_error"].values / 2,  # half of a 95 % interval
+        )
+    exact = law["theory_mse"].values
+    first = law["query_first"].mean("query", skipna=False).values
+    error = law["theory_mse_error"].values / (2 * exact)
+    return made | {"first order": Effects(first / exact - 1, error, "gap")}
+
+
+def first_order_panel(ax: Axes, law: xr.Dataset) -> None:
+    """Distance of first order from exact theory in the error, over effective keys.
+
+    A point is a query of a problem; lines are medians of bins of n_eff.
+    """
+    columns = ("family", "kernel")
+    frame = pd.DataFrame({name: law[name].values.repeat(law.sizes["query"]) for name in columns})
+    for name in ("query_attended", "query_exact", "query_first"):
+        frame[name] = law[name].values.ravel()
+    frame = frame.dropna()
+    frame["off"] = 100 * np.abs(frame["query_first"] / frame["query_exact"] - 1)
+    figures.dotted(ax, y=100 * conventions.TOLERANCES["roads"])
+    groups = [(family, kernel) for family in FAMILIES for kernel in KERNELS]
+    for place, (family, kernel) in enumerate(groups):
+        rows = frame[(frame["family"] == family) & (frame["kernel"] == kernel)]
+        label = f"{family} keys, {kernel}"
+        look = {"ms": 1.2, "alpha": 0.5}
+        figures.dots(ax, rows["query_attended"], rows["off"].clip(*SHOWN), place, "", **look)
+        bins = pd.cut(rows["query_attended"], BINS)
+        medians = rows.groupby(bins, observed=True)[["query_attended", "off"]].median()
+        medians = medians[rows.groupby(bins, observed=True).size() >= FEWEST]
+        ax.plot(
+            medians["query_attended"],
+            medians["off"].clip(*SHOWN),
+            color=figures.PALETTE[place],
+            marker=figures.MARKERS[place],
+            label=label,
+        )
+    figures.log_axes(ax, x=True, y=True)
+    ax.set(
+        ylim=SHOWN,
+        xlabel=r"effective keys at a query, $n_\mathrm{eff}$",
+        ylabel="first order from exact theory (%)",
+        title="First order is within 5 % only where heads attend to many keys",
+    )
+    ax.legend(loc="lower left", ncols=2)
+
+
+def coverage_table(law: xr.Dataset, errors: np.ndarray) -> list[dict[str, str]]:
+    """What nearly aligned and random heads cover, by kernel and number of maps, Gaussian keys.
+
+    Args:
+        law: of the problems.
+        errors: of the sets as drawn at their own best temperatures, (problem, set).
+    """
+    first, last = errors[:, ALIGNED], errors[:, HAAR]
+    names = ("kernel", "apart", "shifted", "coverage", "coverage_aligned", "unseen")
+    frame = pd.DataFrame({name: law[name].values for name in (*names, "unseen_aligned")})
+    frame["share"] = frame["unseen"] / last
+    frame["change"] = last / first - 1
+    frame["unseen_change"] = (frame["unseen"] - frame["unseen_aligned"]) / first
+    frame = frame[frame["shifted"] == 0].dropna()
+    lines = []
+    for (kernel, apart), rows in frame.groupby(["kernel", "apart"]):
+        line = {"heads": f"{kernel}, {'two maps' if apart else 'one map'}"}
+        line["problems"] = str(len(rows))
+        titles = {
+            "coverage, nearly aligned": "coverage_aligned",
+            "coverage, random": "coverage",
+            "unseen / error, random": "share",
+            "change of the error": "change",
+            "change of the unseen part": "unseen_change",
+        }
+        for title, name in titles.items():
+            line[title] = quartiles_in_words(tuple(np.quantile(rows[name], QUARTILES)))
+        enough = len(rows) >= FEWEST
+        line["r of the two changes"] = (
+            significant(float(rows["change"].corr(rows["unseen_change"]))) if enough else "–"
+        )
+        lines.append(line)
+    return lines
