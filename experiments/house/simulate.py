@@ -87,7 +87,7 @@ def at_fixed_queries(problem: Problem, seed: int) -> xr.Dataset:
 
     Rounds double until the Monte Carlo errors of error and variance are :data:`PRECISE` of them.
     """
-    task, heads, n, queries = decomposition.case(problem)
+    task, heads, n, queries = decomposition.case(problem, filled=True)
     names = decomposition.TERMS
     options: dict[str, Any] = {
         "raw_labels": False,
