@@ -15,13 +15,13 @@ DEGREES = {1: 200, 2: 20}
 ACCURATE = 5e-3
 """What is left out of a correlation, as a share of it, up to which it counts."""
 
-PRECISE = 0.01
+PRECISE = 0.02
 """Accuracy that is asked of exact theory, as a share of the noise variance."""
 QUERIES = 8
 """Queries N(0, I) at which exact theory and the angle law are compared."""
-FINITE = 1.05
-"""Temperature of softmax heads over the one at which the angle law becomes infinite, at least."""
-NARROWEST = 0.3
+COLDEST = 1.05 * 2**0.5
+"""Least temperature of softmax heads: at √2 the angle law becomes infinite."""
+NARROWEST = 0.25
 """Least bandwidth of Gaussian heads over √d_k."""
 
 
@@ -34,7 +34,7 @@ def theory(problem: Problem) -> xr.Dataset:
 def pair(problem: Problem) -> tuple[Task, Heads, int, np.ndarray]:
     """Two heads of any width without signal, at angles of 20° to 90°, and queries N(0, I).
 
-    Temperatures of softmax heads are ``s = √(2d_k)`` or more: from s = √2 on the law is finite.
+    The angle law is finite at all of their temperatures.
     """
     drawn = problem.drawn
     width = drawn["pair_width"]
@@ -45,7 +45,7 @@ def pair(problem: Problem) -> tuple[Task, Heads, int, np.ndarray]:
     frames[1] = np.concatenate([np.diag(np.cos(angles)), np.diag(np.sin(angles))])
     bandwidth = NARROWEST * drawn["pair_scale"] * width**0.5
     if drawn["pair_kernel"] == "softmax":
-        bandwidth = (FINITE * drawn["pair_scale"] * (2 * width) ** 0.5) ** 0.5
+        bandwidth = (COLDEST * drawn["pair_scale"]) ** 0.5
     heads = Heads(frames, drawn["pair_kernel"], bandwidth)
     task = Task(GaussianDesign(np.eye(2 * width)), TARGETS["constant"](2 * width), 1.0)
     return task, heads, drawn["pair_keys"], rng.normal(size=(QUERIES, 2 * width))
