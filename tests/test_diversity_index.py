@@ -2,9 +2,9 @@
 
 import numpy as np
 import pytest
+from scipy.linalg import subspace_angles
 
-from sims.base.errors import InputError
-from sims.problem import FRAMES, principal_angles
+from sims.problem import FRAMES
 from sims.problem.diversity import (
     DEFINITIONS,
     correlation,
@@ -13,6 +13,7 @@ from sims.problem.diversity import (
     normalised_errors,
     versions,
 )
+from tests.by_hand import refused
 
 
 def equicorrelated(heads, c):
@@ -82,12 +83,12 @@ def test_gram_of_subspaces_is_the_mean_squared_cosine():
     assert np.linalg.eigvalsh(gram)[0] > 0
     for h in range(3):
         for g in range(3):
-            cosines = np.cos(np.asarray(principal_angles(frames[h], frames[g])))
+            cosines = np.cos(subspace_angles(frames[h], frames[g]))
             assert gram[h, g] == pytest.approx(np.mean(cosines**2), abs=1e-10)
 
 
 def test_a_head_without_variance_is_refused():
-    with pytest.raises(InputError, match="variance > 0"):
+    with refused("variance > 0"):
         correlation(np.zeros((2, 2)))
 
 
@@ -113,7 +114,7 @@ class TestVersions:
         assert set(constant) == {"noise", "total", "geometric"}
         np.testing.assert_allclose(constant["total"], constant["noise"], atol=1e-12)
         assert "noise" not in versions(self.signal, 0 * self.noise, self.gram)
-        with pytest.raises(InputError, match="variance > 0"):
+        with refused("variance > 0"):
             versions(np.zeros((2, 2)), np.zeros((2, 2)), np.eye(2))
 
     @pytest.mark.parametrize("rest", [0.0, 1e-17])
@@ -168,5 +169,5 @@ class TestErrors:
             assert DEFINITIONS[name](lesser) < DEFINITIONS[name](even)
 
     def test_no_error_is_refused(self):
-        with pytest.raises(InputError, match="mean squared error > 0"):
+        with refused("mean squared error > 0"):
             normalised_errors(np.zeros((2, 2)))

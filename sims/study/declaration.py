@@ -45,16 +45,20 @@ class Declaration:
         name: name of the experiment.
         folder: its folder; None for one that is defined in Python alone.
         functions: name to function or class of an experiment without a folder.
+        lender: the experiment whose law and seed it has, if its law is ``{of: NAME}``.
     """
 
     content: Mapping[str, Any]
     name: str
     folder: Path | None = None
     functions: Mapping[str, object] = field(default_factory=dict)
+    lender: "Declaration | None" = None
 
     @classmethod
     def read(cls, experiment: str | Path) -> "Declaration":
         """Declaration of the experiment with a name or folder (:func:`folder_of`).
+
+        A law ``{of: NAME}`` is the law of that experiment, with its seed: its very problems.
 
         Raises:
             InputError: there is none, its name cannot be an experiment's, or its file is no YAML.
@@ -62,7 +66,16 @@ class Declaration:
         folder = folder_of(experiment)
         if not re.fullmatch(r"\w+", name := folder.resolve().name, re.ASCII):
             raise InputError("folder of an experiment", name, "letters, digits and _")
-        return cls(read_yaml(folder / "experiment.yaml"), name, folder)
+        content = read_yaml(folder / "experiment.yaml")
+        lender = None
+        law = content.get("law")
+        if isinstance(law, dict) and "of" in law:
+            if not law.keys() <= {"of", "text"} or not isinstance(law["of"], str):
+                raise InputError(f"{folder}: law", law, "`of` with an experiment's name, `text`")
+            lender = cls.read(law["of"])
+            own = {key: value for key, value in law.items() if key == "text"}
+            content["law"] = lender.content["law"] | own
+        return cls(content, name, folder, lender=lender)
 
     @property
     def location(self) -> str:
@@ -97,6 +110,8 @@ class Declaration:
         questions, the revisions above 1 of their effects, and the salt. Rewording, renaming or
         reordering redraws nothing, and neither does a further question without a new condition.
         """
+        if self.lender is not None:
+            return self.lender.seed(fidelity)
         conditions = set()
         revisions = {}
         for question in self.content["questions"]:

@@ -139,19 +139,22 @@ def digest_of(path: Path) -> str:
 def load_module(path: Path) -> ModuleType:
     """Module of a Python file, in a package of its folder (``from .other import …``).
 
-    What is loaded once stays until a file of the folder, or what one of them imports, is edited.
+    Folders beside it are packages, too (``from ..house.problems import …``). What is loaded once
+    stays until a file of the folder, or what one of them imports, is edited.
     """
     folder = path.parent.resolve()
-    package = f"own_{combined_digest(str(folder), folder_sources(folder).digest())}"
-    if package not in sys.modules:
-        parent = ModuleType(package)
-        parent.__path__ = [str(folder)]
-        sys.modules[package] = parent
+    outer = f"own_{combined_digest(str(folder), folder_sources(folder).digest())}"
+    inner = f"{outer}.{folder.name.replace('.', '_')}"
+    if inner not in sys.modules:
+        for name, place in ((outer, folder.parent), (inner, folder)):
+            package = ModuleType(name)
+            package.__path__ = [str(place)]
+            sys.modules[name] = package
         importlib.invalidate_caches()
     # Byte code on the disk is known by whole seconds; edits are faster.
     previous = sys.dont_write_bytecode
     sys.dont_write_bytecode = True
     try:
-        return importlib.import_module(f"{package}.{path.stem}")
+        return importlib.import_module(f"{inner}.{path.stem}")
     finally:
         sys.dont_write_bytecode = previous

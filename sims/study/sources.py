@@ -120,10 +120,11 @@ def folder_sources(
 
 
 def _data_beside(path: Path) -> list[Path]:
-    """Files in the folder of a Python file that are not Python."""
+    """Files in the folder of a Python file that are data."""
     found = []
     for item in sorted(path.parent.iterdir()):
-        if item.suffix != ".py" and item.is_file() and not _is_ignored(item):
+        data = item.suffix != ".py" and item.name not in WORDS
+        if data and item.is_file() and not _is_ignored(item):
             found.append(item)
     return found
 

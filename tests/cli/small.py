@@ -4,6 +4,7 @@ from pathlib import Path
 
 import yaml
 
+from sims.base.documents import mapping
 from sims.cli import main
 
 SPEC = yaml.safe_load("""
@@ -104,6 +105,11 @@ def changed(data, path, value):
             changed(item, rest, value) if str(i) == first else item for i, item in enumerate(data)
         ]
     return {**data, first: changed(data.get(first, {}), rest, value) if rest else value}
+
+
+def typed(value):
+    """The value of a text as a user types it into a file; other values stay."""
+    return mapping(f"value: {value}", "typed")["value"] if isinstance(value, str) else value
 
 
 def refused(capsys, recwarn, words, *arguments):

@@ -1,7 +1,6 @@
 """``sims sweep``: designs, files, shards, and what users get wrong."""
 
 import json
-import os
 import re
 import signal
 import subprocess
@@ -244,20 +243,6 @@ def test_without_a_terminal_a_line_a_minute(folder, capsys, monkeypatch):
     assert re.search(r"sims sweep: 0 min, unit 2 of 2\b", capsys.readouterr().err)
     assert run("decompose", "spec.yaml") == 0
     assert re.search(r"sims decompose: 0 min, batches \d of 4\n", capsys.readouterr().err)
-
-
-def test_a_figure_that_fails_is_a_line_after_the_numbers(folder, capsys, monkeypatch):
-    def fail(*arguments):
-        raise ValueError("no font")
-
-    monkeypatch.setenv("MPLBACKEND", "module://nowhere.inline")
-    monkeypatch.setattr("sims.figures.overview", fail)
-    assert run("sweep", "spec.yaml", *AXES[2:]) == 0
-    out, err = capsys.readouterr()
-    assert out.splitlines()[-1] == str(OUT)
-    assert "Least MSE" in out
-    assert err.splitlines()[-1].startswith(f"{OUT.with_suffix('.png')}: left out (")
-    assert os.environ["MPLBACKEND"] == "agg"
 
 
 def test_random_points_and_what_theory_does_not_cover(folder, capsys):

@@ -4,13 +4,13 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from sims.base.errors import InputError
 from sims.judgement import conventions
 from sims.judgement.effects import Effects, gap, mean, outcome_over_pairs, share
 from sims.judgement.table import Table
 from sims.study import results as files
 from sims.study.judge import answers_of
 from sims.study.schema import ExperimentSpec, QuestionSpec
+from tests.by_hand import refused
 
 ROWS, EVERY = 150, 200
 READ = {"gap": {"tolerance": "roads"}, "outcome": {"tolerance": "order"}}
@@ -95,7 +95,7 @@ def test_a_question_and_its_effect_agree_on_what_is_asked(stored, kind, of):
     table, spec, _ = stored
     asked = QuestionSpec.model_validate(question(kind, of))
     words = f"questions, {of}, asks: got '{kind}'; allowed: {of}, which the effect '{of}' is"
-    with pytest.raises(InputError, match=words):
+    with refused(words):
         answers_of(table, spec.model_copy(update={"questions": [asked]}))
 
 
@@ -138,7 +138,7 @@ def test_what_a_kind_does_not_read_is_refused(kind, change, words):
     ],
 )
 def test_effects_have_a_kind_and_its_shape(shape, kind, words):
-    with pytest.raises(InputError, match=words):
+    with refused(words):
         Effects(np.zeros(shape), np.zeros(shape), kind)
     with pytest.raises(TypeError):
         Effects(np.zeros(shape), np.zeros(shape))

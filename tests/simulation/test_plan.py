@@ -44,18 +44,6 @@ def test_many_queries_go_in_equal_groups():
     assert groups * plan.group - 10**5 < groups * plan.query_block  # little is padding
 
 
-@pytest.mark.parametrize(
-    ("count", "rows"), [(5, (5, 32)), (64, (64, 16)), (128, (128, 8)), (1000, (125, 8))]
-)
-def test_what_xla_weighs_together_on_a_gpu(count, rows):
-    """At most 1024 queries × replicates, of these 8 to 32; a rule takes one query."""
-    shape = Shape(queries=count, heads=8, dimension=32, width=4, terms=64, n=65536, itemsize=4)
-    plan = make_plan(shape, 64, 1, budget=2**40, platform="gpu")
-    assert (plan.query_block, plan.at_once) == rows
-    rule = make_plan(shape._replace(all_keys=True), 64, 1, budget=2**40, platform="gpu")
-    assert (rule.query_block, rule.at_once) == (1, 32)
-
-
 def test_cuda_sums_get_many_draws_of_keys_at_once(make):
     """As many as fit the memory; replicates of eight draws at once are those of one at a time."""
     shape = Shape(queries=64, heads=8, dimension=32, width=4, terms=64, n=2**20, itemsize=4)

@@ -259,3 +259,29 @@ def test_what_is_wrong_is_one_line(home, capsys, old, new, words):
     assert run("step", "rehearse", "small") == 2
     assert not list(Path("results").rglob("*.np*"))
     assert words in capsys.readouterr().err.splitlines()[-1]
+
+
+def test_an_experiment_can_ask_of_the_problems_of_another_one(home, capsys):
+    other = home.parent / "other"
+    other.mkdir()
+    asked = EXPERIMENT | {"law": {"of": "small", "text": "the same"}, "paper": "2601.00001"}
+    asked["questions"] = [EXPERIMENT["questions"][0] | {"claim": "fall", "id": "again"}]
+    (other / "experiment.yaml").write_text(yaml.safe_dump(asked))
+    (other / "caption.md").write_text("")
+    (other / "study.py").write_text(
+        "from ..small.study import Small\n\n\nclass Other(Small):\n    name_of = 1\n"
+    )
+    first, second = Declaration.read(home), Declaration.read(other)
+    assert second.seed("smoke") == first.seed("smoke")
+    assert second.law == first.law
+    before = digest("simulate", second)
+    (home / "caption.md").write_text("words")
+    assert digest("simulate", second) == before
+    problems = home / "problems.py"
+    problems.write_text(problems.read_text().replace("0.5, 2", "0.5, 1"))
+    assert digest("simulate", second) != before
+    assert run("run", "other", "--fidelity", "smoke") == 0, capsys.readouterr().err
+    asked["law"]["count"] = 3
+    (other / "experiment.yaml").write_text(yaml.safe_dump(asked))
+    assert run("run", "other", "--fidelity", "smoke") == 2
+    assert "`of` with an experiment's name" in capsys.readouterr().err

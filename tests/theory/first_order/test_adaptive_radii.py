@@ -9,7 +9,7 @@ from sims.problem import DESIGNS, Heads, Task, TrigonometricSeries
 from sims.theory import predict
 from sims.theory.first_order.adaptive import Head, ProjectedDesign, ball_rule, single
 from sims.weights import FACTORIES
-from tests.by_hand import refused
+from tests.by_hand import refusals
 
 N, D = 400, 4
 FRAMES = np.linalg.qr(np.random.default_rng(1).normal(size=(D, D)))[0]
@@ -169,8 +169,7 @@ def test_radius_and_effective_keys_by_quadrature():
         assert float(theory["n_third"][h]) == pytest.approx(N * one * two / three, rel=1e-9)
 
 
-@pytest.mark.parametrize(
-    ("heads", "words"),
+test_what_is_not_covered_is_one_line = refusals(
     [
         (lambda: heads_of(1, 2.0, 1.0, "dot"), r"heads.kernel: got 'weight rule entmax \(dot\)'"),
         (lambda: heads_of(1, 0.5, 1.0), "heads.kernel.nu: got 0.5; allowed: 1 to 50"),
@@ -187,7 +186,5 @@ def test_radius_and_effective_keys_by_quadrature():
             "heads.kernel",
         ),
     ],
+    lambda heads: predict(task_of(), heads(), N, QUERY),
 )
-def test_what_is_not_covered_is_one_line(heads, words):
-    with refused(words):
-        predict(task_of(), heads(), N, QUERY)
