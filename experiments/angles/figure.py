@@ -74,7 +74,7 @@ def _reach(ax: Axes, law: pd.DataFrame, often: str) -> None:
     ax.set(
         xlabel=r"effective keys, $n_\mathrm{eff}$",
         ylabel="gap of 1 − ρ, exact / law (%)",
-        title=f"Principal angles hold in {often} of wide and narrow heads (n = {len(law)})",
+        title=f"At widths 1 to 8 the angle law holds in {often} (n = {len(law)})",
     )
     ax.legend(loc="lower right", ncols=2)
 

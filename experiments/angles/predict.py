@@ -21,7 +21,7 @@ QUERIES = 8
 """Queries N(0, I) at which exact theory and the angle law are compared."""
 COLDEST = 1.05 * 2**0.5
 """Least temperature of softmax heads: at √2 the angle law becomes infinite."""
-NARROWEST = 0.25
+NARROWEST = 0.15
 """Least bandwidth of Gaussian heads over √d_k."""
 
 
