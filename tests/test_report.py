@@ -13,7 +13,6 @@ from PIL import Image
 
 from sims.base.errors import InputError
 from sims.base.files import write
-from sims.judgement.agreement import agreement
 from sims.judgement.answers import Answer, write_answers
 from sims.judgement.summaries import Mean, Share
 from sims.judgement.tally import tally
@@ -122,17 +121,6 @@ def test_the_table_has_a_papers_confirmatory_answers_in_the_order_of_its_claims(
     ]
     proved = [line for line in lines if line.startswith("- By algebra true: Single-head softmax")]
     assert proved[0].endswith("(`tests/test_algebra.py`)")
-
-
-def test_runs_agree_where_their_intervals_do():
-    """0.9 of 100 and 0.85 do, 0.9 and 0.7 do not; what was asked once does not count."""
-    near, far = (
-        Share(problems=100, simulated=tally(np.repeat([1.0, -1.0], [n, 100 - n]))) for n in (85, 70)
-    )
-    first = [replace(ANSWER, id=id) for id in "abc"]
-    again = [replace(ANSWER, id="a", result=near), replace(ANSWER, id="b", result=far)]
-    found = agreement(first, again)
-    assert (found.agreeing, found.differing) == (["a"], ["b"])
 
 
 @pytest.mark.usefixtures("folder")

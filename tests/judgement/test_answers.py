@@ -14,7 +14,7 @@ from sims.judgement.answers import adjusted, answer, read_answers, write_answers
 from sims.judgement.changes import changes
 from sims.judgement.effects import Effects, gap, outcome_over_pairs, share, slope
 from sims.judgement.outcomes import outcome_calls
-from sims.judgement.summaries import Mean, summarize
+from sims.judgement.summaries import Mean, Share, summarize
 from sims.judgement.tally import tally
 from sims.judgement.wording import percent
 from sims.report.claims import page
@@ -346,14 +346,29 @@ def test_estimates_are_means_over_problems():
     assert asked(simulated(np.ones(ROWS)), status="exploratory").word == ""
 
 
-@pytest.mark.parametrize(("moved", "agree"), [(0.13, 1), (0.15, 0), (-0.15, 0)])
-def test_runs_agree_within_the_root_of_the_sum_of_squared_half_widths(moved, agree):
+def share_of(holds):
+    return Share(problems=100, simulated=tally(np.repeat([1.0, -1.0], [holds, 100 - holds])))
+
+
+def mean_of(middle):
+    return Mean(problems=9, interval=(middle - 0.1, middle + 0.1))
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "agree"),
+    [
+        (mean_of(0.5), mean_of(0.63), 1),
+        (mean_of(0.5), mean_of(0.65), 0),
+        (mean_of(0.5), mean_of(0.35), 0),
+        (share_of(90), share_of(85), 1),
+        (share_of(90), share_of(70), 0),
+    ],
+)
+def test_runs_agree_within_the_root_of_the_sum_of_squared_half_widths(one, other, agree):
     """Tolerances of half width 0.1 agree up to 0.141; an answer of one run is not counted."""
-    one = asked(simulated(np.ones(ROWS)))
-    first, second = (
-        replace(one, result=Mean(problems=9, interval=(0.4 + shift, 0.6 + shift)))
-        for shift in (0.0, moved)
-    )
+    made = asked(simulated(np.ones(ROWS)))
+    first, second = (replace(made, result=result) for result in (one, other))
     found = agreement([first, replace(first, id="gone")], [second])
     assert (len(found.agreeing), len(found.differing)) == (agree, 1 - agree)
-    assert found.visible == pytest.approx(0.02**0.5 / 0.5)
+    if isinstance(one, Mean):
+        assert found.visible == pytest.approx(0.02**0.5 / 0.5)

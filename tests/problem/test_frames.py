@@ -146,8 +146,3 @@ test_bad_options_are_named = refusals(
     ],
     lambda name, options: FRAMES[name](7, 3, 2, **options),
 )
-
-
-def test_budget_beyond_the_dimension():
-    with refused(r"dimension: got 5; allowed: at least .* = 6"):
-        FRAMES["equiangular"](5, 3, 2, angle=40)

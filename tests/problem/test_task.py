@@ -150,7 +150,6 @@ test_bad_input_is_named = refusals(
             r"heads.key_frames: got \(1, 3, 1\); allowed: shape \(2, 3, 1\)",
         ),
         (lambda: Heads(FRAMES, "sparsemax", 1.0).kernel, "heads.kernel: got 'weight rule sparsem"),
-        (lambda: Task(TASK.design, TASK.target, -1.0), "noise_sd: got -1.0; allowed: finite"),
         (lambda: Task(DESIGNS["isotropic"](2), TASK.target, 1.0), "target.dimension: got 3"),
         (lambda: Task("isotropic", TASK.target, 1.0), "design"),
         (lambda: Task(TASK.design, "rbf", 1.0), "target"),
