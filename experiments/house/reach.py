@@ -25,6 +25,8 @@ BINS = 2.0 ** np.arange(0, 13)
 """Ends of the bins of effective keys."""
 SHOWN = (0.03, 3000.0)
 """Percent that the panel shows; what is beyond lies at its edge."""
+LARGEST = 1e6
+"""Gap at which one of first order is cut, since it has no bound."""
 OFTEN = 0.9
 """Share of queries that the legend counts."""
 FEWEST = 5
@@ -52,7 +54,7 @@ def gaps(estimates: Mapping[str, xr.Dataset], law: xr.Dataset) -> dict[str, Effe
     exact = law["theory_mse"].values
     first = law["query_first"].mean("query", skipna=False).values
     error = law["theory_mse_error"].values / (2 * exact)
-    return made | {"first order": Effects(first / exact - 1, error, "gap")}
+    return made | {"first order": Effects(np.minimum(first / exact - 1, LARGEST), error, "gap")}
 
 
 def first_order_panel(ax: Axes, law: xr.Dataset) -> None:
