@@ -8,7 +8,6 @@ from html import escape
 
 import numpy as np
 import pytest
-import xarray as xr
 from PIL import Image
 
 from sims.base.errors import InputError
@@ -25,7 +24,6 @@ from sims.report.text import html, render_caption, title_of
 from sims.study.declaration import Declaration
 from sims.study.ledger import read_run
 from sims.study.papers import MAIN, papers
-from sims.study.results import Results
 from tests.browser.visiting import in_a_browser, visit
 from tests.cli.conftest import folder  # noqa: F401
 from tests.pipeline import ROOT
@@ -47,19 +45,17 @@ ANSWER = Answer(
     salt="dev",
     versions={"jax": "1"},
 )
-DATA = {"0": xr.Dataset(attrs={"replicates": 8})}
-RESULTS = Results("e", "smoke", DATA, {}, {"depth": 3}, {"0": {}})
 
 
 def _caption(path, text, numbers=()):
     path.write_text(text, encoding="utf-8")
-    return render_caption(path, RESULTS, {ANSWER.id: ANSWER}, dict(numbers))
+    return render_caption(path, "smoke", {"depth": 3}, {ANSWER.id: ANSWER}, dict(numbers))
 
 
 def test_caption_is_filled_in(tmp_path):
-    text = "{{ replicates }} {{ fidelity }} {{ settings.depth }} {{ gap | percent }}"
+    text = "{{ fidelity }} {{ settings.depth }} {{ gap | percent }}"
     text += " {{ answers.gaps.word }}"
-    assert _caption(tmp_path / "c.md", text, {"gap": 0.0123}) == "8 smoke 3 1.2 % usually\n"
+    assert _caption(tmp_path / "c.md", text, {"gap": 0.0123}) == "smoke 3 1.2 % usually\n"
 
 
 @pytest.mark.parametrize("text", ["{{ nothing }}", "{{ answers.x.word }}", "{{ open", r"$\no$"])

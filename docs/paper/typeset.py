@@ -151,7 +151,8 @@ def gather_facts(folder: Path) -> dict[str, Any]:
     """
 
     def read_caption(name: str) -> str:
-        return (folder / f"{name}.md").read_text(encoding="utf-8").partition("<!--")[0].strip()
+        caption = (folder / name / "caption.md").read_text(encoding="utf-8")
+        return caption.partition("<!--")[0].strip()
 
     def read_page(name: str) -> str:
         return LINK.sub(r"\1", (ROOT / "docs" / f"{name}.md").read_text(encoding="utf-8"))

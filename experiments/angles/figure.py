@@ -9,9 +9,7 @@ from sims.judgement import conventions
 from sims.judgement.answers import Answer, Answers
 from sims.judgement.summaries import Gap
 from sims.judgement.wording import percent_range
-from sims.study.results import Results
-
-from .statistic import effects, parameters
+from sims.study.panels import Panels
 
 RULES = ("epanechnikov", "biweight", "triweight", "sparsemax", "1.5-entmax")
 PANELS = {
@@ -25,18 +23,17 @@ KERNELS = {"gaussian": True, "softmax": False}
 """Kernels of the pairs of heads, and whether their marks are filled."""
 
 
-def figure(results: Results, answers: Answers) -> Figure:
+def figure(panels: Panels, answers: Answers) -> Figure:
     """The figure; a point is a problem."""
     often = {name: share_within(answer) for name, answer in answers.items()}
     first = often["angle-one-curve"]
     margin = 100 * conventions.TOLERANCES["roads"]
     title = f"1 − ρ of sparse and of Gaussian heads: within {margin:.0f} % in {first} of problems"
     drawing, axes = figures.mosaic(("ab", "cc"), height=4.6, title=title)
-    law = parameters(results)
-    made = effects(results)
+    law = panels.parameters
     for letter, (name, (question, reference)) in zip("ab", PANELS.items(), strict=True):
         ax = axes[letter]
-        effect = made[name]
+        effect = panels.effects[name]
         frame = law.assign(gap=100 * effect.value, bar=effect.error)
         frame = frame[frame["sparse"] > 0].dropna(subset="gap")
         ax.axhspan(-margin, margin, color=figures.BAND, zorder=0, label=f"within {margin:.0f} %")
@@ -50,12 +47,13 @@ def figure(results: Results, answers: Answers) -> Figure:
         figures.ticks(ax.xaxis, (0.1, 0.2, 0.5))
         ax.set(
             xlabel=figures.SELECTIVITY,
+            ylim=(LOWEST, HIGHEST),
             title=f"{reference} holds in {often[question]} (n = {len(frame)})",
         )
-        ax.set(ylim=(LOWEST, HIGHEST))
     axes["a"].set(ylabel="gap of 1 − ρ, simulated / reference (%)")
     axes["b"].legend(loc="lower left", ncols=2)
-    _reach(axes["c"], law.assign(gap=100 * made["reach"].value), often["angle-reach"])
+    gaps = 100 * panels.effects["reach"].value
+    _reach(axes["c"], law.assign(gap=gaps), often["angle-reach"])
     return drawing
 
 

@@ -1,22 +1,19 @@
 """The house sample in four panels: sizes over selectivity, outcomes, what the fall is made of."""
 
-from collections.abc import Sequence
-
 import numpy as np
 import pandas as pd
+import xarray as xr
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from sims import figures
 from sims.figures.groups import outcome_bars, outcomes_of_answers
 from sims.judgement.answers import Answers
-from sims.study.results import Results
+from sims.study.panels import Panels
 
 from .reach import first_order_panel
 from .sets import OWN_BEST
-from .sizes import SizeModel
-from .statistic import READINGS, Sample, changes_over_the_ladder, ladder_errors, parameters
-from .tables import size_models
+from .statistic import READINGS
 
 QUESTIONS = {
     "hdi-monotone": "error falls, as drawn",
@@ -35,30 +32,28 @@ NEUTRAL = "The error of random and of nearly aligned heads"
 """Titles: the first one where the medians of heads as drawn show it."""
 
 
-def figure(results: Results, answers: Answers) -> Figure:
+def figure(panels: Panels, answers: Answers) -> Figure:
     """The figure; numbers are those of the answers, and of the first round of simulation."""
-    sample, drawn = Sample(results), parameters(results)
-    medians = changes_over_the_ladder(sample).isel(reading=0, temperature=OWN_BEST).median()
+    shown, drawn = panels.arrays, panels.parameters
+    medians = shown[["error", "bias", "variance"]].isel(reading=0, temperature=OWN_BEST).median()
     found = medians["error"] < 0 and medians["bias"] < 2 * min(float(medians["variance"]), 0.0)
     title = FINDING if found else NEUTRAL
-    drawing, axes = figures.mosaic(("ab", "cd", "ee"), height=6.4, title=title)
-    drawn = drawn.iloc[: len(sample.problems)]
-    _sizes(axes["a"], sample, drawn, size_models(sample, drawn))
+    drawing, axes = figures.mosaic(("ab", "cd", "ee"), height=6.6, title=title)
+    _sizes(axes["a"], shown, drawn)
     outcome_bars(axes["b"], outcomes_of_answers(answers, QUESTIONS))
     axes["b"].set_title("Variance falls more often than the error")
-    _parts(axes["c"], sample, drawn)
-    _ladder(axes["d"], sample, drawn)
-    first_order_panel(axes["e"], sample.law)
+    _parts(axes["c"], shown, drawn)
+    _ladder(axes["d"], shown)
+    first_order_panel(axes["e"], shown, drawn)
     return drawing
 
 
-def headline(results: Results) -> Figure:
+def headline(panels: Panels) -> Figure:
     """The figure of the README: the change of the error over n_eff/n, in both readings."""
     drawing, axes = figures.panels(height=2.4)
-    sample = Sample(results)
-    drawn = parameters(results).iloc[: len(sample.problems)]
-    _sizes(axes[0, 0], sample, drawn, size_models(sample, drawn))
-    axes[0, 0].set_title(f"Random heads err less than nearly aligned ones ({len(drawn)} problems)")
+    _sizes(axes[0, 0], panels.arrays, panels.parameters)
+    count = len(panels.parameters)
+    axes[0, 0].set_title(f"Random heads err less than nearly aligned ones ({count} problems)")
     return drawing
 
 
@@ -69,10 +64,10 @@ def _groups(drawn: pd.DataFrame) -> tuple[pd.Series, np.ndarray]:
     return groups, drawn["selectivity"].groupby(groups).median().to_numpy()
 
 
-def _sizes(ax: Axes, sample: Sample, drawn: pd.DataFrame, models: Sequence[SizeModel]) -> None:
+def _sizes(ax: Axes, shown: xr.Dataset, drawn: pd.DataFrame) -> None:
     """Change of the error at own best temperatures: bins of problems, and the model."""
     groups, x = _groups(drawn)
-    sizes = changes_over_the_ladder(sample)["error"].isel(temperature=OWN_BEST)
+    sizes = shown["error"].isel(temperature=OWN_BEST)
     for place, label in enumerate(LABELS):
         values = pd.Series(100 * sizes.isel(reading=place).values, index=drawn.index)
         summary = values.groupby(groups).quantile(np.array([0.25, 0.5, 0.75])).unstack()
@@ -81,11 +76,10 @@ def _sizes(ax: Axes, sample: Sample, drawn: pd.DataFrame, models: Sequence[SizeM
         middle = summary[0.5]
         bars = np.array([middle - summary[0.25], summary[0.75] - middle])
         ax.errorbar(beside, middle, bars, color=ink, fmt=figures.MARKERS[place], label=label)
-        if models:
-            curve = models[place]
-            at = np.exp(curve.x)
-            ax.fill_between(at, curve.curve[0], curve.curve[2], color=ink, alpha=0.18, lw=0)
-            ax.plot(at, curve.curve[1], color=ink)
+        if "curve" in shown:
+            at, low, median, high = shown["curve"].isel(reading=place).values
+            ax.fill_between(at, low, high, color=ink, alpha=0.18, lw=0)
+            ax.plot(at, median, color=ink)
     _selectivity_axis(ax)
     ax.plot([], [], color=figures.GREY, label="model")
     ax.set_ylim(bottom=1.7 * ax.get_ylim()[0])
@@ -100,10 +94,10 @@ def _selectivity_axis(ax: Axes) -> None:
     ax.set_xlabel(figures.SELECTIVITY)
 
 
-def _parts(ax: Axes, sample: Sample, drawn: pd.DataFrame) -> None:
+def _parts(ax: Axes, shown: xr.Dataset, drawn: pd.DataFrame) -> None:
     """Median changes of bias and variance, mean head and diversity, of heads as drawn."""
     groups, x = _groups(drawn)
-    sizes = changes_over_the_ladder(sample).isel(reading=0, temperature=1)
+    sizes = shown.isel(reading=0, temperature=OWN_BEST)
     names = {
         "bias": "squared bias",
         "variance": "variance",
@@ -121,16 +115,15 @@ def _parts(ax: Axes, sample: Sample, drawn: pd.DataFrame) -> None:
     ax.legend(loc="upper left")
 
 
-def _ladder(ax: Axes, sample: Sample, drawn: pd.DataFrame) -> None:
+def _ladder(ax: Axes, shown: xr.Dataset) -> None:
     """Error of each rung over the first one's, median and quartiles, at own best temperatures."""
-    errors = ladder_errors(sample)
     x = np.array([5, 25, 50, 75, 100])
     for place in range(len(READINGS)):
-        relative = 100 * errors.isel(reading=place, temperature=1).values
+        relative = 100 * shown["ladder"].isel(reading=place).values
         figures.quartiles(ax, x, relative, figures.PALETTE[place], marker="o", label=LABELS[place])
     ax.set(
         xlabel="index / random heads' (%)",
         ylabel="error / first rung's (%)",
-        title=f"Every rung lowers the median error (n = {len(drawn)})",
+        title=f"Every rung lowers the median error (n = {len(relative)})",
     )
     ax.legend(loc="lower left")

@@ -12,10 +12,7 @@ from sims.theory import first_order_terms, noise_correlation_law, predict, unsee
 from .decomposition import ACCURACY, TERMS, case
 from .keys import GAUSSIAN
 from .problems import PROBES, Problem
-from .sets import ALIGNED, COMMON, HAAR
-
-BY_QUERY = ("query_attended", "query_exact", "query_first")
-"""Effective keys, and errors of the average by exact theory and to first order, at a query."""
+from .sets import ALIGNED, BY_QUERY, COMMON, HAAR
 
 
 def predicted(problem: Problem, decomposed: bool) -> xr.Dataset:

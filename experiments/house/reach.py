@@ -13,7 +13,7 @@ from sims.judgement.effects import Effects, gap
 from sims.judgement.summaries import quartiles_in_words
 from sims.judgement.wording import significant
 
-from .sets import ALIGNED, HAAR
+from .sets import ALIGNED, BY_QUERY, HAAR
 
 GAPS = ("mse", "bias", "variance", "head_variance")
 """Terms whose simulation is compared with exact theory; squared bias as a share of the error."""
@@ -57,16 +57,14 @@ def gaps(estimates: Mapping[str, xr.Dataset], law: xr.Dataset) -> dict[str, Effe
     return made | {"first order": Effects(np.minimum(first / exact - 1, LARGEST), error, "gap")}
 
 
-def first_order_panel(ax: Axes, law: xr.Dataset) -> None:
+def first_order_panel(ax: Axes, shown: xr.Dataset, drawn: pd.DataFrame) -> None:
     """Distance of first order from exact theory in the error, over effective keys.
 
     A point is a query of a problem; lines are medians of bins of n_eff.
     """
-    columns = ("family", "kernel")
-    frame = pd.DataFrame({name: law[name].values.repeat(law.sizes["query"]) for name in columns})
-    for name in ("query_attended", "query_exact", "query_first"):
-        frame[name] = law[name].values.ravel()
-    frame = frame.dropna()
+    frame = shown[[*BY_QUERY]].to_dataframe().reset_index().dropna()
+    for name in ("family", "kernel"):
+        frame[name] = drawn[name].to_numpy()[frame["problem"]]
     frame["off"] = 100 * np.abs(frame["query_first"] / frame["query_exact"] - 1)
     margin = 100 * conventions.TOLERANCES["roads"]
     figures.dotted(ax, y=margin)
@@ -104,16 +102,16 @@ def least_keys(rows: pd.DataFrame, margin: float) -> str:
     return significant(float(ordered["query_attended"][often].min()), 2) if often.any() else "–"
 
 
-def coverage_table(law: xr.Dataset, errors: np.ndarray) -> list[dict[str, str]]:
+def coverage_table(drawn: pd.DataFrame, errors: np.ndarray) -> list[dict[str, str]]:
     """What nearly aligned and random heads cover, by kernel and number of maps, Gaussian keys.
 
     Args:
-        law: of the problems.
+        drawn: what the problems are.
         errors: of the sets as drawn at their own best temperatures, (problem, set).
     """
     first, last = errors[:, ALIGNED], errors[:, HAAR]
     names = ("kernel", "apart", "shifted", "coverage", "coverage_aligned", "unseen")
-    frame = pd.DataFrame({name: law[name].values for name in (*names, "unseen_aligned")})
+    frame = drawn[[*names, "unseen_aligned"]].copy()
     frame["share"] = frame["unseen"] / last
     frame["change"] = last / first - 1
     frame["unseen_change"] = (frame["unseen"] - frame["unseen_aligned"]) / first

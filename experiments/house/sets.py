@@ -7,3 +7,5 @@ ALIGNED, HAAR, SECOND, ORTHOGONAL = 0, 4, 5, 6
 SETS = 7
 COMMON, OWN_BEST = 0, 1
 """Places of temperatures."""
+BY_QUERY = ("query_attended", "query_exact", "query_first")
+"""Effective keys, and errors of the average by exact theory and to first order, at a query."""

@@ -6,7 +6,7 @@ from typing import Any
 
 import xarray as xr
 
-from sims.study.results import Results
+from sims.study.panels import Panels
 from sims.study.study import Fields, Study, from_module
 
 from .decomposition import is_decomposed
@@ -19,6 +19,7 @@ class House(Study[Problem]):
     sampler = from_module("simulate")
     effects = from_module("statistic")
     parameters = from_module("statistic")
+    panels = from_module("tables")
     figure = from_module("figure")
     headline = from_module("figure")
 
@@ -44,7 +45,7 @@ class House(Study[Problem]):
 
         return described(problem)
 
-    def numbers(self, results: Results) -> Mapping[str, Any]:
+    def numbers(self, panels: Panels) -> Mapping[str, Any]:
         from .tables import tables
 
-        return tables(results)
+        return tables(panels)

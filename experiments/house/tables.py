@@ -6,32 +6,39 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 import pandas as pd
+import xarray as xr
 
 from sims.base.estimates import mcse
 from sims.judgement import conventions
 from sims.judgement.robustness import Cell
 from sims.judgement.summaries import Share, quartiles_in_words
-from sims.judgement.table import Table
 from sims.judgement.wording import markdown_table, number_range, percent, significant
 from sims.study.declaration import Declaration
 from sims.study.judge import cells_of
+from sims.study.panels import Panels
 from sims.study.results import Results
 
 from .outcomes import change_over_ends
 from .reach import coverage_table
-from .sets import HAAR, OWN_BEST
+from .sets import BY_QUERY, HAAR, OWN_BEST
 from .statistic import (
     READINGS,
     TEMPERATURES,
     Sample,
     changes_over_the_ladder,
-    effects,
+    ladder_errors,
     parameters,
 )
 
 if TYPE_CHECKING:
     from .sizes import SizeModel
 
+COEFFICIENTS = {
+    "intercept": "change at mean n_eff/n and median skill",
+    "slope": "per standard deviation of log n_eff/n",
+    "skill": "per standard deviation of the skill",
+}
+"""Coefficient of the model of sizes to its name in the table."""
 FEWEST_MODELLED = 40
 """Problems below which sizes are not modelled."""
 COLUMNS = {
@@ -49,38 +56,58 @@ Lines = list[dict[str, str]]
 """Rows of a table, each title of a column to its cell."""
 
 
-def tables(results: Results) -> dict[str, str]:
-    """The tables of the caption, as Markdown."""
+def panels(results: Results) -> xr.Dataset:
+    """Changes over the ladder by problem, what the random set is, and models of the sizes.
+
+    ``ladder`` are errors of the rungs over the first one's at own best temperatures; ``random_``
+    terms are those of the random set as drawn at the common temperature. ``curve`` has n_eff/n,
+    median and ends of each model, and ``coefficients`` the same three numbers; both are absent of
+    few problems. ``tuned_error`` are errors of the sets as drawn at own best temperatures.
+    """
     sample = Sample(results)
-    frame = parameters(results).iloc[: len(sample.problems)]
+    shown = changes_over_the_ladder(sample)
+    shown["ladder"] = ladder_errors(sample).isel(temperature=OWN_BEST)
+    means = sample.means().isel(reading=0, temperature=0, set=HAAR)
+    shown["random_variance"] = means["variance"]
+    shown["random_error"] = means["bias"] + means["variance"]
+    shown["random_head_error"] = means["head_bias"] + means["head_variance"]
+    terms = sample.means().isel(reading=0, temperature=OWN_BEST)
+    shown["tuned_error"] = terms["bias"] + terms["variance"]
+    for name in BY_QUERY:
+        shown[name] = (("problem", "query"), sample.law[name].values)
+    if models := size_models(sample, parameters(results).iloc[: len(sample.problems)]):
+        curves = [np.vstack([np.exp(model.x), model.curve]) for model in models]
+        told = []
+        for model in models:
+            told.append([model.coefficients[name] for name in COEFFICIENTS])
+        shown["curve"] = (("reading", "line", "place"), curves)
+        shown["coefficients"] = (("reading", "coefficient", "quantile"), told)
+    return shown
+
+
+def tables(panels: Panels) -> dict[str, str]:
+    """The tables of the caption, as Markdown."""
+    shown = panels.arrays
+    frame = panels.parameters.iloc[: shown.sizes["problem"]]
     spec = Declaration.read(Path(__file__).parent).spec
-    table = Table(effects(results), parameters(results))
     asked = [question for question in spec.questions if question.specifications]
-    cells = {question.id: cells_of(table, question) for question in asked}
+    cells = {question.id: cells_of(panels.table, question) for question in asked}
     return {
-        "population": markdown_table(population(sample, frame)),
+        "population": markdown_table(population(shown, frame)),
         "specification": markdown_table(specification_table(cells)),
-        "sizes": markdown_table(sizes_by_group(sample, frame)),
-        "coverage": markdown_table(coverage_table(sample.law, tuned_errors(sample))),
-        "model": markdown_table(model_table(size_models(sample, frame))),
+        "sizes": markdown_table(sizes_by_group(shown, frame)),
+        "coverage": markdown_table(coverage_table(frame, shown["tuned_error"].values)),
+        "model": markdown_table(model_table(shown)),
     }
 
 
-def tuned_errors(sample: Sample) -> np.ndarray:
-    """Errors of the sets as drawn at their own best temperatures, (problem, set)."""
-    terms = sample.means().isel(reading=0, temperature=OWN_BEST)
-    return (terms["bias"] + terms["variance"]).values
-
-
-def population(sample: Sample, frame: pd.DataFrame) -> Lines:
+def population(shown: xr.Dataset, frame: pd.DataFrame) -> Lines:
     """Quartiles of what the problems are, by family of the keys."""
-    means = sample.means().isel(reading=0, temperature=0, set=HAAR)
-    error = (means["bias"] + means["variance"]).values
-    head_error = (means["head_bias"] + means["head_variance"]).values
+    error = shown["random_error"].values
     rows = frame.assign(
-        variance_share=means["variance"].values / error,
+        variance_share=shown["random_variance"].values / error,
         skill=1 - error / frame["target_variance"],
-        kept=error / head_error,
+        kept=error / shown["random_head_error"].values,
     )
     lines = []
     for family, group in [("all", rows), *rows.groupby("family")]:
@@ -135,18 +162,13 @@ def size_models(sample: Sample, frame: pd.DataFrame) -> "list[SizeModel]":
     return models
 
 
-def model_table(models: "list[SizeModel]") -> Lines:
+def model_table(shown: xr.Dataset) -> Lines:
     """Coefficients of the models in percentage points, with their central 95 %."""
-    names = {
-        "intercept": "change at mean n_eff/n and median skill",
-        "slope": "per standard deviation of log n_eff/n",
-        "skill": "per standard deviation of the skill",
-    }
     lines = []
-    for name, title in names.items():
+    for row, title in enumerate(COEFFICIENTS.values()):
         line = {"percentage points": title}
-        for reading, model in zip(READINGS, models, strict=False):
-            median, low, high = model.coefficients[name]
+        for place, reading in enumerate(READINGS if "coefficients" in shown else ()):
+            median, low, high = shown["coefficients"].values[place, row]
             line[reading] = f"{significant(median, 2)} ({number_range(low, high)})"
         lines.append(line)
     return lines
@@ -165,16 +187,15 @@ def groups_of_problems(frame: pd.DataFrame) -> dict[str, np.ndarray]:
     return groups
 
 
-def sizes_by_group(sample: Sample, frame: pd.DataFrame) -> Lines:
+def sizes_by_group(shown: xr.Dataset, frame: pd.DataFrame) -> Lines:
     """Median change of the error from nearly aligned to random heads, as two sums, by group."""
-    sizes = changes_over_the_ladder(sample)
     names = ("error", "mean_head", "diversity", "bias", "variance", "yardstick")
     lines = []
     for group, chosen in groups_of_problems(frame).items():
         for reading, temperature in np.ndindex(len(READINGS), len(TEMPERATURES)):
             if not chosen.any():
                 continue
-            part = sizes.isel(problem=chosen, reading=reading, temperature=temperature)
+            part = shown.isel(problem=chosen, reading=reading, temperature=temperature)
             line = {
                 "problems": f"{group} ({chosen.sum()})",
                 "reading": READINGS[reading],

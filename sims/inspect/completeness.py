@@ -13,7 +13,7 @@ DEPTHS = (
     ("decoder.", ("decoder_layers",)),
 )
 """Parts of modules' names, and keys of config.json that may hold the numbers of their layers."""
-SHIFTS = re.compile(r"(?:bias|beta|(?:^|\.)b)$")
+SHIFTS = re.compile(r"(?:bias|beta|(?:^|\.)b|b_O)$")
 """Tensors of size d that add a constant to the tokens."""
 FOLLOWING = re.compile(
     r"(?i)post|final|mlp|ffn|ff_|feed|output|after|ls_?\d|layer_?scale|gamma_|lambda"

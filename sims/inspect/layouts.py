@@ -5,6 +5,7 @@ Names alone identify layouts, and each name belongs to one layout::
     separate   q, k, v, o in separate tensors: LLaMA, Mistral, Qwen, Phi, OPT, BERT, ALBERT, ViT
     columns    GPT-2: one (d, 3d) tensor, stored (in, out), blocks q, k, v
     blocks     Phi-3, timm, torch: one tensor of rows, blocks q, k, v
+    heads      TransformerLens: separate tensors (heads, d, d_k)
     groups     NeoX, BLOOM, Falcon: one tensor of rows, of each key head its queries, key and value
 
 Query head h reads key head ⌊h·H_kv/H⌋. d_k follows from the tensors and the number of heads, the
@@ -26,7 +27,7 @@ from sims.inspect.norms import read_norms
 from sims.inspect.reader import Model, count, layer_number
 
 FUSED = "in_proj_weight"
-"""Tensor of torch.nn.MultiheadAttention; others end in ``.weight``."""
+SEPARATE = ("q_proj_weight", "k_proj_weight", "v_proj_weight")
 Layout = tuple[str, tuple[str, ...], tuple[str, ...], str]
 """Ending of modules, names of their tensors and of possible outputs, and the arrangement."""
 LAYOUTS: tuple[Layout, ...] = (
@@ -39,14 +40,19 @@ LAYOUTS: tuple[Layout, ...] = (
     (r"h\.\d+\.attn", ("c_attn",), ("c_proj",), "columns"),
     (r"layers\.\d+\.self_attn", ("qkv_proj",), ("o_proj",), "blocks"),
     (r"blocks\.\d+\.attn", ("qkv",), ("proj",), "blocks"),
+    (r"blocks\.\d+\.attn", ("W_Q", "W_K", "W_V"), ("W_O",), "heads"),
     (r"(?:gpt_neox\.|(?<!.))layers\.\d+\.attention", ("query_key_value",), ("dense",), "groups"),
     (r"h\.\d+\.self_attention", ("query_key_value",), ("dense",), "groups"),
+    (r".*", SEPARATE, ("out_proj",), "separate"),
     (r".*", (FUSED,), ("out_proj",), "blocks"),
 )  # fmt: skip
 """Known layouts; the first that fits a module is its layout."""
+WHOLE_NAMES = re.compile(r"\w+_proj_weight|_?W_[QKVO]")
+"""Tensors of torch.nn.MultiheadAttention and TransformerLens; others end in ``.weight``."""
 KNOWN = (
-    "q_proj/k_proj/v_proj, query/key/value, q_lin/k_lin/v_lin, c_attn, qkv_proj, qkv,"
-    " query_key_value or in_proj_weight in a module named as by transformers, timm or torch"
+    "q_proj/k_proj/v_proj, query/key/value, q_lin/k_lin/v_lin, c_attn, qkv_proj, qkv, W_Q/W_K/W_V,"
+    " query_key_value or in_proj_weight in a module named as by transformers, timm, torch or"
+    " TransformerLens"
 )
 ATTENTION = re.compile(r"(?i)(?:^|\.)(?!\w*(?:norm|ln))\w*att(?:n|ention)\w*\.")
 """Pattern in the names of attention tensors."""
@@ -57,12 +63,10 @@ NOT_READ = (
      "a quantised tensor", "F64, F32, F16, BF16: dequantise first"),
     (r"\.(?:q_a|kv_a|kv_b)_\w+\.", "latent attention (MLA)", KNOWN),
     (r"\.lambda_[qk]\d$", "differential attention", KNOWN),
-    (r"\._?W_[QKVO]$", "a tensor of TransformerLens", "the file that TransformerLens was given"),
-    (r"[qkv]_proj_weight$", "keys or values of other tokens (kdim, vdim)", KNOWN),
 )  # fmt: skip
 """Unsupported tensors by name, with a description and the supported alternative."""
 BUFFERS = re.compile(
-    r"(?:masked_)?bias|rotary_emb\.(?:inv_freq|\w+_cached)"
+    r"(?:masked_)?bias|mask|IGNORE|b_O|rotary_(?:sin|cos)|rotary_emb\.(?:inv_freq|\w+_cached)"
     r"|(?:output\.)?LayerNorm\.\w+|(?:\w+\.)*(?:\w*_proj|proj|dense|out_lin)\.bias"
 )
 """Tensors of an attention module that do not affect attention weights."""
@@ -126,7 +130,7 @@ def layers(model: Model, heads: int | None = None) -> Iterator[Layer]:
 def _tensor(module: str, name: str) -> str:
     """Full name of a tensor of a module."""
     prefix = "" if module in ("", ".") else f"{module}."
-    return f"{prefix}{name}" if name == FUSED else f"{prefix}{name}.weight"
+    return f"{prefix}{name}" if WHOLE_NAMES.fullmatch(name) else f"{prefix}{name}.weight"
 
 
 def _root(module: str) -> str:
@@ -162,7 +166,7 @@ def _layer(
         gain,
         family.centred and gain is not None,
         not_folded(model, module, d, family.after if first else family.after + family.gain),
-        CROSS.search(module) is not None,
+        CROSS.search(module) is not None or len({part.shape[-1] for part in rows}) > 1,
         max(1, depth // len(layouts)) if isinstance(depth, int) else 1,
         left,
     )
@@ -209,7 +213,10 @@ def _matrices(
     if place is None:
         raise InputError(f"{model.name}: {module}", "no output matrix", " or ".join(outputs))
     output = model.read(place)
-    if arrangement != "columns":
+    if arrangement == "heads":
+        requested = len(output) if requested is None else requested
+        output = output.reshape(-1, output.shape[-1])
+    elif arrangement != "columns":
         output = output.T
     if output.ndim != 2:
         raise InputError(f"{model.name}: {place}", output.shape, "a matrix")
@@ -274,9 +281,16 @@ def _count_keys(model: Model, module: str, sizes: list[int], heads: int, width: 
 
 
 def _with_bias(model: Model, module: str, part: str, d: int, arrangement: str) -> np.ndarray:
-    """Tensor (rows, d) with its bias, or zeros, as last column."""
+    """Tensor (rows, d) with its bias, or zeros, as last column.
+
+    Keys and values of torch.nn.MultiheadAttention may have columns of other tokens.
+    """
     name = _tensor(module, part)
+    if arrangement == "heads" and name not in model.shapes:
+        name = _tensor(module, f"_{part}")
     weight = model.read(name)
+    if arrangement == "heads" and weight.ndim == 3:
+        weight = weight.swapaxes(1, 2).reshape(-1, weight.shape[1])
     if arrangement == "columns" and weight.ndim == 2:
         if weight.shape[1] == d != len(weight):
             hint = ": transpose torch.nn.Linear's (nanoGPT; not GPT-BigCode)" * (
@@ -285,9 +299,19 @@ def _with_bias(model: Model, module: str, part: str, d: int, arrangement: str) -
             allowed = f"({d}, {3 * d}), (in, out) as GPT-2{hint}"
             raise InputError(f"{model.name}: {name}", weight.shape, allowed)
         weight = weight.T
-    if weight.ndim != 2 or weight.shape[1] != d:
+    other_tokens = part in SEPARATE[1:]
+    if weight.ndim != 2 or (weight.shape[1] != d and not other_tokens):
         raise InputError(f"{model.name}: {name}", weight.shape, f"a matrix with a side of d = {d}")
-    bias = name.removesuffix("weight") + "bias"
-    rows = len(weight)
-    added = model.read(bias, (rows,)) if bias in model.shapes else np.zeros(rows)
-    return np.column_stack([weight, added])
+    return np.column_stack([weight, _bias(model, part, name, len(weight))])
+
+
+def _bias(model: Model, part: str, weight: str, rows: int) -> np.ndarray:
+    """Bias of a tensor of rows; 0 without one."""
+    name = weight.replace("_weight", "_bias").replace(".weight", ".bias").replace("W_", "b_")
+    joint = weight.replace(part, "in_proj_bias")
+    if name in model.shapes:
+        shape = (rows,) if "W_" not in part else model.shapes[weight][::2]
+        return model.read(name, shape).ravel()
+    if part in SEPARATE and joint in model.shapes:
+        return np.split(model.read(joint, (3 * rows,)), 3)[SEPARATE.index(part)]
+    return np.zeros(rows)

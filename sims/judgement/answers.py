@@ -40,7 +40,7 @@ class Answer:
         id: id of the question.
         claim: id of the paper's claim; that of the question for a claim of no paper.
         question: text of the question, on one line.
-        quantity: quantity whose relative change the result reports.
+        quantity: quantity whose relative change the result reports; None without one.
         status: confirmatory, which gets a word, or exploratory.
         subject: "paper" (a claim of a paper), "ours" (a claim of this suite), "own" (a claim of no
             paper), or "formula" (one of ours, compared with simulation).
@@ -79,7 +79,7 @@ class Answer:
     id: str
     claim: str
     question: str
-    quantity: str = "error"
+    quantity: str | None = None
     status: str
     says: str | None
     result: AnyResult
@@ -170,10 +170,14 @@ def answer(
         **origin: experiment, subject, law, results, seed, salt and versions.
 
     Raises:
-        InputError: the question asks for another kind of effect, a condition names a missing
-            column, or lengths disagree.
+        InputError: the question asks for another kind of effect, or names no quantity of an effect
+            that has a size, a condition names a missing column, or lengths disagree.
     """
     check_kind(question, effects.kind)
+    if (question.quantity is None) != (effects.size is None):
+        size = f"the effect {question.effect!r} has"
+        allowed = f"nothing: {size} no size" if effects.size is None else f"what {size} the size of"
+        raise InputError(f"questions, {question.id}, quantity", question.quantity, allowed)
     count = _count(question.id, effects, len(parameters))
     parameters = parameters.iloc[:count]
     labels = labels or {}

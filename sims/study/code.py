@@ -38,15 +38,20 @@ from sims.study.sources import (
 
 FORMATS = dict.fromkeys(FIDELITIES, ("pdf", "png", "svg")) | {"smoke": ("png",)}
 """Fidelity to the formats of its figures."""
-PRESENTING = ("effects", "parameters", "figure", "headline", "numbers")
+PRESENTING = ("effects", "parameters", "panels", "figure", "headline", "numbers")
 """Functions of an experiment without a folder that its numbers do not need."""
+TABULATE = "tabulate"
+"""Step that takes from results all that is judged and shown."""
 EXCLUDED = {
     "simulate": ("predict.py", *PRESENTATION),
     "predict": ("simulate.py", *PRESENTATION),
     "draw": ("simulate.py", "predict.py", *PRESENTATION),
+    TABULATE: ("figure.py", *WORDS),
 }
 """Step, or the draw of problems, to the names of files of an experiment's folder that do not count
 for it."""
+ASKED = ("id", "effect", "restrict", "tolerance", "specifications")
+"""Fields of a question on which the table of effects depends."""
 
 
 def digest(
@@ -68,10 +73,21 @@ def digest(
     words = []
     if declared.folder is not None:
         words.append(declared.folder / "variables.yaml")
-    if declared.folder is not None and step not in NUMBERS:
+    if declared.folder is not None and step not in (*NUMBERS, TABULATE):
         words += [declared.folder / "caption.md", *sorted(place("papers").glob("*.yaml"))]
     contents = map(content, filter(Path.is_file, words))
-    return combined_digest(code(step, declared, results), declared.part(step, fidelity), *contents)
+    part = _part(step, declared, fidelity)
+    return combined_digest(code(step, declared, results), part, *contents)
+
+
+def _part(step: str, declared: Declaration, fidelity: str) -> str:
+    """The part of experiment.yaml that a step reads, as JSON."""
+    if step != TABULATE:
+        return declared.part(step, fidelity)
+    asked = []
+    for question in declared.content["questions"]:
+        asked.append([question.get(name) for name in ASKED])
+    return declared.part(NUMBERS[0], fidelity) + json.dumps(asked)
 
 
 def code(step: str, declared: Declaration | None, results: Path | None = None) -> str:

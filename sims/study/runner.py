@@ -9,11 +9,22 @@ from sims.steps.plot import plot
 from sims.steps.predict import predict
 from sims.steps.rehearse import rehearse
 from sims.steps.simulate import simulate
+from sims.steps.tabulate import tabulate
 from sims.study.results import Results
 from sims.study.running import Run
 from sims.study.stored import results_of
 
-__all__ = ["Outcome", "judge", "plot", "predict", "rehearse", "results_of", "run", "simulate"]
+__all__ = [
+    "Outcome",
+    "judge",
+    "plot",
+    "predict",
+    "rehearse",
+    "results_of",
+    "run",
+    "simulate",
+    "tabulate",
+]
 
 
 @dataclass(frozen=True)

@@ -126,7 +126,7 @@ class Run:
         for step, file in (("simulate", "simulation.nc"), ("predict", "theory.nc")):
             if not self._is_current(step, file):
                 self._step(step, file)
-        return self._step("judge", "answers.json")
+        return self._judged()
 
     def complete(self, progress: bool = False, processes: int = 1) -> "list[Answer]":
         """Answers from results that are all checked anew, after a rehearsal; units are kept.
@@ -137,6 +137,10 @@ class Run:
         """
         self._step("rehearse", "simulation.nc")
         self._step("simulate", "simulation.nc", progress, processes, predicting=True)
+        return self._judged()
+
+    def _judged(self) -> "list[Answer]":
+        self._step("tabulate", "effects.nc")
         return self._step("judge", "answers.json")
 
     def figure(self) -> Path:

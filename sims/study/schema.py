@@ -131,9 +131,9 @@ class RestrictionSpec(Strict):
 
 
 READ: dict[Kind, set[str]] = {
-    "share": {"says", "search"},
+    "share": {"says", "search", "quantity"},
     "gap": {"says", "tolerance"},
-    "outcome": {"says", "tolerance"},
+    "outcome": {"says", "tolerance", "quantity"},
     "mean": set(),
 }
 """Fields of a question that have a meaning, by what it asks."""
@@ -172,7 +172,11 @@ class QuestionSpec(Strict):
         "how large a number is on average; outcome: how often a quantity falls"
     )
     effect: str = Field(description="name of the study's effect, which must be of that kind")
-    quantity: str = Field(default="error", description="quantity whose relative change is shown")
+    quantity: str | None = Field(
+        default=None,
+        min_length=1,
+        description="quantity whose relative change is shown, of an effect that has a size",
+    )
     revision: int = Field(
         default=1,
         ge=1,
@@ -222,7 +226,7 @@ class QuestionSpec(Strict):
     def _fields_are_those_of_its_kind(self) -> "QuestionSpec":
         """What a question asks says which other fields have a meaning, and which it needs."""
         read = READ[self.asks]
-        for name in ("says", "tolerance", "search"):
+        for name in ("says", "tolerance", "search", "quantity"):
             if getattr(self, name) and name not in read:
                 kinds = " or ".join(kind for kind, names in READ.items() if name in names)
                 raise InputError(name, getattr(self, name), f"only where asks is {kinds}")

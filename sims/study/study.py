@@ -39,6 +39,7 @@ if TYPE_CHECKING:
     from sims.judgement.answers import Answers
     from sims.judgement.effects import Effects
     from sims.montecarlo import Sampler
+    from sims.study.panels import Panels
     from sims.study.units import DrawnUnit, SampledUnit
 
 Problem = TypeVar("Problem")
@@ -278,15 +279,19 @@ class Study(Generic[Problem]):
         """Drawn values of the law, one row per problem, the simulated ones first."""
         return drawn_values(results)
 
-    def figure(self, results: Results, answers: "Answers") -> "Figure | None":
+    def panels(self, results: Results) -> xr.Dataset:
+        """Arrays that figure, headline and caption need besides effects and parameters."""
+        return xr.Dataset()
+
+    def figure(self, panels: "Panels", answers: "Answers") -> "Figure | None":
         """The experiment's figure; None for the default: the first question's effects."""
         return None
 
-    def headline(self, results: Results) -> "Figure | None":
+    def headline(self, panels: "Panels") -> "Figure | None":
         """Figure for the README; None if the experiment has none."""
         return None
 
-    def numbers(self, results: Results) -> Mapping[str, Any]:
+    def numbers(self, panels: "Panels") -> Mapping[str, Any]:
         """Numbers that the caption names."""
         return {}
 

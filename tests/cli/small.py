@@ -44,7 +44,7 @@ from sims.study.drawn import DrawnStudy
 
 
 class Small(DrawnStudy):
-    def figure(self, results, answers):
+    def figure(self, panels, answers):
         drawing, axes = figures.panels(1, 1, width=figures.COLUMN, title=next(iter(answers)))
         figures.log_axes(axes[0, 0], x=True, y=True)
         return drawing
@@ -52,10 +52,10 @@ class Small(DrawnStudy):
     def effects(self, results):
         return super().effects(results)
 
-    def numbers(self, results):
-        return {"least": min(float(one["mse"].mean()) for one in results.estimates.values())}
+    def numbers(self, panels):
+        return {"least": panels.effects["mse"].value.min()}
 """,
-    "caption.md": """**Seen** {{ least | significant }} of {{ replicates }}
+    "caption.md": """**Seen** {{ least | significant }} at {{ fidelity }}
 {{ answers.gaps.result.tolerance | percent }}""",
 }
 """Files of a variant with its own effects, figure and caption."""

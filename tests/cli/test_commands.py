@@ -118,10 +118,10 @@ def test_from_an_experiment_to_the_published_page(folder, capsys):
     assert 'src="http' not in page
     assert str(folder) not in page
     assert (HOME / "caption.md").read_text().startswith("**Seen** ")
-    names = "answers.json answers.md claims report.html small.md small.nc small.png"
+    names = "answers.json answers.md report.html small"
     assert sorted(path.name for path in Path("results/published").iterdir()) == names.split()
     before = {p: p.read_bytes() for p in HOME.glob("figure.*")}
-    assert steps("simulate", "predict", "judge", "plot") == [0] * 4
+    assert steps("simulate", "predict", "tabulate", "judge", "plot") == [0] * 5
     assert {p: p.read_bytes() for p in before} == before, "the pipeline does what `run` does"
     capsys.readouterr()
     folders = known_folders(capsys)

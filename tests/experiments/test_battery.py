@@ -12,9 +12,10 @@ from sims import figures
 from sims.base.places import experiments
 from sims.judgement import conventions
 from sims.study import runner
-from sims.study.judge import answers_of, read_table
+from sims.study.judge import answers_of
 from sims.study.referenced_files import MissingModels
 from sims.study.running import Run
+from sims.study.stored import read_panels
 from tests.experiments.planted import planted
 
 RECORD = Path(__file__).with_name("revisions.json")
@@ -82,9 +83,11 @@ def finished(request, tmp_path_factory):
 def test_a_tiny_run_is_judged_and_drawn(finished, monkeypatch):
     """With every field of its caption filled; files of figures have tests of their own."""
     experiment, folder = finished
+    runner.tabulate(experiment, folder / "effects.nc")
     answers = runner.judge(experiment, folder / "answers.json")
     assert [one.id for one in answers] == [q.id for q in experiment.spec.questions]
-    assert answers_of(read_table(experiment, folder), experiment.spec) == answers
+    panels = read_panels(experiment, folder)
+    assert answers_of(panels.table, experiment.spec, panels.failures) == answers
     results = runner.results_of(experiment, folder)
     assert set(experiment.spec.labels) <= set(experiment.study.parameters(results))
     monkeypatch.setattr(figures, "save", lambda figure, *_: figure.draw_without_rendering())

@@ -28,7 +28,7 @@ from tests.cli.small import run
 COUNT, ROUNDS, FAR = 30, 32, 5.0
 CELLS = ((places.ALIGNED, 0), (places.ALIGNED, 1), (places.HAAR, 0))
 """Set and temperature whose errors are compared; both temperatures of the random set are equal."""
-PUBLISHED = Path(__file__).parents[2] / "results/published/house.md"
+PUBLISHED = Path(__file__).parents[2] / "results/published/house/caption.md"
 
 
 def law_of_few_keys():

@@ -57,6 +57,21 @@ def groups(module):
     return build
 
 
+def heads(module):
+    """TransformerLens; keys of fewer heads have an underscore."""
+
+    def build(q, k, v, o):
+        low = "_" if len(k) < len(q) else ""
+        names = ("W_Q", f"{low}W_K", f"{low}W_V")
+        tensors = {f"{module}.mask": np.ones((8, 8)), f"{module}.b_O": np.ones(D)}
+        for name, part in zip(names, (q, k, v), strict=True):
+            tensors[f"{module}.{name}"] = part[..., :D].swapaxes(1, 2)
+            tensors[f"{module}.{name.replace('W', 'b')}"] = part[..., D]
+        return tensors | {f"{module}.W_O": o.T.reshape(len(q), WIDTH, D)}
+
+    return build
+
+
 LLAMA, BERT = "model.layers.0.self_attn", "bert.encoder.layer.0.attention"
 VIT, ALBERT = (
     "vit.encoder.layer.0.attention",
@@ -80,13 +95,14 @@ LAYOUTS = {
     "gpt2": columns,
     "timm": blocks("blocks.0.attn.qkv", "blocks.0.attn.proj"),
     "phi3": blocks(f"{LLAMA}.qkv_proj", f"{LLAMA}.o_proj"),
+    "transformerlens": heads("blocks.0.attn"),
     "torch": blocks("net.3.in_proj", "net.3.out_proj"),
     "bare torch": blocks("in_proj", "out_proj"),
     "neox": groups("gpt_neox.layers.0.attention"),
     "bloom": groups("h.0.self_attention"),
     "falcon": groups("transformer.h.0.self_attention"),
 }
-GROUPED = ("llama", "phi3", "falcon")
+GROUPED = ("llama", "phi3", "falcon", "transformerlens")
 """Layouts that let several query heads share a key head."""
 
 

@@ -80,8 +80,6 @@ NOT_UNDERSTOOD = {
     "v_proj.weight.absmax": "a quantised tensor",
     "kv_a_proj_with_mqa.weight": "latent attention",
     "lambda_q1": "differential attention",
-    "W_Q": "a tensor of TransformerLens",
-    "k_proj_weight": "keys or values of other tokens",
 }
 """Tensors of an attention module, and what is said of them."""
 FILES = {

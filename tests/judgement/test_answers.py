@@ -41,6 +41,8 @@ def asked(effects, parameters=PARAMETERS, smoke=False, labels=None, **changes):
         "effect": "falls",
         "status": "confirmatory",
     }
+    if effects.size is not None:
+        declared["quantity"] = "error"
     question = QuestionSpec.model_validate(declared | changes)
     origin = {"experiment": "made_up", "law": "made up"}
     return answer(question, effects, parameters, smoke=smoke, labels=labels, **origin)

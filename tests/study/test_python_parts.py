@@ -240,7 +240,7 @@ def test_an_edited_file_makes_an_experiment_another(folder, capsys):
         Run.load("small")
         return [
             code.digest(step, Declaration.read(home), "standard")
-            for step in ("simulate", "predict", "judge", "plot")
+            for step in ("simulate", "predict", "tabulate", "plot")
         ]
 
     with pytest.raises(InputError, match=r"my\.py"):
@@ -252,7 +252,7 @@ def test_an_edited_file_makes_an_experiment_another(folder, capsys):
     changed = [a != b for a, b in zip(before, state(), strict=True)]
     assert changed == [True, True, True, True]
     capsys.readouterr()
-    assert run("step", "judge", "small") == 2
+    assert run("step", "tabulate", "small") == 2
     assert "simulation.nc: got 'problem " in capsys.readouterr().err
 
 

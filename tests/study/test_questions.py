@@ -65,8 +65,8 @@ SOURCES = {
             def parameters(self, results):
                 return statistic.parameters(results)
 
-            def figure(self, results, answers):
-                return figure.figure(results, answers)
+            def figure(self, panels, answers):
+                return figure.figure(panels, answers)
 
             def file_of(self, number):
                 return problems.problem(self, number)
@@ -130,7 +130,7 @@ SOURCES = {
     "figure": """
         from sims import figures
 
-        def figure(results, answers):
+        def figure(panels, answers):
             first = next(iter(answers))
             drawing, axes = figures.panels(1, 1, width=figures.COLUMN, title=first)
             return drawing

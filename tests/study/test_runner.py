@@ -24,6 +24,7 @@ def test_a_run_ends_with_results_answers_and_a_figure():
         "simulation.nc",
         "theory.nc",
         "effects.nc",
+        "panels.nc",
         "answers.json",
         "caption.md",
         "figure.png",
@@ -79,10 +80,14 @@ def test_schedule(kept, on_one_core, processes, here, apart, predicts, count):
 
 QUESTION = EXPERIMENT["questions"][0]
 STALE = [
-    ("judge", {"law": changed(EXPERIMENT["law"], "problem.n", 65)}, "simulation.nc: got 'problem "),
-    ("judge", {"settings": {"problems": 2}}, "simulation.nc: got 'problem "),
-    ("judge", {"questions": [QUESTION | {"revision": 2}]}, "simulation.nc: got 'problem "),
-    ("plot", {"fidelities": {"smoke": {"simulation": {"batches": 5}}}}, "simulation.nc: got 'bat"),
+    (
+        "tabulate",
+        {"law": changed(EXPERIMENT["law"], "problem.n", 65)},
+        "simulation.nc: got 'problem ",
+    ),
+    ("tabulate", {"settings": {"problems": 2}}, "simulation.nc: got 'problem "),
+    ("tabulate", {"questions": [QUESTION | {"revision": 2}]}, "simulation.nc: got 'problem "),
+    ("plot", {"fidelities": {"smoke": {"simulation": {"batches": 5}}}}, "effects.nc: got 'bat"),
 ]
 
 
@@ -111,7 +116,7 @@ def test_what_was_made_otherwise_is_neither_judged_nor_drawn(capsys):
     kept = (HOME / "answers.json").read_bytes()
     write(settings={"problems": 2})
     assert sims("step", "predict", "small", "--fidelity", "smoke") == 0
-    refused("judge", "theory.nc: got 'problem ")
+    refused("tabulate", "theory.nc: got 'problem ")
     run("small", "smoke", figure=False)
     (HOME / "answers.json").write_bytes(kept)
     refused("plot", "answers.json: got 'answers on other results")
