@@ -1,11 +1,13 @@
 """Simulation beside exact theory, how far first order reaches, and what heads cover."""
 
+from __future__ import annotations
+
 from collections.abc import Mapping
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pandas as pd
 import xarray as xr
-from matplotlib.axes import Axes
 
 from sims import figures
 from sims.judgement import conventions
@@ -14,6 +16,9 @@ from sims.judgement.summaries import quartiles_in_words
 from sims.judgement.wording import significant
 
 from .sets import ALIGNED, BY_QUERY, HAAR
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
 
 GAPS = ("mse", "bias", "variance", "head_variance")
 """Terms whose simulation is compared with exact theory; squared bias as a share of the error."""
