@@ -32,8 +32,6 @@ SHOWN = (0.03, 3000.0)
 """Percent that the panel shows; what is beyond lies at its edge."""
 LARGEST = 1e6
 """Gap at which one of first order is cut, since it has no bound."""
-OFTEN = 0.9
-"""Share of queries that the legend counts."""
 FEWEST = 5
 """Problems or queries from which on a median is drawn, or a correlation computed."""
 QUARTILES = (0.25, 0.5, 0.75)
@@ -76,19 +74,13 @@ def first_order_panel(ax: Axes, shown: xr.Dataset, drawn: pd.DataFrame) -> None:
     groups = [(family, kernel) for family in FAMILIES for kernel in KERNELS]
     for place, (family, kernel) in enumerate(groups):
         rows = frame[(frame["family"] == family) & (frame["kernel"] == kernel)]
-        label = f"{family} keys, {kernel}: {least_keys(rows, margin)}"
-        look = {"ms": 1.2, "alpha": 0.5}
-        figures.dots(ax, rows["query_attended"], rows["off"].clip(*SHOWN), place, "", **look)
-        bins = pd.cut(rows["query_attended"], BINS)
-        medians = rows.groupby(bins, observed=True)[["query_attended", "off"]].median()
-        medians = medians[rows.groupby(bins, observed=True).size() >= FEWEST]
-        ax.plot(
-            medians["query_attended"],
-            medians["off"].clip(*SHOWN),
-            color=figures.PALETTE[place],
-            marker=figures.MARKERS[place],
-            label=label,
-        )
+        x, off = rows["query_attended"], rows["off"].clip(*SHOWN)
+        figures.dots(ax, x, off, place, "", ms=1.2, alpha=0.5)
+        by_bin = pd.DataFrame({"x": x, "off": off}).groupby(pd.cut(x, BINS), observed=True)
+        medians = by_bin.median()[by_bin.size() >= FEWEST]
+        look = {"color": figures.PALETTE[place], "marker": figures.MARKERS[place]}
+        label = f"{family} keys, {kernel}: {crossing(medians, margin)}"
+        ax.plot(medians["x"], medians["off"], label=label, **look)
     figures.log_axes(ax, x=True, y=True)
     ax.set(
         ylim=SHOWN,
@@ -96,15 +88,18 @@ def first_order_panel(ax: Axes, shown: xr.Dataset, drawn: pd.DataFrame) -> None:
         ylabel="first order from exact theory (%)",
         title=f"First order is within {margin:.0f} % only where heads attend to many keys",
     )
-    title = rf"nine in ten queries within {margin:.0f} % from $n_\mathrm{{eff}}$ ="
+    title = rf"median at {margin:.0f} % where $n_\mathrm{{eff}}$ ="
     ax.legend(loc="upper right", title=title)
 
 
-def least_keys(rows: pd.DataFrame, margin: float) -> str:
-    """Effective keys from which on nine in ten queries are within a margin, in words."""
-    ordered = rows.sort_values("query_attended", ascending=False)
-    often = (ordered["off"] <= margin).expanding().mean() >= OFTEN
-    return significant(float(ordered["query_attended"][often].min()), 2) if often.any() else "–"
+def crossing(medians: pd.DataFrame, margin: float) -> str:
+    """Effective keys from which on medians over bins are within a margin, in words."""
+    outside = np.flatnonzero(medians["off"] > margin)
+    if not len(outside) or outside[-1] == len(medians) - 1:
+        return "–"
+    ends = np.log(medians.iloc[outside[-1] : outside[-1] + 2])
+    place = np.interp(-np.log(margin), -ends["off"], ends["x"])
+    return significant(float(np.exp(place)), 2)
 
 
 def coverage_table(drawn: pd.DataFrame, errors: np.ndarray) -> list[dict[str, str]]:
