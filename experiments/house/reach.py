@@ -15,7 +15,7 @@ from sims.judgement.effects import Effects, gap
 from sims.judgement.summaries import quartiles_in_words
 from sims.judgement.wording import significant
 
-from .sets import ALIGNED, BY_QUERY, HAAR
+from .sets import BY_QUERY
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -107,9 +107,9 @@ def coverage_table(drawn: pd.DataFrame, errors: np.ndarray) -> list[dict[str, st
 
     Args:
         drawn: what the problems are.
-        errors: of the sets as drawn at their own best temperatures, (problem, set).
+        errors: of both as drawn at their own best temperatures, (problem, end).
     """
-    first, last = errors[:, ALIGNED], errors[:, HAAR]
+    first, last = errors.T
     names = ("kernel", "apart", "shifted", "coverage", "coverage_aligned", "unseen")
     frame = drawn[[*names, "unseen_aligned"]].copy()
     frame["share"] = frame["unseen"] / last

@@ -90,7 +90,6 @@ def at_fixed_queries(problem: Problem, seed: int) -> xr.Dataset:
     task, heads, n, queries = decomposition.case(problem, filled=True)
     names = decomposition.TERMS
     options: dict[str, Any] = {
-        "raw_labels": False,
         "keep_queries": False,
         "replicates_per_batch": REPLICATES,
         "stream": (problem.number, 1),

@@ -20,7 +20,7 @@ from sims.study.results import Results
 
 from .outcomes import change_over_ends
 from .reach import coverage_table
-from .sets import BY_QUERY, HAAR, OWN_BEST
+from .sets import ALIGNED, BY_QUERY, HAAR, OWN_BEST
 from .statistic import (
     READINGS,
     TEMPERATURES,
@@ -62,7 +62,8 @@ def panels(results: Results) -> xr.Dataset:
     ``ladder`` are errors of the rungs over the first one's at own best temperatures; ``random_``
     terms are those of the random set as drawn at the common temperature. ``curve`` has n_eff/n,
     median and ends of each model, and ``coefficients`` the same three numbers; both are absent of
-    few problems. ``tuned_error`` are errors of the sets as drawn at own best temperatures.
+    few problems. ``tuned_error`` are those of nearly aligned and of random heads as
+    drawn at their own best temperatures.
     """
     sample = Sample(results)
     shown = changes_over_the_ladder(sample)
@@ -72,7 +73,8 @@ def panels(results: Results) -> xr.Dataset:
     shown["random_error"] = means["bias"] + means["variance"]
     shown["random_head_error"] = means["head_bias"] + means["head_variance"]
     terms = sample.means().isel(reading=0, temperature=OWN_BEST)
-    shown["tuned_error"] = terms["bias"] + terms["variance"]
+    tuned = (terms["bias"] + terms["variance"]).values[:, [ALIGNED, HAAR]]
+    shown["tuned_error"] = (("problem", "end"), tuned)
     for name in BY_QUERY:
         shown[name] = (("problem", "query"), sample.law[name].values)
     if models := size_models(sample, parameters(results).iloc[: len(sample.problems)]):
