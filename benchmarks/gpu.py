@@ -13,7 +13,6 @@ import shutil
 import subprocess
 import threading
 import time
-import traceback
 from collections.abc import Callable
 from typing import Any
 
@@ -75,25 +74,17 @@ def load(case: tuple) -> Callable[..., Any]:
 def right() -> None:
     """Largest errors of every library, as a share of the largest sum of its kind."""
     for case in CASES:
-        try:
-            load(case)
-            error = cuda.largest_error(*sizes(case))
-            say(case=case, error=error, right=error <= cuda.TOLERANCE[case[-1]])
-        except Exception:
-            say(case=case, failed=traceback.format_exc()[-2000:])
-
-
-def inputs(queries: int, replicates: int, n: int) -> tuple:
-    """Queries, keys and columns in float32."""
-    rng = np.random.default_rng(0)
-    q = jnp.asarray(rng.normal(size=(queries, 4, 8)) / 2, jnp.float32)
-    keys = jnp.asarray(rng.normal(size=(replicates, 4, 8, n)), jnp.float32)
-    return q, keys, jnp.asarray(rng.normal(size=(replicates, 3, n)), jnp.float32).at[:, 2].set(1)
+        load(case)
+        error = cuda.largest_error(*sizes(case))
+        say(case=case, error=error, right=error <= cuda.TOLERANCE[case[-1]])
 
 
 def rate(sums: Callable[..., Any], queries: int, replicates: int, n: int = 65536) -> float:
-    """Evaluations a second of sums alone, in ten calls after each other."""
-    q, keys, columns = inputs(queries, replicates, n)
+    """Evaluations a second of sums alone in float32, in ten calls after each other."""
+    rng = np.random.default_rng(0)
+    q = jnp.asarray(rng.normal(size=(queries, 4, 8)) / 2, jnp.float32)
+    keys = jnp.asarray(rng.normal(size=(replicates, 4, 8, n)), jnp.float32)
+    columns = jnp.asarray(rng.normal(size=(replicates, 3, n)), jnp.float32).at[:, 2].set(1)
     one = jax.jit(jax.vmap(lambda k, c: sums(KERNELS["gaussian"], q, k, c)))
     seconds = best(lambda _: jax.block_until_ready([one(keys, columns) for _ in range(10)]))
     return queries * replicates * 8 * n * 10 / seconds
@@ -131,7 +122,7 @@ def engine() -> None:
         say(engine=native, queries=queries, **options, seconds=seconds, rate=rate)
 
 
-def sweep(points: int = 48) -> None:
+def sweep(points: int = 48, batches: int = 64) -> None:
     """A sweep over bandwidths, and how busy the device is meanwhile."""
     work = Work(8, 4, n=65536, queries=64, replicates=64)
     task, heads, at = work.problem()
@@ -140,28 +131,25 @@ def sweep(points: int = 48) -> None:
 
     def look() -> None:
         query = ["nvidia-smi", "--query-gpu=utilization.gpu", "--format=csv,noheader,nounits"]
-        while not stop.is_set():
+        while not stop.wait(0.2):
             seen.append(float(subprocess.run(query, capture_output=True, text=True).stdout))
-            stop.wait(0.2)
 
-    def run(batches: int, count: int) -> None:
+    def run(count: int) -> None:
         for k in range(count):
             of = Heads(heads.frames, "gaussian", 0.8 + 0.01 * k)
             estimate(task, of, work.n, at, k, batches=batches, replicates_per_batch=64)
 
-    for batches in (16, 64):
-        run(batches, 1)
-        seen.clear(), stop.clear()
-        watch = threading.Thread(target=look)
-        watch.start()
-        begun = time.perf_counter()
-        run(batches, points)
-        seconds = time.perf_counter() - begun
-        stop.set()
-        watch.join()
-        rate = work.evaluations(64 * batches) * points / seconds
-        busy = sum(seen) / max(len(seen), 1)
-        say(points=points, batches=batches, seconds=seconds, rate=rate, busy_percent=busy)
+    run(1)
+    watch = threading.Thread(target=look)
+    watch.start()
+    begun = time.perf_counter()
+    run(points)
+    seconds = time.perf_counter() - begun
+    stop.set()
+    watch.join()
+    rate = work.evaluations(64 * batches) * points / seconds
+    busy = sum(seen) / max(len(seen), 1)
+    say(points=points, batches=batches, seconds=seconds, rate=rate, busy_percent=busy)
 
 
 PIECES = {f.__name__: f for f in (right, rates, engine, sweep)}

@@ -20,7 +20,7 @@ from sims.base.errors import InputError
 from sims.judgement import conventions
 from sims.judgement.answers import Answer
 from sims.judgement.summaries import Result, Share
-from sims.report.answers import listing
+from sims.report.answers import COLUMNS, answers_on, cells_of, listing
 from sims.report.learnt import learnt
 from sims.report.text import environment
 from sims.study.declaration import Declaration
@@ -97,13 +97,11 @@ def rank_word(answer: str) -> int:
 
 def tabulate(paper: Paper, answers: Sequence[Answer]) -> list[Row]:
     """Rows of the table of a paper's confirmatory answers."""
-    text = listing(paper, answers, lambda answer: answer.id)
-    rows = read_table(text, "question", "answer", "how often", "by how much", "always?")
-    results = {answer.id: answer.result for answer in answers}
-    for row in rows:
-        row["question"], id = LINK.fullmatch(row["question"]).groups()
+    rows = []
+    for answer in answers_on(paper, answers, "paper"):
+        row = dict(zip(COLUMNS, cells_of(answer), strict=True))
         row["how often"] = row["how often"].replace(" of problems", "")
-        row["outcomes"] = draw_outcomes(results[id])
+        rows.append(row | {"outcomes": draw_outcomes(answer.result)})
     return rows
 
 

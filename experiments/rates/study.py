@@ -31,7 +31,7 @@ class Rates(Study[Problem]):
         from sims.study.units import SampledUnit
 
         precision = self.simulation.precision
-        options: dict[str, Any] = {"raw_labels": False, "keep_queries": False}
+        options: dict[str, Any] = {"keep_queries": False}
         units = {}
         for n in self.settings["sizes"]:
             members = []

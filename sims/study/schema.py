@@ -42,7 +42,6 @@ class SimulationSpec(Strict):
         description="reduce the spread of the signal covariance, without bias or theory; estimates "
         "may not be positive semidefinite (n >= 2)",
     )
-    raw_labels: bool = Field(default=True, description="also estimate from drawn labels")
     keep_queries: bool = Field(
         default=False, description="keep estimates at every query as well as their average"
     )
@@ -66,7 +65,7 @@ class SimulationSpec(Strict):
     @property
     def estimator(self) -> dict[str, Any]:
         """Settings of a simulation, as arguments of :func:`sims.simulation.estimate`."""
-        names = {"precision", "control_variate", "raw_labels", "keep_queries"}
+        names = {"precision", "control_variate", "keep_queries"}
         return self.model_dump(include=names)
 
 

@@ -86,3 +86,14 @@ def test_largest_of_many_entries():
     assert abs(log.mean() - law) < 4 * log.std() / len(log) ** 0.5 + 0.1  # the law's own error
     single = laws.log_error(items_of(4000, 12, seed=5), np.full(4000, 0.4), 1)
     assert law > single + np.log(8) - 1
+
+
+def test_best_scale_by_the_exact_solver():
+    """Typical error (geometric mean) at theory's scale, and at half and twice of it."""
+    for entry in (0.2, 0.8):
+        best = 6 * entry / np.sqrt(14)
+        typical = []
+        for factor in (0.5, 1, 2):
+            items = best * factor * items_of(1500, 14, seed=8)
+            typical.append(np.log(errors_of(items, entry)).mean())
+        assert typical[1] == min(typical)
