@@ -1,5 +1,7 @@
 """Noise correlations of sparse heads compared with those of Gaussian heads of equal n_eff."""
 
+from typing import Any
+
 import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
@@ -37,7 +39,12 @@ def figure(panels: Panels, answers: Answers) -> Figure:
         frame = law.assign(gap=100 * effect.value, bar=effect.error)
         frame = frame[frame["sparse"] > 0].dropna(subset="gap")
         ax.axhspan(-margin, margin, color=figures.BAND, zorder=0, label=f"within {margin:.0f} %")
-        bars = {"yerr": 200 * frame["bar"], "fmt": "none", "ecolor": "0.7", "elinewidth": 0.4}
+        bars: dict[str, Any] = {
+            "yerr": 200 * frame["bar"],
+            "fmt": "none",
+            "ecolor": "0.7",
+            "elinewidth": 0.4,
+        }
         ax.errorbar(frame["selectivity"], frame["gap"], **bars)
         for place, rule in enumerate(RULES):
             rows = frame[frame["rule"] == rule]

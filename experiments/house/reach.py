@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
@@ -26,7 +26,7 @@ BLOCKS = 16
 """Batches of simulation at fixed queries: rounds, of which there are several times as many."""
 FAMILIES = ("isotropic", "decaying")
 KERNELS = ("gaussian", "softmax")
-BINS = 2.0 ** np.arange(0, 13)
+BINS = [2.0**power for power in range(13)]
 """Ends of the bins of effective keys."""
 SHOWN = (0.03, 3000.0)
 """Percent that the panel shows; what is beyond lies at its edge."""
@@ -78,7 +78,10 @@ def first_order_panel(ax: Axes, shown: xr.Dataset, drawn: pd.DataFrame) -> None:
         figures.dots(ax, x, off, place, "", ms=1.2, alpha=0.5)
         by_bin = pd.DataFrame({"x": x, "off": off}).groupby(pd.cut(x, BINS), observed=True)
         medians = by_bin.median()[by_bin.size() >= FEWEST]
-        look = {"color": figures.PALETTE[place], "marker": figures.MARKERS[place]}
+        look: dict[str, Any] = {
+            "color": figures.PALETTE[place],
+            "marker": figures.MARKERS[place],
+        }
         label = f"{family} keys, {kernel}: {crossing(medians, margin)}"
         ax.plot(medians["x"], medians["off"], label=label, **look)
     figures.log_axes(ax, x=True, y=True)
