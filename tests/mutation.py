@@ -32,6 +32,9 @@ FILES = {
     "sims/judgement/outcomes.py": "tests/judgement/test_answers.py",
     "sims/base/terms.py": "tests/test_terms.py tests/simulation/test_statistics.py",
     "experiments/house/outcomes.py": "tests/experiments/test_house.py",
+    "experiments/house/pilot.py": "tests/experiments/test_house.py",
+    "experiments/house/frames.py": "tests/experiments/test_house.py",
+    "experiments/house/simulate.py": "tests/experiments/test_house.py",
     "experiments/merging/tuning.py": "tests/experiments/test_merged_keys.py",
     "experiments/trained_models/lawlike.py": "tests/experiments/test_trained_models.py",
 }

@@ -37,8 +37,6 @@ WORDS = (
     *reversed(conventions.WORDS),
     "never",
     conventions.BY_CONDITION,
-    "no difference",
-    "undecided",
     conventions.TOO_FEW,
 )
 """First words of an answer, in the order of the tables."""

@@ -1,4 +1,4 @@
-"""The problem that both methods take apart: the first Haar set as given at the common temperature.
+"""The problem that both methods take apart: the ladder's Haar set as drawn, at one temperature.
 
 They look at the same fixed queries, so that the spread over queries is no error of either.
 """
@@ -9,7 +9,8 @@ from sims.base.arrays import fill_up
 from sims.problem import DESIGNS, EmpiricalDesign, Heads, Task
 from sims.problem.design_laws import Design
 
-from .problems import DIMENSION, PROBES, WIDTH, Problem
+from .moments import DIMENSION, WIDTH
+from .problems import PROBES, Problem
 from .sets import COMMON, HAAR
 
 TERMS = {

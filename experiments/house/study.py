@@ -14,7 +14,7 @@ from .problems import Problem, draw_problem
 
 
 class House(Study[Problem]):
-    """Seven sets of heads on common keys, as given and turned at random."""
+    """Sets of heads on common keys, as drawn and equally good."""
 
     sampler = from_module("simulate")
     effects = from_module("statistic")

@@ -49,6 +49,7 @@ class Effects:
         size_error: (N,) its Monte Carlo standard errors.
         components: name to the terms (N,) of a size that are reported with it.
         tolerance: tolerance of gaps and outcomes, which the question sets.
+        level_holds: whether level problems hold, which the question sets.
 
     Raises:
         InputError: the kind is unknown, or the arrays do not have these shapes.
@@ -66,6 +67,7 @@ class Effects:
     size_error: np.ndarray | None = None
     components: Mapping[str, np.ndarray] = field(default_factory=dict)
     tolerance: float | None = None
+    level_holds: bool = False
 
     def __post_init__(self) -> None:
         if self.kind not in get_args(Kind):
@@ -81,9 +83,9 @@ class Effects:
         """Degrees of freedom of the errors, (N,); infinite for theory."""
         return np.full(len(self.value), np.inf) if self.batches is None else self.batches - 1.0
 
-    def within(self, tolerance: float | None) -> "Effects":
-        """The effects under a question's tolerance."""
-        return replace(self, tolerance=tolerance)
+    def within(self, tolerance: float | None, level_holds: bool = False) -> "Effects":
+        """The effects under a question's tolerance, and what level problems count as."""
+        return replace(self, tolerance=tolerance, level_holds=level_holds)
 
     def half(self, number: int) -> "Effects":
         """Effects from every second batch, starting at the first (0) or the second (1)."""

@@ -10,7 +10,7 @@ from sims.report.text import escape_markdown
 from sims.study.papers import MAIN, Claim, Paper, papers
 
 BRIEF_COLUMNS = ("question", "answer", "how often", "by how much")
-COLUMNS = (*BRIEF_COLUMNS, "always?", "where it changes", "decided by")
+COLUMNS = (*BRIEF_COLUMNS, "as stated", "where it changes", "decided by")
 Link = Callable[[Answer], str]
 
 
@@ -99,7 +99,7 @@ def cells_of(answer: Answer, link: Link | None = None, brief: bool = False) -> l
     row = [question, word, *sizes]
     if not brief:
         changes = escape_markdown("; ".join(change.in_words() for change in answer.where))
-        row += [answer.failure(), changes, result.decided_by()]
+        row += [answer.as_stated(), changes, result.decided_by()]
     return [cell.replace("|", "&#124;") for cell in row]
 
 

@@ -119,7 +119,8 @@ def cells_of(table: Table, question: QuestionSpec) -> list[Cell]:
         return []
     cells = []
     for effect, named in declared.effects.items():
-        effects = table.effects[effect].within(conventions.tolerance(question.tolerance))
+        tolerance = conventions.tolerance(question.tolerance)
+        effects = table.effects[effect].within(tolerance, question.level_holds)
         for values in itertools.product(*declared.problems.values()):
             selected = np.ones(len(table.parameters), bool)
             for choice, value in zip(declared.problems, values, strict=True):

@@ -132,7 +132,7 @@ class RestrictionSpec(Strict):
 READ: dict[Kind, set[str]] = {
     "share": {"says", "search", "quantity"},
     "gap": {"says", "tolerance"},
-    "outcome": {"says", "tolerance", "quantity"},
+    "outcome": {"says", "tolerance", "quantity", "level_holds"},
     "mean": set(),
 }
 """Fields of a question that have a meaning, by what it asks."""
@@ -188,6 +188,13 @@ class QuestionSpec(Strict):
     says: Literal["always"] | None = Field(
         default=None, description="always: the claim covers every problem or every step"
     )
+    level_holds: bool = Field(
+        default=False,
+        description="level problems count as ones that hold, as for 'never rises by more than 1 %'",
+    )
+    built_in: str = Field(
+        default="", description="why the law builds the answer in, if it does: a few words"
+    )
     validates: bool = Field(
         default=False, description="the question tests our formulas, not a paper's claim"
     )
@@ -225,7 +232,7 @@ class QuestionSpec(Strict):
     def _fields_are_those_of_its_kind(self) -> "QuestionSpec":
         """What a question asks says which other fields have a meaning, and which it needs."""
         read = READ[self.asks]
-        for name in ("says", "tolerance", "search", "quantity"):
+        for name in ("says", "tolerance", "search", "quantity", "level_holds"):
             if getattr(self, name) and name not in read:
                 kinds = " or ".join(kind for kind, names in READ.items() if name in names)
                 raise InputError(name, getattr(self, name), f"only where asks is {kinds}")

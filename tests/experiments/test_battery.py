@@ -53,6 +53,7 @@ LAWS = {
         "keys": 200,
     },
     "training": {"sizes": [[2, 2]]},
+    "values": {"size": [[8, 2, 4]], "keys": 64, "kernel": "gaussian", "features": 4},
 }
 """Fields that are not drawn, so that few shapes are compiled."""
 

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import xarray as xr
 
-from experiments.house import decomposition, predict, problems
+from experiments.house import decomposition, pilot, predict
 from experiments.house.reach import gaps
 from experiments.house.simulate import at_fixed_queries
 from experiments.house.study import House
@@ -26,8 +26,9 @@ def study_of(**changes):
 
 @pytest.fixture(autouse=True)
 def short_pilot(monkeypatch):
-    monkeypatch.setattr(problems, "PILOT", 4)
-    monkeypatch.setitem(problems.QUERIES, 64, 16)
+    monkeypatch.setattr(pilot, "GRID_BATCHES", 4)
+    monkeypatch.setattr(pilot, "LEAST_QUERIES", 96)
+    monkeypatch.setitem(pilot.QUERIES, 64, 16)
 
 
 @pytest.mark.parametrize(
@@ -94,13 +95,13 @@ def test_a_pilot_is_drawn_once_for_both_methods(tmp_path, monkeypatch):
     first.keep_draws(tmp_path)
     second.keep_draws(tmp_path)
     drawn = first.draw(0)
-    assert any("-keys-" in path.name for path in (tmp_path / ".drawn").glob("0000.*.npz"))
+    assert any("-pilot-" in path.name for path in (tmp_path / ".drawn").glob("0000.*.npz"))
     module = second.problem.__func__.__globals__["draw_problem"].__globals__
 
     def fail(*_):
         raise AssertionError("the pilot is drawn again")
 
-    monkeypatch.setitem(module, "draw_pilot", fail)
+    monkeypatch.setitem(module, "tune", fail)
     again = second.draw(0)
     np.testing.assert_array_equal(again.bandwidth, drawn.bandwidth)
     np.testing.assert_array_equal(again.keys, drawn.keys)

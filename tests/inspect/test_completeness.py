@@ -133,3 +133,20 @@ def test_a_tensor_is_where_the_index_says(tmp_path, place):
     index.write_text(json.dumps({"weight_map": files}))
     with pytest.raises(InputError, match=r"not in [ab]\.safetensors, as the index says"):
         inspect(index, heads=H)
+
+
+def test_keys_of_other_tokens_are_read_and_not_measured(tmp_path):
+    """torch's kdim and vdim: the subspaces are those of keys as columns of their own tokens."""
+    q, k, v, o = matrices()
+    wide = np.random.default_rng(1).normal(size=(D, 20))
+    tensors = {f"net.{letter}_proj_weight": wide for letter in "kv"}
+    tensors["net.q_proj_weight"] = q[..., :D].reshape(D, D)
+    tensors["net.out_proj.weight"] = o
+    tensors["net.in_proj_bias"] = np.concatenate([part[..., D].ravel() for part in (q, k, v)])
+    folder = write(tmp_path / "torch", tensors)
+    frames = np.linalg.qr(wide.reshape(H, WIDTH, 20).swapaxes(1, 2)).Q
+    kernel = np.einsum("hdi,gdj->hgij", frames, frames)
+    expected = (kernel**2).sum((2, 3)) / WIDTH
+    np.testing.assert_allclose(inspect(folder, heads=H).projection_kernel[0], expected)
+    with pytest.raises(InputError, match="cross-attention"):
+        inspect(folder, heads=H, attention="full", activations={"0": inputs()})
