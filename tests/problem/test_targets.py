@@ -1,4 +1,4 @@
-"""Targets: values, reproducibility, variance, and the smoothness that their names promise."""
+"""Targets: values, reproducibility, variance, and the waves that their names promise."""
 
 import jax
 import jax.numpy as jnp
