@@ -5,6 +5,7 @@ import importlib
 import operator
 import sys
 import sysconfig
+from collections import deque
 from dataclasses import dataclass
 
 import jax
@@ -14,7 +15,8 @@ import pandas as pd
 import pytest
 from scipy.stats import gamma, norm
 
-from sims.base.identity import digest, known_by_name, rounded_digest
+from sims.base.identity import digest, rounded_digest
+from sims.base.members import known_by_name
 from sims.problem import DESIGNS, FRAMES, KERNELS, TARGETS, Heads, Kernel, Task, gaussian_queries
 from sims.problem.kernels import gaussian_log, laplace_log
 from sims.simulation import estimate
@@ -63,6 +65,7 @@ SHARED = np.arange(3.0)
         (np.array([helper, 1], object), np.array([helper, 2], object)),
         ({"a": 1}.get, {"a": 2}.get),
         (operator.itemgetter(0), operator.itemgetter(1)),
+        (deque([1]), deque([2])),
         (norm, gamma),
         (lambda u: norm.ppf(u), lambda u: gamma.ppf(u)),
         (np.poly1d([1, 2]), np.poly1d([1, 3])),

@@ -15,12 +15,12 @@ from typing import Any
 
 from sims.base.documents import read_yaml
 from sims.base.errors import InputError, located, one_of
+from sims.base.identity import combined_digest
 from sims.base.places import CARRIED, experiments, place
 from sims.base.validation import parse
 from sims.study.papers import paper_of
 from sims.study.referenced_files import resolve_files, without_paths
 from sims.study.schema import ExperimentSpec
-from sims.study.sources import combined_digest
 
 EXPERIMENTS = "experiments"
 """The folder of the experiments: see :mod:`sims.base.places`."""
@@ -93,6 +93,25 @@ class Declaration:
         with located(self.location):
             _check(spec)
         return spec
+
+    @property
+    def code(self) -> Path | None:
+        """Path of ``study.py``; None if its law draws fields of a problem, which needs no code.
+
+        Raises:
+            InputError: there is no such file, although the law or another file needs it.
+        """
+        folder = self.folder or Path()
+        path = folder / "study.py"
+        if path.is_file():
+            return path
+        for name in ("statistic.py", "figure.py"):
+            if (folder / name).is_file():
+                raise InputError(str(path), f"file not found; a Study in it has to use {name}")
+        if "problem" not in self.spec.law:
+            needed = "a law without `problem` needs a Study in this file"
+            raise InputError(str(path), f"file not found; {needed}")
+        return None
 
     def resolved(self, value: Any) -> Any:
         """Part of the content, with located files and digests of their contents."""

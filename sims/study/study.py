@@ -20,12 +20,14 @@ import xarray as xr
 
 from sims.base import store
 from sims.base.errors import InputError, located, one_of
-from sims.base.identity import digest, rounded_digest
+from sims.base.identity import digest
 from sims.study.batches import LAW, drawn_values
 from sims.study.declaration import FIDELITIES, Declaration, is_known
+from sims.study.problem import Fields as Fields  # studies take it from here
+from sims.study.problem import problem_digest
 from sims.study.referenced_files import (
     check_consent,
-    load_module,
+    class_of,
     resolve_files,
     resolved_consent,
 )
@@ -47,24 +49,6 @@ COUNTS = ("simulated", "problems")
 """Settings that do not affect any single problem."""
 PROSE = ("text", "problem", "checkpoints")
 """Keys of a law that are not fields."""
-
-
-class Fields(dict[str, Any]):
-    """Fields of a problem as the law draws them.
-
-    Attributes:
-        seed: random seed for the law's draws.
-        number: number of the problem, from 0; None for one that was not drawn.
-        attempt: number of rejected draws of this problem.
-    """
-
-    def __init__(
-        self, fields: Mapping[str, Any], seed: int, number: int | None = None, attempt: int = 0
-    ) -> None:
-        super().__init__(fields)
-        self.seed = seed
-        self.number = number
-        self.attempt = attempt
 
 
 def from_module(module: str) -> Any:
@@ -186,10 +170,14 @@ class Study(Generic[Problem]):
         spec = declared.spec
         with located(declared.location):
             spec.fidelity_changes(fidelity)
-            resolve_files(spec.law, folder, "law", consent is not False)
+            resolve_files(spec.law, folder, "law", consent)
         if consent is not None:
             check_consent(str(folder), "its code", consent)
-        kind = Study if consent is None else _class_in(declared)
+        if (code := declared.code) is None:
+            # By name: a step of an experiment with code does not depend on it (sims.study.code).
+            kind = import_module("sims.study.drawn").DrawnStudy
+        else:
+            kind = Study if consent is None else class_of(code, Study)
         study = kind.__new__(kind)
         study._declare(declared, consent)
         return study
@@ -402,43 +390,3 @@ class Study(Generic[Problem]):
         return {
             f"{number:04d}": problem_digest(self.draw(number)) for number in range(self.simulated)
         }
-
-
-def problem_digest(problem: object) -> str:
-    """Digest of a problem and its solved (cached) properties, up to rounding."""
-    solved = {}
-    for kind in type(problem).__mro__:
-        for name, value in vars(kind).items():
-            if isinstance(value, cached_property):
-                solved[name] = getattr(problem, name)
-    return rounded_digest(problem, solved)
-
-
-def _class_in(declared: Declaration) -> type[Study[Any]]:
-    """Class of a study in the code of its folder.
-
-    Raises:
-        InputError: the folder has no such class.
-    """
-    assert declared.folder is not None
-    path = declared.folder / "study.py"
-    if not path.is_file():
-        for name in ("statistic.py", "figure.py"):
-            if (declared.folder / name).is_file():
-                raise InputError(str(path), f"file not found; a Study in it has to use {name}")
-        if "problem" not in declared.spec.law:
-            raise InputError(
-                str(path), "file not found; a law without `problem` needs a Study in this file"
-            )
-        # By name, since a step of an experiment with code does not depend on it (sims.study.code).
-        drawn: type[Study[Any]] = import_module("sims.study.drawn").DrawnStudy
-        return drawn
-    module = load_module(path)
-    classes = []
-    for value in vars(module).values():
-        is_study = isinstance(value, type) and issubclass(value, Study)
-        if is_study and value.__module__ == module.__name__:
-            classes.append(value)
-    if len(classes) != 1:
-        raise InputError(str(path), f"{len(classes)} classes", "one subclass of Study")
-    return classes[0]

@@ -158,7 +158,7 @@ AXES = [
     ("n=9:2:3", "low and high: got [9.0, 2.0]; allowed: low < high"),
     ("n=0:2:3:log", "got 0.0; allowed: > 0 on a logarithmic scale"),
     ("n=1:2:3:lgo", "scale: got 'lgo'; allowed: linear, log (did you mean log?)"),
-    ("n=5,5", "sweep.grid: got 'a value twice'"),
+    ("n=5,5", "sweep: got 'a point twice'"),
     ("n=1:1.0000000000001:3", "points: got 3; allowed: distinct values; of these, 1 are distinct"),
     ("n=64:66:10", "sweep.grid.n: points: got 10; allowed: distinct values; of these, 3 are"),
     ("noise_sd=1:1.00000000001:99:log", "99; allowed: distinct values; of these, 2 are distinct"),
@@ -177,7 +177,7 @@ DESIGNS = [
     ({"grid": {"n": list(range(1, 400)), "noise_sd": list(range(400))}}, "got '159,600 points'"),
     ("{random: {points: 3, fields: {}}}", "sweep.random.fields"),
     ("{list: [{heads.kernal: gaussian}]}", "(did you mean kernel?)"),
-    ("{list: [{n: 8}, {n: 9}, {n: 8}]}", "sweep.list: got 'a point twice'"),
+    ("{list: [{n: 8}, {n: 9}, {n: 8}]}", "sweep: got 'a point twice'"),
     (
         "{grid: {heads.frames.angle: [1], heads.frames: {label: a, kind: haar}}}",
         "sweep: got ['heads.frames', 'heads.frames.angle']; allowed: each field set once",

@@ -8,14 +8,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from sims import figures
+from sims import figures, steps
 from sims.base.places import experiments
 from sims.judgement import conventions
-from sims.study import runner
 from sims.study.judge import answers_of
 from sims.study.referenced_files import MissingModels
 from sims.study.running import Run
-from sims.study.stored import read_panels
+from sims.study.stored import read_panels, results_of
 from tests.experiments.planted import planted
 
 RECORD = Path(__file__).with_name("revisions.json")
@@ -74,8 +73,8 @@ def finished(request, tmp_path_factory):
     """An experiment and the folder in which both of its files lie."""
     experiment, folder = tiny(request.param), tmp_path_factory.mktemp(request.param)
     try:
-        runner.simulate(experiment, folder / "simulation.nc")
-        runner.predict(experiment, folder / "theory.nc")
+        steps.function("simulate")(experiment, folder / "simulation.nc")
+        steps.function("predict")(experiment, folder / "theory.nc")
     except MissingModels as error:
         pytest.skip(str(error))
     return experiment, folder
@@ -84,15 +83,15 @@ def finished(request, tmp_path_factory):
 def test_a_tiny_run_is_judged_and_drawn(finished, monkeypatch):
     """With every field of its caption filled; files of figures have tests of their own."""
     experiment, folder = finished
-    runner.tabulate(experiment, folder / "effects.nc")
-    answers = runner.judge(experiment, folder / "answers.json")
+    steps.function("tabulate")(experiment, folder / "effects.nc")
+    answers = steps.function("judge")(experiment, folder / "answers.json")
     assert [one.id for one in answers] == [q.id for q in experiment.spec.questions]
     panels = read_panels(experiment, folder)
     assert answers_of(panels.table, experiment.spec, panels.failures) == answers
-    results = runner.results_of(experiment, folder)
+    results = results_of(experiment, folder)
     assert set(experiment.spec.labels) <= set(experiment.study.parameters(results))
     monkeypatch.setattr(figures, "save", lambda figure, *_: figure.draw_without_rendering())
-    runner.plot(experiment, folder / "figure.png")
+    steps.function("plot")(experiment, folder / "figure.png")
     assert "{{" not in (folder / "caption.md").read_text(encoding="utf-8")
 
 
@@ -100,7 +99,7 @@ def test_a_tiny_run_is_judged_and_drawn(finished, monkeypatch):
 def effects(finished):
     """An experiment, its effects of planted results, and those expected."""
     experiment, folder = finished
-    made = planted(experiment, runner.results_of(experiment, folder))
+    made = planted(experiment, results_of(experiment, folder))
     if made is None:
         pytest.skip(f"{experiment.name}: no planted results; `plant` of its tests.py makes them")
     results, expected = made

@@ -220,35 +220,19 @@ def test_every_executed_file_lies_in_the_digest(name, tmp_path):
         assert own - known == set(), step
 
 
-@pytest.mark.parametrize(
-    ("file", "text"),
-    [
-        ("f.csv", "2"),
-        (".f", "2"),
-        ("deep/f.npy", "2"),
-        ("other.py", "X = 2"),
-        ("m.py", "X = 2"),
-        ("../lib/g.csv", "2"),
-    ],
-)
-def test_a_python_file_of_a_sweep_is_known_with_its_folder(file, text, monkeypatch):
-    """However it names a file; not the files that a sweep has written there."""
-    for name, old in {
-        "my/m.py": "import library",
-        "my/f.csv": "1",
-        "my/.f": "1",
-        "my/deep/f.npy": "1",
-        "my/other.py": "X = 1",
-        "lib/library.py": "",
-        "lib/g.csv": "1",
-    }.items():
-        Path(name).parent.mkdir(parents=True, exist_ok=True)
-        Path(name).write_text(old)
+def test_a_python_file_of_a_sweep_is_known_with_its_folder_and_imports(monkeypatch):
+    """However it names a file, here or where a module that it imports lies."""
+    for name in ("my/deep", "lib"):
+        Path(name).mkdir(parents=True)
+    Path("my/m.py").write_text("import library")
+    Path("lib/library.py").touch()
     monkeypatch.syspath_prepend("lib")
     sources.home_of.cache_clear()
-    before = digest_of(Path("my/m.py"))
-    Path("my", file).write_text("X = 2")
-    assert digest_of(Path("my/m.py")) != before
+    digests = [digest_of(Path("my/m.py"))]
+    for name in ("my/deep/.f", "lib/g.csv", "lib/library.py"):
+        Path(name).write_text("X = 2")
+        digests.append(digest_of(Path("my/m.py")))
+    assert len({*digests}) == 4
     sources.home_of.cache_clear()
 
 

@@ -61,7 +61,7 @@ def test_a_killed_run_is_gone_on_with_and_a_live_one_is_alone(copy):
         assert json.loads((copy / "begun").read_text())["PYTHONSAFEPATH"] == "1"
         second = run(copy, *RUN, "--quiet", "all")
         assert second.returncode == 2
-        assert "results/smoke: got 'in use by another run'; allowed: one run per" in second.stderr
+        assert "results/smoke: got 'in use by another run'; allowed: one run" in second.stderr
         assert f"wait for process {running.pid} of " in second.stderr
     finally:
         running.send_signal(signal.SIGKILL)

@@ -7,9 +7,10 @@ import numpy as np
 import pytest
 import xarray as xr
 
-from sims.steps.simulate import Schedule, schedule
-from sims.study import run, runner
+from sims.steps.simulate import Schedule, schedule, simulate
+from sims.study import run
 from sims.study.running import Run
+from sims.study.stored import results_of
 from tests.cli.conftest import folder  # noqa: F401
 from tests.cli.small import EXPERIMENT, HOST, changed, write
 from tests.cli.small import run as sims
@@ -50,10 +51,10 @@ def test_numbers_do_not_depend_on_who_computes_them(own):
         simulation = Path(name, "simulation.nc")
         if name == "parts":
             for index in (2, 1):
-                runner.simulate(experiment, simulation, part=(index, 2))
+                simulate(experiment, simulation, part=(index, 2))
             assert not simulation.exists()
-        runner.simulate(experiment, simulation, processes=processes, predicting=True)
-        found.append(runner.results_of(experiment, Path(name)))
+        simulate(experiment, simulation, processes=processes, predicting=True)
+        found.append(results_of(experiment, Path(name)))
     for other in found[1:]:
         xr.testing.assert_equal(other.simulation, found[0].simulation)
         xr.testing.assert_equal(other.theory, found[0].theory)
