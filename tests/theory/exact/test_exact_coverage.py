@@ -78,7 +78,6 @@ def test_simulation_agrees(index):
         replicates_per_batch=replicates,
         batches=16,
         precision="float64",
-        raw_labels=False,
     )
     assert float(exact["defect"].max()) < 1e-3
     for name in (*TERMS, "empty_rate"):

@@ -3,11 +3,10 @@
 import jax
 import numpy as np
 import pytest
-from scipy.special import gamma
 
 from sims.problem import DESIGNS, Heads, Task, TrigonometricSeries
 from sims.theory import predict
-from sims.theory.first_order.adaptive import Head, ProjectedDesign, ball_rule, single
+from sims.theory.first_order.adaptive import Head, ProjectedDesign, single
 from sims.weights import FACTORIES
 from tests.by_hand import refusals
 
@@ -127,21 +126,6 @@ def test_terms_by_simulation(width, nu, temperature):
     holds(found["product"], noise[0, 1], noise[0, 0])
     at = float(2 * theory["radius"][0] * theory["radius_sd"][0]) * N**0.5
     holds(found["radius"], at, at)
-
-
-@pytest.mark.theory
-@pytest.mark.parametrize("power", [0.0, 0.5, 1.0, 3.0])
-@pytest.mark.parametrize("width", [1, 2])
-def test_rules_of_the_ball_by_its_moments(width, power):
-    """``∫ (1 − u²)^a |u|^{2j} du`` is a beta function; odd moments vanish."""
-    nodes, weights = ball_rule(width, power)
-    for j in range(4):
-        surface = 2 * np.pi ** (width / 2) / gamma(width / 2)
-        half = j + width / 2
-        expected = surface / 2 * gamma(power + 1) * gamma(half) / gamma(power + 1 + half)
-        found = weights @ (nodes**2).sum(1) ** j
-        assert found == pytest.approx(expected, rel=1e-12)
-    assert abs(weights @ nodes[:, 0] ** 3) < 1e-14
 
 
 @pytest.mark.theory
