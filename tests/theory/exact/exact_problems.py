@@ -135,9 +135,13 @@ def brute_force(task, heads, n, x, seed, replicates, batches=20, draw=None):
                 "softmax": k @ q / b**2,
                 "laplace": -np.sqrt(square),
                 "student": -(3 + k.shape[-1]) / 2 * np.log1p(square / 3),
+                "epanechnikov": np.log(np.maximum(1 - square, np.exp(-700))),
+                "triweight": 3 * np.log(np.maximum(1 - square, np.exp(-700))),
             }[heads.kernel.name]
             weight = np.exp(log - log.max(1, keepdims=True))
-            weights.append(weight / weight.sum(1, keepdims=True))
+            if heads.kernel.support:  # without a key in reach all weights are 0
+                weight = np.where(square < 1, weight, 0.0)
+            weights.append(weight / np.maximum(weight.sum(1, keepdims=True), 1e-300))
         weights = np.stack(weights)
         outputs = (weights * labels).sum(-1)
         noise = float(task.noise_sd) ** 2 * np.einsum("hrn,grn->hg", weights, weights) / replicates
