@@ -26,7 +26,7 @@ help: ## list the targets
 	@echo
 	@echo "  EXTRA=cuda|tpu                  install the accelerator's jaxlib"
 	@echo "  FIDELITY=smoke|standard|paper   how much 'reproduce' simulates (now: $(FIDELITY))"
-	@echo "  EXPERIMENT=NAME                 'reproduce' runs this experiment alone"
+	@echo "  EXPERIMENT=NAME                 'reproduce' and 'publish' run this experiment alone"
 	@echo "  WORKERS=N                       processes of 'test' (now: $(WORKERS))"
 
 setup: $(STAMP) ## build .venv from the locked requirements (with uv where there is one)
@@ -37,12 +37,12 @@ reproduce: setup ## run every experiment, through to figures, ledger and report
 	@$(if $(EXPERIMENT),,sims step compare --fidelity $(FIDELITY))
 
 publish: FIDELITY = paper
-publish: setup models ## publish a run at paper in results/published and README.md, with a line on a standard run with another salt
+publish: setup models ## publish a run at paper, or of EXPERIMENT alone, in results/published and README.md, with a line on a run with another salt
 	@mkdir -p results/paper
 	@test -f results/paper/salt.txt || python -c "import secrets; print(secrets.token_hex(8))" >results/paper/salt.txt
-	export SIMS_SALT=$$(cat results/paper/salt.txt) && snakemake --config fidelity=paper && sims step publish --fidelity paper
-	SIMS_SALT=$$(cat results/paper/salt.txt)-again snakemake --config fidelity=standard
-	sims step again --fidelity standard
+	export SIMS_SALT=$$(cat results/paper/salt.txt) && \
+	snakemake --config fidelity=paper $(if $(EXPERIMENT),experiment=$(EXPERIMENT)) && sims step publish $(EXPERIMENT) --fidelity paper
+	$(if $(EXPERIMENT),,SIMS_SALT=$$(cat results/paper/salt.txt)-again snakemake --config fidelity=standard && sims step again --fidelity standard)
 	@$(MAKE) --no-print-directory paper
 	rm results/paper/salt.txt # the next publication draws another
 
@@ -108,6 +108,7 @@ peers: setup ## compare the engine with PyTorch, KeOps; sparse weights with entm
 	$(VENV)/peers/bin/pip install --quiet --disable-pip-version-check torch entmax transformers
 	-$(VENV)/peers/bin/pip install --quiet --disable-pip-version-check pykeops
 	$(VENV)/peers/bin/python benchmarks/reference.py
+	$(VENV)/peers/bin/python -m pytest -q tests/benchmarks
 	$(VENV)/peers/bin/python -m benchmarks.families
 	$(VENV)/peers/bin/python -m benchmarks peers
 

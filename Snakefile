@@ -90,6 +90,7 @@ def everything(w):
         "theory.nc",
         "answers.json",
         "effects.nc",
+        "panels.nc",
         "caption.md",
         *FIGURE,
     ]
@@ -188,13 +189,31 @@ rule predict:
         "--fidelity {params.fidelity} 2> >(note {log:q})"
 
 
-rule judge:
+# All that is judged and shown: words and looks are made of these files alone.
+rule tabulate:
     input:
         simulation=f"{OUT}/{{name}}/simulation.nc",
         theory=f"{OUT}/{{name}}/theory.nc",
     output:
-        answers=f"{OUT}/{{name}}/answers.json",
         table=f"{OUT}/{{name}}/effects.nc",
+        panels=f"{OUT}/{{name}}/panels.nc",
+    log:
+        f"{OUT}/logs/{{name}}/tabulate.log",
+    resources:
+        **SMALL,
+    params:
+        fidelity=FIDELITY,
+        code=code("tabulate"),
+    shell:
+        "SIMS_HOST_DEVICES={threads} sims step tabulate {wildcards.name} --output {output.table} "
+        "--fidelity {params.fidelity} 2> >(note {log:q})"
+
+
+rule judge:
+    input:
+        table=f"{OUT}/{{name}}/effects.nc",
+    output:
+        answers=f"{OUT}/{{name}}/answers.json",
     log:
         f"{OUT}/logs/{{name}}/judge.log",
     resources:
@@ -252,9 +271,8 @@ rule ledger:
 
 rule plot:
     input:
-        simulation=f"{OUT}/{{name}}/simulation.nc",
-        theory=f"{OUT}/{{name}}/theory.nc",
         table=f"{OUT}/{{name}}/effects.nc",
+        panels=f"{OUT}/{{name}}/panels.nc",
         answers=ANSWERS,
     output:
         caption=f"{OUT}/{{name}}/caption.md",

@@ -10,10 +10,8 @@ import sys
 from collections.abc import Iterable
 from functools import cache
 from pathlib import Path
-from typing import Any, ClassVar
 
-from setuptools import Command, setup
-from setuptools.command.build import build
+from setuptools import setup
 from setuptools.command.build_py import build_py
 from setuptools.command.sdist import sdist
 
@@ -50,8 +48,25 @@ def is_shipped(file: str) -> bool:
     return files is None or (path.relative_to(Path.cwd()) if path.is_absolute() else path) in files
 
 
+def shared() -> list[str]:
+    """What a checkout keeps at its top level."""
+    paths = [str(path) for pattern in SHARED for path in sorted(Path().glob(pattern))]
+    return [*filter(is_shipped, paths)]
+
+
 class BuildModules(build_py):
     """The build of modules and their data, without untracked ones."""
+
+    def run(self) -> None:
+        """Build from nothing: what an earlier build left would be shipped."""
+        if self.editable_mode:  # such an install needs no copies
+            return
+        shutil.rmtree(self.build_lib, ignore_errors=True)
+        super().run()
+        for source in shared():
+            target = Path(self.build_lib, "sims", "share", source)
+            self.mkpath(str(target.parent))
+            self.copy_file(source, str(target))
 
     def find_package_modules(self, package: str, package_dir: str) -> list[tuple[str, str, str]]:
         """Package, name and file of modules."""
@@ -70,58 +85,7 @@ class Sdist(sdist):
         """Copy the files, and what setuptools wrote about them."""
         made = f"{self.distribution.get_fullname().split('-')[0]}.egg-info"
         shipped = [name for name in files if is_shipped(name) or Path(name).parts[0] == made]
-        super().make_release_tree(base_dir, shipped)
+        super().make_release_tree(base_dir, [*shipped, *shared()])
 
 
-class BuildShare(Command):
-    """A step of ``build`` of its own, by the protocol that setuptools has for such steps."""
-
-    def initialize_options(self) -> None:
-        """As setuptools asks; an editable install needs no copies."""
-        self.build_lib: str | None = None
-        self.editable_mode = False
-
-    def finalize_options(self) -> None:
-        """Build where the modules are built."""
-        self.set_undefined_options("build_py", ("build_lib", "build_lib"))
-
-    def get_source_files(self) -> list[str]:
-        """What is copied; an sdist holds it."""
-        paths = [str(path) for pattern in SHARED for path in sorted(Path().glob(pattern))]
-        return [*filter(is_shipped, paths)]
-
-    def get_output_mapping(self) -> dict[str, str]:
-        """Copy to source."""
-        home = Path(str(self.build_lib), "sims", "share")
-        sources = [] if self.editable_mode else self.get_source_files()
-        return {str(home / source): source for source in sources}
-
-    def get_outputs(self) -> list[str]:
-        """The copies."""
-        return list(self.get_output_mapping())
-
-    def run(self) -> None:
-        """Copy."""
-        for target, source in self.get_output_mapping().items():
-            self.mkpath(str(Path(target).parent))
-            self.copy_file(source, target)
-
-
-class Build(build):
-    """All steps of a build, with the one above."""
-
-    sub_commands: ClassVar = [*build.sub_commands, ("build_share", None)]
-
-    def run(self) -> None:
-        """Build from nothing: what an earlier build left would be shipped."""
-        shutil.rmtree(self.build_lib, ignore_errors=True)
-        super().run()
-
-
-COMMANDS: dict[str, Any] = {
-    "build": Build,
-    "build_py": BuildModules,
-    "build_share": BuildShare,
-    "sdist": Sdist,
-}
-setup(cmdclass=COMMANDS)
+setup(cmdclass={"build_py": BuildModules, "sdist": Sdist})

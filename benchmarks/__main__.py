@@ -13,15 +13,6 @@ from benchmarks import efficiency, latency, limit, peers, record, scale, sparse
 NAMES = ("peers", "limit", "sparse", "efficiency", "scale", "latency")
 
 
-def _limits(repeats: int) -> dict[str, float]:
-    """Ratios to the machine's limit, by kernel and number of queries."""
-    ratios = {}
-    for name, queries, *cells in limit.main(repeats):
-        for part, share in zip(("sums", "engine"), cells[-2:], strict=True):
-            ratios[f"{part} ÷ limit, {name}, {queries} queries"] = float(share[:-1]) / 100
-    return ratios
-
-
 def main() -> None:
     parser = argparse.ArgumentParser(prog="benchmarks", description=__doc__)
     parser.add_argument("which", nargs="?", choices=NAMES)
@@ -34,7 +25,7 @@ def main() -> None:
     if which in (None, "peers"):
         ratios |= peers.main(repeats, which == "peers")
     if which in (None, "limit"):
-        ratios |= _limits(repeats)
+        ratios |= limit.main(repeats)
     if which in (None, "sparse"):
         sparse.main(repeats)
     if which in (None, "latency"):

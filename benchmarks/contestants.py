@@ -1,8 +1,8 @@
 """Who does the work: the engine, and what one would write with the usual tools instead.
 
-Every contestant draws its own designs and labels and returns the moments of a replicate that the
-terms are made of: for every head g (labels integrated out), f̂ (drawn labels) and all pair sums
-``Σ w w``. A peer that is not installed raises :class:`Missing`.
+Every contestant draws its own designs and returns the moments of a replicate that the terms are
+made of: for every head g, and all pair sums ``Σ w w``. A peer that is not installed raises
+:class:`Missing`.
 """
 
 import importlib
@@ -51,16 +51,14 @@ def _arrays(work: Work, dtype: str) -> dict[str, np.ndarray]:
         "frequency": task.target.frequency,
         "phase": task.target.phase,
         "amplitude": task.target.amplitude,
-        "sigma": task.noise_sd,
     }
     return {name: np.asarray(value, dtype) for name, value in arrays.items()}
 
 
 def _draw(rng: np.random.Generator, work: Work, dtype: str, a: dict) -> tuple:
-    """Projected keys (H, n, p), m(X) and labels."""
+    """Projected keys (H, n, p), and m(X)."""
     x = rng.standard_normal((work.n, work.dimension), dtype)
-    m = np.cos(x @ a["frequency"].T + a["phase"]) @ a["amplitude"]
-    return x @ a["frames"], m, m + a["sigma"] * rng.standard_normal(work.n, dtype)
+    return x @ a["frames"], np.cos(x @ a["frequency"].T + a["phase"]) @ a["amplitude"]
 
 
 def numpy_loop(work: Work, dtype: str, replicates: int) -> Contestant:
@@ -71,14 +69,13 @@ def numpy_loop(work: Work, dtype: str, replicates: int) -> Contestant:
         rng = np.random.default_rng(seed)
         out = []
         for _ in range(replicates):
-            keys, m, labels = _draw(rng, work, dtype, a)
-            columns = np.stack([labels, m], 1)
+            keys, m = _draw(rng, work, dtype, a)
             linear, gram = [], []
             for i in range(work.queries):
                 log_k = -0.5 * ((keys - a["q"][:, i, None]) ** 2).sum(-1)
                 w = np.exp(log_k - log_k.max(1, keepdims=True))
                 w /= w.sum(1, keepdims=True)
-                linear.append(w @ columns - a["at_query"][i])
+                linear.append(w @ m - a["at_query"][i])
                 gram.append(w @ w.T)
             out.append((np.stack(linear), np.stack(gram)))
         return out
@@ -97,10 +94,10 @@ def torch_batched(work: Work, dtype: str, replicates: int) -> Contestant:
         rng = np.random.default_rng(seed)
         out = []
         for _ in range(replicates):
-            keys, m, labels = _draw(rng, work, dtype, a)
+            keys, m = _draw(rng, work, dtype, a)
             log_k = -0.5 * torch.cdist(q, torch.from_numpy(keys)) ** 2
             w = torch.softmax(log_k, -1)
-            linear = w @ torch.from_numpy(np.stack([labels, m], 1))
+            linear = w @ torch.from_numpy(m)
             by_query = w.transpose(0, 1)
             out.append((linear, by_query @ by_query.transpose(1, 2)))
         return out
@@ -121,9 +118,9 @@ def keops(work: Work, dtype: str, replicates: int) -> Contestant:
         rng = np.random.default_rng(seed)
         out = []
         for _ in range(replicates):
-            keys, m, labels = _draw(rng, work, dtype, a)
+            keys, m = _draw(rng, work, dtype, a)
             keys = np.ascontiguousarray(keys)
-            columns = np.stack([labels, m, np.ones_like(m)], 1)
+            columns = np.stack([m, np.ones_like(m)], 1)
             column = lazy(columns[None])
             kernels = []
             for of_query, of_key in zip(q, keys, strict=True):
@@ -144,21 +141,19 @@ def plain_vmap(work: Work, dtype: str, replicates: int) -> Contestant:
     """``jax.vmap`` over queries and replicates of the textbook formula for one query."""
     task, heads, queries = work.problem()
     frames = (heads.frames / heads.bandwidth[:, None, None]).astype(dtype)
-    target, sigma = task.target, task.noise_sd
+    target = task.target
 
-    def one_query(x: Any, keys: Any, columns: Any) -> tuple:
+    def one_query(x: Any, keys: Any, m: Any) -> tuple:
         q = jnp.einsum("hdp,d->hp", frames, x)
         w = jax.nn.softmax(-0.5 * jnp.sum((keys - q[:, None]) ** 2, -1), axis=-1)
-        return w @ columns, w @ w.T
+        return w @ m, w @ w.T
 
     def one(key: Any) -> tuple:
-        for_keys, for_labels = jax.random.split(key)
-        x = jax.random.normal(for_keys, (work.n, work.dimension), dtype)
+        x = jax.random.normal(key, (work.n, work.dimension), dtype)
         m = jnp.cos(x @ target.frequency.T.astype(dtype) + target.phase.astype(dtype))
         m = m @ target.amplitude.astype(dtype)
-        labels = m + sigma.astype(dtype) * jax.random.normal(for_labels, (work.n,), dtype)
-        keys, columns = jnp.einsum("hdp,nd->hnp", frames, x), jnp.stack([labels, m], 1)
-        return jax.vmap(partial(one_query, keys=keys, columns=columns))(queries.astype(dtype))
+        keys = jnp.einsum("hdp,nd->hnp", frames, x)
+        return jax.vmap(partial(one_query, keys=keys, m=m))(queries.astype(dtype))
 
     program = jax.jit(jax.vmap(one))
     return lambda seed: program(jax.random.split(jax.random.key(seed), replicates))

@@ -54,7 +54,7 @@ def main(repeats: int = 5, with_peers: bool = True) -> dict[str, float]:
     )
     note = (
         f"H = {work.heads}, d_k = {work.width}, d = {work.dimension}, n = {work.n}, {work.queries} "
-        "queries, gaussian kernel: draws, labels, heads, all pair sums. "
+        "queries, gaussian kernel: draws, heads, all pair sums. "
     )
     packages = ("torch", "pykeops") if with_peers and not missing else ()
     note = note + description(*packages) + "".join(f"\n{text}" for text in missing)

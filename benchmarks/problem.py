@@ -13,8 +13,8 @@ from sims.problem import DESIGNS, TARGETS, Heads, Task, gaussian_queries
 class Work:
     """H heads of width d_k in R^d, n keys, Q queries; R replicates a batch.
 
-    One kernel evaluation is one K_h(x, X_i); all head-pair sums, drawn labels and the draws
-    themselves are part of the work.
+    One kernel evaluation is one K_h(x, X_i); all head-pair sums and the draws themselves are part
+    of the work.
     """
 
     heads: int = 8

@@ -33,7 +33,7 @@ MOST = 16
 def simulation(work: Work) -> Callable[[int], float]:
     """``seed -> CPU seconds`` of one call of the engine for all replicates, compiled."""
     at_once = 2 if work.replicates < 16 else 4
-    options = {"replicates_per_batch": at_once, "raw_labels": False, "keep_queries": False}
+    options = {"replicates_per_batch": at_once, "keep_queries": False}
     call = engine(work, "float32", work.replicates // at_once, **options)
     engine(work, "float32", 2, **options)(0)
 

@@ -56,7 +56,7 @@ def main(repeats: int = 5, temperatures: tuple[float, ...] = (1.0, 4.0)) -> None
             rows.append([name, f"{temperature:g}", *cells, *(f"{ratio:.2f}" for ratio in ratios)])
     note = (
         f"H = {work.heads}, d_k = {work.width}, n = {work.n}, {work.queries} queries, float32: "
-        "draws, labels, heads, all pair sums. " + description()
+        "draws, heads, all pair sums. " + description()
     )
     columns = ("", "temperature", "n_eff", "ms a replicate", "÷ softmax", "plain XLA ÷ softmax")
     show("CPU time beside softmax in C++", columns, rows, note)

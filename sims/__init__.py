@@ -38,7 +38,6 @@ if TYPE_CHECKING:
         ball_queries,
         correlated_queries,
         gaussian_queries,
-        principal_angles,
     )
     from sims.simulation import draw, estimate, nw_weights
     from sims.study import DrawnStudy, Run, Study, run
@@ -74,7 +73,6 @@ __all__ = [
     "gaussian_queries",
     "nw_weights",
     "predict",
-    "principal_angles",
     "run",
 ]
 

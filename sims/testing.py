@@ -10,8 +10,7 @@ not count: 64 units in the last place of the largest number compared are within 
 Dependent batches make the standard error too small, and are refused: if independent ones would
 have such correlations once in 10⁸ runs, or, when an assertion fails, once in 20.
 
-In pytest (``pytest_plugins = ["sims.testing"]``) a test with the mark ``law(law, count, seed=0)``
-runs on ``count`` problems of that law, passed as its argument ``problem``.
+:func:`on_problems` runs a test of pytest on problems that a law draws.
 """
 
 import os
@@ -23,13 +22,11 @@ import numpy as np
 import pytest
 import xarray as xr
 from numpy.typing import ArrayLike
-from pydantic import NonNegativeInt, PositiveInt
 
 from sims.base.arrays import real_numbers
 from sims.base.errors import InputError, one_of
 from sims.base.estimates import dependence_p, mcse, skewness
 from sims.base.terms import BATCH, CROSS, HEAD, SCALARS, phrases
-from sims.base.validation import Strict, parse
 from sims.judgement.intervals import fixed_p, significant_distance, skewed_distance
 
 Simulated = xr.Dataset | ArrayLike | tuple[ArrayLike, ArrayLike]
@@ -40,21 +37,12 @@ FALSE_ALARMS = (1e-15, 0.5)
 """Allowed rates of false alarms."""
 DEPENDENT, DEPENDENT_IF_FAILED = 1e-8, 0.05
 """p-values of independence below which batches are refused."""
-MARK = "law(law, count, seed=0): run on so many problems of a law, the argument `problem`"
 ROUNDING = 64
 """Units of rounding by which two equal numbers may differ."""
 
 
 class DependentBatches(InputError, AssertionError):
     """Raised for dependent batches, whose standard error has no meaning."""
-
-
-class Mark(Strict):
-    """Arguments of the mark ``law``."""
-
-    law: Any
-    count: PositiveInt
-    seed: NonNegativeInt = 0
 
 
 def assert_agree(
@@ -320,43 +308,23 @@ def _settle(cases: Sequence[Case], tolerance: str, false_alarm: float) -> Gaps:
     )
 
 
-def pytest_configure(config: pytest.Config) -> None:
-    """Register the mark ``law``."""
-    config.addinivalue_line("markers", MARK)
+def on_problems(law: Any, count: int, seed: int = 0) -> pytest.MarkDecorator:
+    """Decorator of a test that runs on problems of a law, each passed as its argument ``problem``.
 
+    Args:
+        law: fields of a :class:`sims.problem.law.Law`, or an object with its method
+            ``draw(seed, index)``.
+        count: number of problems, at least 1.
+        seed: random seed of the law.
 
-def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
-    """A test for every problem, by its index."""
-    node = metafunc.definition
-    if node.get_closest_marker("law") and "problem" in metafunc.fixturenames:
-        _, count, _ = _law_of(node)
-        metafunc.parametrize("problem", range(count), indirect=True)
-
-
-def _law_of(node: pytest.Item) -> tuple[Any, int, int]:
-    """Law, count and seed of a test's mark; InputError if the mark is wrong."""
-    mark = node.get_closest_marker("law")
-    try:
-        marks = sum(other.name == "law" for other in node.own_markers)
-        if mark is None or marks > 1 or len(mark.args) > len(Mark.model_fields):
-            raise InputError(f"{node.name}: the argument `problem`", mark, f"one mark, {MARK}")
-        arguments = dict(zip(Mark.model_fields, mark.args, strict=False)) | dict(mark.kwargs)
-        law, count, seed = dict(parse(Mark, arguments, node.name)).values()
-        if not hasattr(law, "draw"):
-            from sims.problem.law import Law
-
-            law = Law(law)
-        return law, count, seed
-    except InputError as error:
-        line = str(error)
-    pytest.fail(line, pytrace=False)
-
-
-@pytest.fixture
-def problem(request: pytest.FixtureRequest) -> Any:
-    """Problem on which a test runs: ``law.draw(seed, index)``.
-
-    The law is an object with that method, or the fields of a :class:`sims.problem.law.Law`.
+    Raises:
+        InputError: the law or an argument cannot be used.
     """
-    law, _, seed = _law_of(request.node)
-    return law.draw(seed, request.param)
+    from sims.base.checks import check_count
+    from sims.problem.law import Law
+
+    check_count("count", count)
+    check_count("seed", seed, minimum=0)
+    law = law if hasattr(law, "draw") else Law(law)
+    drawn = [law.draw(seed, index) for index in range(count)]
+    return pytest.mark.parametrize("problem", drawn, ids=range(count))

@@ -18,6 +18,18 @@ def refused(words):
     assert "\n" not in str(caught.value)
 
 
+def refusals(cases, of=lambda call: call()):
+    """A test of cases ``(*given, words)``: ``of(*given)`` is refused with these words."""
+
+    @pytest.mark.parametrize("case", cases)
+    def test(case):
+        *given, words = case
+        with refused(words):
+            of(*given)
+
+    return test
+
+
 def waves(series, points):
     """Values of a trigonometric series at points (…, d)."""
     amplitude, frequency, phase = map(

@@ -9,8 +9,6 @@ from tests.environment import SETTINGS
 
 os.environ.update(SETTINGS | os.environ)
 
-import numpy as np
-import pytest
 from threadpoolctl import threadpool_limits
 
 if os.environ.get("SIMS_SHAPES"):
@@ -23,7 +21,6 @@ if os.environ.get("SIMS_SHAPES"):
 
 import sims.problem  # noqa: F401
 from tests.pipeline import copy  # noqa: F401
-from tests.sequential import sequential_test
 
 # NumPy may be there before its environment is: a plugin of pytest's imports it.
 threadpool_limits(int(os.environ["OPENBLAS_NUM_THREADS"]), "blas")
@@ -50,22 +47,3 @@ def pytest_sessionfinish():
     gc.freeze()
     if "PYTEST_XDIST_WORKER" in os.environ:
         atexit.register(os._exit, 0)
-
-
-@pytest.fixture
-def monte_carlo():
-    """``monte_carlo(draw, expected, tolerance=0, batches=32)``: once in 1e5 a false alarm.
-
-    See :mod:`tests.sequential`.
-    """
-
-    def check(draw, expected, *, tolerance=0.0, batches=32):
-        outcome = sequential_test(draw, expected, tolerance=tolerance, batches=batches)
-        place = np.unravel_index(outcome.worst, np.shape(expected)) if np.ndim(expected) else ()
-        assert outcome.passed, (
-            f"at {tuple(map(int, place))}: simulated {outcome.estimate:.6g} ± {outcome.error:.2g}, "
-            f"expected {np.ravel(expected)[outcome.worst]:.6g}, p-values {outcome.p_values}"
-        )
-        return outcome
-
-    return check

@@ -30,42 +30,23 @@ FILES = {
     "sims/judgement/table.py": "tests/judgement/test_table.py",
     "sims/judgement/changes.py": "tests/judgement/test_answers.py",
     "sims/judgement/outcomes.py": "tests/judgement/test_answers.py",
-    "experiments/house/problems.py": "tests/experiments/test_house.py",
-    "experiments/house/outcomes.py": "tests/experiments/test_house.py"
-    " tests/experiments/test_battery.py -k house",
-    "experiments/house/statistic.py": "tests/experiments/test_battery.py -k house",
-    "experiments/angles/problems.py": "tests/experiments/test_angles.py",
-    "experiments/angles/statistic.py": "tests/experiments/test_battery.py -k angles",
-    "experiments/merging/problems.py": "tests/experiments/test_merged_keys.py",
-    "experiments/merging/tuning.py": "tests/experiments/test_merged_keys.py",
-    "experiments/merging/statistic.py": "tests/experiments/test_battery.py -k merging",
-    "experiments/kq_svd/problems.py": "tests/experiments/test_kq_svd.py",
-    "experiments/kq_svd/statistic.py": "tests/experiments/test_battery.py -k kq_svd",
-    "experiments/lottery_tickets/problems.py": "tests/experiments/test_lottery_tickets.py",
-    "experiments/lottery_tickets/statistic.py": "tests/experiments/test_battery.py"
-    " -k lottery_tickets",
-    "experiments/training/problems.py": "tests/experiments/test_training.py",
-    "experiments/training/statistic.py": "tests/experiments/test_battery.py -k training",
-    "experiments/trained_models/problems.py": "tests/experiments/test_trained_models.py",
-    "experiments/trained_models/statistic.py": "tests/experiments/test_trained_models.py",
-    "experiments/trained_models/lawlike.py": "tests/experiments/test_trained_models.py",
-    "experiments/unification/problems.py": "tests/experiments/test_unification.py",
-    "experiments/unification/statistic.py": "tests/experiments/test_battery.py -k unification",
-    "experiments/hidden_scores/problems.py": "tests/experiments/test_hidden_scores.py",
-    "experiments/hidden_scores/statistic.py": "tests/experiments/test_battery.py -k hidden_scores",
-    "experiments/collapse/problems.py": "tests/experiments/test_collapse.py",
-    "experiments/collapse/statistic.py": "tests/experiments/test_battery.py -k collapse",
-    "experiments/hierarchy/problems.py": "tests/experiments/test_hierarchy.py",
-    "experiments/hierarchy/statistic.py": "tests/experiments/test_battery.py -k hierarchy",
-    "experiments/allocation/problems.py": "tests/experiments/test_allocation.py",
-    "experiments/allocation/statistic.py": "tests/experiments/test_allocation.py"
-    " tests/experiments/test_battery.py -k allocation",
-    "experiments/rates/problems.py": "tests/experiments/test_rates.py",
-    "experiments/rates/statistic.py": "tests/experiments/test_battery.py -k rates",
-    "experiments/temperature/problems.py": "tests/experiments/test_temperature.py",
-    "experiments/temperature/statistic.py": "tests/experiments/test_battery.py -k temperature",
     "sims/base/terms.py": "tests/test_terms.py tests/simulation/test_statistics.py",
+    "experiments/house/outcomes.py": "tests/experiments/test_house.py",
+    "experiments/house/pilot.py": "tests/experiments/test_house.py",
+    "experiments/house/frames.py": "tests/experiments/test_house.py",
+    "experiments/house/simulate.py": "tests/experiments/test_house.py",
+    "experiments/merging/tuning.py": "tests/experiments/test_merged_keys.py",
+    "experiments/trained_models/lawlike.py": "tests/experiments/test_trained_models.py",
 }
+OWN_TESTS = {"merging": "merged_keys"}
+"""Experiments whose file of tests has another name."""
+for path in sorted(Path("experiments").glob("*/statistic.py")):
+    name = path.parent.name
+    own = f"tests/experiments/test_{OWN_TESTS.get(name, name)}.py"
+    FILES |= {
+        f"experiments/{name}/problems.py": own,
+        str(path): f"{own} tests/experiments/test_battery.py -k {name}",
+    }
 CONFIG = """[cosmic-ray]
 module-path = "{file}"
 timeout = 120.0

@@ -21,7 +21,7 @@ if os.environ.get("WAIT") == step:
     os.replace("begun.part", "begun")
     while not Path("go").exists():
         time.sleep(0.02)
-beside = {{"plot": "caption.md", "ledger": "answers.md", "judge": "effects.nc"}}
+beside = {{"plot": "caption.md", "ledger": "answers.md", "tabulate": "panels.nc"}}
 more = beside.get(step, output.name)
 for path in {{output, output.with_name(more)}}:
     if "--part" in sys.argv:

@@ -9,7 +9,6 @@ from scipy.special import logsumexp
 
 from sims.attention import hidden
 from sims.attention.attention import softmax
-from sims.theory.neighbours.hidden import Simplex, simplex_log_sizes
 
 STARTS = ("zero", "copy")
 
@@ -68,17 +67,41 @@ def test_ranks_add_up_over_layers_but_not_beyond_the_features_of_tokens_that_sta
         assert ranks.tolist() == [min(most, (layer + 1) * width) for layer in range(5)]
 
 
+def simplex_sizes(tokens, layers, memory=0.0, start="zero", skip=0.0):
+    """``a_{l+1} = a_l(α + (1 − α)w f(b_l))`` with ``f(b) = (e^b − 1)/(e^b − 1 + n)``."""
+    n, size, beta, value = tokens
+    sizes, score = [size], 0.0
+    for layer in range(layers):
+        share = 1.0 if layer == 0 and start == "copy" else 1 - memory
+        score = memory * score + share * beta * sizes[-1] ** 2
+        pull = np.expm1(score) / (np.expm1(score) + n)
+        sizes.append(sizes[-1] * (skip + (1 - skip) * value * pull))
+    return np.array(sizes)
+
+
+@pytest.mark.parametrize("start", STARTS)
+def test_the_recursion_of_simplex_tokens_by_layers(start):
+    """Tokens ``m + a(e_i − 1/n)`` with M = βI and W = wI."""
+    found = simplex_sizes((3, 0.6, 1.3, 0.8), 6, 0.6, start, 0.1)
+    tokens, scores = np.column_stack([0.6 * (np.eye(3) - 1 / 3), np.ones(3)]), np.zeros((3, 3))
+    for layer in range(6):
+        share = hidden.first_share(0.6, start) if layer == 0 else 0.4
+        maps = 1.3 * np.eye(4), 0.8 * np.eye(4)
+        tokens, scores = hidden.layer(tokens, scores, *maps, 0.6, 0.1, share)
+        assert np.ptp(tokens[:, 0]) == pytest.approx(found[layer + 1], rel=1e-10)
+
+
 def test_simplex_tokens_stay_further_apart_under_a_copy_but_not_from_zero():
     """For 0 ≤ w ≤ 1, by induction; two tokens and one layer are enough for the other start."""
     rng = np.random.default_rng(3)
     for _ in range(300):
         size, beta = np.exp(rng.normal(size=2))
         value, skip, memory = rng.uniform(size=3)
-        tokens = Simplex(int(rng.integers(2, 5)), size, beta, value)
-        plain, copy = (simplex_log_sizes(tokens, 8, m, "copy", skip) for m in (0.0, memory))
-        assert (copy >= plain - 1e-9).all()
-    tokens = Simplex(2, 1.0, 1.0, 1.0)
-    assert simplex_log_sizes(tokens, 1, 0.5, "zero")[1] < simplex_log_sizes(tokens, 1)[1] - 0.1
+        tokens = int(rng.integers(2, 5)), size, beta, value
+        plain, copy = (simplex_sizes(tokens, 8, m, "copy", skip) for m in (0.0, memory))
+        assert (copy >= plain * (1 - 1e-9)).all()
+    tokens = 2, 1.0, 1.0, 1.0
+    assert simplex_sizes(tokens, 1, 0.5)[1] < 0.9 * simplex_sizes(tokens, 1)[1]
 
 
 def energy_of(state, scores, memories):

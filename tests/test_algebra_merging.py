@@ -6,18 +6,19 @@ import numpy as np
 import pytest
 
 from sims import Heads, nw_weights
-from sims.attention import latent_cache as cache
 from sims.weights import FACTORIES
-from tests.attention.test_latent_cache import DN, DR, layer_of, tokens
+from tests.attention import latent_layer as latent_attention
+from tests.attention.latent_layer import DN, DR, by_loops, grown, layer_of, parallel, tokens
 
 CLOSE = {"rtol": 0, "atol": 1e-13}
 
 
-def latent_attention(layer, x, mask):
+def unmerged(layer, x, mask):
     """Multi-head latent attention under a mask: keys and values of every token's own latent."""
-    positions, latents = np.arange(len(x)), cache.latents_of(layer, x)
-    turned = cache.rotated(x @ layer.rotary_query, positions)
-    keys, rotary = latents @ layer.up_key, cache.rotated(x @ layer.rotary_key, positions)
+    positions, latents = np.arange(len(x)), latent_attention.latents_of(layer, x)
+    turned = latent_attention.rotated(x @ layer.rotary_query, positions)
+    rotary = latent_attention.rotated(x @ layer.rotary_key, positions)
+    keys = latents @ layer.up_key
     scores = (x @ layer.query) @ keys.swapaxes(1, 2) + turned @ rotary.T
     weights = np.where(mask, np.exp(scores / (DN + DR) ** 0.5), 0)
     mixed = weights / weights.sum(-1, keepdims=True) @ (latents @ layer.up_value)
@@ -27,26 +28,20 @@ def latent_attention(layer, x, mask):
 def test_without_merging_it_is_latent_attention_if_gates_are_one_or_normalised():
     """`mtla-contains-mla`; a printed gate, a sigmoid, scales a token's latent: it is not."""
     x = tokens(5)
-    expected = latent_attention(layer_of(1), x, np.tri(5, dtype=bool))
+    expected = unmerged(layer_of(1), x, np.tri(5, dtype=bool))
     for rule in ("ones", "normalised"):
-        np.testing.assert_allclose(cache.parallel(layer_of(1, rule), x).output, expected, **CLOSE)
-    assert abs(cache.parallel(layer_of(1), x).output - expected).max() > 0.01
+        np.testing.assert_allclose(parallel(layer_of(1, rule), x)[0], expected, **CLOSE)
+    assert abs(parallel(layer_of(1), x)[0] - expected).max() > 0.01
 
 
 @pytest.mark.parametrize("stride", [2, 3, 4])
 def test_whole_chunks_first_differ_from_decoding_inside_chunks_alone(stride):
     """`mtla-downsample`: by more than 1 % of the output; at ends of chunks both are the same."""
     layer, x = layer_of(stride), tokens(2 * stride)
-    stepped = cache.decode(layer, x)[0]
-    places, ends = np.arange(len(x)), np.arange(stride - 1, len(x), stride)
-    latents = cache.latents_of(layer, x)
-    slots = cache.grown(latents, cache.gates_of(layer, latents), stride, mean=False)[ends]
-    absorbed = (x @ layer.query) @ layer.up_key.swapaxes(1, 2)
-    rotary = cache.rotated(x @ layer.rotary_query, places)
-    keys = cache.rotated(x @ layer.rotary_key, places)[ends]
-    mask = np.arange(2) <= places[:, None] // stride
-    mixed, _ = cache.attend(absorbed, rotary, slots, keys, (DN + DR) ** 0.5, mask)
-    whole = np.einsum("hqr,hrv->qhv", mixed, layer.up_value)
+    stepped = by_loops(layer, x)[0]
+    ends = np.arange(stride - 1, len(x), stride)
+    mask = np.arange(2) <= np.arange(len(x))[:, None] // stride
+    whole = parallel(layer, x, ends, mask)[0]
     gaps = abs(whole - stepped).max((1, 2)) / abs(stepped).max()
     assert gaps[ends].max() < 1e-13
     assert np.delete(gaps, ends).min() > 0.01
@@ -82,7 +77,7 @@ def products(queries, slots, latent, rotary):
     """Of one head's scores and mixing, keys and values absorbed."""
     before = Counted.products
     parts = (counted(1, queries, latent), counted(1, queries, rotary))
-    cache.attend(*parts, counted(slots, latent), counted(slots, rotary), 1.0)
+    latent_attention.attend(*parts, counted(slots, latent), counted(slots, rotary), 1.0)
     return Counted.products - before
 
 
@@ -98,10 +93,10 @@ def test_sizes_at_the_printed_widths():
     kept, steps = {}, {}
     for stride in range(1, 7):
         slots = -(-length // stride)
-        assert len(cache.decode(layer_of(stride), tokens(length))[1].slots) == slots
+        assert by_loops(layer_of(stride), tokens(length))[1] == slots
         kept[stride], steps[stride] = slots * (latent + rotary), products(1, slots, latent, rotary)
         assert steps[stride] * stride == steps[1]
-        seen = cache.parallel(layer_of(stride), tokens(8)).weights.shape[-1]
+        seen = parallel(layer_of(stride), tokens(8))[1].shape[-1]
         assert products(8, seen, latent, rotary) == 8 * 8 * (2 * latent + rotary)
     assert kept[2] / length / width == 2.25
     ratios = {stride: heads * plain / own for stride, own in kept.items()}
@@ -129,8 +124,8 @@ def test_merged_heads_are_estimators_if_the_gates_of_every_chunk_sum_to_one(stri
     assert total(0.5, 4 * stride) == pytest.approx(stride / 2, abs=1e-12)
     sums = []
     for rule in ("normalised", "printed"):
-        found = cache.parallel(layer_of(stride, rule), tokens(7))
-        mass = cache.grown(np.ones((7, 1)), found.gates, stride, rule == "normalised")
-        sums.append(abs(found.weights @ mass[:, 0] - 1).max())
+        _, weights, gates = parallel(layer_of(stride, rule), tokens(7))
+        mass = grown(np.ones((7, 1)), gates, stride, rule == "normalised")
+        sums.append(abs(weights @ mass[:, 0] - 1).max())
     assert sums[0] < 1e-12
     assert sums[1] > 0.01

@@ -29,16 +29,6 @@ def test_the_error_of_a_mean_covers(batches):
     np.testing.assert_allclose([effects.value, effects.error], [values.mean(0), mcse(values)])
 
 
-def test_the_error_of_a_paired_difference_covers_and_that_of_an_unpaired_one_does_not():
-    """Two points share most of their draws: what is left of them is what their difference has."""
-    rng, batches = np.random.default_rng(1), 8
-    shared, own = rng.normal(size=(batches, RUNS)), 0.1 * rng.normal(size=(2, batches, RUNS))
-    first, second = 1 + shared + own[0], 1.5 + shared + own[1]
-    assert LOW <= covered((second - first).mean(0), mcse(second - first), 0.5, batches) <= HIGH
-    apart = np.hypot(mcse(first), mcse(second))
-    assert covered((second - first).mean(0), apart, 0.5, batches) == RUNS
-
-
 def test_the_error_of_a_ratio_covers():
     """Numerator and denominator vary together, by 3 % a batch: nearly linear."""
     rng, batches, runs = np.random.default_rng(2), 16, 4000

@@ -6,11 +6,11 @@ from pathlib import Path
 import pytest
 import yaml
 
-from sims.base.errors import InputError
 from sims.base.validation import parse
 from sims.study.declaration import Declaration
 from sims.study.papers import MAIN, PAPERS, paper_of, papers
 from sims.study.schema import ExperimentSpec
+from tests.by_hand import refused
 from tests.cli.small import EXPERIMENT
 
 OTHER = "2601.22766"
@@ -43,7 +43,7 @@ def folder(tmp_path, monkeypatch):
 
 def test_the_main_paper_comes_first(folder):
     assert list(papers()) == [MAIN, OTHER]
-    with pytest.raises(InputError, match=f"paper: got '1'; allowed: {OTHER}, {MAIN}"):
+    with refused(f"paper: got '1'; allowed: {OTHER}, {MAIN}"):
         paper_of("1")
 
 
@@ -74,11 +74,8 @@ def test_what_is_true_by_algebra_has_its_test(pytestconfig, monkeypatch):
 )
 def test_a_bad_file_is_one_line(folder, changes, words):
     folder(f"papers/{OTHER}.yaml", PAPER | changes)
-    with pytest.raises(InputError) as caught:
+    with refused(rf"^papers/{OTHER}.yaml: .*{words}"):
         papers()
-    assert str(caught.value).startswith(f"papers/{OTHER}.yaml: ")
-    assert words in str(caught.value)
-    assert "\n" not in str(caught.value)
 
 
 def test_a_question_is_of_its_experiments_paper_unless_it_names_another():
@@ -95,21 +92,18 @@ def test_a_question_of_a_claim_that_its_paper_does_not_list_is_refused(folder):
 
     assert load({"id": "any", "claim": "two"}, paper=OTHER).questions[0].paper == OTHER
     assert load({"id": "two", "paper": OTHER}).paper == MAIN
-    with pytest.raises(InputError) as caught:
+    line = f"e/experiment.yaml: claim of {MAIN}: got 'two'; allowed: one; or, for a claim of no"
+    with refused(rf"^{line} paper, own: TEXT$"):
         load({"id": "two"})
-    text = (
-        f"e/experiment.yaml: claim of {MAIN}: got 'two'; allowed: one; or, for a claim of no paper"
-    )
-    assert str(caught.value) == f"{text}, own: TEXT"
     assert load({"id": "two", "own": "S."}, paper=OTHER).questions[0].paper == ""
     for change in ({"claim": "one"}, {"paper": OTHER}, {"own": ""}):
-        with pytest.raises(InputError, match=next(iter(change))):
+        with refused(next(iter(change))):
             load({"own": "S."} | change)
-    with pytest.raises(InputError, match=f"paper: got '2511.20698'; allowed: {OTHER}"):
+    with refused(f"paper: got '2511.20698'; allowed: {OTHER}"):
         load({}, paper="2511.20698")
     shutil.rmtree(PAPERS)
     Path("experiments").mkdir()  # a folder of its own experiments; papers are the package's
     assert load({"id": "any", "claim": "decomposition"}).paper == MAIN
     for change, words in (({"claim": "doubling"}, "got 'doubling'"), ({"paper": "1"}, "got '1'")):
-        with pytest.raises(InputError, match=words):
+        with refused(words):
             load(change)

@@ -19,6 +19,7 @@ from sims.testing import (
     assert_bound,
     assert_order,
     assert_rate,
+    on_problems,
 )
 
 ROOT = Path(__file__).parents[1]
@@ -51,29 +52,23 @@ def check(problem, constant):
     testing.assert_agree(data["noise_variance"].values, closed, within=0.005)
     testing.assert_bound(data["noise_variance"].values, at_least=variance)
 
-@pytest.mark.law(Law(), 8)
+@testing.on_problems(Law(), 8)
 def test_noise_variance(problem):
     check(problem, 1.0)
 
-@pytest.mark.law(Law(), 3, seed=7)
+@testing.on_problems(Law(), 3, seed=7)
 def test_a_wrong_constant(problem):
     check(problem, 1.02)
 """
 
 
-def output_of_pytest(folder, *options):
-    """What pytest prints in a folder that is not the project's."""
-    (folder / "conftest.py").write_text('pytest_plugins = ["sims.testing"]\n')
-    command = [sys.executable, "-m", "pytest", "-q", *options]
-    surroundings = os.environ | {"PYTHONPATH": str(ROOT)}
-    done = subprocess.run(command, cwd=folder, env=surroundings, capture_output=True, text=True)
-    return done.stdout
-
-
 def test_in_a_foreign_repository(tmp_path):
     """A kernel, closed form and bound of its own, on 8 problems; a constant wrong by 2 % fails."""
     (tmp_path / "test_mine.py").write_text(FOREIGN)
-    printed = output_of_pytest(tmp_path, "-p", "no:cacheprovider", "--strict-markers")
+    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "--strict-markers"]
+    surroundings = os.environ | {"PYTHONPATH": str(ROOT)}
+    done = subprocess.run(command, cwd=tmp_path, env=surroundings, capture_output=True, text=True)
+    printed = done.stdout
     assert "3 failed, 8 passed in " in printed, printed
     assert re.search(
         r"value: simulated 0\.\d+ ± \S+, expected 0\.\d+; \d+\.\d standard errors beyond agreement "
@@ -247,22 +242,14 @@ def test_dependent_batches_are_named(check, arguments):
         check(*arguments, **limit)
 
 
-MISUSES = {
-    "law({})": "test_it: count: got 'nothing'",
-    "law({}, -1)": "test_it: count: got -1; allowed: greater than 0",
-    "law({}, 2, seeds=1)": "test_it: seeds: got 'seeds'; allowed: count, law, seed",
-    "law('no.yaml', 2)": "law: got 'no.yaml'; allowed: fields",
-    "law({}, 2)\n@pytest.mark.law({}, 3)": "test_it: the argument `problem`: got Mark(",
-    "skipif(False, reason=1)": "test_it: the argument `problem`: got None; allowed: one mark",
-    "law({'b': {'uniform': [1]}}, 1)": "law.b.uniform: got [1]; allowed: [low, high]",
-}
-
-
-def test_a_misused_mark_is_one_line(tmp_path):
-    for number, mark in enumerate(MISUSES):
-        body = f"import pytest\n@pytest.mark.{mark}\ndef test_it(problem):\n    pass\n"
-        (tmp_path / f"test_{number}.py").write_text(body)
-    printed = output_of_pytest(tmp_path, "--continue-on-collection-errors")
-    said = printed.partition("short test summary")[0]
-    assert "\nE  " not in said
-    assert [words for words in MISUSES.values() if words not in said] == []
+@pytest.mark.parametrize(
+    ("law", "count", "words"),
+    [
+        ({}, 0, "count: got 0; allowed: an integer >= 1"),
+        ("no.yaml", 2, "law: got 'no.yaml'; allowed: fields"),
+        ({"b": {"uniform": [1]}}, 1, r"law.b.uniform: got [1]; allowed: [low, high]"),
+    ],
+)
+def test_problems_that_cannot_be_drawn(law, count, words):
+    with pytest.raises(InputError, match=re.escape(words)):
+        on_problems(law, count)

@@ -1,4 +1,4 @@
-"""Theory against simulation, as sequential tests: each fails a correct suite once in 1e5.
+"""Theory against simulation: each test fails a correct suite once in 1e6.
 
 Exact theory must agree with simulation to the Monte Carlo error at any n. First-order theory
 may be off by its remainder: a relative ``REMAINDER / n_eff`` of each term, with a constant fixed
@@ -17,9 +17,9 @@ from numpy.polynomial.hermite_e import hermegauss
 from sims.base.errors import Uncovered
 from sims.problem import DESIGNS, TARGETS, Heads, Task
 from sims.simulation import estimate
+from sims.testing import assert_agree, assert_bound
 from sims.theory import noise_covariance_law, predict
 from tests.by_hand import refused
-from tests.sequential import sequential_test
 
 pytestmark = pytest.mark.theory
 
@@ -40,29 +40,16 @@ def problem(kernel, bandwidth, cosine=0.6):
     return task, Heads(frames(cosine), kernel, bandwidth), queries
 
 
-def simulated(task, heads, n, queries, names, replicates=32):
-    """Batch estimates of the terms, one row a batch, on one device (a test shares its cores)."""
-
-    def draw(seed, batches):
-        result = estimate(
-            task,
-            heads,
-            n,
-            queries,
-            1000 + seed,
-            batches=batches,
-            replicates_per_batch=replicates,
-            precision="float64",
-            raw_labels=False,
-            devices=jax.devices()[:1],
-        )
-        return np.concatenate([result[name].values.reshape(batches, -1) for name in names], axis=1)
-
-    return draw
+def simulated(task, heads, n, queries):
+    """128 batches of 32 replicates, on one device (a test shares its cores)."""
+    run = {"batches": 128, "replicates_per_batch": 32, "precision": "float64"}
+    one = jax.devices()[:1]
+    return estimate(task, heads, n, queries, 1000, raw_labels=False, devices=one, **run)
 
 
-def flat(data, names):
-    return np.concatenate([data[name].values.ravel() for name in names])
+def within_remainder(batches, expected, allowed):
+    """Expectations of batches (B, …) are no farther from theory than its remainder."""
+    assert_bound(batches, at_least=expected - allowed, at_most=expected + allowed)
 
 
 @pytest.mark.parametrize(
@@ -73,16 +60,17 @@ def flat(data, names):
         ("gaussian", 0.5, 6, [[[0.2], [0.9], [0.4]], [[0.5], [-0.6], [0.3]]]),
     ],
 )
-def test_exact_theory(kernel, bandwidth, n, key_frames, monte_carlo):
+def test_exact_theory(kernel, bandwidth, n, key_frames):
     task, heads, queries = problem(kernel, bandwidth)
     heads = Heads(heads.frames, kernel, bandwidth, key_frames)
-    draw = simulated(task, heads, n, queries, TERMS)
-    monte_carlo(draw, flat(predict(task, heads, n, queries, order="exact"), TERMS))
+    data = simulated(task, heads, n, queries)
+    assert_agree(data, predict(task, heads, n, queries, order="exact"), terms=TERMS)
     # The test can tell: first-order theory fails it at so small an n.
-    assert not sequential_test(draw, flat(predict(task, heads, n, queries), TERMS)).passed
+    with pytest.raises(AssertionError, match="standard errors beyond"):
+        assert_agree(data, predict(task, heads, n, queries), terms=TERMS)
 
 
-def test_order_auto_beyond_first_order(monte_carlo):
+def test_order_auto_beyond_first_order():
     """Own W_Q and W_K, a sharp softmax: first order says where it fails, exact theory is right."""
     keys = [[[0.2], [0.9], [0.4]], [[0.5], [-0.6], [0.3]]]
     task, heads, queries = problem("softmax", 0.4)
@@ -95,7 +83,7 @@ def test_order_auto_beyond_first_order(monte_carlo):
     fault = first.attrs["faults"]
     assert f"n_third = {first['n_third'].min():.2g} at query 0, head {head}, below 1" in fault
     assert (auto.attrs["order"], auto.attrs.get("cautions")) == ("exact", None)
-    monte_carlo(simulated(task, heads, 40, queries, TERMS), flat(auto, TERMS))
+    assert_agree(simulated(task, heads, 40, queries), auto, terms=TERMS)
 
 
 def test_order_auto_where_no_theory_is_trustworthy():
@@ -139,7 +127,7 @@ def test_what_float64_cannot_hold_is_a_fault(norm):
     np.testing.assert_array_equal(found["bias"][:2], near["bias"])
 
 
-def test_first_order_theory(monte_carlo):
+def test_first_order_theory():
     task, heads, queries = problem("gaussian", 0.7)
     n = 1000
     first = predict(task, heads, n, queries)
@@ -151,12 +139,13 @@ def test_first_order_theory(monte_carlo):
     for name in TERMS[1:]:
         deviation = np.sqrt(np.diagonal(first[name].values, axis1=1, axis2=2))
         scale[name] = deviation[:, :, None] * deviation[:, None, :]
-    allowed = np.concatenate([scale[name].ravel() for name in TERMS]) * REMAINDER / n_eff
-    monte_carlo(simulated(task, heads, n, queries, TERMS), flat(first, TERMS), tolerance=allowed)
+    data = simulated(task, heads, n, queries)
+    for name in TERMS:
+        within_remainder(data[name].values, first[name].values, scale[name] * REMAINDER / n_eff)
 
 
 @pytest.mark.parametrize("cosine", [0.0, 0.5])
-def test_angle_law(cosine, monte_carlo):
+def test_angle_law(cosine):
     """Averaged over queries x ~ N(0, κ²I), by Gauss–Hermite nodes as queries."""
     bandwidth, kappa, n = 0.7, 0.5, 600
     task, heads, _ = problem("gaussian", bandwidth, cosine)
@@ -169,12 +158,8 @@ def test_angle_law(cosine, monte_carlo):
     pointwise = mass * first["noise_covariance"].values[:, 0, 1]
     assert pointwise.sum() == pytest.approx(law, rel=2e-3)  # enough nodes
     remainder = REMAINDER * float((pointwise / first["n_eff"].values.min(1)).sum())
-    run = simulated(task, heads, n, queries, ("noise_covariance",))
-
-    def draw(seed, batches):
-        return run(seed, batches).reshape(batches, -1, 2, 2)[:, :, 0, 1] @ mass
-
-    monte_carlo(draw, law, tolerance=remainder + 2e-3 * law)
+    pairs = simulated(task, heads, n, queries)["noise_covariance"].values[:, :, 0, 1]
+    within_remainder(pairs @ mass, law, remainder + 2e-3 * law)
 
 
 @pytest.mark.parametrize(("kernel", "narrow"), [("gaussian", 0.02), ("softmax", 0.4)])

@@ -98,7 +98,7 @@ def test_experiments_and_workflow_start_from_it(sims):
 def test_code_of_experiments_is_sent_to_processes_and_not_looked_up_there(sims):
     """It lies in the package, yet cannot be imported by name as the package's modules can."""
     code = (
-        "import sims; from sims.base.identity import known_by_name\n"
+        "import sims; from sims.base.members import known_by_name\n"
         "from sims.base.places import CARRIED\n"
         "own = CARRIED / 'experiments' / 'allocation' / 'simulate.py'\n"
         "print(own.is_file(), known_by_name(str(own)), known_by_name(sims.__file__))"

@@ -43,7 +43,11 @@ def write(app: "Sphinx") -> None:
 def headline(answer: Answer) -> str:
     """The headline figure, described by the change that it shows."""
     change = f"{answer.how_much()}, median and quartiles of {answer.result.problems} problems"
-    return image(RUN / "headline.svg", f"From nearly aligned to random heads: {change}.", "..")
+    return image(
+        RUN / answer.experiment / "headline.svg",
+        f"From nearly aligned to random heads: {change}.",
+        "..",
+    )
 
 
 def image(path: Path, finding: str, up: str = "../..") -> str:
@@ -61,9 +65,10 @@ def claim_page(rows: Sequence[Answer]) -> str:
     """The page of a claim."""
     first = rows[0]
     spec = Declaration.read(first.experiment).spec
-    panel = RUN / "claims" / f"{first.id}.svg"
-    whole = RUN / f"{first.experiment}.svg"
-    caption = (RUN / f"{first.experiment}.md").read_text("utf-8").split("<!--")[0].strip()
+    home = RUN / first.experiment
+    panel = home / "claims" / f"{first.id}.svg"
+    whole = home / "figure.svg"
+    caption = (home / "caption.md").read_text("utf-8").split("<!--")[0].strip()
     finding = title_of(caption)
     picture = image(panel, brief(first)) if panel.is_file() else image(whole, finding)
     text = page(rows, picture, spec.derivation, folded, link=download)

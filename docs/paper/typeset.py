@@ -20,7 +20,7 @@ from sims.base.errors import InputError
 from sims.judgement import conventions
 from sims.judgement.answers import Answer
 from sims.judgement.summaries import Result, Share
-from sims.report.answers import listing
+from sims.report.answers import COLUMNS, answers_on, cells_of, listing
 from sims.report.learnt import learnt
 from sims.report.text import environment
 from sims.study.declaration import Declaration
@@ -37,8 +37,6 @@ WORDS = (
     *reversed(conventions.WORDS),
     "never",
     conventions.BY_CONDITION,
-    "no difference",
-    "undecided",
     conventions.TOO_FEW,
 )
 """First words of an answer, in the order of the tables."""
@@ -97,13 +95,11 @@ def rank_word(answer: str) -> int:
 
 def tabulate(paper: Paper, answers: Sequence[Answer]) -> list[Row]:
     """Rows of the table of a paper's confirmatory answers."""
-    text = listing(paper, answers, lambda answer: answer.id)
-    rows = read_table(text, "question", "answer", "how often", "by how much", "always?")
-    results = {answer.id: answer.result for answer in answers}
-    for row in rows:
-        row["question"], id = LINK.fullmatch(row["question"]).groups()
+    rows = []
+    for answer in answers_on(paper, answers, "paper"):
+        row = dict(zip(COLUMNS, cells_of(answer), strict=True))
         row["how often"] = row["how often"].replace(" of problems", "")
-        row["outcomes"] = draw_outcomes(results[id])
+        rows.append(row | {"outcomes": draw_outcomes(answer.result)})
     return rows
 
 
@@ -151,7 +147,8 @@ def gather_facts(folder: Path) -> dict[str, Any]:
     """
 
     def read_caption(name: str) -> str:
-        return (folder / f"{name}.md").read_text(encoding="utf-8").partition("<!--")[0].strip()
+        caption = (folder / name / "caption.md").read_text(encoding="utf-8")
+        return caption.partition("<!--")[0].strip()
 
     def read_page(name: str) -> str:
         return LINK.sub(r"\1", (ROOT / "docs" / f"{name}.md").read_text(encoding="utf-8"))

@@ -1,16 +1,14 @@
 """Splits of a budget: three regimes, margins by both methods, outcomes, and growth of d_k*."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from itertools import product
 
 import numpy as np
 import pandas as pd
-import xarray as xr
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from sims import figures
-from sims.base.estimates import mcse, ratio
 from sims.figures.groups import OUTCOME_INKS, outcome_bars
 from sims.judgement import conventions
 from sims.judgement.answers import Answers
@@ -18,10 +16,10 @@ from sims.judgement.effects import Effects
 from sims.judgement.outcomes import FAILS, HOLDS, LEVEL, UNDECIDED
 from sims.judgement.summaries import Share
 from sims.judgement.wording import percent
-from sims.study.results import Results
+from sims.study.panels import Panels
 
 from .grids import WIDTHS, splits
-from .statistic import CENSORED, FORMS, effects, growth, simulated_errors
+from .statistic import CENSORED, FORMS
 
 DECAYS = ("exponential", "polynomial", "even")
 RULES = ("fixed", "Transformer's", "tuned")
@@ -34,26 +32,25 @@ OUTCOMES = {
 }
 
 
-def figure(results: Results, answers: Answers) -> Figure:
+def figure(panels: Panels, answers: Answers) -> Figure:
     """The figure; outcomes and margins are those that the answers count."""
     drawing, axes = figures.mosaic(
         ("ab", "cd"), height=4.9, heights=(1, 1.6), title=title_of(answers)
     )
-    law, both = results.predictions["law"], effects(results)
-    draw_regimes(axes["a"], results, law)
-    draw_margins(axes["b"], both)
-    called = pd.Series(both["allocation"].within(conventions.TOLERANCES["order"]).call).map(
-        OUTCOMES
-    )
+    law = panels.parameters
+    draw_regimes(axes["a"], panels)
+    draw_margins(axes["b"], panels.effects)
+    by_theory = panels.effects["allocation"].within(conventions.TOLERANCES["order"])
+    called = pd.Series(by_theory.call).map(OUTCOMES)
     inks = dict(zip(OUTCOMES.values(), OUTCOME_INKS.values(), strict=True))
     outcome_bars(axes["c"], shares_of(law, called, inks, DECAYS), inks, "regimes")
-    in_view = called[law["decay"].values != "even"].value_counts(normalize=True)
+    in_view = called[law["decay"] != "even"].value_counts(normalize=True)
     inner, end = (percent(in_view.get(OUTCOMES[call], 0)) for call in (HOLDS, FAILS))
     axes["c"].set_title(f"Shared views: inner split {inner}, an end {end}")
-    form = pd.Series(growth(law["by_keys"].values)["form"])
+    form = pd.Series(panels["form"])
     outcome_bars(axes["d"], shares_of(law, form, GROWTHS, DECAYS[:2]), GROWTHS, "regimes")
-    decided = form[(form != CENSORED) & (law["decay"].values != "even")]
-    most = decided.groupby(law["temperature"].values[decided.index]).agg(lambda f: f.mode()[0])
+    decided = form[(form != CENSORED) & (law["decay"] != "even")]
+    most = decided.groupby(law["temperature"][decided.index]).agg(lambda f: f.mode()[0])
     common = ", ".join(f"{form} ({rule})" for rule, form in most.items())
     axes["d"].set_title(f"$d_k^*$ mostly grows by: {common}")
     return drawing
@@ -70,25 +67,24 @@ def title_of(answers: Answers) -> str:
     return f"With a shared view, an inner split {verb} the error by {size} in the median regime"
 
 
-def draw_regimes(ax: Axes, results: Results, law: xr.Dataset) -> None:
+def draw_regimes(ax: Axes, panels: Panels) -> None:
     """Errors over that of theory's best inner split, in the first regime of each decay."""
-    every = simulated_errors(results)
-    decays = law["decay"].values[: len(every)].tolist()
+    decays = panels.parameters["decay"][: panels.arrays.sizes["regime"]].tolist()
     inner_wins = []
     for place, decay in enumerate(DECAYS):
         if decay not in decays:
             continue
         number = decays.index(decay)
-        regime, errors = law.isel(number=number), every[number]
-        widths, inner = splits(int(regime["budget"])), int(regime["inner"])
-        theory = regime["error"] / regime["error"][widths[inner] - 1]
+        regime = panels.arrays.isel(regime=number)
+        widths = splits(int(panels.parameters["budget"][number]))
+        theory = regime["theory"]
         ink = figures.PALETTE[place]
         ax.plot(WIDTHS, theory, color=ink, ls=":", lw=0.7)
         ax.plot(WIDTHS, theory.where(regime["covered"]), color=ink, lw=0.7)
-        ratios = ratio(errors, errors[:, [inner]])
-        mean = ratios.mean(0)
+        mean = regime["simulated"].values[: len(widths)]
+        error = regime["simulated_error"].values[: len(widths)]
         marker = figures.MARKERS[place]
-        ax.errorbar(widths, mean, 2 * mcse(ratios), fmt=marker, color=ink, label=decay)
+        ax.errorbar(widths, mean, 2 * error, fmt=marker, color=ink, label=decay)
         if min(mean[0], mean[-1]) > 1:
             inner_wins.append(decay)
     figures.log_axes(ax, x=True)
@@ -104,7 +100,7 @@ def draw_regimes(ax: Axes, results: Results, law: xr.Dataset) -> None:
     )
 
 
-def draw_margins(ax: Axes, both: dict[str, Effects]) -> None:
+def draw_margins(ax: Axes, both: Mapping[str, Effects]) -> None:
     """Simulated margins over theory's, a point a regime."""
     simulated, theory = both["simulated"], both["allocation"]
     count = len(simulated.value)
@@ -121,12 +117,12 @@ def draw_margins(ax: Axes, both: dict[str, Effects]) -> None:
 
 
 def shares_of(
-    law: xr.Dataset, value: pd.Series, names: Iterable[str], decays: Sequence[str]
+    law: pd.DataFrame, value: pd.Series, names: Iterable[str], decays: Sequence[str]
 ) -> dict[str, dict[str, float]]:
     """Shares of these categories in the regimes of each decay and rule for the temperature."""
     rows = {}
     for decay, rule in product(decays, RULES):
-        chosen = value[(law["decay"].values == decay) & (law["temperature"].values == rule)]
+        chosen = value[(law["decay"] == decay) & (law["temperature"] == rule)]
         shares = chosen.value_counts(normalize=True).reindex(list(names), fill_value=0.0)
         rows[f"{decay}, {rule} ({len(chosen)})"] = shares.to_dict()
     return rows

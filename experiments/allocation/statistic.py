@@ -7,10 +7,11 @@ import numpy as np
 import pandas as pd
 import xarray as xr
 
-from sims.base.estimates import ratio
+from sims.base.estimates import mcse, ratio
 from sims.judgement import conventions
 from sims.judgement.effects import Effects, gap, mean, outcome_over_pairs, share
 from sims.study.batches import drawn_values
+from sims.study.panels import Panels
 from sims.study.results import Results
 
 from .grids import BUDGETS, GIVEN, SIZES, splits
@@ -160,15 +161,43 @@ def parameters(results: Results) -> pd.DataFrame:
     )
 
 
-def numbers(results: Results) -> dict[str, Any]:
-    """For the caption: exponents of H* by relevance, and how often the methods disagree."""
+def panels(results: Results) -> xr.Dataset:
+    """Form of growth of d_k* of all regimes, and errors over the inner split's of simulated ones.
+
+    ``theory`` is along all widths, ``simulated`` along whole splits, NaN after the last one.
+    """
     law = results.predictions["law"]
-    both = effects(results)
+    every = simulated_errors(results)
+    law_of_simulated = law.isel(number=slice(len(every)))
+    most = max(errors.shape[1] for errors in every)
+    simulated = np.full((2, len(every), most), np.nan)
+    theory = law_of_simulated["error"].values.copy()
+    for number, errors in enumerate(every):
+        inner = int(law["inner"][number])
+        theory[number] /= theory[number, splits(int(law["budget"][number]))[inner] - 1]
+        ratios = ratio(errors, errors[:, [inner]])
+        simulated[:, number, : errors.shape[1]] = ratios.mean(0), mcse(ratios)
+    return xr.Dataset(
+        {
+            "form": ("number", growth(law["by_keys"].values)["form"].to_numpy(str)),
+            "theory": (("regime", "width"), theory),
+            "covered": (("regime", "width"), law_of_simulated["covered"].values),
+            "simulated": (("regime", "split"), simulated[0]),
+            "simulated_error": (("regime", "split"), simulated[1]),
+        }
+    )
+
+
+def numbers(panels: Panels) -> dict[str, Any]:
+    """For the caption: exponents of H* by relevance, and how often the methods disagree."""
+    both = panels.effects
     tolerance = conventions.TOLERANCES["order"]
     theory, simulated = (both[name].within(tolerance).call for name in ("allocation", "simulated"))
     theory = theory[: len(simulated)]
     decided = (theory != 0) & (simulated != 0)
-    shared = exponents(law["by_budget"].values[law["decay"].values != "even", 0])
+    exponent = both[f"exponent, {GIVEN[0]}"].predicted
+    assert exponent is not None
+    shared = exponent[panels.parameters["decay"] != "even"]
     known = shared[np.isfinite(shared)]
     return {
         "exponents": (known.min(initial=1), known.max(initial=1)),

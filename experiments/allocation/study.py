@@ -14,6 +14,7 @@ class Allocation(Study[Fields]):
     theory = from_module("predict")
     effects = from_module("statistic")
     parameters = from_module("statistic")
+    panels = from_module("statistic")
     numbers = from_module("statistic")
     figure = from_module("figure")
 

@@ -7,9 +7,7 @@ from sims.judgement import conventions
 from sims.judgement.answers import Answer, Answers
 from sims.judgement.summaries import Gap
 from sims.judgement.wording import percent_range
-from sims.study.results import Results
-
-from .statistic import effects, parameters
+from sims.study.panels import Panels
 
 RULES = ("epanechnikov", "biweight", "triweight", "sparsemax", "1.5-entmax")
 PANELS = {
@@ -21,16 +19,16 @@ LOWEST = -16
 """Lower end of the gaps, in percent, which leaves room for the legend."""
 
 
-def figure(results: Results, answers: Answers) -> Figure:
+def figure(panels: Panels, answers: Answers) -> Figure:
     """The figure; a point is a problem."""
     often = {name: share_within(answer) for name, answer in answers.items()}
     first = often["angle-one-curve"]
     margin = 100 * conventions.TOLERANCES["roads"]
     title = f"1 − ρ of sparse and of Gaussian heads: within {margin:.0f} % in {first} of problems"
     drawing, axes = figures.panels(1, 2, height=2.5, sharey=True, title=title)
-    law = parameters(results)
+    law = panels.parameters
     for ax, (name, (question, reference)) in zip(axes.flat, PANELS.items(), strict=True):
-        effect = effects(results)[name]
+        effect = panels.effects[name]
         frame = law.assign(gap=100 * effect.value, bar=effect.error)
         frame = frame[frame["sparse"] > 0].dropna(subset="gap")
         ax.axhspan(-margin, margin, color=figures.BAND, zorder=0, label=f"within {margin:.0f} %")

@@ -9,11 +9,9 @@ from sims import figures
 from sims.figures.groups import binned_by, outcome_bars, outcomes_of_answers
 from sims.judgement import conventions
 from sims.judgement.answers import Answers
-from sims.study.batches import stack_batches
-from sims.study.results import Results
+from sims.study.panels import Panels
 
 from .problems import ALONE
-from .statistic import exponents, parameters
 
 LOWEST = -12.0
 """log₁₀ ρ that the first panel ends at."""
@@ -29,21 +27,19 @@ QUESTIONS = {
 }
 
 
-def figure(results: Results, answers: Answers) -> Figure:
+def figure(panels: Panels, answers: Answers) -> Figure:
     """The figure; outcomes are those of the answers."""
     word = answers["collapse-order"].word
     title = f"Attention alone loses rank within six layers: {word} without positions"
     drawing, axes = figures.mosaic(("ac", "bd"), height=5.0, heights=(1, 1.5), title=title)
-    law = parameters(results)
+    law = panels.parameters
     alone = law["block"] == ALONE
-    path = stack_batches(results, "path").mean(1) / np.log(10)
-    power = exponents(stack_batches(results, "ends")).mean(1)
-    _paths(axes["a"], path, law, alone)
+    _paths(axes["a"], panels["path"], law, alone)
     outcome_bars(axes["b"], outcomes_of_answers(answers, QUESTIONS))
     gates = answers["gated-output"].word
     axes["b"].set_title(f"Gates help heads that attend: {gates}")
-    _powers(axes["c"], law[~alone].assign(power=power[~alone]))
-    _lost(axes["d"], law.assign(gated=results.predictions["law"]["lost"].values[:, 1]))
+    _powers(axes["c"], law[~alone].assign(power=panels["power"][~alone]))
+    _lost(axes["d"], law.assign(gated=panels["gated"]))
     return drawing
 
 

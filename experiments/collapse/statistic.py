@@ -4,6 +4,7 @@ from collections.abc import Mapping
 
 import numpy as np
 import pandas as pd
+import xarray as xr
 
 from sims.base.estimates import ratio
 from sims.judgement import conventions
@@ -51,6 +52,17 @@ def effects(results: Results) -> Mapping[str, Effects]:
 def exponents(ends: np.ndarray) -> np.ndarray:
     """p of ρ ~ L^−p between the depths L and 2L."""
     return (ends[..., 0] - ends[..., 1]) / np.log(2)
+
+
+def panels(results: Results) -> xr.Dataset:
+    """log₁₀ ρ by layer, power of depth and, by theory, the share lost with gates, by problem."""
+    return xr.Dataset(
+        {
+            "path": (("problem", "layer"), stack_batches(results, "path").mean(1) / np.log(10)),
+            "power": ("problem", exponents(stack_batches(results, "ends")).mean(1)),
+            "gated": ("number", results.predictions["law"]["lost"].values[:, GATED]),
+        }
+    )
 
 
 def parameters(results: Results) -> pd.DataFrame:

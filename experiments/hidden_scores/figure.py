@@ -5,9 +5,7 @@ from matplotlib.figure import Figure
 from sims import figures
 from sims.figures.groups import binned_by, outcome_bars, outcomes_of_answers
 from sims.judgement.answers import Answers
-from sims.study.results import Results
-
-from .statistic import effects, parameters
+from sims.study.panels import Panels
 
 CLAIMS = {
     "hidden-collapse": "collapse is slower",
@@ -17,14 +15,14 @@ CLAIMS = {
 }
 
 
-def figure(results: Results, answers: Answers) -> Figure:
+def figure(panels: Panels, answers: Answers) -> Figure:
     """The figure; outcomes are those of the answers."""
     title = f"Hidden scores slow rank collapse: {answers['hidden-collapse'].spoken()}"
     drawing, axes = figures.mosaic(("ab", "cd"), height=4.0, title=title)
     outcome_bars(axes["a"], outcomes_of_answers(answers, CLAIMS))
     axes["a"].set_title("Tokens seldom become less alike")
-    effect = effects(results)
-    drawn = parameters(results).assign(
+    effect = panels.effects
+    drawn = panels.parameters.assign(
         cosine=-effect["cosine"].value[:, 0],
         keys=100 * effect["keys"].value[:, 0],
         error=-100 * effect["error"].value[:, 0],

@@ -1,18 +1,15 @@
 """The error by levels, outcomes, corrections of blocks, and mixtures of scales."""
 
 import numpy as np
-import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from sims import figures
 from sims.figures.groups import binned_by, outcome_bars, outcomes_of_answers
 from sims.judgement.answers import Answers
-from sims.study.batches import stack_batches
-from sims.study.results import Results
+from sims.study.panels import Panels
 
 from .problems import KEPT
-from .statistic import FOURTH, GAUSSIAN, LEVELS, OUTPUTS, SINGLE
 
 TARGETS = ("geometric", "power law", "any order")
 QUESTIONS = {
@@ -24,7 +21,7 @@ QUESTIONS = {
 }
 
 
-def figure(results: Results, answers: Answers) -> Figure:
+def figure(panels: Panels, answers: Answers) -> Figure:
     """The figure; outcomes are those of the answers."""
     first, second = answers["scale-decay"].word, answers["scale-decay-power"].word
     title = (
@@ -32,12 +29,11 @@ def figure(results: Results, answers: Answers) -> Figure:
         f"{second} for a power law"
     )
     drawing, axes = figures.mosaic(("ab", "cd"), height=4.3, title=title)
-    _levels(axes["a"], results)
+    _levels(axes["a"], panels)
     outcome_bars(axes["b"], outcomes_of_answers(answers, QUESTIONS))
     axes["b"].set_title(f"The correction helps narrow blocks: {answers['scale-error'].word}")
-    block = stack_batches(results, "remainder").mean(1)
-    ratio = block[:, FOURTH] / block[:, GAUSSIAN]
-    _ratios(axes["c"], results, "spread", ratio, "keys")
+    corrected = 1 - panels.effects["correction"].value[:, 0]
+    _ratios(axes["c"], panels, "spread", corrected, "keys")
     figures.ticks(axes["c"].xaxis, (0.1, 0.3, 1, 3))
     axes["c"].set(
         ylim=(2e-4, None),
@@ -45,8 +41,8 @@ def figure(results: Results, answers: Answers) -> Figure:
         ylabel="error, corrected / not",
         title="Correcting wide blocks harms",
     )
-    mse = stack_batches(results, "mse").mean(1)
-    _ratios(axes["d"], results, "step", mse[:, OUTPUTS] / mse[:, SINGLE], "views")
+    mixed = 1 + panels.effects["one bandwidth"].value
+    _ratios(axes["d"], panels, "step", mixed, "views")
     figures.ticks(axes["d"].xaxis, (1.1, 1.5, 2, 3))
     figures.ticks(axes["d"].yaxis, (0.5, 0.7, 1))
     axes["d"].set(
@@ -57,16 +53,15 @@ def figure(results: Results, answers: Answers) -> Figure:
     return drawing
 
 
-def _levels(ax: Axes, results: Results) -> None:
+def _levels(ax: Axes, panels: Panels) -> None:
     """Root mean squared error over that of one level, up to half of the target's levels."""
-    law = results.predictions["law"]
-    sample = stack_batches(results, "error").mean(1)
-    ends = (law["error"].values, "-", 1.0), (sample, "", 0.0)
+    law = panels.parameters
+    ends = (panels["predicted"], "-", 1.0), (panels["simulated"], "", 0.0)
     for ink, marker, kind in zip(figures.PALETTE, figures.MARKERS, TARGETS, strict=False):
         for error, line, band in ends:
             inside = law["levels"].values[: len(error), None] // 2 >= [*KEPT]
             inside &= (law["target"].values[: len(error)] == kind)[:, None]
-            ratio = np.where(inside, (error[:, LEVELS] / error[:, LEVELS, :1]) ** 0.5, np.nan)
+            ratio = np.where(inside, (error / error[:, :1]) ** 0.5, np.nan)
             if not inside.any():
                 continue
             shown = inside.any(0)
@@ -85,10 +80,9 @@ def _levels(ax: Axes, results: Results) -> None:
     )
 
 
-def _ratios(ax: Axes, results: Results, x: str, values: np.ndarray, hue: str) -> None:
+def _ratios(ax: Axes, panels: Panels, x: str, values: np.ndarray, hue: str) -> None:
     """Medians and quartiles of a ratio along a field of the law, by another one."""
-    law = results.predictions["law"].isel(number=slice(len(values)))
-    frame = pd.DataFrame({x: law[x].values, hue: law[hue].values, "ratio": values})
+    frame = panels.parameters.iloc[: len(values)].assign(ratio=values)
     binned_by(ax, frame, x, "ratio", hue, {"views": "$d_k$"}.get(hue, hue))
     figures.dotted(ax, y=1)
     figures.log_axes(ax, x=True, y=True)

@@ -4,6 +4,7 @@ from collections.abc import Mapping
 
 import numpy as np
 import pandas as pd
+import xarray as xr
 
 from sims.base.estimates import jackknife, ratio
 from sims.judgement import conventions
@@ -90,6 +91,18 @@ def mixture_rise(results: Results, worse: int, better: int) -> Effects:
         rise(stack_batches(results, "mse"), worse, better),
         predicted=mse[:, worse] / mse[:, better] - 1,
         valid=law["in_range"].values,
+    )
+
+
+def panels(results: Results) -> xr.Dataset:
+    """Squared errors of 1, 2, … levels by both methods, (problem, L)."""
+    predicted = results.predictions["law"]["error"].values[:, LEVELS]
+    simulated = stack_batches(results, "error").mean(1)[:, LEVELS]
+    return xr.Dataset(
+        {
+            "predicted": (("number", "level"), predicted),
+            "simulated": (("problem", "level"), simulated),
+        }
     )
 
 

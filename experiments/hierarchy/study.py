@@ -12,6 +12,7 @@ class Hierarchy(Study[Problem]):
     theory = from_module("predict")
     effects = from_module("statistic")
     parameters = from_module("statistic")
+    panels = from_module("statistic")
     figure = from_module("figure")
 
     def problem(self, fields: Fields) -> Problem:

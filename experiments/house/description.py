@@ -8,7 +8,7 @@ from sims.study.problem import explicit_problem
 
 from .keys import GAUSSIAN
 from .problems import Problem
-from .sets import COMMON, HAAR
+from .sets import COMMON, HAAR, HALF_ALIGNED, OWN_BEST
 
 LEFT_OUT = ("size", "frames", "query_frames", "design", "target", "sharpness", "queries", "pilot")
 """Fields that the population leaves out: seeds, and the size, of which it has each number."""
@@ -19,11 +19,11 @@ LEAST_KEYS = 50
 def population(problem: Problem) -> dict[str, Any]:
     """What a problem is: drawn fields, sizes, and what the pilot measured, each a number or word.
 
-    ``selectivity`` is n_eff/n of the first Haar set at the common temperature, a mean over heads.
+    ``selectivity`` is n_eff/n of the ladder's Haar set as drawn, a mean over heads; ``beats`` says
+    whether the average of random heads errs less than both baselines on the pilot.
     """
     drawn = {k: v for k, v in problem.fields.items() if k not in LEFT_OUT}
     dimension, heads, width = problem.fields["size"]
-    keys = problem.keys[HAAR, COMMON]
     return drawn | {
         "keys": problem.n,
         "dimension": dimension,
@@ -34,18 +34,22 @@ def population(problem: Problem) -> dict[str, Any]:
         "target_variance": problem.variance,
         "noise_sd": problem.noise_sd,
         "skill": problem.skill,
+        "ridge": problem.ridge,
+        "full_head": problem.full_head,
+        "beats": min(problem.ridge, problem.full_head) > 1,
         "edge": problem.edge,
+        "equal": problem.equal,
         "diversity": problem.index[HAAR],
-        "n_eff": keys.mean(),
-        "n_eff_spread": keys.std(),
-        "selectivity": keys.mean() / problem.n,
+        "n_eff": problem.keys.mean(),
+        "n_eff_spread": problem.keys.std(),
+        "selectivity": problem.keys.mean() / problem.n,
     }
 
 
 def described(problem: Problem) -> dict[str, Any]:
-    """A problem as ``sims decompose`` and ``sims sweep`` read it: the first Haar set, or every set.
+    """A problem as ``sims decompose`` and ``sims sweep`` read it: a Haar set, or every set.
 
-    At the common temperature and 16 of its queries.
+    The Haar set is the ladder's. Every set has its own best temperature, and 16 queries are asked.
     """
     fields = problem.fields
     heads = {
@@ -58,9 +62,11 @@ def described(problem: Problem) -> dict[str, Any]:
     if fields["apart"]:
         heads["key_frames"] = explicit_frames(problem.key_frames[HAAR])
     sets = []
-    for place, index in enumerate(problem.index):
+    for place, index in enumerate(problem.index[:HALF_ALIGNED]):
         label = {"label": f"set {place}, diversity index {index:.2f}"}
         of_set = {"heads.frames": label | explicit_frames(problem.query_frames[place])}
+        bandwidth = problem.bandwidth[place, OWN_BEST].tolist()
+        of_set["heads.bandwidth"] = {"label": f"set {place}", "value": bandwidth}
         if fields["apart"]:
             of_set["heads.key_frames"] = label | explicit_frames(problem.key_frames[place])
         sets.append(of_set)

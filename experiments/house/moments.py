@@ -1,12 +1,20 @@
 """Weights of heads on drawn keys, and the sums that every term is made of."""
 
+from collections.abc import Sequence
 from functools import partial
 from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jax import Array, lax
 from jaxtyping import Float
+
+from sims.base.arrays import fill_up
+from sims.problem import TrigonometricSeries
+
+DIMENSION, WIDTH = 32, 8
+"""What keys and frames are padded to by zero columns, so that few programs are compiled."""
 
 
 class Sums(NamedTuple):
@@ -16,14 +24,12 @@ class Sums(NamedTuple):
         deviation: of each head from the target, given the keys, (S, T, H, Q).
         noise: of a head, mean over heads, over σ²: ``Σ_i w²``, (S, T, Q).
         ensemble_noise: of the mean of all heads, (S, T, Q).
-        half_noise: of the mean of the first half of the heads, (S, T, Q).
         keys: effective number of keys ``1/Σ_i w²`` of each head, (S, T, H, Q).
     """
 
     deviation: Any
     noise: Any
     ensemble_noise: Any
-    half_noise: Any
     keys: Any
 
 
@@ -56,7 +62,6 @@ def replicate_sums(
         inverse: 1/b² of T temperatures.
         dot: whether the kernel is softmax.
     """
-    half = key_frames.shape[2] // 2
     asked = jnp.einsum("gqd,gshdk->gshqk", queries, query_frames)
 
     def of_replicate(keys: tuple[Array, Array, Array]) -> Sums:
@@ -80,12 +85,10 @@ def replicate_sums(
                 kernel = jnp.exp(score * inverse[:, None, None]) * count
                 total = kernel @ ones
                 weights = kernel / total[..., None]
-                mean, mean_of_half = weights.mean(0), weights[:half].mean(0)
                 return Sums(
                     deviation=kernel @ y / total - truth,
                     noise=(weights**2 @ share).mean(0),
-                    ensemble_noise=mean**2 @ share,
-                    half_noise=mean_of_half**2 @ share,
+                    ensemble_noise=weights.mean(0) ** 2 @ share,
                     keys=1 / (weights**2 @ ones),
                 )
 
@@ -94,3 +97,46 @@ def replicate_sums(
         return lax.map(of_group, (asked, key_frames, truth))
 
     return lax.map(of_replicate, (points, times, values))
+
+
+def sums_of(
+    target: TrigonometricSeries,
+    keys: tuple[np.ndarray, np.ndarray],
+    queries: np.ndarray,
+    frames: Sequence[np.ndarray],
+    bandwidth: np.ndarray,
+    kernel: str,
+    precision: str = "float32",
+) -> Sums:
+    """The sums of given keys and queries, by a program for keys and frames filled up with zeros.
+
+    Args:
+        target: m.
+        keys: distinct keys (R, n, d) and how often each was drawn (R, n).
+        queries: (Q, d).
+        frames: of queries and keys, (G, S, H, d, d_k): the g-th of G groups of queries meets the
+            g-th.
+        bandwidth: (S, T, H).
+        kernel: gaussian or softmax.
+        precision: of the sums.
+    """
+    points, times = keys
+    groups = len(frames[0])
+    arrays = (
+        fill_up(points, DIMENSION),
+        times,
+        target.values(points),
+        fill_up(queries, DIMENSION).reshape(groups, -1, DIMENSION),
+        target.values(queries).reshape(groups, -1),
+        *(fill_up(of_groups, DIMENSION, WIDTH) for of_groups in frames),
+        bandwidth**-2.0,
+    )
+    rounded = [np.asarray(array, precision) for array in arrays]
+    sums = replicate_sums(*rounded, np.asarray(kernel == "softmax"))
+    return Sums(*(_joined(np.asarray(values, float)) for values in sums))
+
+
+def _joined(values: np.ndarray) -> np.ndarray:
+    """Groups of queries (R, G, …, Q) as one, (R, …, G·Q)."""
+    moved = np.moveaxis(values, 1, -2)
+    return moved.reshape(*moved.shape[:-2], -1)

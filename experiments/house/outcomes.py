@@ -1,7 +1,7 @@
 """Outcomes of a problem: the falls of each question, with simultaneous bounds."""
 
 from collections.abc import Mapping
-from itertools import product
+from typing import NamedTuple
 
 import numpy as np
 
@@ -9,31 +9,56 @@ from sims.base.estimates import mcse, ratio
 from sims.judgement import conventions
 from sims.judgement.outcomes import UNDECIDED, outcome_calls
 
-from .sets import ALIGNED, HAAR, ORTHOGONAL, OWN_BEST
+from .sets import (
+    ALIGNED,
+    COMMON,
+    DRAWN,
+    EQUAL,
+    HAAR,
+    HALF_ALIGNED,
+    HALF_HAAR,
+    ORTHOGONAL,
+    OWN_BEST,
+    THIRD,
+)
 
 LOOKS = (128, 512, 2048)
 """Numbers of batches at which a problem may be looked at. The first one is the first round, which
 all problems have; a run of fewer batches leaves out the last ones."""
 FIRST_ROUND = LOOKS[0]
-STEPS = ((0, 1), (1, 2), (2, 3), (3, 4))
+Pairs = tuple[tuple[int, int], ...]
+STEPS: Pairs = ((0, 1), (1, 2), (2, 3), (3, 4))
 """Pairs of neighbouring rungs of the ladder."""
+ENDS: Pairs = ((ALIGNED, HAAR),)
+FROM_ALIGNED: Pairs = ((0, 1), (0, 2), (0, 3), (0, 4))
+"""The aligned set and each further rung."""
+
+
+class Order(NamedTuple):
+    """What a question compares, the error or the variance kept, over which pairs of sets."""
+
+    quantity: str
+    pairs: Pairs
+
+
 QUESTIONS = {
-    "hdi-monotone": STEPS,
-    "hdi": STEPS,
-    "extremes": ((HAAR, ORTHOGONAL),),
-    "not-heads-alone": ((ALIGNED, HAAR),),
-    "adding-heads": ((ALIGNED, HAAR),),
+    "hdi-monotone": Order("error", STEPS),
+    "random-aligned": Order("error", ENDS),
+    "chance": Order("error", ((HAAR, THIRD),)),
+    "hdi": Order("kept", STEPS),
+    "extremes": Order("kept", ((HAAR, ORTHOGONAL),)),
+    "not-heads-alone": Order("kept", ENDS),
 }
-"""Order questions, each with the pairs of sets over which it asks for a fall."""
+"""Order questions."""
+AGAIN = ("hdi-monotone", "random-aligned")
+"""Questions that get the later looks, as drawn at own best temperatures."""
 
 
-def is_decided(arrays: Mapping[str, np.ndarray], fits: bool) -> bool:
-    """True if every question's outcome is known, in both readings, at own best temperatures."""
+def is_decided(arrays: Mapping[str, np.ndarray]) -> bool:
+    """True if every outcome that is looked at again is known."""
     tolerance = conventions.TOLERANCES["order"]
-    for reading, question in product((0, 1), QUESTIONS):
-        if question == "extremes" and not fits:
-            continue
-        falls = falls_of(question, arrays, reading, OWN_BEST)
+    for question in AGAIN:
+        falls = falls_of(QUESTIONS[question], arrays, DRAWN, OWN_BEST)
         value, error = falls.mean(0)[None], mcse(falls)[None]
         freedom = np.array([len(falls) - 1.0])
         if outcome_calls(value, error, freedom, len(LOOKS), tolerance) == UNDECIDED:
@@ -42,51 +67,60 @@ def is_decided(arrays: Mapping[str, np.ndarray], fits: bool) -> bool:
 
 
 def falls_of(
-    question: str, arrays: Mapping[str, np.ndarray], reading: int, temperature: int
+    order: Order, arrays: Mapping[str, np.ndarray], reading: int, temperature: int
 ) -> np.ndarray:
-    """Relative falls of a question over its pairs as pseudo-values of the batches, (…, B, P).
+    """Relative falls over pairs of sets as pseudo-values of the batches, (…, B, P).
 
-    Their mean is the fall of the means, and their spread that of the fall to first order.
+    Their mean is the fall of the means, and their spread that of the fall to first order. Heads
+    alone err equally in all equally good sets, by algebra: there the difference of what the mean
+    head has is a control variate.
 
     Args:
-        question: of :data:`QUESTIONS`.
+        order: what is compared, and between which sets.
         arrays: terms of a problem, or of several, (…, B, reading, set, temperature).
-        reading: 0 as given, 1 in law.
-        temperature: 0 the common one, 1 each set's best.
+        reading: as drawn or equally good.
+        temperature: the common one or the other.
     """
-    value = _quantity(question, arrays, reading, temperature)
-    first, last = np.transpose(QUESTIONS[question])
-    if question == "adding-heads":
-        return value[..., last] - value[..., first]
-    return 1 - ratio(value[..., last], value[..., first], axis=-2)
-
-
-def change_over_ends(
-    question: str, arrays: Mapping[str, np.ndarray], reading: int, temperature: int
-) -> np.ndarray:
-    """Relative change from a question's first set to its last one, as pseudo-values, (…, B).
-
-    Arguments are those of :func:`falls_of`.
-    """
-    value = _quantity(question, arrays, reading, temperature)
-    pairs = QUESTIONS[question]
-    first, last = (value[..., place] for place in (pairs[0][0], pairs[-1][1]))
-    if question == "adding-heads":
-        return last - first
-    return ratio(last, first, axis=-1) - 1
-
-
-def _quantity(
-    question: str, arrays: Mapping[str, np.ndarray], reading: int, temperature: int
-) -> np.ndarray:
-    """What a question compares, of every set, (…, B, set): an error, or a share of one."""
 
     def term(name: str) -> np.ndarray:
         return np.asarray(arrays[name][..., reading, :, temperature], float)
 
-    if question not in ("hdi-monotone", "adding-heads"):
-        return ratio(term("variance"), term("head_variance"), axis=-2)
-    error = term("bias") + term("variance")
-    if question == "hdi-monotone":
-        return error
-    return -ratio(error, term("half_error"), axis=-2)
+    value, head = term("variance"), term("head_variance")
+    if order.quantity == "error":
+        value, head = value + term("bias"), head + term("head_bias")
+    else:
+        value = ratio(value, head, axis=-2)
+    first, last = np.transpose(order.pairs)
+    falls = 1 - ratio(value[..., last], value[..., first], axis=-2)
+    if reading == EQUAL:
+        return controlled(falls, head[..., last] - head[..., first])
+    return falls
+
+
+def controlled(values: np.ndarray, control: np.ndarray) -> np.ndarray:
+    """Batches less their regression on a control of mean zero, (…, B, P) both."""
+    gaps = control - control.mean(-2, keepdims=True)
+    square = (gaps**2).sum(-2, keepdims=True)
+    slope = (gaps * values).sum(-2, keepdims=True) / np.where(square > 0, square, np.inf)
+    return np.asarray(values - slope * control)
+
+
+def extra_falls(arrays: Mapping[str, np.ndarray], reading: int) -> np.ndarray:
+    """Fall of the error by the second half of random heads, less that of aligned ones, (…, B).
+
+    Each relative to the error of the first half; the sets and the halves are at own best
+    temperatures. As pseudo-values of the batches.
+    """
+
+    def error(place: int, temperature: int) -> np.ndarray:
+        cell = (..., reading, place, temperature)
+        return np.asarray(arrays["bias"][cell] + arrays["variance"][cell], float)
+
+    aligned = ratio(error(ALIGNED, OWN_BEST), error(HALF_ALIGNED, OWN_BEST), axis=-1)
+    return np.asarray(aligned - ratio(error(HAAR, COMMON), error(HALF_HAAR, OWN_BEST), axis=-1))
+
+
+def gain_falls(arrays: Mapping[str, np.ndarray]) -> np.ndarray:
+    """Relative fall of the error from aligned to random heads, with a gain, (…, B)."""
+    error = np.asarray(arrays["gain_error"], float)
+    return np.asarray(1 - ratio(error[..., HAAR], error[..., ALIGNED], axis=-1))

@@ -3,38 +3,25 @@
 Temperatures are tuned by a pilot simulation on draws of its own, by which nothing is judged.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from functools import partial
 from typing import Any
 
 import numpy as np
-from scipy.optimize import brentq
 from scipy.stats import ortho_group
 
-from sims.base.arrays import fill_up
 from sims.problem import TARGETS, TrigonometricSeries
 from sims.problem.diversity import geometric_gram, mean_index
 from sims.problem.tables import TABLES
 from sims.study.study import Fields
 
+from .frames import draw_key_frames, draw_query_frames, with_halves
 from .keys import KeyLaw, key_law
-from .moments import Sums, replicate_sums
-from .sets import HAAR, LADDER, SETS
+from .pilot import QUERIES, TOGETHER, Pilot, Tuned
+from .sets import ALIGNED, HAAR, HALF_ALIGNED, HALF_HAAR, OWN_BEST, SETS, THIRD
 
-GRID = 2.0 ** np.arange(-3.5, 2.51, 0.5)
-"""Bandwidths that the pilot tries, over √d_k."""
 LEAST_SKILL = 0.02
-"""Skill below which no temperature is worth tuning: the draw is rejected."""
-PILOT = 16
-"""Batches of a pilot."""
-REPLICATES = 2
-"""Replicates of a batch. Errors differ by query, not by the keys that are drawn: more would cost
-much and tell little."""
-QUERIES = {64: 64, 512: 16, 4096: 8}
-"""Number of keys to queries of a batch."""
-ROTATIONS = {64: 4, 512: 1, 4096: 1}
-"""Number of keys to rotations of a batch, each of which an equal part of the queries meets."""
+"""Skill below which no temperature is worth tuning: the draw is rejected, or the reading left."""
 PROBES = 8
 """Queries of a batch, its first ones, at which simulation is held against theory."""
 MOST_TABLE_KEYS = 512
@@ -49,31 +36,41 @@ class Problem:
         fields: what the law drew.
         law: of the keys and queries.
         target: m.
+        mean: of m over the keys.
         variance: of m over the keys.
         noise_sd: σ.
         n: number of keys.
-        query_frames: of the sets, (S, H, d, d_k).
-        key_frames: the same for keys.
-        bandwidth: of each head at the common temperature and at the set's own best, (S, 2, H).
+        query_frames: of the sets as drawn, (S, H, d, d_k).
+        key_frames: of the sets, (S, H, d, d_k), for queries, too, where they are equally good.
+        bandwidth: of each head as drawn, at the common temperature and the set's own, (S, 2, H).
+        equal_bandwidth: the same of equally good sets; NaN where no temperature is best.
+        gain: of each set's average as drawn, at its own best temperature, (S,); NaN off the ladder.
         index: mean diversity index of the key subspaces of each set, (S,).
-        keys: effective number of keys of each head, by the pilot, (S, 2, H).
-        skill: of the first Haar set at its best temperature, by the pilot.
-        edge: whether the own best temperature of some set is an end of the grid.
+        keys: effective number of keys of the ladder's Haar heads as drawn, by the pilot, (H,).
+        skill: of the Haar set that selects draws at its best temperature, by the pilot.
+        ridge: error of ridge regression on x over that of this set, by the pilot.
+        full_head: the same of one head that sees all of x.
+        edge: whether the own best temperature of some set as drawn is an end of the grid.
         number: of the problem, from 0; None of one that no draw made.
     """
 
     fields: dict[str, Any]
     law: KeyLaw
     target: TrigonometricSeries
+    mean: float
     variance: float
     noise_sd: float
     n: int
     query_frames: np.ndarray
     key_frames: np.ndarray
     bandwidth: np.ndarray
+    equal_bandwidth: np.ndarray
+    gain: np.ndarray
     index: np.ndarray
     keys: np.ndarray
     skill: float
+    ridge: float
+    full_head: float
     edge: bool
     number: int | None
 
@@ -93,69 +90,126 @@ class Problem:
         _, heads, dimension, width = self.key_frames.shape
         return bool(heads * width <= dimension)
 
+    @property
+    def equal(self) -> bool:
+        """True if the problem has a version with equally good heads."""
+        return bool(np.isfinite(self.equal_bandwidth).all())
 
-def draw_problem(fields: Fields) -> Problem | None:
+
+Arrays = Mapping[str, np.ndarray]
+Keep = Callable[[str, Callable[[], Arrays]], Arrays]
+"""Function of the name of a measurement and of what makes it: kept, or made."""
+
+
+def draw_problem(fields: Fields, keep: Keep = lambda name, measure: measure()) -> Problem | None:
     """The problem of a draw; None where no temperature is worth tuning.
 
-    Rejected are draws whose pilot error is least at an end of the grid, or whose skill, one minus
-    the error over the variance of the target, is below :data:`LEAST_SKILL`.
+    Rejected are draws for which a Haar set that is not judged has least error at an end of the
+    grid, or whose skill, one minus the error over the variance of the target, is below
+    :data:`LEAST_SKILL`.
+
+    Args:
+        fields: what the law drew.
+        keep: keeps what the pilot finds, since both methods need it.
     """
     dimension, heads, width = fields["size"]
     law = key_law(fields, dimension)
     n = min(fields["keys"], MOST_TABLE_KEYS) if law.family in TABLES else fields["keys"]
     target = draw_target(fields, dimension, width)
-    rng = np.random.default_rng(fields["pilot"])
-    sample, times = law.keys(rng, 1, 4096)
-    variance = float(np.cov(target.values(sample[0]), aweights=times[0], ddof=0))
+    sample, times = law.keys(np.random.default_rng(fields["pilot"]), 1, 4096)
+    values = target.values(sample[0])
+    mean = float(np.average(values, weights=times[0]))
+    variance = float(np.average((values - mean) ** 2, weights=times[0]))
     noise_sd = (fields["noise_ratio"] * variance) ** 0.5
-    key_frames = draw_key_frames(fields["frames"], dimension, heads, width)
-    query_frames = key_frames
+    selecting, key_frames = draw_key_frames(fields["frames"], dimension, heads, width)
+    frames = [np.concatenate([selecting, with_halves(key_frames)])] * 2
     if fields["apart"]:
-        query_frames = draw_query_frames(key_frames, fields["overlap"], fields["query_frames"])
-    sharpness = np.ones(heads)
-    if fields["uneven"]:
-        normal = np.random.default_rng(fields["sharpness"]).normal(size=heads)
-        sharpness = np.exp(0.5 * normal)
-    # In float64, so that a problem is the same to rounding whatever the devices that draw it.
-    frames = (query_frames[None], key_frames[None])
-    pilot = partial(sums_of, target, frames=frames, kernel=fields["kernel"], precision="float64")
-    draws = draw_pilot(law, fields["pilot"], n)
-    scale = width**0.5 * sharpness
-    tried = np.broadcast_to(GRID[:, None] * scale, (SETS, len(GRID), heads))
-    errors = np.mean(
-        [squared_errors(pilot(*draw, bandwidth=tried), noise_sd) for draw in draws], axis=0
-    )
-    own = [inner_minimum(row) for row in errors]
-    common = own[HAAR]
-    skill = 1 - errors[HAAR].min() / variance
-    if common is None or skill < LEAST_SKILL:
+        queries = draw_query_frames(frames[1], fields["overlap"], fields["query_frames"])
+        frames[0] = np.concatenate([queries[:1], with_halves(queries[1:-2])])
+    pilot = Pilot(law, target, mean, noise_sd, n, fields["kernel"], fields["pilot"])
+    found: Mapping[str, Any] = keep("pilot", lambda: tune(pilot, fields, frames, variance))
+    if "ridge" not in found:
         return None
-    ends = GRID[errors.argmin(1)]
-    best = [float(end) if found is None else found for found, end in zip(own, ends, strict=True)]
-    shift = fields["shift"] if fields["shifted"] else 1.0
-    levels = np.stack([np.full(SETS, common), np.array(best)], axis=1)
-    bandwidth = shift * levels[..., None] * scale
-    index = mean_index(np.stack([geometric_gram(frames) for frames in key_frames]))
-    effective_keys = [pilot(*draw, bandwidth=bandwidth).keys.mean((0, 4)) for draw in draws]
+    query_frames, key_frames = (array[1:] for array in frames)
     return Problem(
         fields=dict(fields) | {"rejected": fields.attempt},
         law=law,
         target=target,
+        mean=mean,
         variance=variance,
         noise_sd=noise_sd,
         n=n,
         query_frames=query_frames,
         key_frames=key_frames,
-        bandwidth=bandwidth,
-        index=index,
-        keys=np.mean(effective_keys, axis=0),
-        skill=float(skill),
-        edge=any(found is None for found in own),
+        index=mean_index(np.stack([geometric_gram(frames) for frames in key_frames])),
         number=fields.number,
+        **{name: values[()] for name, values in found.items()},
     )
 
 
-def draw_target(drawn: Fields, dimension: int, width: int) -> TrigonometricSeries:
+def tune(
+    pilot: Pilot, fields: Mapping[str, Any], frames: list[np.ndarray], variance: float
+) -> Arrays:
+    """What the pilot finds, named as in :class:`Problem`; of a rejected draw the skill alone.
+
+    Args:
+        pilot: the pilot.
+        fields: what the law drew.
+        frames: of queries and keys, of the set that selects and then of all sets, (S + 1, …).
+        variance: of the target.
+    """
+    heads, width = frames[1].shape[1], frames[1].shape[3]
+    sharpness = np.ones(heads)
+    if fields["uneven"]:
+        normal = np.random.default_rng(fields["sharpness"]).normal(size=heads)
+        sharpness = np.exp(0.5 * normal)
+    of_sets = with_halves(np.tile(sharpness, (HALF_ALIGNED, 1)))
+    scale = width**0.5 * np.concatenate([sharpness[None], of_sets])
+    tuned: list[Tuned] = []
+    for some in (slice(0, TOGETHER), slice(TOGETHER, None)):
+        tuned.append(pilot.tuned((frames[0][some], frames[1][some]), scale[some]))
+        skill = 1 - tuned[0].error[0] / variance
+        if not tuned[0].inside[0] or skill < LEAST_SKILL:
+            return {"skill": np.array(skill)}
+    level = np.append(tuned[0].level, tuned[1].level)[1:]
+    inside = np.append(tuned[0].inside, tuned[1].inside)[1:]
+    shift = fields["shift"] if fields["shifted"] else 1.0
+    levels = np.stack([np.full(SETS, level[HAAR]), level], axis=1)
+    bandwidth = shift * levels[..., None] * scale[1:, None]
+    ladder = frames[0][1 : TOGETHER + 1], frames[1][1 : TOGETHER + 1]
+    gain, keys = pilot.gains(ladder, bandwidth[:TOGETHER, OWN_BEST])
+    ridge, full_head = pilot.baselines() / tuned[0].error[0]
+    return {
+        "bandwidth": bandwidth,
+        "equal_bandwidth": equally_good(pilot, frames[1][1:], variance),
+        "gain": np.append(gain, np.full(SETS - TOGETHER, np.nan)),
+        "keys": keys[HAAR],
+        "skill": np.array(skill),
+        "ridge": np.array(ridge),
+        "full_head": np.array(full_head),
+        "edge": np.array(not inside.all()),
+    }
+
+
+def equally_good(pilot: Pilot, frames: np.ndarray, variance: float) -> np.ndarray:
+    """Bandwidths of the sets at both temperatures, turned by common uniform rotations, (S, 2, H).
+
+    The best ones of the Haar set and of the aligned set; each half has its own as the second. NaN
+    where one of these two has least error at an end of the grid, or both have a skill below
+    :data:`LEAST_SKILL`. The third set fills up the program's five.
+    """
+    places = [ALIGNED, HAAR, HALF_ALIGNED, HALF_HAAR, THIRD]
+    heads, width = frames.shape[1], frames.shape[3]
+    scale = np.full((SETS, heads), width**0.5)
+    level, inside, error = pilot.tuned((frames[places],) * 2, scale[places], turned=True)
+    levels = np.tile(level[[1, 0]], (SETS, 1))
+    levels[[HALF_ALIGNED, HALF_HAAR], OWN_BEST] = level[2:4]
+    if not inside[:2].all() or 1 - error[:2].min() / variance < LEAST_SKILL:
+        levels[:] = np.nan
+    return levels[..., None] * scale[:, None]
+
+
+def draw_target(drawn: Mapping[str, Any], dimension: int, width: int) -> TrigonometricSeries:
     """The target, of d_k to 2·d_k random directions or of all, with its length scale."""
     rng = np.random.default_rng(drawn["target"])
     basis = np.eye(dimension)
@@ -175,117 +229,3 @@ def draw_target(drawn: Fields, dimension: int, width: int) -> TrigonometricSerie
     series = TARGETS[family](directions, **options)
     frequency = np.asarray(series.frequency) @ basis.T
     return TrigonometricSeries(series.amplitude, frequency, series.phase)
-
-
-def orthonormal(frames: np.ndarray) -> np.ndarray:
-    """Frames (…, d, d_k) by QR with positive diagonal, so that they vary smoothly."""
-    basis, triangle = np.linalg.qr(frames)
-    signs = np.sign(np.diagonal(triangle, axis1=-2, axis2=-1))
-    return basis * signs[..., None, :]
-
-
-def haar_frames(rng: np.random.Generator, count: int, dimension: int, width: int) -> np.ndarray:
-    """Independent uniform frames (count, d, d_k)."""
-    draws = [ortho_group.rvs(dimension, random_state=rng)[:, :width] for _ in range(count)]
-    return np.stack(draws)
-
-
-def draw_key_frames(seed: int, dimension: int, heads: int, width: int) -> np.ndarray:
-    """Key frames of the sets (S, H, d, d_k): the ladder, a second Haar set, the orthogonal one.
-
-    A rung mixes a common frame with those of the Haar set, so that the mean index is the rung's
-    share of the Haar set's. Where orthogonal frames have no room the last set is Haar, too.
-    """
-    rng = np.random.default_rng(seed)
-    base = haar_frames(rng, 1, dimension, width)
-    first, second, third = (haar_frames(rng, heads, dimension, width) for _ in range(3))
-
-    def mixed(share: float) -> np.ndarray:
-        return orthonormal((1 - share) ** 0.5 * base + share**0.5 * first)
-
-    def excess(share: float, rung: float) -> float:
-        return float(mean_index(geometric_gram(mixed(share))) - rung * full)
-
-    full = float(mean_index(geometric_gram(first)))
-    rungs = [mixed(brentq(excess, 0, 1, args=(rung,), xtol=1e-4)) for rung in LADDER[:-1]]
-    if heads * width <= dimension:
-        columns = ortho_group.rvs(dimension, random_state=rng)[:, : heads * width]
-        third = columns.reshape(dimension, heads, width).transpose(1, 0, 2)
-    return np.stack([*rungs, first, second, third])
-
-
-def draw_query_frames(key_frames: np.ndarray, overlap: float, seed: int) -> np.ndarray:
-    """Query frames that share a part ω of the key frames, the rest the same in every set."""
-    _, heads, dimension, width = key_frames.shape
-    other = haar_frames(np.random.default_rng(seed), heads, dimension, width)
-    return orthonormal(overlap**0.5 * key_frames + (1 - overlap) ** 0.5 * other)
-
-
-def inner_minimum(errors: np.ndarray) -> float | None:
-    """The bandwidth of least error on the grid, by a parabola in its logarithm; None at an end."""
-    place = int(errors.argmin())
-    if place in (0, len(GRID) - 1):
-        return None
-    before, least, after = errors[place - 1 : place + 2]
-    shift = 0.5 * (before - after) / (before - 2 * least + after)
-    return float(GRID[place] * (GRID[1] / GRID[0]) ** shift)
-
-
-def draw_pilot(law: KeyLaw, seed: int, n: int) -> list[tuple[Any, np.ndarray]]:
-    """Keys and queries of each batch of a pilot, on draws of its own."""
-    rng = np.random.default_rng([seed, 1])
-    return [(law.keys(rng, REPLICATES, n), law.queries(rng, QUERIES[n])) for _ in range(PILOT)]
-
-
-def squared_errors(sums: Sums, noise_sd: float) -> np.ndarray:
-    """Mean squared error of each set's ensemble at each temperature, (S, T)."""
-    deviation = sums.deviation.mean(3)
-    noise = noise_sd**2 * sums.ensemble_noise
-    return (deviation**2 + noise).mean((0, 3))
-
-
-DIMENSION, WIDTH = 32, 8
-"""What keys and frames are padded to by zero columns, so that few programs are compiled."""
-
-
-def sums_of(
-    target: TrigonometricSeries,
-    keys: tuple[np.ndarray, np.ndarray],
-    queries: np.ndarray,
-    frames: Sequence[np.ndarray],
-    bandwidth: np.ndarray,
-    kernel: str,
-    precision: str = "float32",
-) -> Sums:
-    """The sums of given keys and queries, by a program for keys and frames filled up with zeros.
-
-    Args:
-        target: m.
-        keys: distinct keys (R, n, d) and how often each was drawn (R, n).
-        queries: (Q, d).
-        frames: of queries and keys, (G, S, H, d, d_k): the g-th of G groups of queries meets the
-            g-th.
-        bandwidth: (S, T, H).
-        kernel: gaussian or softmax.
-        precision: of the sums.
-    """
-    points, times = keys
-    groups = len(frames[0])
-    arrays = (
-        fill_up(points, DIMENSION),
-        times,
-        target.values(points),
-        fill_up(queries, DIMENSION).reshape(groups, -1, DIMENSION),
-        target.values(queries).reshape(groups, -1),
-        *(fill_up(of_groups, DIMENSION, WIDTH) for of_groups in frames),
-        bandwidth**-2.0,
-    )
-    rounded = [np.asarray(array, precision) for array in arrays]
-    sums = replicate_sums(*rounded, np.asarray(kernel == "softmax"))
-    return Sums(*(_joined(np.asarray(values, float)) for values in sums))
-
-
-def _joined(values: np.ndarray) -> np.ndarray:
-    """Groups of queries (R, G, …, Q) as one, (R, …, G·Q)."""
-    moved = np.moveaxis(values, 1, -2)
-    return moved.reshape(*moved.shape[:-2], -1)

@@ -1,80 +1,79 @@
-"""Simulation of a problem: every set of heads, at two temperatures, as given and in law."""
+"""Simulation of a problem: its sets of heads at two temperatures, as drawn and equally good."""
 
 from collections.abc import Mapping
 
 import numpy as np
-from scipy.stats import ortho_group
 
 from sims.montecarlo import HostBatches
 from sims.montecarlo.draws import Draw
 
-from .moments import Sums
+from .frames import draw_rotations
+from .moments import Sums, sums_of
 from .outcomes import FIRST_ROUND, LOOKS, is_decided
-from .problems import PROBES, ROTATIONS, Problem, sums_of
-from .sets import COMMON, HAAR, OWN_BEST, PROBED, SECOND, SETS
+from .pilot import ROTATIONS
+from .problems import PROBES, Problem
+from .sets import COMMON, DRAWN, EQUAL, HAAR, LADDER, OWN_BEST, PROBED, READINGS, SETS
 
 DIMS = ("reading", "set", "temperature")
-COORDS = {"reading": ["given", "in law"], "temperature": ["common", "own best"]}
-TERMS = ("bias", "variance", "head_bias", "head_variance", "noise", "head_noise", "half_error")
-"""Terms of the ensemble and of its mean head; the error of the first half of the heads."""
+COORDS = {"reading": [*READINGS]}
+TERMS = ("bias", "variance", "head_bias", "head_variance", "noise", "head_noise")
+"""Terms of the ensemble and of its mean head."""
 
 
 class HouseSampler(HostBatches):
     """Batches of a problem, which stop at a declared look once all outcomes are decided."""
 
     def precise(self, arrays: Mapping[str, np.ndarray], rel_mcse: float, negligible: float) -> bool:
-        """True at a declared look where every outcome is decided."""
-        count = len(arrays["bias"])
-        return count in LOOKS and is_decided(arrays, self.constants.fits)
+        """True at a declared look where every outcome that is looked at again is decided."""
+        return len(arrays["bias"]) in LOOKS and is_decided(arrays)
 
 
 def sampler(problem: Problem) -> HouseSampler:
     """The sampler of a problem."""
     dims = dict.fromkeys(TERMS, DIMS) | {f"probe_{name}": ("query",) for name in PROBED}
+    dims["gain_error"] = ("set",)
     return HouseSampler(batch, constants=problem, dims=dims, coords=COORDS, partial=dims)
 
 
 def batch(draw: Draw, replicates: int, problem: Problem) -> dict[str, np.ndarray]:
     """Unbiased estimates of every term from replicates on common queries.
 
-    Read in law, all sets are turned by common uniform rotations; as given they stay. After the
-    first round only what a look needs is computed: every set but the second Haar one, at its own
-    best temperature. The rest is NaN.
+    Equally good sets are turned by common uniform rotations. After the first round only what a look
+    needs is computed: the ladder as drawn, at own best temperatures. The rest is NaN.
     """
     first = draw.batch < FIRST_ROUND
-    sets = np.arange(SETS) if first else np.delete(np.arange(SETS), SECOND)
-    temperatures = slice(COMMON if first else OWN_BEST, None)
+    sets = np.arange(SETS if first else len(LADDER))
+    temperatures = np.array([COMMON, OWN_BEST] if first else [OWN_BEST])
     rng = draw.rng()
     keys = problem.law.keys(rng, replicates, problem.n)
     count = ROTATIONS[problem.n]
-    rotations = ortho_group.rvs(problem.law.dimension, size=count, random_state=rng)
-    rotations = rotations.reshape(count, 1, 1, *rotations.shape[-2:])
+    rotations = draw_rotations(rng, count, problem.law.dimension)
     frames = []
     for array in (problem.query_frames[sets], problem.key_frames[sets]):
-        given = np.broadcast_to(array, (count, *array.shape))
-        frames.append(np.concatenate([given, rotations @ array], axis=1))
-    bandwidth = problem.bandwidth[sets, temperatures]
+        as_drawn = np.broadcast_to(array, (count, *array.shape))
+        turned = rotations @ problem.key_frames[sets]
+        frames.append(np.concatenate([as_drawn, turned], axis=1) if first else as_drawn)
+    bandwidth = problem.bandwidth[sets][:, temperatures]
+    if first:
+        bandwidth = np.concatenate([bandwidth, problem.equal_bandwidth])
     queries = problem.queries(draw.batch)
-    sums = sums_of(
-        problem.target,
-        keys,
-        queries,
-        frames,
-        np.concatenate([bandwidth, bandwidth]),
-        problem.fields["kernel"],
-    )
+    sums = sums_of(problem.target, keys, queries, frames, bandwidth, problem.fields["kernel"])
     terms = terms_of(sums, problem.noise_sd)
+    readings = np.array([DRAWN, EQUAL] if first else [DRAWN])
+    cells = np.ix_(readings, sets, temperatures)
     outputs: dict[str, np.ndarray] = {}
     for name in TERMS:
-        computed = terms[name].mean(-1).reshape(2, *bandwidth.shape[:2])
-        outputs[name] = np.full((2, SETS, 2), np.nan, np.float32)
-        outputs[name][:, sets, temperatures] = computed
+        outputs[name] = np.full((len(READINGS), SETS, 2), np.nan, np.float32)
+        outputs[name][cells] = terms[name].mean(-1).reshape(-1, len(sets), len(temperatures))
     for name in PROBED:
         probes = np.full(PROBES, np.nan, np.float32)
         if first:
             probes[:] = terms[name][HAAR, COMMON, :PROBES]
         outputs[f"probe_{name}"] = probes
-    return outputs
+    shrunk = problem.mean - problem.target.values(queries)
+    gain_error = np.full(SETS, np.nan, np.float32)
+    gain_error[sets] = gain_errors(sums, problem.gain[sets], shrunk, problem.noise_sd)
+    return outputs | {"gain_error": gain_error}
 
 
 def terms_of(sums: Sums, noise_sd: float) -> dict[str, np.ndarray]:
@@ -85,7 +84,6 @@ def terms_of(sums: Sums, noise_sd: float) -> dict[str, np.ndarray]:
     noise = variance * sums.noise.mean(0)
     ensemble_noise = variance * sums.ensemble_noise.mean(0)
     ensemble = deviation.mean(3)
-    half = deviation[:, :, :, : deviation.shape[3] // 2].mean(3)
     spread = ensemble.var(0, ddof=1)
     head_spread = deviation.var(0, ddof=1)
     head_bias = deviation.mean(0) ** 2 - head_spread / replicates
@@ -96,5 +94,19 @@ def terms_of(sums: Sums, noise_sd: float) -> dict[str, np.ndarray]:
         "head_variance": head_spread.mean(2) + noise,
         "noise": ensemble_noise,
         "head_noise": noise,
-        "half_error": (half**2).mean(0) + variance * sums.half_noise.mean(0),
     }
+
+
+def gain_errors(sums: Sums, gain: np.ndarray, shrunk: np.ndarray, noise_sd: float) -> np.ndarray:
+    """Mean squared error of c + g·(average − c) of each set as drawn at its last temperature, (S,).
+
+    Args:
+        sums: of the sets as drawn first.
+        gain: g, (S,).
+        shrunk: c − m at the queries, (Q,).
+        noise_sd: σ.
+    """
+    average = sums.deviation[:, : len(gain), -1].mean(2)
+    deviation = gain[:, None] * average + (1 - gain[:, None]) * shrunk
+    noise = (gain * noise_sd) ** 2 * sums.ensemble_noise[:, : len(gain), -1].mean((0, 2))
+    return np.asarray((deviation**2).mean((0, 2)) + noise)

@@ -1,22 +1,41 @@
-"""Effects of the house sample, the sizes of changes, and the answers under every choice."""
+"""Effects of the house sample, and the sizes of changes."""
 
 from collections.abc import Mapping
-from itertools import product
 
 import numpy as np
 import pandas as pd
 import xarray as xr
 
 from sims.base.estimates import mcse, ratio
-from sims.judgement.effects import Effects, gap, outcome_over_pairs
+from sims.judgement.effects import Effects, gap, outcome, outcome_over_pairs
 from sims.study.batches import drawn_values
 from sims.study.results import Results
 
-from .outcomes import LOOKS, QUESTIONS, change_over_ends, falls_of
-from .sets import ALIGNED, COMMON, HAAR, PROBED, SECOND
+from .outcomes import (
+    AGAIN,
+    FROM_ALIGNED,
+    LOOKS,
+    QUESTIONS,
+    Order,
+    controlled,
+    extra_falls,
+    falls_of,
+    gain_falls,
+)
+from .sets import (
+    ALIGNED,
+    COMMON,
+    DRAWN,
+    EQUAL,
+    HAAR,
+    LADDER,
+    OWN_BEST,
+    PROBED,
+    READINGS,
+    TEMPERATURES,
+    THIRD,
+)
 
-READINGS = ("given", "in law")
-TEMPERATURES = ("common", "own best")
 LEAST_COVERED = 0.1
 """Share of queries in theory's range, below which nothing is said."""
 COMPONENTS = {
@@ -24,13 +43,15 @@ COMPONENTS = {
     "variance": "variance",
     "mean head": "mean_head",
     "diversity": "diversity",
-    "between two random sets": "yardstick",
-    "share of variance in the error": "variance_share",
+    "third random set over the second": "yardstick",
 }
 """Parts of the change of the error as the answer names them: the first two sum to it, and the next
-two. The yardstick follows, and the share of variance to begin with."""
-TERMS = ("bias", "variance", "head_bias", "head_variance", "half_error")
+two. The yardstick follows, with its sign."""
+VARIANCES = {"variance at own best temperatures": "own_variance", "its share of the error": "share"}
+"""Parts that are named with the variance kept."""
+TERMS = ("bias", "variance", "head_bias", "head_variance")
 """Terms that sizes are made of."""
+DIMS = ("problem", "reading", "temperature")
 
 
 class Sample:
@@ -57,42 +78,52 @@ class Sample:
         for name in self.problems[0]:
             self.first_round[name] = np.stack([terms[name][:batches] for terms in self.problems])
 
-    def means(self) -> xr.Dataset:
-        """Means over the first round, (problem, reading, set, temperature), in float64."""
-        dims = ("problem", "reading", "set", "temperature")
-        means = {name: (dims, self.first_round[name].mean(1, dtype=float)) for name in TERMS}
-        return xr.Dataset(means)
+    def error(self, place: int) -> np.ndarray:
+        """Mean error of a set in the first round, (problem, reading, temperature)."""
+        cell = np.s_[:, :, :, place]
+        terms = self.first_round["bias"][cell] + self.first_round["variance"][cell]
+        return np.asarray(terms.mean(1, dtype=float))
 
 
 def effects(results: Results) -> Mapping[str, Effects]:
     """Every question's effects: outcomes of order, and gaps of simulation from theory."""
     sample = Sample(results)
+    changes = changes_over_the_ladder(sample)
     made = {}
-    cells = product(QUESTIONS, enumerate(READINGS), enumerate(TEMPERATURES))
-    for question, (reading, reading_name), (temperature, temperature_name) in cells:
-        name = f"{question}, {reading_name}, {temperature_name}"
-        made[name] = _outcomes(sample, question, reading, temperature)
+    for reading, name in enumerate(READINGS):
+        for temperature, label in enumerate(TEMPERATURES[reading]):
+            parts = changes.isel(reading=reading, temperature=temperature)
+            for question in QUESTIONS:
+                effect = _outcomes(sample, question, (reading, temperature), parts)
+                made[f"{question}, {name}, {label}"] = effect
+        extra = extra_falls(sample.first_round, reading)
+        made[f"adding-heads, {name}"] = outcome(extra, size=extra.mean(1))
+    falls = gain_falls(sample.first_round)
+    made["random-aligned, with a gain"] = outcome(falls, size=-falls.mean(1))
     return made | _gaps(sample)
 
 
-def _outcomes(sample: Sample, question: str, reading: int, temperature: int) -> Effects:
-    changes = change_over_ends(question, sample.first_round, reading, temperature)
-    size = changes.mean(1)
-    looks = 1 if temperature == COMMON else len(LOOKS)
-    if temperature == COMMON:
-        draws = [*falls_of(question, sample.first_round, reading, temperature)]
+def _outcomes(sample: Sample, question: str, cell: tuple[int, int], parts: xr.Dataset) -> Effects:
+    order = QUESTIONS[question]
+    ends = ((order.pairs[0][0], order.pairs[-1][1]),)
+    change = -falls_of(order._replace(pairs=ends), sample.first_round, *cell)[..., 0]
+    again = question in AGAIN and cell == (DRAWN, OWN_BEST)
+    if again:
+        draws = [falls_of(order, arrays, *cell) for arrays in sample.problems]
     else:
-        draws = [falls_of(question, arrays, reading, temperature) for arrays in sample.problems]
+        draws = [*falls_of(order, sample.first_round, *cell)]
     if question == "extremes":
-        for number in np.flatnonzero(sample.law["fits"].values == 0):
-            size[number] = np.nan
-            draws[number][:] = np.nan
-    components = {}
-    if question == "hdi-monotone":
-        chosen = changes_over_the_ladder(sample).isel(reading=reading, temperature=temperature)
-        components = {name: chosen[key].values for name, key in COMPONENTS.items()}
+        without = np.flatnonzero(sample.law["fits"].values == 0)
+        change[without] = np.nan
+        draws = [of + (np.nan if k in without else 0.0) for k, of in enumerate(draws)]
+    names = COMPONENTS if order.quantity == "error" else VARIANCES
+    named = {name: parts[key].values for name, key in names.items()}
     return outcome_over_pairs(
-        draws, looks=looks, size=size, size_error=mcse(changes.T), components=components
+        draws,
+        looks=len(LOOKS) if again else 1,
+        size=change.mean(1),
+        size_error=mcse(change.T),
+        components=named if question not in ("chance", "extremes") else {},
     )
 
 
@@ -100,33 +131,65 @@ def changes_over_the_ladder(sample: Sample) -> xr.Dataset:
     """Relative changes by the first round, (problem, reading, temperature).
 
     ``error`` from the first rung to the Haar set, over the error of the first, and the same as the
-    sums ``mean_head + diversity`` and ``bias + variance``; ``yardstick``, the absolute
-    change from one Haar set to the other; ``variance_share``, that of the first rung's error.
+    sums ``mean_head + diversity`` and ``bias + variance``. In equally good sets the difference of
+    the mean heads is their control, so that it is left out. ``yardstick`` is the change from the
+    Haar set to the third one. Each end at its own best temperature, whatever the temperature:
+    ``own_error`` and ``own_variance``, each over the first rung's, and ``share``, that of variance
+    in the first rung's error.
     """
-    terms = sample.means()
+    terms = {name: sample.first_round[name].astype(float) for name in TERMS}
+    head = terms.pop("head_bias") + terms.pop("head_variance")
     error = terms["bias"] + terms["variance"]
-    head_error = terms["head_bias"] + terms["head_variance"]
-    start = error.isel(set=ALIGNED)
-    parts = terms[["bias", "variance"]].assign(
-        error=error, mean_head=head_error, diversity=error - head_error
-    )
-    changes = (parts.isel(set=HAAR) - parts.isel(set=ALIGNED)) / start
-    return changes.assign(
-        yardstick=abs(error.isel(set=SECOND) / error.isel(set=HAAR) - 1),
-        variance_share=terms["variance"].isel(set=ALIGNED) / start,
-    )
+    parts = {"error": error, "mean_head": head, "diversity": error - head} | terms
+    start = error[:, :, :, ALIGNED].mean(1, keepdims=True)
+    differences = {}
+    for name, part in parts.items():
+        differences[name] = (part[:, :, :, HAAR] - part[:, :, :, ALIGNED]) / start
+    control = differences["mean_head"][:, :, EQUAL].copy()
+    made: dict[str, tuple[tuple[str, ...], np.ndarray]] = {}
+    for name, difference in differences.items():
+        rest = controlled(difference[:, :, EQUAL], control)
+        difference[:, :, EQUAL] = 0 * control if name == "mean_head" else rest
+        made[name] = (DIMS, difference.mean(1))
+    made["yardstick"] = (DIMS, sample.error(THIRD) / sample.error(HAAR) - 1)
+    variance = terms["variance"].mean(1)
+    ends = {"own_error": error.mean(1), "own_variance": variance}
+    for name, values in ends.items():
+        change = values[:, :, HAAR, COMMON] / values[:, :, ALIGNED, OWN_BEST] - 1
+        made[name] = (DIMS[:2], change)
+    share = variance[:, :, ALIGNED, OWN_BEST] / error.mean(1)[:, :, ALIGNED, OWN_BEST]
+    return xr.Dataset(made | {"share": (DIMS[:2], share)})
 
 
-def ladder_errors(sample: Sample) -> xr.DataArray:
-    """Error of each rung over the first rung's, (problem, reading, temperature, set)."""
-    terms = sample.means().isel(set=slice(HAAR + 1))
-    error = terms["bias"] + terms["variance"]
-    relative = error / error.isel(set=ALIGNED)
-    return relative.transpose("problem", "reading", "temperature", "set")
+def ladder_errors(sample: Sample, reading: int, temperature: int) -> np.ndarray:
+    """Error of each rung over the first rung's, (problem, rung)."""
+    order = Order("error", FROM_ALIGNED)
+    falls = falls_of(order, sample.first_round, reading, temperature).mean(1)
+    return np.column_stack([np.ones(len(falls)), 1 - falls])
+
+
+def straightness(sample: Sample) -> np.ndarray:
+    """R² of the error of equally good sets on the index over the ladder, at random's best, (N,)."""
+    errors = ladder_errors(sample, EQUAL, COMMON)
+    index = np.array(LADDER) - np.mean(LADDER)
+    errors = errors - errors.mean(1, keepdims=True)
+    square = (errors**2).sum(1) * (index**2).sum()
+    return np.asarray((errors @ index) ** 2 / np.where(square > 0, square, np.nan))
+
+
+def inequality(sample: Sample) -> np.ndarray:
+    """Differences of the mean heads' errors of equally good ends in standard errors, (N,).
+
+    At random's best temperature, by raw means: normal if heads are equally good alone.
+    """
+    head = sample.first_round["head_bias"] + sample.first_round["head_variance"]
+    difference = np.subtract(*np.moveaxis(head[:, :, EQUAL, [HAAR, ALIGNED], COMMON], -1, 0))
+    error = mcse(difference.T.astype(float))
+    return np.asarray(difference.mean(1) / np.where(error > 0, error, np.nan))
 
 
 def _gaps(sample: Sample) -> dict[str, Effects]:
-    """Gaps of simulation from theory at the first Haar set, at queries in theory's range."""
+    """Gaps of simulation from theory at the ladder's Haar set, at queries in theory's range."""
     law = sample.law
     covered = law["covered"].values
     simulated = {name: _means_over_covered(sample, name) for name in PROBED}
@@ -148,8 +211,8 @@ def _means_over_covered(sample: Sample, name: str) -> np.ndarray:
 
 
 def _apart(sample: Sample) -> np.ndarray:
-    """One less the mean noise correlation of two heads of the first Haar set, (problem, batch)."""
-    place = np.s_[:, :, 0, HAAR, COMMON]
+    """One less the mean noise correlation of two heads of the Haar set, (problem, batch)."""
+    place = np.s_[:, :, DRAWN, HAAR, COMMON]
     noise = sample.first_round["noise"][place].astype(float)
     head_noise = sample.first_round["head_noise"][place].astype(float)
     heads = sample.law["heads"].values[:, None]

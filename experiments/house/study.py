@@ -1,27 +1,29 @@
 """The house sample: how often, and by how much, diverse heads lower the error."""
 
 from collections.abc import Mapping
+from functools import partial
 from typing import Any
 
 import xarray as xr
 
-from sims.study.results import Results
+from sims.study.panels import Panels
 from sims.study.study import Fields, Study, from_module
 
 from .problems import Problem, draw_problem
 
 
 class House(Study[Problem]):
-    """Seven sets of heads on common keys, as given and turned at random."""
+    """Sets of heads on common keys, as drawn and equally good."""
 
     sampler = from_module("simulate")
     effects = from_module("statistic")
     parameters = from_module("statistic")
+    panels = from_module("tables")
     figure = from_module("figure")
     headline = from_module("figure")
 
     def problem(self, fields: Fields) -> Problem | None:
-        return draw_problem(fields)
+        return draw_problem(fields, partial(self.keep, fields))
 
     def theory(self, problem: Problem) -> xr.Dataset:
         from .description import population
@@ -35,7 +37,7 @@ class House(Study[Problem]):
 
         return described(problem)
 
-    def numbers(self, results: Results) -> Mapping[str, Any]:
+    def numbers(self, panels: Panels) -> Mapping[str, Any]:
         from .tables import tables
 
-        return tables(results)
+        return tables(panels)

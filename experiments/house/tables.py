@@ -1,39 +1,38 @@
-"""Tables of the house sample for its caption: population, specifications, sizes and their model."""
+"""Tables of the house sample for its caption: population, specifications and sizes."""
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import numpy as np
 import pandas as pd
+import xarray as xr
 
-from sims.base.estimates import mcse
 from sims.judgement import conventions
 from sims.judgement.robustness import Cell
-from sims.judgement.summaries import Share, quartiles_in_words
-from sims.judgement.table import Table
-from sims.judgement.wording import markdown_table, number_range, percent, significant
+from sims.judgement.summaries import Share
+from sims.judgement.wording import markdown_table, percent, percent_range, significant
 from sims.study.declaration import Declaration
 from sims.study.judge import cells_of
+from sims.study.panels import Panels
 from sims.study.results import Results
 
-from .outcomes import change_over_ends
-from .sets import HAAR, OWN_BEST
+from .sets import COMMON, DRAWN, EQUAL, HAAR, OWN_BEST, READINGS, TEMPERATURES
 from .statistic import (
-    READINGS,
-    TEMPERATURES,
+    COMPONENTS,
+    TERMS,
+    VARIANCES,
     Sample,
     changes_over_the_ladder,
-    effects,
-    parameters,
+    inequality,
+    ladder_errors,
+    straightness,
 )
 
-if TYPE_CHECKING:
-    from .sizes import SizeModel
-
-FEWEST_MODELLED = 40
-"""Problems below which sizes are not modelled."""
+RESAMPLES = 1000
+"""Bootstrap samples of problems."""
 COLUMNS = {
+    "ridge on x: error / average's": ("ridge", percent),
+    "one head of full width: error / average's": ("full_head", percent),
     "index": ("diversity", significant),
     "n_eff": ("n_eff", significant),
     "n_eff/n": ("selectivity", significant),
@@ -43,60 +42,91 @@ COLUMNS = {
     "error / mean head's": ("kept", percent),
 }
 """Title of a column of the population to its quantity and how it is written."""
+SIZED = ((DRAWN, OWN_BEST), (DRAWN, COMMON), (EQUAL, COMMON), (EQUAL, OWN_BEST))
+"""Readings and temperatures of the table of sizes."""
+SIZES = {"error": "error", "error at own best temperatures": "own_error"} | COMPONENTS | VARIANCES
+"""Titles of the columns to the changes."""
 QUARTILES = (0.25, 0.5, 0.75)
 Lines = list[dict[str, str]]
 """Rows of a table, each title of a column to its cell."""
 
 
-def tables(results: Results) -> dict[str, str]:
-    """The four tables of the caption, as Markdown."""
+def panels(results: Results) -> xr.Dataset:
+    """Changes over the ladder by problem, and what the ladder's random set as drawn is.
+
+    ``ladder`` are errors of equally good rungs over the first one's, ``straightness`` the R² of
+    these on the index, ``inequality`` the difference of mean heads in standard errors, and
+    ``random_`` terms those of the random set at the common temperature.
+    """
     sample = Sample(results)
-    frame = parameters(results).iloc[: len(sample.problems)]
+    shown = changes_over_the_ladder(sample)
+    shown["ladder"] = (("problem", "rung"), ladder_errors(sample, EQUAL, COMMON))
+    shown["straightness"] = ("problem", straightness(sample))
+    shown["inequality"] = ("problem", inequality(sample))
+    for name in TERMS:
+        values = sample.first_round[name][:, :, DRAWN, HAAR, COMMON]
+        shown[f"random_{name}"] = ("problem", values.mean(1, dtype=float))
+    return shown
+
+
+def tables(panels: Panels) -> dict[str, str]:
+    """The tables of the caption, as Markdown, and a sentence on the equality of heads."""
+    shown = panels.arrays
+    frame = panels.parameters.iloc[: shown.sizes["problem"]]
     spec = Declaration.read(Path(__file__).parent).spec
-    table = Table(effects(results), parameters(results))
     asked = [question for question in spec.questions if question.specifications]
-    cells = {question.id: cells_of(table, question) for question in asked}
+    cells = {question.id: cells_of(panels.table, question) for question in asked}
     return {
-        "population": markdown_table(population(sample, frame)),
+        "population": markdown_table(population(shown, frame)),
         "specification": markdown_table(specification_table(cells)),
-        "sizes": markdown_table(sizes_by_group(sample, frame)),
-        "model": markdown_table(model_table(size_models(sample, frame))),
+        "sizes": markdown_table(sizes_by_group(shown, frame)),
+        "equality": equality_in_words(shown["inequality"].values),
     }
 
 
-def population(sample: Sample, frame: pd.DataFrame) -> Lines:
-    """Quartiles of what the problems are, by family of the keys."""
-    means = sample.means().isel(reading=0, temperature=0, set=HAAR)
-    error = (means["bias"] + means["variance"]).values
-    head_error = (means["head_bias"] + means["head_variance"]).values
+def population(shown: xr.Dataset, frame: pd.DataFrame) -> Lines:
+    """Quartiles of what the problems are, by family of the keys; the baselines come first."""
+    error = (shown["random_bias"] + shown["random_variance"]).values
+    head_error = (shown["random_head_bias"] + shown["random_head_variance"]).values
     rows = frame.assign(
-        variance_share=means["variance"].values / error,
+        variance_share=shown["random_variance"].values / error,
         skill=1 - error / frame["target_variance"],
         kept=error / head_error,
     )
     lines = []
     for family, group in [("all", rows), *rows.groupby("family")]:
         line = {"keys": family, "problems": str(len(group))}
+        line["average beats both"] = percent(float(group["beats"].mean()))
         for title, (name, show) in COLUMNS.items():
             low, median, high = np.quantile(group[name], QUARTILES)
             line[title] = f"{show(median)} ({show(low)} to {show(high)})"
         for edge in (0.02, 0.1, 0.5):
             line[f"n_eff/n < {edge}"] = percent(float((group["selectivity"] < edge).mean()))
         line["no skill"] = percent(float((group["skill"] <= 0).mean()))
+        line["not equally good"] = percent(float((~group["equal"].astype(bool)).mean()))
         line["redraws per problem"] = significant(float(group["rejected"].mean()), 2)
         lines.append(line)
     return lines
 
 
+def equality_in_words(distances: np.ndarray) -> str:
+    """Number of problems whose mean heads differ in raw means, by standard errors."""
+    known = distances[np.isfinite(distances)]
+    far = int((abs(known) > conventions.CALLED).sum())
+    return f"{far} of {len(known)} problems"
+
+
 def specification_table(cells: Mapping[str, Sequence[Cell]]) -> Lines:
     """Percentages that hold, fail, are level and undecided in every cell, with the word."""
-    lines = []
-    for row in zip(*cells.values(), strict=True):
-        line = row[0].choices | {"problems": str(row[0].share.problems)}
-        for question, cell in zip(cells, row, strict=True):
+    lines: dict[tuple[str, ...], dict[str, str]] = {}
+    choices = {name: "" for one in cells.values() for name in one[0].choices}
+    empty = choices | {"problems": ""} | dict.fromkeys(cells, "–")
+    for question, of_question in cells.items():
+        for cell in of_question:
+            line = lines.setdefault(tuple(cell.choices.values()), empty | cell.choices)
+            line["problems"] = line["problems"] or str(cell.share.problems)
             line[question] = _cell(cell.share)
-        lines.append(line)
-    return lines
+    return [*lines.values()]
 
 
 def _cell(share: Share) -> str:
@@ -108,72 +138,43 @@ def _cell(share: Share) -> str:
     return f"{share.word}: {numbers}" if counted.total >= conventions.FEWEST else numbers
 
 
-def size_models(sample: Sample, frame: pd.DataFrame) -> "list[SizeModel]":
-    """The size at own best temperatures against selectivity and skill, in both readings.
-
-    Empty of fewer than :data:`FEWEST_MODELLED` problems.
-    """
-    from .sizes import fit  # imported late: it loads JAX
-
-    if len(frame) < FEWEST_MODELLED:
-        return []
-    changes = changes_over_the_ladder(sample)["error"].isel(temperature=OWN_BEST)
-    columns = {name: frame[name].to_numpy() for name in ("selectivity", "skill", "family")}
-    models = []
-    for reading in range(len(READINGS)):
-        batches = change_over_ends("hdi-monotone", sample.first_round, reading, OWN_BEST)
-        change = changes.isel(reading=reading).values
-        models.append(fit(100 * change, 100 * mcse(batches.T), **columns))
-    return models
-
-
-def model_table(models: "list[SizeModel]") -> Lines:
-    """Coefficients of the models in percentage points, with their central 95 %."""
-    names = {
-        "intercept": "change at mean n_eff/n and median skill",
-        "slope": "per standard deviation of log n_eff/n",
-        "skill": "per standard deviation of the skill",
-    }
-    lines = []
-    for name, title in names.items():
-        line = {"percentage points": title}
-        for reading, model in zip(READINGS, models, strict=False):
-            median, low, high = model.coefficients[name]
-            line[reading] = f"{significant(median, 2)} ({number_range(low, high)})"
-        lines.append(line)
-    return lines
-
-
 def groups_of_problems(frame: pd.DataFrame) -> dict[str, np.ndarray]:
-    """Which problems are in a group: all, quarters of n_eff/n, and halves of the skill."""
-    quarters = pd.qcut(frame["selectivity"], 4, duplicates="drop")
+    """Which problems are in a group: all, by H, and those beyond the baselines."""
     groups = {"all": np.ones(len(frame), bool)}
-    for interval in quarters.cat.categories:
-        chosen = (quarters == interval).to_numpy()
-        inside = frame["selectivity"][chosen]
-        groups[f"n_eff/n {significant(inside.min())} to {significant(inside.max())}"] = chosen
-    skilled = (frame["skill"] > frame["skill"].median()).to_numpy()
-    groups |= {"skill below its median": ~skilled, "skill above": skilled}
+    for heads in sorted(frame["heads"].unique()):
+        groups[f"H = {heads}"] = (frame["heads"] == heads).to_numpy()
+    groups["average beats both baselines"] = frame["beats"].to_numpy(bool)
     return groups
 
 
-def sizes_by_group(sample: Sample, frame: pd.DataFrame) -> Lines:
+def sizes_by_group(shown: xr.Dataset, frame: pd.DataFrame) -> Lines:
     """Median change of the error from nearly aligned to random heads, as two sums, by group."""
-    sizes = changes_over_the_ladder(sample)
-    names = ("error", "mean_head", "diversity", "bias", "variance", "yardstick")
     lines = []
     for group, chosen in groups_of_problems(frame).items():
-        for reading, temperature in np.ndindex(len(READINGS), len(TEMPERATURES)):
-            if not chosen.any():
+        for reading, temperature in SIZED:
+            part = shown.isel(problem=chosen, reading=reading, temperature=temperature)
+            part = part.isel(problem=np.isfinite(part["error"].values))
+            if not part.sizes["problem"]:
                 continue
-            part = sizes.isel(problem=chosen, reading=reading, temperature=temperature)
             line = {
-                "problems": f"{group} ({chosen.sum()})",
+                "problems": f"{group} ({part.sizes['problem']})",
                 "reading": READINGS[reading],
-                "temperature": TEMPERATURES[temperature],
+                "temperature": TEMPERATURES[reading][temperature],
             }
-            for name in names:
-                quartiles = np.quantile(part[name].values, QUARTILES)
-                line[name.replace("_", " ")] = quartiles_in_words(tuple(quartiles))
+            for title, name in SIZES.items():
+                line[title] = median_in_words(part[name].values)
+            low, high = (float(v) for v in np.quantile(part["error"], (0.25, 0.75)))
+            line["quartiles of the error's"] = percent_range(low, high)
+            line["R²"] = "–"
+            if (reading, temperature) == (EQUAL, COMMON):
+                line["R²"] = significant(float(part["straightness"].median()), 2)
             lines.append(line)
     return lines
+
+
+def median_in_words(values: np.ndarray) -> str:
+    """Median of relative changes with its 95 % interval, by bootstrap over problems."""
+    rng = np.random.default_rng(0)
+    medians = np.median(rng.choice(values, (RESAMPLES, len(values))), axis=1)
+    low, high = (float(v) for v in np.quantile(medians, (0.025, 0.975)))
+    return f"{percent(float(np.median(values)))} ({percent_range(low, high)})"

@@ -10,13 +10,12 @@ from sims import figures
 from sims.figures.groups import binned
 from sims.judgement.answers import Answers
 from sims.judgement.wording import percent_range
-from sims.study.batches import stack_batches
-from sims.study.results import Results
+from sims.study.panels import Panels
 
-from .statistic import CENTRED, EIGEN, KQ, K, parameters
+from .statistic import EIGEN, KQ, K
 
 
-def figure(results: Results, answers: Answers) -> Figure:
+def figure(panels: Panels, answers: Answers) -> Figure:
     """The figure, by the numbers that the answers count."""
     shares = {name: answer.shares() for name, answer in answers.items()}
     often = {}
@@ -28,19 +27,18 @@ def figure(results: Results, answers: Answers) -> Figure:
         f"{often['kq-output']}"
     )
     drawing, axes = figures.panels(2, 2, height=4.2, title=title)
-    _outputs(axes[0, 0], results)
-    _balance(axes[0, 1], results)
-    _calibration(axes[1, 0], results)
-    _estimator(axes[1, 1], results)
+    _outputs(axes[0, 0], panels)
+    _balance(axes[0, 1], panels)
+    _calibration(axes[1, 0], panels)
+    _estimator(axes[1, 1], panels)
     return drawing
 
 
-def _outputs(ax: Axes, results: Results) -> None:
+def _outputs(ax: Axes, panels: Panels) -> None:
     """Output errors over that of the better rival: medians, middle halves, problems beyond."""
-    output = stack_batches(results, "output").mean(1)
-    over = output / output[:, K : EIGEN + 1].min(1, keepdims=True)
-    shown = pd.DataFrame({"KQ-SVD": over[:, KQ], "of centred keys": over[:, CENTRED]})
-    shown["mean"] = parameters(results)["key_mean"].values[: len(over)]
+    over = panels["output"]
+    shown = pd.DataFrame(over, columns=["KQ-SVD", "of centred keys"])
+    shown["mean"] = panels.parameters["key_mean"][: len(over)]
     counts = shown["mean"].value_counts().sort_index()
     long = shown.melt("mean", var_name="method", value_name="ratio")
     style = {"palette": figures.PALETTE[::3][:2], "fliersize": 1, "linewidth": 0.6}
@@ -57,12 +55,10 @@ def _outputs(ax: Axes, results: Results) -> None:
     )
 
 
-def _balance(ax: Axes, results: Results) -> None:
+def _balance(ax: Axes, panels: Panels) -> None:
     """Score errors over the least one, by the factor on keys; queries have its inverse."""
-    law = results.predictions["law"]
-    score = stack_batches(results, "score").mean(1)
-    over = score / law["least"].values[: len(score), None]
-    balance = law["balance"].values[: len(score)]
+    over = panels["score"]
+    balance = panels.parameters["balance"][: len(over)]
     for place, name in ((K, "K-SVD"), (EIGEN, "Eigen"), (KQ, "KQ-SVD")):
         binned(ax, balance, over[:, place], figures.PALETTE[place], label=name)
     figures.log_axes(ax, x=True, y=True)
@@ -72,19 +68,17 @@ def _balance(ax: Axes, results: Results) -> None:
     ax.set(
         xlabel="factor of keys against queries",
         ylabel="score error / least error",
-        title=f"KQ-SVD errs least on new scores (n = {len(score)})",
+        title=f"KQ-SVD errs least on new scores (n = {len(over)})",
     )
 
 
-def _calibration(ax: Axes, results: Results) -> None:
+def _calibration(ax: Axes, panels: Panels) -> None:
     """Excess over the least error by simulation / by the law: ratio plot with ± 2 MCSE."""
-    law = results.predictions["law"]
-    score = stack_batches(results, "score")[..., KQ]
-    least = law["least"].values[: len(score)]
-    cost = law["cost"].values[: len(score)]
-    ratio = (score / least[:, None] - 1) / cost[:, None]
-    error = ratio.std(1, ddof=1) / ratio.shape[1] ** 0.5
-    figures.simulated(ax, cost, ratio.mean(1), error, elinewidth=0.4, capsize=0, label="problem")
+    ratio = panels["excess"]
+    cost = panels.parameters["cost"].to_numpy()[: len(ratio)]
+    figures.simulated(
+        ax, cost, ratio, panels["excess_error"], elinewidth=0.4, capsize=0, label="problem"
+    )
     figures.theory(ax, [cost.min(), cost.max()], [1, 1], figures.PALETTE[1], label="as predicted")
     figures.log_axes(ax, x=True)
     ax.set(
@@ -96,13 +90,11 @@ def _calibration(ax: Axes, results: Results) -> None:
     ax.legend(loc="upper left")
 
 
-def _estimator(ax: Axes, results: Results) -> None:
-    law = results.predictions["law"]
-    problems = law.isel(number=law["in_range"].values.astype(bool))
-    rise = 100 * (problems["mse"].values[:, 1] / problems["mse"].values[:, 0] - 1)
+def _estimator(ax: Axes, panels: Panels) -> None:
+    estimator = panels.effects["estimator"]
     for ink, share in zip(figures.PALETTE, (0.125, 0.25, 0.5), strict=False):
-        rows = problems["rank_share"].values == share
-        order = np.sort(rise[rows])
+        rows = estimator.valid & (panels.parameters["rank_share"] == share)
+        order = np.sort(100 * estimator.predicted[rows])
         rank = 100 * (np.arange(len(order)) + 0.5) / max(len(order), 1)
         ax.plot(order, rank, color=ink, label=f"{share:g} ({len(order)})")
     ax.axvspan(-1, 1, color=figures.BAND, zorder=0, label="at most 1 %")

@@ -4,8 +4,9 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 import pandas as pd
+import xarray as xr
 
-from sims.base.estimates import ratio
+from sims.base.estimates import mcse, ratio
 from sims.judgement.effects import Effects, gap, mean, outcome_over_pairs, share
 from sims.study.batches import drawn_values, stack_batches
 from sims.study.results import Results
@@ -49,6 +50,28 @@ def falls(error: np.ndarray, method: int, rivals: Sequence[int]) -> np.ndarray:
 def _order(draws: np.ndarray) -> Effects:
     """Outcomes over all rivals; size is the relative rise over the better one's error."""
     return outcome_over_pairs(draws, size=-draws.mean(1).min(1))
+
+
+def panels(results: Results) -> xr.Dataset:
+    """Errors of each simulated problem over what they are compared with.
+
+    ``output`` of KQ-SVD and of centred keys over the better rival's, ``score`` of each method over
+    the least one, and the ``excess`` of KQ-SVD's over the predicted one, with its standard error.
+    """
+    output = stack_batches(results, "output").mean(1)
+    score = stack_batches(results, "score")
+    law = results.predictions["law"].isel(number=slice(len(score)))
+    over = score / law["least"].values[:, None, None]
+    excess = (over[..., KQ] - 1) / law["cost"].values[:, None]
+    rival = output[:, K : EIGEN + 1].min(1, keepdims=True)
+    return xr.Dataset(
+        {
+            "output": (("problem", "shown"), output[:, [KQ, CENTRED]] / rival),
+            "score": (("problem", "method"), over.mean(1)),
+            "excess": ("problem", excess.mean(1)),
+            "excess_error": ("problem", mcse(excess.T)),
+        }
+    )
 
 
 def parameters(results: Results) -> pd.DataFrame:

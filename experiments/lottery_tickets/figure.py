@@ -9,37 +9,35 @@ from sims.figures.groups import binned
 from sims.judgement import conventions
 from sims.judgement.answers import Answers
 from sims.judgement.wording import percent
-from sims.study.batches import stack_batches
-from sims.study.results import Results
+from sims.study.panels import Panels
 
 from .problems import ITEMS
-from .statistic import FIRST, PRINTED, growth
+from .statistic import FIRST, PRINTED
 
 SCALES = {1: "√(6|w|√d)", 2: "Xavier's"}
 """Scales compared with n_K^¼, by their places."""
 
 
-def figure(results: Results, answers: Answers) -> Figure:
+def figure(panels: Panels, answers: Answers) -> Figure:
     """The figure, by the numbers that the answers count."""
     word = answers["slt-rate"].word
     title = f"Norm up to 1: each further candidate weight halves the pruning error ({word})"
     drawing, axes = figures.panels(2, 2, height=4.2, title=title)
-    _rates(axes[0, 0], results)
-    _items(axes[0, 1], results)
-    _constants(axes[1, 0], results)
-    _scales(axes[1, 1], results)
+    _rates(axes[0, 0], panels)
+    _items(axes[0, 1], panels)
+    _constants(axes[1, 0], panels)
+    _scales(axes[1, 1], panels)
     return drawing
 
 
-def _rates(ax: Axes, results: Results) -> None:
+def _rates(ax: Axes, panels: Panels) -> None:
     """Errors over √n′ 2^(−n′), which is 1 at the items from which rates are fitted."""
-    law = results.predictions["law"]
     items = ITEMS[FIRST:]
     steps = items * np.log(2) - np.log(items) / 2
     steps -= steps[0]
-    error = stack_batches(results, "log_output").mean(1)[:, FIRST:]
+    error = panels["log_output"][:, FIRST:]
     ratio = np.exp(error - error[:, :1] + steps)
-    for place, (name, rows) in enumerate(_by_norm(law["norm"].values).items()):
+    for place, (name, rows) in enumerate(_by_norm(panels.parameters["norm"].to_numpy()).items()):
         label = f"{name}, n = {rows.sum()}"
         ink = figures.PALETTE[place]
         figures.quartiles(ax, items, ratio[rows], ink, marker="o", label=label)
@@ -64,14 +62,14 @@ def _by_norm(norm: np.ndarray) -> dict[str, np.ndarray]:
     return {"norm up to 1": norm <= 1, "norm above 1": norm > 1}
 
 
-def _items(ax: Axes, results: Results) -> None:
+def _items(ax: Axes, panels: Panels) -> None:
     """Items added, with the tolerance as a band, a point a problem."""
-    norm = results.predictions["law"]["norm"].values
+    norm = panels.parameters["norm"].to_numpy()
     most = 1 + conventions.TOLERANCES["slope"]
     names = {"entries": "entries doubled", "accuracies": "ε halved"}
     inside = []
     for place, (name, label) in enumerate(names.items()):
-        items = growth(results)[name].mean(1)
+        items = most - panels.effects[name].predicted
         if (norm <= 1).any():
             inside.append(percent((items[norm <= 1] <= most).mean()))
         figures.dots(ax, norm, items, place, label, rasterized=False)
@@ -87,12 +85,11 @@ def _items(ax: Axes, results: Results) -> None:
     )
 
 
-def _constants(ax: Axes, results: Results) -> None:
-    law = results.predictions["law"]
-    rows = law["norm"].values <= 1
-    failed = stack_batches(results, "failed").mean(1)[rows, 1]
-    constant = law["constant"].values[rows]
-    ratio = failed / law["accuracy"].values[rows]
+def _constants(ax: Axes, panels: Panels) -> None:
+    law = panels.parameters
+    rows = (law["norm"] <= 1).to_numpy()
+    constant = law["constant"].to_numpy()[rows]
+    ratio = 1 - (panels.effects["constant"].value / law["accuracy"]).to_numpy()[rows]
     broken = constant[ratio > 1]
     enough = np.ceil(10 * broken.max()) / 10 if len(broken) else 1
     figures.dots(ax, constant, ratio, 0, "source")
@@ -109,10 +106,10 @@ def _constants(ax: Axes, results: Results) -> None:
     ax.legend(loc="upper right")
 
 
-def _scales(ax: Axes, results: Results) -> None:
+def _scales(ax: Axes, panels: Panels) -> None:
     """Errors of W_QK's entries over those at n_K^¼: medians and quartiles by norm."""
-    norm = results.predictions["law"]["norm"].values
-    error = stack_batches(results, "log_scaled").mean(1)
+    norm = panels.parameters["norm"].to_numpy()
+    error = panels["log_scaled"]
     for place, label in SCALES.items():
         over = np.exp(error[:, place] - error[:, 0])
         binned(ax, norm, over, figures.PALETTE[place], label=label)

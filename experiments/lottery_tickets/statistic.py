@@ -4,6 +4,7 @@ from collections.abc import Mapping
 
 import numpy as np
 import pandas as pd
+import xarray as xr
 
 from sims.base.estimates import mcse
 from sims.judgement import conventions
@@ -99,6 +100,15 @@ def log_ratio(top: np.ndarray, bottom: np.ndarray) -> np.ndarray:
     over = top.mean(1, keepdims=True)
     under = bottom.mean(1, keepdims=True)
     return np.log(over / under) + top / over - bottom / under
+
+
+def panels(results: Results) -> xr.Dataset:
+    """Mean log errors by candidates of an entry, and of entries by the scale of weights."""
+    names = {"log_output": "items", "log_scaled": "scale"}
+    arrays = {}
+    for name, dim in names.items():
+        arrays[name] = (("problem", dim), stack_batches(results, name).mean(1))
+    return xr.Dataset(arrays)
 
 
 def parameters(results: Results) -> pd.DataFrame:

@@ -14,6 +14,7 @@ class LotteryTickets(Study[Problem]):
     sampler = from_module("simulate")
     effects = from_module("statistic")
     parameters = from_module("statistic")
+    panels = from_module("statistic")
     figure = from_module("figure")
 
     def problem(self, fields: Fields) -> Problem:

@@ -13,15 +13,13 @@ from sims.judgement import conventions
 from sims.judgement.answers import Answers
 from sims.judgement.tally import Tally
 from sims.judgement.wording import percent_range
-from sims.study.results import Results
-
-from .statistic import parameters, rises
+from sims.study.panels import Panels
 
 ALIKE = {"iid": 1e-9, "up to 0.6": 0.6, "0.6 to 0.85": 0.85, "above 0.85": 1.0}
 """Groups of problems by the correlation of neighbouring keys, and where they end."""
 
 
-def figure(results: Results, answers: Answers) -> Figure:
+def figure(panels: Panels, answers: Answers) -> Figure:
     """The figure; rises and shares are those that the answers count."""
     shares = {name: answer.shares() for name, answer in answers.items()}
     same = shares["merge-same"]
@@ -36,15 +34,14 @@ def figure(results: Results, answers: Answers) -> Figure:
     often = percent_range(*first.bracket) if first else "none"
     title = f"Merging correlated keys raises the error by at most 5 % in {often} of problems"
     drawing, axes = figures.mosaic(("a", "b"), height=4.2, heights=(1.1, 1), title=title)
-    _costs(axes["a"], results, answers["merge-dominated"].word)
+    _costs(axes["a"], panels, answers["merge-dominated"].word)
     _shares(axes["b"], tallies)
     return drawing
 
 
-def _costs(ax: Axes, results: Results, word: str) -> None:
+def _costs(ax: Axes, panels: Panels, word: str) -> None:
     """Error over merged keys / all keys, each at its best: median, middle half, problems beyond."""
-    frame = parameters(results)
-    frame["ratio"] = 1 + rises(results).mean(1)
+    frame = panels.parameters.assign(ratio=1 + panels.effects["competitive"].size)
     frame["alike"] = pd.cut(frame["alike"], [-1, *ALIKE.values()], labels=list(ALIKE))
     frame["stride"] = pd.cut(frame["stride"], [1, 2, 4, 8], labels=["2", "3 and 4", "8"])
     look = {"palette": "crest", "fliersize": 1, "linewidth": 0.6}

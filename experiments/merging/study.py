@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
-from sims.study.results import Results
+from sims.study.panels import Panels
 from sims.study.study import Fields, Study, from_module
 
 from .problems import Problem
@@ -23,8 +23,8 @@ class Merging(Study[Problem]):
 
         return draw_problem(fields)
 
-    def numbers(self, results: Results) -> Mapping[str, Any]:
-        drawn = self.parameters(results)
+    def numbers(self, panels: Panels) -> Mapping[str, Any]:
+        drawn = panels.parameters
         redraws = float(drawn["redraws"].sum())
         attended = drawn["selectivity"].quantile([0.25, 0.75]).tolist()
         return {"redrawn": redraws / (redraws + len(drawn)), "attended": attended}

@@ -1,46 +1,52 @@
 """Exponents at many keys and on the way there, by least squares and hierarchically."""
 
+from types import SimpleNamespace
+
 import numpy as np
-import xarray as xr
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from sims import figures
 from sims.judgement import conventions
 from sims.judgement.answers import Answers
-from sims.study.results import Results
+from sims.study.panels import Panels
 
-from .pools import POOLS
-from .statistic import FAR, relative, sizes
+from .pools import FITTED, POOLS
 
 
-def numbers(results: Results) -> dict[str, object]:
+def _fits(panels: Panels) -> dict[str, SimpleNamespace]:
+    """Fitted exponents over the stated ones, of one head and of averaged ones."""
+    fits = {}
+    for place, pool in enumerate(POOLS[:2]):
+        of_pool = panels.arrays[[*FITTED]].isel(fit=place)
+        fits[pool] = SimpleNamespace(**{name: of_pool[name].values for name in FITTED})
+    return fits
+
+
+def numbers(panels: Panels) -> dict[str, object]:
     """Exponents at common sizes over the stated ones, by least squares and hierarchically."""
-    return {"exponents": relative(results)}
+    return {"exponents": _fits(panels)}
 
 
-def figure(results: Results, answers: Answers) -> Figure:
+def figure(panels: Panels, answers: Answers) -> Figure:
     """The figure; slopes and gaps are those that the answers count."""
-    law = results.predictions["law"]
     word = answers["rates"].word
     title = f"Does a head's error fall at the classical rate? {word.capitalize()}, at many keys"
     drawing, axes = figures.mosaic(("ab", "cc"), height=3.6, heights=(1, 0.55), title=title)
-    draw_slopes(axes["a"], law)
-    draw_local_slopes(axes["b"], law.isel(number=law["nuisance"].values > 0))
-    draw_exponents(axes["c"], results)
+    draw_slopes(axes["a"], panels)
+    draw_local_slopes(axes["b"], panels)
+    draw_exponents(axes["c"], panels)
     return drawing
 
 
-def draw_slopes(ax: Axes, law: xr.Dataset) -> None:
+def draw_slopes(ax: Axes, panels: Panels) -> None:
     """Slopes at many keys against the stated exponents, a point a problem."""
-    far = law.isel(pool=0, n=law["n"].values > FAR)
-    fitted = np.polyfit(np.log(far["n"]), np.log(far["error"]).T, 1)[0]
     tolerance = conventions.TOLERANCES["slope"]
     figures.diagonal(ax, -0.85, -0.15, f"stated, ± {tolerance:g}", tolerance)
-    stated, width = law["exponent"].values, law["width"].values
+    stated, width = panels["stated"], panels.parameters["width"].to_numpy()
     for place in range(width.max()):
         rows = width == place + 1
-        figures.dots(ax, stated[rows], fitted[rows], place, f"$d_k$ = {place + 1}", ms=1.5)
+        figures.dots(ax, stated[rows], panels["slope"][rows], place, f"$d_k$ = {place + 1}", ms=1.5)
     ax.legend(loc="upper left")
     ax.set(
         ylim=(None, 0.3),
@@ -50,14 +56,11 @@ def draw_slopes(ax: Axes, law: xr.Dataset) -> None:
     )
 
 
-def draw_local_slopes(ax: Axes, law: xr.Dataset) -> None:
+def draw_local_slopes(ax: Axes, panels: Panels) -> None:
     """Local slopes less the stated exponent: median and middle half of the problems."""
-    n = law["n"].values
-    local = np.diff(np.log(law["error"].values)) / np.diff(np.log(n))
-    local -= law["exponent"].values[:, None, None]
-    middle = np.sqrt(n[1:] * n[:-1])
+    local = panels["local"]
     for place, name in enumerate(POOLS):
-        figures.quartiles(ax, middle, local[:, place], figures.PALETTE[place], label=name)
+        figures.quartiles(ax, panels["middle"], local[:, place], figures.PALETTE[place], label=name)
     figures.dotted(ax)
     figures.log_axes(ax, x=True)
     ax.legend(loc="lower right")
@@ -69,9 +72,9 @@ def draw_local_slopes(ax: Axes, law: xr.Dataset) -> None:
     )
 
 
-def draw_exponents(ax: Axes, results: Results) -> None:
+def draw_exponents(ax: Axes, panels: Panels) -> None:
     """Simulated exponents over the stated ones, and the hierarchical mean and spread."""
-    for place, fit in enumerate(relative(results).values()):
+    for place, fit in enumerate(_fits(panels).values()):
         ink, height = figures.PALETTE[place], 0.15 - place
         jitter = np.random.default_rng(place).uniform(-0.5, -0.2, len(fit.squares))
         ax.plot(fit.squares, height + jitter, ".", ms=1.5, color=ink, alpha=0.5)
@@ -84,7 +87,7 @@ def draw_exponents(ax: Axes, results: Results) -> None:
     ax.legend(loc="upper center", bbox_to_anchor=(0.4, 0), borderaxespad=3.6, ncols=3)
     figures.dotted(ax, x=1)
     ax.set_yticks([0, -1], POOLS[:2])
-    first, *_, last = sizes(results)
+    first, *_, last = panels["sizes"]
     ax.set(
         xlabel="fitted exponent / stated exponent",
         ylim=(-1.5, 0.4),

@@ -4,6 +4,7 @@ from collections.abc import Mapping
 
 import numpy as np
 import pandas as pd
+import xarray as xr
 
 from sims.base.estimates import mcse
 from sims.judgement.effects import Effects, gap, slope
@@ -11,7 +12,7 @@ from sims.judgement.exponents import Exponents, exponents
 from sims.study.batches import drawn_values
 from sims.study.results import Results
 
-from .pools import POOLS
+from .pools import FITTED, POOLS
 
 FAR = 5e7
 """Number of keys from which on exponents are those of the limit."""
@@ -55,6 +56,27 @@ def effects(results: Results) -> Mapping[str, Effects]:
             n, not_simulated, stated, rival, error[:, place, far], known
         )
     return effects_by_name
+
+
+def panels(results: Results) -> xr.Dataset:
+    """Slopes by theory, far and local less the stated exponent, and the fits to simulation."""
+    law = results.predictions["law"]
+    n = law["n"].values
+    far = n > FAR
+    log_error = np.log(law["error"].values)
+    local = np.diff(log_error) / np.diff(np.log(n)) - law["exponent"].values[:, None, None]
+    arrays = {
+        "stated": ("number", law["exponent"].values),
+        "slope": ("number", np.polyfit(np.log(n[far]), log_error[:, 0, far].T, 1)[0]),
+        "local": (("separate", "pool", "middle"), local[law["nuisance"].values > 0]),
+        "middle": np.sqrt(n[1:] * n[:-1]),
+        "sizes": ("size", sizes(results)),
+    }
+    fits = relative(results).values()
+    dims = {"squares": ("fit", "asked"), "interval": ("fit", "end")}
+    for name in FITTED:
+        arrays[name] = (dims.get(name, "fit"), np.array([getattr(fit, name) for fit in fits]))
+    return xr.Dataset(arrays)
 
 
 def parameters(results: Results) -> pd.DataFrame:

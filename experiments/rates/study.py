@@ -17,6 +17,7 @@ class Rates(Study[Problem]):
     theory = from_module("predict")
     effects = from_module("statistic")
     parameters = from_module("statistic")
+    panels = from_module("statistic")
     figure = from_module("figure")
     numbers = from_module("figure")
 
@@ -30,7 +31,7 @@ class Rates(Study[Problem]):
         from sims.study.units import SampledUnit
 
         precision = self.simulation.precision
-        options: dict[str, Any] = {"raw_labels": False, "keep_queries": False}
+        options: dict[str, Any] = {"keep_queries": False}
         units = {}
         for n in self.settings["sizes"]:
             members = []

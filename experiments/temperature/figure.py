@@ -9,10 +9,10 @@ from matplotlib.figure import Figure
 from sims import figures
 from sims.judgement import conventions
 from sims.judgement.answers import Answers
-from sims.study.results import Results
+from sims.study.panels import Panels
 
-from .rules import POWERS, SIMULATED
-from .statistic import KEPT, MIDDLE, Sample, effects
+from .rules import MATCHED, POWERS, SIMULATED
+from .statistic import MIDDLE
 
 RIVALS = {
     "1.5-entmax against softmax": "softmax,\nkept",
@@ -22,7 +22,6 @@ RIVALS = {
 """Comparisons as the axis names them."""
 FAR = 256
 """Number of keys over that of the tuned context to which the figure goes."""
-MATCHED = "α-entmax with ν = β"
 LINES = {
     "top-k": "top-k, k kept",
     "softmax": "softmax",
@@ -33,16 +32,15 @@ LINES = {
 """Rules as the legend names them."""
 
 
-def figure(results: Results, answers: Answers) -> Figure:
+def figure(panels: Panels, answers: Answers) -> Figure:
     """The figure; lines and points are over the problems that the answers count."""
     words = {name: answer.word for name, answer in answers.items()}
     word = words["competitive"]
     title = f"At {SIMULATED} times the keys, 1.5-entmax errs less than softmax: {word}"
     drawing, axes = figures.mosaic(("aa", "bc"), height=4.2, title=title)
-    sample = Sample(results)
-    draw_losses(axes["a"], sample)
-    draw_changes(axes["b"], results)
-    draw_exponents(axes["c"], sample)
+    draw_losses(axes["a"], panels)
+    draw_changes(axes["b"], panels)
+    draw_exponents(axes["c"], panels)
     for letter, text, question in (
         ("a", f"{MATCHED} stays within 5 %", "kept-temperature"),
         ("b", "Less error than top-k", "top-k-alternative"),
@@ -52,17 +50,16 @@ def figure(results: Results, answers: Answers) -> Figure:
     return drawing
 
 
-def draw_losses(ax: Axes, sample: Sample) -> None:
+def draw_losses(ax: Axes, panels: Panels) -> None:
     """Median error over the least one by theory, its interval, and the simulated medians."""
-    near = sample.law.sel(ratio=slice(None, FAR))
-    stated = (near["kept"] / near["best"]).values
+    near = panels.arrays.sel(ratio=slice(None, FAR))
     for ink, (rule, label) in zip(figures.PALETTE, LINES.items(), strict=False):
-        names = sample.matched("smoothness") if rule == MATCHED else rule
-        losses = sample.of_rule(stated, names)
+        of_rule = near.sel(rule=rule)
+        losses = of_rule["stated"].values
         low, middle, high = interval_of_median(losses[np.isfinite(losses).all(1)])
         ax.fill_between(near["ratio"], low, high, color=ink, alpha=0.25, lw=0)
         ax.plot(near["ratio"], middle, color=ink, label=label)
-        simulated = 1 + sample.loss(names, KEPT).mean(1)
+        simulated = of_rule["simulated"].values
         low, middle, high = interval_of_median(simulated[np.isfinite(simulated), None])
         ax.errorbar(SIMULATED, middle, [middle - low, high - middle], fmt="o", color=ink)
     figures.log_axes(ax, x=True, y=True)
@@ -70,7 +67,7 @@ def draw_losses(ax: Axes, sample: Sample) -> None:
     figures.ticks(ax.yaxis, (1, 2, 5, 10, 20, 50))
     ax.plot([], [], "o", color=figures.GREY, label="simulated")
     ax.legend(loc="upper left")
-    count = f"{sample.law.sizes['number']} problems, {len(sample.errors)} simulated"
+    count = f"{near.sizes['number']} problems, {near.sizes['problem']} simulated"
     ax.set(
         xlabel=f"number of keys / number at tuning ({count})",
         ylabel="error, kept / least",
@@ -84,9 +81,9 @@ def interval_of_median(values: np.ndarray) -> np.ndarray:
     return np.asarray(np.quantile(values, ends, axis=0))
 
 
-def draw_changes(ax: Axes, results: Results) -> None:
+def draw_changes(ax: Axes, panels: Panels) -> None:
     """Simulated changes of the error from other rules to 1.5-entmax, a point a problem."""
-    made = effects(results)
+    made = panels.effects
     rows = {label: -100 * made[name].value[:, 0] for name, label in RIVALS.items()}
     frame = pd.DataFrame(rows).melt(var_name="rival", value_name="change").dropna()
     figures.dotted(ax, x=0)
@@ -95,19 +92,16 @@ def draw_changes(ax: Axes, results: Results) -> None:
     ax.set(xlabel=f"change to {MIDDLE} (%), n = {len(made['re-tuned'].value)}", ylabel="")
 
 
-def draw_exponents(ax: Axes, sample: Sample) -> None:
+def draw_exponents(ax: Axes, panels: Panels) -> None:
     """Exponents of the best temperature against the stated ones, a point a problem."""
-    far = sample.law.sel(ratio=slice(SIMULATED, None))
-    beta, nu, width = (far[name].values for name in ("smoothness", "power", "width"))
-    best = np.log(sample.of_rule(far["tuned"].values, sample.matched("power")))
-    x = np.log(far["ratio"].values)
-    fitted = (best - best.mean(1, keepdims=True)) @ (x - x.mean()) / ((x - x.mean()) ** 2).sum()
+    drawn = panels.parameters
+    beta, nu, width = (drawn[name].to_numpy() for name in ("smoothness", "power", "width"))
     stated = 2 * (beta / nu - 1) / (2 * beta + width)
     tolerance = conventions.TOLERANCES["slope"]
     figures.diagonal(ax, -0.5, 0.5, f"stated, ± {tolerance:g}", tolerance)
     for place, power in enumerate(POWERS.values()):
         rows = nu == power
-        figures.dots(ax, stated[rows], fitted[rows], place, f"ν = {power:g}")
+        figures.dots(ax, stated[rows], panels["exponent"][rows], place, f"ν = {power:g}")
     ax.legend(loc="upper left", ncols=2)
     ax.set(
         ylim=(None, 1.3),

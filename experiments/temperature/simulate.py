@@ -99,9 +99,7 @@ def pairs_sampler(problems: list[Problem], keys: int, precision: str) -> Problem
         task, heads, n, queries = problem.heads(keys)
         # Frames as wide as the plane: one compiled shape.
         padded = Heads(fill_up(np.asarray(heads.frames), PLANE), heads.rule, heads.bandwidth)
-        sampler, _ = sampler_of(
-            task, padded, n, queries, precision=precision, raw_labels=False, keep_queries=False
-        )
+        sampler, _ = sampler_of(task, padded, n, queries, precision=precision, keep_queries=False)
         members.append(sampler)
     return ProblemsSampler(members, [(number,) for number in range(len(members))])
 

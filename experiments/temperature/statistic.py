@@ -6,6 +6,7 @@ from typing import Literal
 
 import numpy as np
 import pandas as pd
+import xarray as xr
 
 from sims.base.estimates import ratio
 from sims.judgement import conventions
@@ -13,7 +14,7 @@ from sims.judgement.effects import Effects, gap, outcome, share, slope
 from sims.study.batches import drawn_values
 from sims.study.results import Results
 
-from .rules import POWERS, SIMULATED
+from .rules import MATCHED, POWERS, SIMULATED
 
 KEPT, BEST, LEARNED = range(3)
 """Places of the simulated parameters: tuned by theory at the context, best by theory, learned."""
@@ -139,6 +140,28 @@ def batches_of_term(results: Results, name: str) -> np.ndarray:
         data = unit[f"integrated_{name}_covariance"].isel(problem=place)
         rows.append(data.mean(("head", "head2")).values)
     return np.stack(rows)
+
+
+def panels(results: Results) -> xr.Dataset:
+    """Errors at the kept parameter over the least ones by rule, and the best temperature's slopes.
+
+    ``stated`` by theory along the number of keys, ``simulated`` at one of them, and ``exponent`` by
+    least squares from there on.
+    """
+    sample = Sample(results)
+    names: dict[str, str | list[str]] = {rule: rule for rule in sample.rules}
+    names[MATCHED] = sample.matched("smoothness")
+    loss = (sample.law["kept"] / sample.law["best"]).values
+    stated = [sample.of_rule(loss, name) for name in names.values()]
+    simulated = [1 + sample.loss(name, KEPT).mean(1) for name in names.values()]
+    far = sample.law.sel(ratio=slice(SIMULATED, None))
+    best = np.log(sample.of_rule(far["tuned"].values, sample.matched("power")))
+    arrays = {
+        "stated": (("rule", "number", "ratio"), np.stack(stated)),
+        "simulated": (("rule", "problem"), np.stack(simulated)),
+        "exponent": ("number", np.polyfit(np.log(far["ratio"].values), best.T, 1)[0]),
+    }
+    return xr.Dataset(arrays, {"rule": [*names], "ratio": sample.law["ratio"].values})
 
 
 def parameters(results: Results) -> pd.DataFrame:

@@ -17,6 +17,7 @@ class Temperature(Study[Problem]):
 
     effects = from_module("statistic")
     parameters = from_module("statistic")
+    panels = from_module("statistic")
     figure = from_module("figure")
 
     def problem(self, fields: Fields) -> Problem:

@@ -1,9 +1,8 @@
 """Trained heads in three panels: predictors of merging costs, and comparison with the law."""
 
-from collections.abc import Mapping
-
 import numpy as np
 import pandas as pd
+import xarray as xr
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from scipy.stats import binom
@@ -11,11 +10,10 @@ from scipy.stats import binom
 from sims import figures
 from sims.judgement import conventions
 from sims.judgement.answers import Answers
-from sims.judgement.effects import Effects
-from sims.study.results import Results
+from sims.study.panels import Panels
 
 from .problems import TOKENS
-from .statistic import GIVEN, beside_the_law, effects, law_table, parameters
+from .statistic import GIVEN, law_table
 
 ROWS = {
     "outputs": "output size",
@@ -25,17 +23,22 @@ ROWS = {
 WITHIN = conventions.TOLERANCES["roads"]
 
 
-def numbers(results: Results) -> dict[str, object]:
+def numbers(panels: Panels) -> dict[str, object]:
     """Median correlations with their intervals, and the table of attention maps."""
     medians = {}
-    for name, effect in effects(results).items():
-        medians[name] = median(effect.value[np.isfinite(effect.value)])
-    recovered = {m: float(d["recovered"].mean()) for m, d in results.estimates.items()}
-    frame = beside_the_law(results)
+    for name, values in zip(panels["statistic"], panels["correlations"], strict=True):
+        medians[name] = median(values[np.isfinite(values)])
+    frame = _rows(panels)
+    recovered = frame.groupby("model")["recovered"].first()
     near = {}
     for tokens, rows in frame.groupby("tokens"):
         near[tokens] = f"{(rows['gap'].abs() < WITHIN).sum()} of {len(rows)}"
-    return {"median": medians, "recovered": recovered, "near": near, "law": law_table(results)}
+    return {"median": medians, "recovered": recovered, "near": near, "law": law_table(frame)}
+
+
+def _rows(panels: Panels) -> pd.DataFrame:
+    """Attention maps beside heads of the law, a row per model, pass and choice of tokens."""
+    return panels.arrays.drop_dims(("statistic", "layers")).to_dataframe()
 
 
 def median(values: np.ndarray) -> tuple[float, float, float]:
@@ -46,21 +49,22 @@ def median(values: np.ndarray) -> tuple[float, float, float]:
     return float(np.median(values)), float(low), float(high)
 
 
-def figure(results: Results, answers: Answers) -> Figure:
+def figure(panels: Panels, answers: Answers) -> Figure:
     """The figure, by the effects that the answers count."""
-    found = effects(results)
+    found = panels.arrays["correlations"]
     drawing, axes = figures.mosaic(("aa", "bc"), height=3.9, heights=(1, 1.1), title=finding(found))
-    _correlations(axes["a"], found, parameters(results))
-    frame = beside_the_law(results)
+    _correlations(axes["a"], found, panels.parameters)
+    frame = _rows(panels)
     for name, tokens in zip("bc", TOKENS, strict=True):
         _beside_the_law(axes[name], frame[frame["tokens"] == tokens], tokens)
     axes["c"].legend(loc="upper left")
     return drawing
 
 
-def finding(found: Mapping[str, Effects]) -> str:
+def finding(found: xr.DataArray) -> str:
     """The title: whether size, and overlaps given sizes, have medians whose intervals exclude 0."""
-    size, *overlaps = (median(found[f"merging, {name}"].value) for name in ROWS)
+    merging = [found.sel(statistic=f"merging, {name}").values for name in ROWS]
+    size, *overlaps = map(median, merging)
     if size[1] <= 0:
         return "Neither size nor overlap predicts the cost of merging trained heads"
     adds = any(low > 0 for _, low, _ in overlaps)
@@ -68,11 +72,11 @@ def finding(found: Mapping[str, Effects]) -> str:
     return f"Output size predicts the cost of merging trained heads; {end}"
 
 
-def _correlations(ax: Axes, found: Mapping[str, Effects], stored: pd.DataFrame) -> None:
+def _correlations(ax: Axes, found: xr.DataArray, stored: pd.DataFrame) -> None:
     """A point per stored layer, and the median with its interval."""
     models = list(dict.fromkeys(stored["model"]))
     for place, row in enumerate(ROWS):
-        values = found[f"merging, {row}"].value
+        values = found.sel(statistic=f"merging, {row}").values
         for shift, model in enumerate(models):
             shown = values[(stored["model"] == model).to_numpy()]
             height = np.full(len(shown), 0.18 - 0.14 * shift - place)

@@ -207,11 +207,21 @@ def beside_the_law(results: Results) -> pd.DataFrame:
             },
             {"tokens": [*TOKENS], "layer": range(1, len(index) + 1)},
         )
-        frames.append(table.to_dataframe(dims).reset_index().assign(model=model))
+        recovered = float(data["recovered"].mean())
+        frame = table.to_dataframe(dims).reset_index()
+        frames.append(frame.assign(model=model, recovered=recovered))
     return pd.concat(frames, ignore_index=True)
 
 
-def law_table(results: Results) -> str:
+def panels(results: Results) -> xr.Dataset:
+    """:func:`beside_the_law` by row, and every statistic of stored layers."""
+    found = {name: effect.value for name, effect in effects(results).items()}
+    rows = beside_the_law(results).rename_axis("row").to_xarray()
+    statistics = xr.DataArray([*found.values()], {"statistic": [*found]}, ("statistic", "layers"))
+    return rows.assign(correlations=statistics)
+
+
+def law_table(beside: pd.DataFrame) -> str:
     """:func:`beside_the_law` as a Markdown table, a row per pass: all tokens / without special."""
     titles = {
         "selectivity": "n_eff/n",
@@ -222,7 +232,7 @@ def law_table(results: Results) -> str:
         "gap": "1 − ρ against the angle law",
     }
     lines = []
-    for (model, layer), rows in beside_the_law(results).groupby(["model", "layer"], sort=False):
+    for (model, layer), rows in beside.groupby(["model", "layer"], sort=False):
         line = {
             "model": str(model),
             "layer": str(layer),

@@ -17,6 +17,7 @@ class TrainedModels(Study[str]):
 
     effects = from_module("statistic")
     parameters = from_module("statistic")
+    panels = from_module("statistic")
     figure = from_module("figure")
     numbers = from_module("figure")
 

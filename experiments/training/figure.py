@@ -1,15 +1,16 @@
 """Training together in four panels: outcomes, terms of the error, selectivity, subspaces."""
 
 import numpy as np
+import xarray as xr
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from sims import figures
 from sims.figures.groups import binned, outcome_bars, outcomes_of_answers
 from sims.judgement.answers import Answer, Answers
-from sims.study.results import Results
+from sims.study.panels import Panels
 
-from .statistic import TERMS, Measured, falls, measured, parameters
+from .statistic import TERMS
 
 QUESTIONS = {
     "specialization": "further apart than alone",
@@ -24,16 +25,15 @@ NAMES = dict(zip(TERMS, ("squared bias", "heads' variance", "covariance"), stric
 INK = dict(zip(TERMS, figures.PALETTE, strict=False))
 
 
-def figure(results: Results, answers: Answers) -> Figure:
+def figure(panels: Panels, answers: Answers) -> Figure:
     """The figure; numbers are those of the answers, and of the changes of the error's terms."""
     drawing, axes = figures.mosaic(("ab", "cd"), height=4.6, title=finding(answers))
-    layers = measured(results)
-    averaged = (parameters(results)["maps"] == "averaged").to_numpy()
+    averaged = (panels.parameters["maps"] == "averaged").to_numpy()
     outcome_bars(axes["a"], outcomes_of_answers(answers, QUESTIONS))
     axes["a"].set_title("Joint training wins, by bias")
-    _waterfall(axes["b"], layers, averaged)
-    _by_selectivity(axes["c"], layers, averaged)
-    _subspaces(axes["d"], layers, averaged)
+    _waterfall(axes["b"], panels.arrays.isel(problem=averaged))
+    _by_selectivity(axes["c"], panels.arrays.isel(problem=averaged))
+    _subspaces(axes["d"], panels.arrays["subspaces"], averaged)
     return drawing
 
 
@@ -61,12 +61,12 @@ def share_that_holds(answer: Answer) -> float:
     return counted.parts["holds"] / (counted.parts["holds"] + counted.parts["fails"])
 
 
-def _waterfall(ax: Axes, layers: Measured, averaged: np.ndarray) -> None:
+def _waterfall(ax: Axes, layers: xr.Dataset) -> None:
     """Mean changes of the terms one below the other, down to that of the error, by control."""
     for place, control in enumerate(CONTROLS):
         left = 0.0
         for step, name in enumerate((*TERMS, "mse")):
-            values = -100 * falls(layers, control, name).mean(1)[averaged]
+            values = 100 * layers["change"].sel(layer=control, term=name).values
             change = values.mean()
             row = -(5 * place + step)
             start = 0.0 if name == "mse" else left
@@ -86,11 +86,11 @@ def _waterfall(ax: Axes, layers: Measured, averaged: np.ndarray) -> None:
     )
 
 
-def _by_selectivity(ax: Axes, layers: Measured, averaged: np.ndarray) -> None:
+def _by_selectivity(ax: Axes, layers: xr.Dataset) -> None:
     """Median and quartiles of the terms' changes from identical heads, over n_eff/n."""
-    selectivity = layers["joint"]["selectivity"].mean(1)[averaged]
+    selectivity = layers["selectivity"].sel(layer="joint").values
     for name in TERMS:
-        values = -100 * falls(layers, "identical", name).mean(1)[averaged]
+        values = 100 * layers["change"].sel(layer="identical", term=name).values
         binned(ax, selectivity, values, INK[name], label=NAMES[name])
     figures.dotted(ax)
     ax.set(
@@ -102,9 +102,9 @@ def _by_selectivity(ax: Axes, layers: Measured, averaged: np.ndarray) -> None:
     ax.legend(loc="upper left")
 
 
-def _subspaces(ax: Axes, layers: Measured, averaged: np.ndarray) -> None:
+def _subspaces(ax: Axes, index: xr.DataArray, averaged: np.ndarray) -> None:
     """Index of the subspaces after joint training against training alone, a point per problem."""
-    separate, joint = (layers[name]["subspaces"].mean(1) for name in ("separate", "joint"))
+    separate, joint = (index.sel(layer=name).values for name in ("separate", "joint"))
     kinds = {"averaged": averaged, "$W_V$ and $W_O$ trained": ~averaged}
     for place, (label, kind) in enumerate(kinds.items()):
         figures.dots(ax, separate[kind], joint[kind], place, f"{label} ({kind.sum()})", mfc="none")

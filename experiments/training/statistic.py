@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import replace
 from itertools import product
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -13,6 +14,7 @@ from sims.judgement.effects import Effects, outcome, share
 from sims.judgement.summaries import quartiles_in_words
 from sims.judgement.wording import markdown_table
 from sims.study.batches import drawn_values
+from sims.study.panels import Panels
 from sims.study.results import Results
 
 CONTROLS = ("identical", "separate", "start")
@@ -89,21 +91,38 @@ def parameters(results: Results) -> pd.DataFrame:
     return drawn_values(results, "noise_sd").assign(selectivity=selectivity)
 
 
-def changes_table(results: Results) -> str:
-    """Medians and quartiles of the changes of the error and its terms, as a Markdown table."""
+def panels(results: Results) -> xr.Dataset:
+    """Means over seeds: changes from each layer to the one trained together, and what layers have.
+
+    ``change`` is that of a term over the layer's error; ``selectivity`` is n_eff/n, ``subspaces``
+    the index of the key subspaces.
+    """
     layers = measured(results)
-    maps = parameters(results)["maps"].to_numpy()
+    change = []
+    for layer in layers:
+        change.append([-falls(layers, layer, name).mean(1) for name in CHANGES])
+    arrays: dict[str, Any] = {"change": (("layer", "term", "problem"), change)}
+    for name in ("selectivity", "subspaces"):
+        values = [terms[name].mean(1) for terms in layers.values()]
+        arrays[name] = (("layer", "problem"), values)
+    return xr.Dataset(arrays, {"layer": [*layers], "term": [*CHANGES]})
+
+
+def changes_table(panels: Panels) -> str:
+    """Medians and quartiles of the changes of the error and its terms, as a Markdown table."""
+    maps = panels.parameters["maps"].to_numpy()
     names = {"joint": "(together)"}
     lines = []
     for kind, layer in product(("averaged", "trained"), (*CONTROLS, "joint")):
         rows = maps == kind
+        shown = panels.arrays.sel(layer=layer).isel(problem=rows)
         line = {"maps of values": kind, "compared with": names.get(layer, layer)}
         line["problems"] = str(rows.sum())
         for name, title in CHANGES.items():
             line[title] = "–"
             if layer in CONTROLS:
-                line[title] = _quartiles(-falls(layers, layer, name).mean(1)[rows])
-        line["n_eff/n"] = _quartiles(layers[layer]["selectivity"].mean(1)[rows])
+                line[title] = _quartiles(shown["change"].sel(term=name).values)
+        line["n_eff/n"] = _quartiles(shown["selectivity"].values)
         lines.append(line)
     return markdown_table(lines)
 

@@ -8,7 +8,7 @@ import pandas as pd
 import xarray as xr
 
 from sims.base.identity import rounded_digest
-from sims.study.results import Results
+from sims.study.panels import Panels
 from sims.study.study import Study, from_module
 
 from .problems import draw_problem
@@ -22,6 +22,7 @@ class Training(Study[dict[str, Any]]):
 
     effects = from_module("statistic")
     parameters = from_module("statistic")
+    panels = from_module("statistic")
     figure = from_module("figure")
 
     @cached_property
@@ -84,8 +85,8 @@ class Training(Study[dict[str, Any]]):
         places = range(len(self.sizes))
         return {str(place): rounded_digest(self.problems_of_size(place)) for place in places}
 
-    def numbers(self, results: Results) -> Mapping[str, Any]:
+    def numbers(self, panels: Panels) -> Mapping[str, Any]:
         from .statistic import changes_table
 
         seeds = self.simulation.replicates_per_batch
-        return {"changes": changes_table(results), "seeds": seeds}
+        return {"changes": changes_table(panels), "seeds": seeds}

@@ -8,22 +8,20 @@ from matplotlib.figure import Figure
 from sims import figures
 from sims.figures.groups import binned, outcome_bars
 from sims.judgement.answers import Answer, Answers
-from sims.study.results import Results
-
-from .statistic import effects, parameters
+from sims.study.panels import Panels
 
 KINDS = ("heads", "trees", "ants")
 INKS = dict(zip(KINDS, figures.PALETTE, strict=False))
 CHANGE = "change of the pool's error (%)"
 
 
-def figure(results: Results, answers: Answers) -> Figure:
+def figure(panels: Panels, answers: Answers) -> Figure:
     """The figure; outcomes are those of the answers."""
     answer = answers["unification"]
     title = f"A pool of less correlated estimators errs less: {answer.spoken()}"
     drawing, axes = figures.mosaic(("ac", "bb"), height=3.9, title=title)
-    change = -100 * effects(results)["fall"].value[:, 0]
-    asked = parameters(results).assign(change=change).dropna(subset="change")
+    change = -100 * panels.effects["fall"].value[:, 0]
+    asked = panels.parameters.assign(change=change).dropna(subset="change")
     _outcomes(axes["a"], answer)
     _mechanisms(axes["b"], asked)
     heads = asked[asked["kind"] == "heads"]

@@ -21,8 +21,7 @@ def pools_sampler(problem: Problem, precision: str) -> Sampler:
     kind = problem.drawn["kind"]
     if kind == "heads":
         members = [
-            sampler_of(*case, precision=precision, raw_labels=False, keep_queries=False)[0]
-            for case in problem.heads
+            sampler_of(*case, precision=precision, keep_queries=False)[0] for case in problem.heads
         ]
         return ProblemsSampler(members, [()] * len(members))
     batch = {"trees": forests, "ants": colonies}[kind]

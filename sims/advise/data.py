@@ -8,10 +8,9 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from sims.advise.baselines import baselines
-from sims.advise.extrapolation import Curve, learning_curve
 from sims.advise.leakage import REMEDY, find_dependence
 from sims.advise.parts import Parts, estimate_parts, noise_interval
-from sims.advise.reading import MOST_ROWS, Data, draw_rows, reduce_columns
+from sims.advise.reading import MOST_ROWS, Data, draw_rows
 from sims.advise.regressor import HeadsRegressor
 from sims.advise.search import REPORTING, Search, Setting, by_loss, default_split
 from sims.advise.table import Row, compare_methods, standard_error
@@ -35,7 +34,6 @@ class DataAdvice:
         diversity: errors of orthogonal, independent and aligned heads at the best split into
             several; differences are from orthogonal ones. Empty for d = 1.
         parts: name to decomposition, for the best and the default setting.
-        curve: learning curve of the best.
         searched: number of settings.
         size: numbers of rows, features and outputs used.
         frames: name to the first of the reporting draws of its frames, (H, d, d_k), for
@@ -52,7 +50,6 @@ class DataAdvice:
     rows: list[Row]
     diversity: list[Row]
     parts: dict[str, Parts]
-    curve: Curve
     searched: int
     size: tuple[int, int, int]
     frames: dict[str, np.ndarray] = field(repr=False)
@@ -87,7 +84,7 @@ class DataAdvice:
                 f"Diversity: of several heads {aligned.setting} is best; aligned ones err by "
                 f"{aligned.difference_text} than orthogonal ones.{noise}"
             )
-        return lines + self.curve.sentences()
+        return lines
 
 
 def compare_rival(rival: Row) -> str:
@@ -138,7 +135,7 @@ def advise_data(data: Data, seed: int = 0, progress: bool = False) -> DataAdvice
     signs = []
     if len(np.unique(data.groups)) == len(data.groups):
         signs += find_dependence(data.inputs.to_numpy()[:MOST_ROWS], data.outputs[:MOST_ROWS])
-    data = reduce_columns(draw_rows(data, seed))
+    data = draw_rows(data, seed)
     search = Search(data, seed)
     notes = [*data.notes]
     if search.step > 1:
@@ -180,7 +177,6 @@ def advise_data(data: Data, seed: int = 0, progress: bool = False) -> DataAdvice
         rows=sorted(rows, key=lambda row: row.error),
         diversity=compare_diversity(search, tried),
         parts=parts,
-        curve=learning_curve(search, best, draws["best"], losses["best"]),
         searched=len(tried),
         size=(*data.features.shape, data.outputs.shape[1]),
         frames={name: frames[0] for name, frames in draws.items()},

@@ -8,8 +8,6 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from sklearn.decomposition import PCA
-from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.preprocessing import MaxAbsScaler, StandardScaler
 
 from sims.advise.columns import FEWEST, choose_columns, find_absurd
@@ -199,6 +197,9 @@ def prepared(
         raise InputError("data", got, "equal numbers")
     if len(x) < FEWEST:
         raise InputError("data", f"{len(x)} rows", f"{FEWEST} rows or more")
+    if (count := x.shape[1]) > MOST_COLUMNS:
+        allowed = f"at most {MOST_COLUMNS:,}, such as principal components of more"
+        raise InputError("data, X", f"{count:,} columns", allowed)
     names = names or [f"X[:, {k}]" for k in range(x.shape[1])]
     names += [f"y[:, {k}]" for k in range(x.shape[1] + y.shape[1] - len(names))]
     table = pd.DataFrame(np.hstack([x, y]), columns=names)
@@ -307,28 +308,3 @@ def draw_rows(data: Data, seed: int) -> Data:
     rows = np.sort(draw_groups(data.groups, np.random.default_rng([seed, 3]), MOST_ROWS))
     line = f"Of {count:,} rows {len(rows):,} drawn at random are used: the advice is for so many."
     return leave_copies(replace(data.take(rows), notes=(*data.notes, line)))
-
-
-def fit_columns(x: np.ndarray) -> tuple[Pipeline, float]:
-    """Map from raw columns to features, and the factor that gives the mapped rows mean square 1.
-
-    Columns are standardised. The first :data:`MOST_COLUMNS` principal components replace more.
-    """
-    rows, columns = x.shape
-    steps = [StandardScaler()]
-    if columns > MOST_COLUMNS:
-        steps.append(PCA(min(rows - 1, MOST_COLUMNS), random_state=0))
-    pipeline = make_pipeline(*steps)
-    size = float((pipeline.fit_transform(x) ** 2).mean() ** 0.5)
-    return pipeline, 1 / size if columns > MOST_COLUMNS else 1.0
-
-
-def reduce_columns(data: Data) -> Data:
-    """Data with principal components in place of too many columns, see :func:`fit_columns`."""
-    if data.features.shape[1] <= MOST_COLUMNS:
-        return data
-    pipeline, factor = fit_columns(data.features)
-    share = pipeline[-1].explained_variance_ratio_.sum()
-    line = f"The features are principal components, with {share:.0%} of all columns' variance."
-    features = factor * pipeline.transform(data.features)
-    return replace(data, features=features, notes=(*data.notes, line))

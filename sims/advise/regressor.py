@@ -5,11 +5,11 @@ from typing import Any, Self
 
 import numpy as np
 from sklearn.base import BaseEstimator, RegressorMixin
+from sklearn.preprocessing import StandardScaler
 from sklearn.utils import Tags, check_random_state, gen_batches
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from sims.advise.heads import RULES, diverse_frames, predict_heads, temperature_grid
-from sims.advise.reading import fit_columns
 from sims.base.checks import check_within
 from sims.base.errors import InputError, one_of
 
@@ -58,8 +58,8 @@ class HeadsRegressor(RegressorMixin, BaseEstimator):
     def fit(self, X: Any, y: Any) -> Self:
         """Heads with keys at the rows of X (n, d) and outputs y, (n,) or (n, o)."""
         X, y = validate_data(self, X, y, multi_output=True, y_numeric=True, ensure_min_samples=2)
-        self.columns_, self.factor_ = fit_columns(X)
-        features = self.factor_ * self.columns_.transform(X)
+        self.columns_ = StandardScaler()
+        features = self.columns_.fit_transform(X)
         dimension = features.shape[1]
         width = dimension if self.width is None else self.width
         if self.rule not in RULES:
@@ -83,7 +83,7 @@ class HeadsRegressor(RegressorMixin, BaseEstimator):
         """Predictions (m,) or (m, o) for the rows of X (m, d)."""
         check_is_fitted(self)
         X = validate_data(self, X, reset=False)
-        queries = self.factor_ * self.columns_.transform(X)
+        queries = self.columns_.transform(X)
         grid = np.array([self.temperature_])
         batches = []
         for rows in gen_batches(len(X), BATCH):

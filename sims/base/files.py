@@ -11,16 +11,18 @@ A seal is not a signature: it detects damage and mistakes, but not fraud.
 import atexit
 import contextlib
 import errno
+import fcntl
 import hashlib
 import json
 import math
 import os
+import platform
 import shutil
 import stat
 import sys
 import tempfile
 import zipfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -200,6 +202,38 @@ def read_json(path: str | Path, identity: str | None = None) -> Any:
     except (ValueError, TypeError, KeyError, AttributeError, RecursionError):
         intact = False
     return _verify(path, identity, label, rows, intact)
+
+
+@contextlib.contextmanager
+def locked(lock: Path, field: str, otherwise: str) -> Iterator[OSError | None]:
+    """Context of the one process that holds a lock, which ends with the process at the latest.
+
+    Args:
+        lock: file of the lock, which names its holder.
+        field: what is locked, for the error line.
+        otherwise: what else to do than to wait, for the error line.
+
+    Returns:
+        The error of a file system without locks, on which every process may enter; or None.
+
+    Raises:
+        InputError: another process holds it.
+    """
+    lock.parent.mkdir(parents=True, exist_ok=True)
+    with lock.open("a+") as file:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            file.seek(0)
+            allowed = f"one run at a time: wait for {file.read(200) or 'it'}, or {otherwise}"
+            raise InputError(field, "in use by another run", allowed) from None
+        except OSError as error:
+            yield error
+            return
+        file.truncate(0)
+        file.write(f"process {os.getpid()} of {platform.node()}")
+        file.flush()
+        yield None
 
 
 def private_folder(folder: Path) -> Path:

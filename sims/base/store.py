@@ -4,10 +4,12 @@ They are NumPy archives, which are a hundred times faster than netCDF, because o
 reads them. No JAX.
 """
 
+import fcntl
 import io
 import json
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from contextlib import suppress
 from pathlib import Path
 
 import numpy as np
@@ -73,3 +75,23 @@ def load_or_compute(path: Path, compute: Callable[[Path], xr.Dataset]) -> xr.Dat
             if stale != path:
                 stale.unlink(missing_ok=True)
     return data
+
+
+def load_or_wait(path: Path, compute: Callable[[], Mapping[str, np.ndarray]]) -> xr.Dataset:
+    """Arrays of a given name, which the first process that wants them computes, as others wait.
+
+    The path is as of :func:`load_or_compute`. Where files have no locks, each may compute them.
+    """
+
+    def dataset(_: Path) -> xr.Dataset:
+        variables = {}
+        for name, values in compute().items():
+            dims = [f"{name}_{axis}" for axis in range(np.ndim(values))]
+            variables[name] = (dims, np.asarray(values))
+        return xr.Dataset(variables)
+
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with path.with_name(f"{path.stem.rpartition('-')[0]}.lock").open("w") as lock:
+        with suppress(OSError):
+            fcntl.flock(lock, fcntl.LOCK_EX)
+        return load_or_compute(path, dataset)

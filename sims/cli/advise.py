@@ -22,7 +22,6 @@ from sims.advise import (
     read_data,
     rests_on,
 )
-from sims.advise.context import HALF
 from sims.base.errors import InputError
 from sims.cli.listing import after_result, print_table
 from sims.theory import FEW_KEYS
@@ -30,7 +29,7 @@ from sims.theory import FEW_KEYS
 OPTIONS = {
     "data": ("target", "groups", "seed"),
     "n": ("budget", "noise", "smoothness", "rule"),
-    "context": ("rule", "noise"),
+    "context": ("rule",),
 }
 """Options of each kind of advice, by the option that requests it."""
 
@@ -130,8 +129,6 @@ def _data(advice: DataAdvice) -> None:
     _table("method", lines.fillna({"heads": "–"}).set_index("method"))
     parts = pd.DataFrame({name: vars(part) for name, part in advice.parts.items()})
     _table("estimated part", parts.drop("dependent"))
-    curve = zip(advice.curve.sizes, advice.curve.errors, strict=True)
-    print("Learning curve:", ", ".join(f"{n}: {e:.3g}" for n, e in curve))
     print(*filter(None, [advice.alarm]), *advice.notes, *advice.sentences(), sep="\n")
 
 
@@ -161,19 +158,11 @@ def _split(splits: list[SplitAdvice]) -> None:
 
 
 def _context(advice: ContextAdvice) -> None:
-    first = advice.first_order
-    print(f"Kept from {advice.short:,} to {advice.long:,} keys: error relative to re-tuning.")
-    cost = first["cost"].where(first["in_range"] >= HALF)
-    cells = {}
-    for width in cost["width"].values:
-        for beta in cost["smoothness"].values:
-            cells[f"d = {width}, β = {beta}"] = cost.sel(width=width, smoothness=beta).values
-    _table("rule", pd.DataFrame(cells, cost["rule"].values))
-    print("To leading order, β = 2, by the dimension d that the keys of a head fill:")
-    leading = advice.leading["cost"].sel(smoothness=2.0)
-    widths = [f"d = {d}" for d in leading["dimension"].values]
-    _table("rule", pd.DataFrame(leading.values.T, leading["rule"].values, widths))
-    print("–: too few targets are in the range of first-order theory.")
+    print(f"Kept from {advice.short:,} to {advice.long:,} keys: error relative to re-tuning, to")
+    print("leading order, β = 2, by the dimension d that the keys of a head fill:")
+    cost = advice.costs["cost"].sel(smoothness=2.0).transpose("rule", "dimension")
+    widths = [f"d = {d}" for d in cost["dimension"].values]
+    _table("rule", pd.DataFrame(cost.values, cost["rule"].values, widths))
     print("Scores are distances, or dot products with keys of equal norm.")
     print(*advice.sentences(), sep="\n")
 

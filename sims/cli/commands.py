@@ -236,13 +236,7 @@ def schema(
 
 @app.command()
 def inspect(
-    models: Annotated[
-        list[str],
-        Argument(
-            metavar="MODEL...",
-            help="Safetensors file, its .index.json, or a folder; several models are checkpoints",
-        ),
-    ],
+    model: Annotated[str, Argument(help="Safetensors file, its .index.json, or a folder")],
     config: Annotated[
         str | None, Option(help="Path of config.json (default: next to the model)")
     ] = None,
@@ -282,10 +276,7 @@ def inspect(
     from sims.cli.inspect import run
 
     rules = {"heads": heads, "attention": attention, "tolerance": tolerance}
-    within_limits = run(
-        models, config, activations or [], compare, output, rules, fail_above or [], json
-    )
-    if not within_limits:
+    if not run(model, config, activations or [], compare, output, rules, fail_above or [], json):
         raise Exit(1)
 
 
@@ -303,7 +294,7 @@ def advise(
     n: Annotated[int | None, Option(help="Number of keys, for advice from theory")] = None,
     budget: Annotated[int | None, Option(help="Budget D = H·d_k (with --n)")] = None,
     noise: Annotated[
-        float | None, Option(help="Label noise σ for a target of variance 1 (with --n, --context)")
+        float | None, Option(help="Label noise σ for a target of variance 1 (with --n)")
     ] = None,
     smoothness: Annotated[
         float | None, Option(help="Matérn smoothness β (with --n; default: squared exponential)")

@@ -65,10 +65,11 @@ def decompose(
     if dry and (lines := unread_code(file)):
         print(*lines, sep="\n")
         return
-    data = read_problem(file, None if dry else allow_code)
+    consent = None if dry else allow_code
+    data = read_problem(file, consent)
     if "#" in file:
         data.pop("sweep", None)  # of other sets of heads: sims sweep
-    spec = parse_file(DecomposeSpec, data, file, simulation, allow_code, dry)
+    spec = parse_file(DecomposeSpec, data, file, simulation, consent)
     if spec.about and not as_json:
         print(spec.about)
     problem = spec.problem.build()

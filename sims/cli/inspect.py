@@ -13,7 +13,7 @@ from sims.base.errors import InputError
 from sims.base.files import digest
 from sims.cli.listing import after_result, print_table
 from sims.cli.options import netcdf_file
-from sims.inspect import as_json, exceeded, inspect, scalars, stack
+from sims.inspect import as_json, exceeded, inspect, scalars
 from sims.inspect.geometry import DISTANCES
 from sims.inspect.report import FILE
 from sims.study.results import read, write
@@ -81,7 +81,7 @@ COMPARED = (
 
 
 def run(
-    models: Sequence[str],
+    model: str,
     config: str | None,
     activations: Sequence[str],
     compare: str | None,
@@ -90,10 +90,10 @@ def run(
     fail_above: Sequence[str],
     print_json: bool,
 ) -> bool:
-    """Print the report of a model, or write the reports of several checkpoints to one file.
+    """Print the report of a model.
 
     Args:
-        models: paths, of one model or of several checkpoints.
+        model: path of the model.
         config: path of config.json; None if it is next to the model.
         activations: paths of the inputs of the model and of the compared model.
         compare: path of the compared model, or of a written report.
@@ -104,66 +104,38 @@ def run(
 
     Returns:
         True if no number exceeds its limit.
-    """
-    limits = dict(_limit(text) for text in fail_above)
-    _check_options(models, activations, compare, output)
-    inputs = [*activations, None, None]
-    reports = {}
-    lines = []
-    for name in models:
-        reports[name] = inspect(name, config, inputs[0], **rules)
-        lines += exceeded(reports[name], limits)
-    rival = None
-    if compare is not None:
-        rival = _rival_report(compare, inputs[1], reports[models[0]], rules)
-    if output is not None:
-        _write(reports, output)
-    if print_json:
-        content = [as_json(report) for report in reports.values()]
-        print(json.dumps(content if len(content) > 1 else content[0], indent=1, allow_nan=False))
-        return not lines
-    _print_reports(reports, rival)
-    for line in lines:
-        print(line)
-    if output is not None:
-        print(output)
-    return not lines
-
-
-def _check_options(
-    models: Sequence[str], activations: Sequence[str], compare: str | None, output: Path | None
-) -> None:
-    """Check the options before any model is read.
 
     Raises:
-        InputError: an option is invalid, alone or with the others.
+        InputError: an option is invalid, alone or with the others, or a model cannot be read.
     """
+    limits = dict(_limit(text) for text in fail_above)
     if output is not None:
         netcdf_file(output)
-    if len(models) > 1 and (output is None or activations or compare):
-        allowed = "several models with --output, without --activations and --compare"
-        raise InputError("MODEL", f"{len(models)} models", allowed)
     compared = compare is not None and not compare.endswith(".nc")
     if len(activations) > 1 + compared:
         allowed = "one file, and a second with --compare MODEL"
         raise InputError("--activations", f"{len(activations)} files", allowed)
-
-
-def _print_reports(reports: dict[str, xr.Dataset], rival: xr.Dataset | None) -> None:
-    """Print the notes and tables of one report, or a sentence for each of several."""
-    for report in (*reports.values(), rival):
+    inputs = [*activations, None, None]
+    data = inspect(model, config, inputs[0], **rules)
+    lines = exceeded(data, limits)
+    rival = None if compare is None else _rival_report(compare, inputs[1], data, rules)
+    if output is not None:
+        _write(data, output)
+    if print_json:
+        print(json.dumps(as_json(data), indent=1, allow_nan=False))
+        return not lines
+    for report in (data, rival):
         if report is not None:
             for note in report.attrs.get("notes", "").splitlines():
                 print(f"{report.attrs['model']}: {note}")
-    if len(reports) > 1:
-        print_table(("model", "summary"), [(k, v.attrs["sentence"]) for k, v in reports.items()])
-        return
-    (data,) = reports.values()
     _print(data)
     if rival is not None:
         with after_result("comparison"):
             _compare(data, rival)
-    print(data.attrs["sentence"])
+    print(data.attrs["sentence"], *lines, sep="\n")
+    if output is not None:
+        print(output)
+    return not lines
 
 
 def _limit(text: str) -> tuple[str, float]:
@@ -184,19 +156,15 @@ def _rival_report(
     written = path.endswith(".nc")
     rival = read(path, FILE) if written else inspect(path, None, activations, **rules)
     numbers = data.layer.values.tolist()
-    if "checkpoint" in rival.dims or rival.layer.values.tolist() != numbers:
+    if rival.layer.values.tolist() != numbers:
         raise InputError("--compare", path, f"a model of {len(numbers)} layers of the same numbers")
     return rival
 
 
-def _write(reports: dict[str, xr.Dataset], output: Path) -> None:
-    if len(reports) > 1:
-        write(stack(reports, "checkpoint"), output, FILE)
-        return
+def _write(data: xr.Dataset, output: Path) -> None:
     from sims.figures import save
     from sims.inspect.figure import figure
 
-    data = next(iter(reports.values()))
     write(data, output, FILE)
     with after_result("figure"):
         save(figure(data), output, f"sims inspect {data.attrs['model']}", digest(output))

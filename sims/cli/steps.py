@@ -59,7 +59,7 @@ def _plan(planned: Run) -> None:
     print(f"{planned.identity}: nothing is run or written")
     print(f"law          {planned.spec.law.get('text', '')}")
     print(f"replicates   {times} per unit, unless study.py overrides this")
-    parts = [(planned.name, step) for step in ("simulate", "predict", "judge", "plot")]
+    parts = [(planned.name, step) for step in ("simulate", "predict", "tabulate", "plot")]
     seconds = kept(folder, "run") or expected(planned.fidelity, parts)
     print(f"time         {in_minutes(seconds / (os.cpu_count() or 1))} on this machine")
     print(f"code         {files}: not read")
@@ -81,7 +81,9 @@ def step(
     files = steps.OF_RUN if experiment is None else steps.OF_EXPERIMENT
     if name not in files:
         raise InputError("step", name, one_of(files, name))
-    loaded = None if experiment is None else Run.load(experiment, fidelity)
+    # Judging reads a table, and runs no code of an experiment.
+    allowed = None if name == "judge" else False
+    loaded = None if experiment is None else Run.load(experiment, fidelity, allow_code=allowed)
     folder = Path("results", fidelity, loaded.name if loaded else "")
     path = writable(output or folder / files[name])
     with timed(path.parent, name if part is None else "shard"):

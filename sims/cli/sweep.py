@@ -13,8 +13,8 @@ from sims.base.files import digest
 from sims.cli.listing import after_result, print_table
 from sims.cli.options import check_kind, netcdf_file, part_of
 from sims.study.python_parts import unread
-from sims.study.sweepfile import read_sweep, unread_code
-from sims.study.sweeping import Run
+from sims.study.sweepfile import read_points, unread_code
+from sims.study.sweeping import Sweep
 from sims.theory import FEW_KEYS
 
 MAX_ROWS = 40
@@ -52,9 +52,9 @@ def sweep(
     part = _part(shard, shards, snakemake)
     output = netcdf_file(output_path or f"results/sweeps/{Path(spec).stem}.nc")
     if dry:
-        print(*_plan(spec, sets, simulation, output, allow_code), sep="\n")
+        print(*_plan(spec, sets, simulation, output), sep="\n")
         return
-    run = Run(read_sweep(spec, sets, simulation, allow_code), output)
+    run = Sweep(*read_points(spec, sets, simulation, allow_code), output)
     interactive = sys.stderr.isatty()
     if interactive or (part is None and not run.is_covered):
         print(*run.plan(), sep="\n", file=sys.stderr)
@@ -83,14 +83,12 @@ def _part(
     return None if shard is None else part_of("--shard", shard)
 
 
-def _plan(
-    spec: str, sets: Sequence[str], simulation: dict[str, Any], output: Path, allow_code: bool
-) -> list[str]:
+def _plan(spec: str, sets: Sequence[str], simulation: dict[str, Any], output: Path) -> list[str]:
     """Lines of a plan, for which no code of the user is run."""
     if lines := unread_code(spec):
         return lines
-    run = Run(read_sweep(spec, sets, simulation, allow_code, dry=True), output)
-    code_lines = unread(point.spec for point in run.sweep.points)
+    run = Sweep(*read_points(spec, sets, simulation, consent=None), output)
+    code_lines = unread(point.spec for point in run.points)
     header = f"{spec}: nothing is run or written"
     return [header, *code_lines, *run.plan(), f"output       {output}"]
 
@@ -103,7 +101,7 @@ def _arguments(sets: list[str], simulation: dict[str, Any], allow_code: bool) ->
     return arguments + ["--allow-code"] * allow_code
 
 
-def _write(data: xr.Dataset, run: Run) -> None:
+def _write(data: xr.Dataset, run: Sweep) -> None:
     """Print the table of a finished sweep, and draw its overview."""
     from sims.figures import overview, save
 

@@ -102,11 +102,9 @@ def _panel(
     numeric = rows[x].dtype.kind in "fiu"
     linear = not numeric or data[x].attrs.get("scale") == "linear"
     log = "x" * (not linear and _wide(rows[x])) + "y" * _wide(rows[y])
-    lines = rows[:0] if dashes else None
     points = rows if numeric else rows.astype({x: str})
     legend = {"title": _name(data, hue)} if hue and y == "mse" else None
-    curve(ax, points, lines, x, y, hue=hue, labels=legend, log=log)
-    ax.set(xlabel=_name(data, x), ylabel=_name(data, y))
+    curve(ax, points, x, y, hue=hue, lines=not dashes, legend=legend, log=log)
     if dashes:
         theory(ax, rows[x], rows[f"{y}_theory"], ls="none", marker="_", markersize=7)
         note(ax, "dashes: theory")

@@ -2,23 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping
+from collections.abc import Hashable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
 
+from sims.base.errors import InputError
 from sims.figures.layout import COLUMN, letters, pairs
 from sims.figures.marks import bars_note, simulated, theory
-from sims.figures.series import levels, series
-from sims.figures.theme import GREY, log_axes, style
+from sims.figures.theme import GREY, MARKERS, PALETTE, log_axes, style
 
 if TYPE_CHECKING:
     import pandas as pd
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
-
-Labels = str | Mapping[str, object] | None
-"""Place of the series' names: "key" (a legend), options of a legend, or none."""
 
 
 def scatter(parameters: pd.DataFrame, value: np.ndarray, error: np.ndarray, title: str) -> Figure:
@@ -41,39 +38,15 @@ def scatter(parameters: pd.DataFrame, value: np.ndarray, error: np.ndarray, titl
     return drawing
 
 
-class _Places:
-    """Positions of points along an axis; series of a word are side by side.
-
-    Attributes:
-        x: column of the axis.
-        words: the words along it, if it contains words.
-        hues: levels of the series.
-        step: between the series of a word.
-    """
-
-    def __init__(self, x: str, values: list[Hashable], hues: list[Hashable]) -> None:
-        self.x = x
-        self.words = [place for place in values if isinstance(place, str)]
-        self.hues = hues
-        self.step = 0.8 / len(hues)
-
-    def of(self, level: Hashable, rows: pd.DataFrame) -> np.ndarray:
-        """Positions of the rows of a series."""
-        if not self.words:
-            return rows[self.x].to_numpy()
-        aside = self.step * (self.hues.index(level) - (len(self.hues) - 1) / 2)
-        return aside + rows[self.x].map(self.words.index).to_numpy(float)
-
-
 def curve(
     ax: Axes,
-    points: pd.DataFrame,
-    lines: pd.DataFrame | None,
+    frame: pd.DataFrame,
     x: str,
     y: str,
     *,
     hue: str | None = None,
-    labels: Labels = "key",
+    lines: bool = True,
+    legend: Mapping[str, object] | None = None,
     log: str = "",
 ) -> None:
     """Draw theory as lines, and simulation as points with bars of ± 2 MCSE.
@@ -82,38 +55,68 @@ def curve(
 
     Args:
         ax: the axes.
-        points: simulated values: columns x, y or ``simulation``, and ``<y>_mcse`` or ``mcse``.
-        lines: predicted values at any places: columns x and ``<y>_theory`` (as in a run's
-            table), y or ``theory``; None uses ``points``.
+        frame: one row per point: columns x, y, ``<y>_mcse`` and, for the lines, ``<y>_theory``.
         x: column of the horizontal axis.
-        y: name of the values: their column, if it exists, and the label of the axis.
+        y: column of the simulated values.
         hue: column whose levels differ in colour and marker.
-        labels: place of the series' names.
+        lines: whether theory is drawn.
+        legend: options of a legend of the levels; None for no legend.
         log: the logarithmic axes, "", "x", "y" or "xy".
+
+    Raises:
+        InputError: the frame has no such column, or more levels than there are distinct colours.
     """
-    lines = points if lines is None else lines
-    value = y if y in points else "simulation"
-    error = f"{y}_mcse" if f"{y}_mcse" in points else "mcse"
-    predicted = next((name for name in (f"{y}_theory", y) if name in lines), "theory")
-    frames = [lines, points]
-    places = _Places(x, levels(x, frames), levels(hue, frames))
+    words = [place for place in levels(x, frame) if isinstance(place, str)]
+    hues = levels(hue, frame)
+    step = 0.8 / len(hues)
     with style():
         log_axes(ax, x="x" in log, y="y" in log, plain=True)
-        for level, rows, look in series(lines, hue, frames):
-            rows = rows.sort_values(x)
-            positions = places.of(level, rows)
-            color = look["color"]
-            if places.words:
-                ends = (positions - 0.4 * places.step, positions + 0.4 * places.step)
-                ax.hlines(rows[predicted], *ends, color=color, lw=1.6)
+        for level, rows, look in series(frame.sort_values(x), hue, hues):
+            if words:
+                aside = step * (hues.index(level) - (len(hues) - 1) / 2)
+                places = aside + rows[x].map(words.index).to_numpy(float)
             else:
-                theory(ax, positions, rows[predicted], color)
-        for level, rows, look in series(points, hue, frames):
-            positions = places.of(level, rows)
-            simulated(ax, positions, rows[value], rows[error], label=str(level), **look)
-        ax.set(xlabel="" if places.words else x, ylabel=y)
-        if places.words:
-            ax.set_xticks(range(len(places.words)), places.words)
-        if isinstance(labels, Mapping) or (labels and len(ax.containers) > 1):
-            ax.legend(**{} if isinstance(labels, str) else labels)
+                places = rows[x].to_numpy()
+            if lines and words:
+                ends = (places - 0.4 * step, places + 0.4 * step)
+                ax.hlines(rows[f"{y}_theory"], *ends, color=look["color"], lw=1.6)
+            elif lines:
+                theory(ax, places, rows[f"{y}_theory"], look["color"])
+            simulated(ax, places, rows[y], rows[f"{y}_mcse"], label=str(level), **look)
+        if words:
+            ax.set_xticks(range(len(words)), words)
+        if legend is not None:
+            ax.legend(**legend)
         bars_note(ax)
+
+
+def levels(column: str | None, frame: pd.DataFrame) -> list[Hashable]:
+    """Levels of a column: its categories, else its values, sorted if numeric; [None] without one.
+
+    Raises:
+        InputError: the frame lacks the column.
+    """
+    if column is None:
+        return [None]
+    if column not in frame:
+        raise InputError("hue", column, f"a column: {', '.join(map(str, frame))}")
+    if hasattr(frame[column], "cat"):
+        return list(frame[column].cat.categories)
+    values = list(dict.fromkeys(frame[column]))
+    return sorted(values) if frame[column].dtype.kind in "biuf" else values
+
+
+def series(
+    frame: pd.DataFrame, hue: str | None, hues: Sequence[Hashable]
+) -> Iterator[tuple[Hashable, pd.DataFrame, dict[str, str]]]:
+    """Groups of a frame with rows: level of ``hue``, rows, colour and marker.
+
+    Raises:
+        InputError: there are more levels than distinct colours.
+    """
+    if len(hues) > len(PALETTE):
+        raise InputError(f"levels of {hue}", len(hues), f"at most {len(PALETTE)}")
+    for level, color, marker in zip(hues, PALETTE, MARKERS, strict=False):
+        rows = frame if hue is None else frame[frame[hue] == level]
+        if len(rows):
+            yield level, rows, {"color": color, "marker": marker}

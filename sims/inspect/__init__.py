@@ -4,7 +4,6 @@
 :func:`inspect`               a report: one dataset along ``layer``, and a sentence
 :func:`sentence`              summary of the report
 :func:`scalars`               its numbers by layer
-:func:`stack`                 reports of several checkpoints along ``step``
 :func:`layers`                the heads themselves, layer by layer, of an open :class:`Model`
 ============================= ==================================================================
 
@@ -14,7 +13,7 @@ safetensors reads models without torch; nothing is unpickled.
 from sims.inspect.layer import Layer
 from sims.inspect.layouts import layers
 from sims.inspect.reader import Model
-from sims.inspect.report import as_json, exceeded, inspect, scalars, stack
+from sims.inspect.report import as_json, exceeded, inspect, scalars
 from sims.inspect.sentences import sentence
 
 __all__ = [
@@ -26,5 +25,4 @@ __all__ = [
     "layers",
     "scalars",
     "sentence",
-    "stack",
 ]

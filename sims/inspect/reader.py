@@ -6,21 +6,20 @@ layer at a time.
 
 import contextlib
 import json
-import math
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-import ml_dtypes
+import ml_dtypes  # noqa: F401  # makes bfloat16 a type of NumPy, which safetensors needs
 import numpy as np
 from safetensors import SafetensorError, safe_open
 
 from sims.base.errors import InputError, one_of
 from sims.base.files import regular_file
 
-FLOATS: dict[str, Any] = {"F64": "<f8", "F32": "<f4", "F16": "<f2", "BF16": ml_dtypes.bfloat16}
-"""Supported stored types, as NumPy types; all become float64."""
+FLOATS = ("F64", "F32", "F16", "BF16")
+"""Supported stored types; all become float64."""
 HEADS = ("num_attention_heads", "n_head", "num_heads", "n_heads")
 """Keys of config.json that may hold the number of heads."""
 SIDES = ("encoder", "decoder")
@@ -89,8 +88,9 @@ class Model:
         if stored.kind not in FLOATS:
             allowed = f"{', '.join(FLOATS)} (dequantise quantised models first)"
             raise InputError(f"{self.name}: {name}", stored.kind, allowed)
-        with _whole(stored.path), np.errstate(invalid="ignore"):  # NaN is refused below
-            values = stored.values().astype(np.float64)
+        quiet = np.errstate(invalid="ignore")  # NaN is refused below
+        with _whole(stored.path), quiet, safe_open(stored.path, "np") as file:
+            values = file.get_tensor(stored.name).astype(np.float64)
         if not np.isfinite(values).all():
             raise InputError(f"{self.name}: {name}", "NaN or infinity", "finite numbers")
         self.used.add(name)
@@ -99,8 +99,7 @@ class Model:
     def heads(self, module: str, d: int, requested: int | None = None) -> tuple[int, int | None]:
         """Number of query heads of a module, and d_k if the config gives it.
 
-        The number is given, or comes from config.json minus its pruned heads: tensors do not
-        determine it.
+        The number is given, or comes from config.json: tensors do not determine it.
 
         Raises:
             InputError: neither gives it, or they disagree.
@@ -115,22 +114,12 @@ class Model:
             raise InputError("--heads", heads, allowed)
         if heads < 1:
             raise InputError("number of heads", heads, "an integer >= 1")
+        if pruned := self.config.get("pruned_heads"):
+            raise InputError("config.pruned_heads", pruned, "a model with all of its heads")
         width = count(self.config, ("head_dim", "d_kv"))
         if width is None and documented is not None and d % documented == 0:
             width = d // documented
-        return heads - self._count_pruned(module, heads), width
-
-    def _count_pruned(self, module: str, heads: int) -> int:
-        """Number of heads pruned from a module, by the config.
-
-        Raises:
-            InputError: the config lists them in another way, or all of them.
-        """
-        pruned = self.config.get("pruned_heads") or {}
-        gone = pruned.get(str(layer_number(module)), []) if isinstance(pruned, dict) else None
-        if not isinstance(gone, list) or len(gone) >= heads:
-            raise InputError("config.pruned_heads", pruned, "some heads of a layer, by its number")
-        return len(gone)
+        return heads, width
 
 
 def _keys_of_sides(module: str = "") -> list[str]:
@@ -221,32 +210,17 @@ class _Stored(NamedTuple):
     """Location of a tensor."""
 
     path: Path
+    name: str
     kind: str
     shape: tuple[int, ...]
-    start: int
-
-    def values(self) -> np.ndarray:
-        """Values of the tensor, of a type in :data:`FLOATS`, without keeping the file in memory."""
-        kind = np.dtype(FLOATS[self.kind])
-        size = min(kind.itemsize * math.prod(self.shape), self.path.stat().st_size)
-        if size < 0:
-            raise ValueError("a negative size")
-        values = np.fromfile(self.path, np.uint8, size, offset=self.start)
-        return values.view(kind).reshape(self.shape)
 
 
 def _entries(path: Path) -> Iterator[tuple[str, _Stored]]:
     """Tensors of a file by name, from its header."""
-    with regular_file(str(path), path).open("rb") as file:
-        # safetensors looks through the header; under a limit of memory it cannot map the file.
-        with contextlib.suppress(MemoryError), safe_open(path, framework="np"):
-            pass
-        size = int.from_bytes(file.read(8), "little")
-        header = json.loads(file.read(min(size, path.stat().st_size)))
-    for name, entry in header.items():
-        if name != "__metadata__":
-            start = 8 + size + entry["data_offsets"][0]
-            yield name, _Stored(path, entry["dtype"], tuple(entry["shape"]), start)
+    with safe_open(regular_file(str(path), path), "np") as file:
+        for name in file.keys():  # noqa: SIM118  # a file is no mapping
+            tensor = file.get_slice(name)
+            yield name, _Stored(path, name, tensor.get_dtype(), tuple(tensor.get_shape()))
 
 
 @contextlib.contextmanager

@@ -329,22 +329,3 @@ def _plain(values: xr.DataArray, sizes: Mapping[str, int]) -> Any:
         elif values.dtype.kind == "f":
             values = values.dropna(dim, how="all")
     return json.loads(json.dumps(values.values.tolist()), parse_constant=lambda _: None)
-
-
-def stack(reports: Mapping[Any, xr.Dataset], name: str = "step") -> xr.Dataset:
-    """Reports of several checkpoints of one model in one dataset, along ``step``.
-
-    Raises:
-        InputError: the reports have different layers.
-    """
-    if len({tuple(data.layer.values) for data in reports.values()}) > 1:
-        raise InputError(name, "models of different layers", "checkpoints of one model")
-    data = xr.concat(
-        reports.values(),
-        name,
-        data_vars="all",
-        coords="minimal",
-        join="outer",
-        combine_attrs="drop",
-    )
-    return data.assign_coords({name: list(reports)})

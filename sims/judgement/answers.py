@@ -40,12 +40,13 @@ class Answer:
         id: id of the question.
         claim: id of the paper's claim; that of the question for a claim of no paper.
         question: text of the question, on one line.
-        quantity: quantity whose relative change the result reports.
+        quantity: quantity whose relative change the result reports; None without one.
         status: confirmatory, which gets a word, or exploratory.
         subject: "paper" (a claim of a paper), "ours" (a claim of this suite), "own" (a claim of no
             paper), or "formula" (one of ours, compared with simulation).
         own: statement of a claim of no paper; None for others.
         says: "always" if the claim says so.
+        built_in: why the law builds the answer in; "" where it does not.
         result: result for all problems.
         word: word for how often it holds; "" for an estimate or an exploratory question.
         law: description of the law.
@@ -79,13 +80,14 @@ class Answer:
     id: str
     claim: str
     question: str
-    quantity: str = "error"
+    quantity: str | None = None
     status: str
     says: str | None
     result: AnyResult
     word: str
     law: str
     subject: str = "paper"
+    built_in: str = ""
     own: str | None = None
     restriction: str = ""
     strata: dict[str, AnyResult] = field(default_factory=dict)
@@ -112,12 +114,12 @@ class Answer:
         return {name: result for name, result in results.items() if isinstance(result, Share)}
 
     def spoken(self) -> str:
-        """Word of the answer, with the tolerance of gaps and the verdict on "always".
+        """Word of the answer, with the tolerance of gaps, and the verdict on the claim as stated.
 
         Without a word, see :meth:`word_in_full`.
         """
-        always = self.failure()
-        return f"{self.word_in_full()}; {always}" if always else self.word_in_full()
+        stated = self.as_stated()
+        return f"{self.word_in_full()}; {stated}" if stated else self.word_in_full()
 
     def how_much(self, short: bool = False) -> str:
         """Quantity with the median and quartiles of its change; "" where no size is reported."""
@@ -136,15 +138,30 @@ class Answer:
         wordless = "estimate" if isinstance(self.result, Mean) else "exploratory"
         return f"{self.word or wordless}{near}"
 
-    def failure(self) -> str:
-        """True if a failure is confirmed; "" if the claim does not say always and none is."""
-        asked = self.says or self.always == "no"
-        return ALWAYS.get(self.always, "") if asked else ""
+    def as_stated(self) -> str:
+        """Verdict on the claim as it is stated, whatever holds often; "" where none is due.
+
+        A claim that is built in says why. One that says "always" is false if a failure is
+        confirmed; else the share of failures has an upper bound.
+        """
+        if self.built_in:
+            return f"built in ({self.built_in})"
+        if not self.says or not self.always:
+            return ""
+        if self.always == "no":
+            return FALSE
+        counted = self.result.simulated if isinstance(self.result, Share) else None
+        if counted is None:
+            return NO_FAILURE
+        most = percent(counted.most_failing)
+        return f"{NO_FAILURE} in {counted.total} problems (at most {most} fail)"
 
 
-ALWAYS = {"no": "not always", "not refuted": "no failure confirmed"}
-"""Words for a claim that says "always", by the answer's field ``always``."""
-FACTS = {"paper", "own", "id", "question", "quantity", "status", "says"}
+FALSE = "false as stated"
+"""Verdict on a claim that says "always", and has a confirmed failure."""
+NO_FAILURE = "no failure found"
+"""Verdict on a claim that says "always", and has no confirmed failure."""
+FACTS = {"paper", "own", "id", "question", "quantity", "status", "says", "built_in"}
 """Facts of a question that its answer repeats."""
 MOST_FACTS = 10
 """Maximum number of reported facts about the worst problem."""
@@ -170,16 +187,20 @@ def answer(
         **origin: experiment, subject, law, results, seed, salt and versions.
 
     Raises:
-        InputError: the question asks for another kind of effect, a condition names a missing
-            column, or lengths disagree.
+        InputError: the question asks for another kind of effect, or names no quantity of an effect
+            that has a size, a condition names a missing column, or lengths disagree.
     """
     check_kind(question, effects.kind)
+    if (question.quantity is None) != (effects.size is None):
+        size = f"the effect {question.effect!r} has"
+        allowed = f"nothing: {size} no size" if effects.size is None else f"what {size} the size of"
+        raise InputError(f"questions, {question.id}, quantity", question.quantity, allowed)
     count = _count(question.id, effects, len(parameters))
     parameters = parameters.iloc[:count]
     labels = labels or {}
     restriction = question.restrict
     selected = condition_mask(parameters, restriction.where if restriction else {})
-    effects = effects.within(conventions.tolerance(question.tolerance))
+    effects = effects.within(conventions.tolerance(question.tolerance), question.level_holds)
     result = summarize(effects, selected)
     failing, p = effects.confirmed_failure(selected)
     can_fail = np.isfinite(effects.margin[selected[: len(effects.value)]]).any()

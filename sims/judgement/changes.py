@@ -105,7 +105,7 @@ def deciding_field(
         shares: list[float] = []
         kinds: set[str] = set()
         for rows in groups.values():
-            counted = tally(call[usable][rows])
+            counted = tally(call[usable][rows], level_holds=effects.level_holds)
             if counted is not None:
                 shares.append(float(np.mean(counted.bracket)))
                 kinds.add(_kind(*counted.interval))

@@ -3,7 +3,7 @@
 NEGLIGIBLE = 0.01
 """Shares of level or undecided problems below which short tables leave them out."""
 LEVEL = 0.95
-"""Confidence of every interval, and of "not always"."""
+"""Confidence of every interval, and of "false as stated"."""
 WITHIN = 0.95
 """Share of problems within the stated tolerance: T95."""
 CALLED = 3.0
@@ -37,28 +37,22 @@ EDGES = (1 / 3, 2 / 3, 0.95)
 """Shares between neighbouring words."""
 
 
-def word(interval: tuple[float, float], possible: bool, problems: int, level: bool = False) -> str:
+def word(share: float, interval: tuple[float, float], problems: int) -> str:
     """Word for how often a claim holds.
 
-    A share whose interval crosses an edge is undecided between the words on both sides, except that
-    "usually" may extend beyond 95 %.
+    The share gives the word, and the interval stands beside it. "Never" is of the interval: it is
+    below 5 %, and no problem can hold.
 
     Args:
-        interval: interval of the share among the problems with a difference.
-        possible: whether it may hold in any tested problem.
+        share: the share of all problems, with half of the undecided ones.
+        interval: its interval.
         problems: number of tested problems.
-        level: whether more than half of them have no difference.
     """
     if problems < FEWEST:
         return TOO_FEW
-    if level:
-        return "no difference"
-    if not possible:
+    if share == 0 and interval[1] <= 1 - EDGES[-1]:
         return "never"
-    among = words_of(interval)
-    if len(among) == 1 or among[0] == "usually":
-        return among[0]
-    return f"undecided: {among[0]} {'or' if len(among) == 2 else 'to'} {among[-1]}"
+    return WORDS[sum(share >= edge for edge in EDGES)]
 
 
 def words_of(interval: tuple[float, float]) -> tuple[str, ...]:

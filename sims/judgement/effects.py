@@ -11,7 +11,7 @@ from typing import Any, Literal, NamedTuple, get_args
 import numpy as np
 
 from sims.base.errors import InputError, one_of
-from sims.base.estimates import mcse, skewness
+from sims.base.estimates import mcse
 from sims.judgement import conventions
 from sims.judgement.intervals import fixed_p
 from sims.judgement.outcomes import outcome_calls
@@ -22,11 +22,10 @@ number is on average, or how often a quantity falls."""
 
 
 class Moments(NamedTuple):
-    """Mean of a part of the batches, with its standard error and skewness, by problem."""
+    """Mean of a part of the batches, with its standard error, by problem."""
 
     value: np.ndarray
     error: np.ndarray
-    skewness: np.ndarray
 
 
 @dataclass(frozen=True, eq=False)
@@ -50,6 +49,7 @@ class Effects:
         size_error: (N,) its Monte Carlo standard errors.
         components: name to the terms (N,) of a size that are reported with it.
         tolerance: tolerance of gaps and outcomes, which the question sets.
+        level_holds: whether level problems hold, which the question sets.
 
     Raises:
         InputError: the kind is unknown, or the arrays do not have these shapes.
@@ -67,6 +67,7 @@ class Effects:
     size_error: np.ndarray | None = None
     components: Mapping[str, np.ndarray] = field(default_factory=dict)
     tolerance: float | None = None
+    level_holds: bool = False
 
     def __post_init__(self) -> None:
         if self.kind not in get_args(Kind):
@@ -82,15 +83,15 @@ class Effects:
         """Degrees of freedom of the errors, (N,); infinite for theory."""
         return np.full(len(self.value), np.inf) if self.batches is None else self.batches - 1.0
 
-    def within(self, tolerance: float | None) -> "Effects":
-        """The effects under a question's tolerance."""
-        return replace(self, tolerance=tolerance)
+    def within(self, tolerance: float | None, level_holds: bool = False) -> "Effects":
+        """The effects under a question's tolerance, and what level problems count as."""
+        return replace(self, tolerance=tolerance, level_holds=level_holds)
 
     def half(self, number: int) -> "Effects":
         """Effects from every second batch, starting at the first (0) or the second (1)."""
         if self.halves is None or self.batches is None:
             return self
-        value, error, _ = self.halves[number]
+        value, error = self.halves[number]
         batches = (self.batches + 1 - number) // 2
         return replace(self, value=value, error=error, batches=batches, halves=None)
 
@@ -211,7 +212,7 @@ def _of_batches(
     """Effects of a kind as means of iid batches, of problems (B, …); None is no problem."""
     if draws is None:
         return Effects(np.empty(0), np.empty(0), kind, **fields)
-    value, error, _ = _moments(draws)
+    value, error = _moments(draws)
     halves = []
     for first in (0, 1):
         if isinstance(draws, np.ndarray) and draws.ndim == 2:
@@ -225,11 +226,9 @@ def _of_batches(
 def _moments(draws: np.ndarray | Sequence[np.ndarray]) -> Moments:
     """Moments of every problem's batches."""
     if isinstance(draws, np.ndarray):
-        batches = draws.swapaxes(0, 1)
-        return Moments(draws.mean(1), mcse(batches), skewness(batches))
+        return Moments(draws.mean(1), mcse(draws.swapaxes(0, 1)))
     value = np.stack([batches.mean(0) for batches in draws])
-    error = np.stack([mcse(batches) for batches in draws])
-    return Moments(value, error, np.stack([skewness(batches) for batches in draws]))
+    return Moments(value, np.stack([mcse(batches) for batches in draws]))
 
 
 def slope(

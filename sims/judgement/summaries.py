@@ -87,13 +87,13 @@ class Share:
             percent_range(*ends, short=short)
             for ends in (self.deciding.bracket, self.deciding.interval)
         )
-        problems = "problems that change" if self.deciding.level else "problems"
-        share = f"{share} ({interval})" if short else f"{share} of {problems} ({interval})"
-        others = {name: self.deciding.parts[name] for name in ("level", "undecided")}
-        if short:
-            others = {name: part for name, part in others.items() if part >= conventions.NEGLIGIBLE}
-        named = [f"{percent(v, short=short)} {name}" for name, v in others.items()]
-        return "; ".join([share, *named]) if self.deciding.level else share
+        noun = "" if short else " of problems"
+        others = []
+        for name in ("level", "undecided"):
+            part = self.deciding.parts[name]
+            if part >= conventions.NEGLIGIBLE:
+                others.append(f"{percent(part, short=short)} {name}")
+        return "; ".join([f"{share}{noun} ({interval})", *others])
 
     def decided_by(self) -> str:
         """The method whose tally decides the word, contradictions, and why many are undecided."""
@@ -300,7 +300,7 @@ def summarize(effects: Effects, selected: np.ndarray) -> Result:
 
 def _share(effects: Effects, selected: np.ndarray, rows: np.ndarray) -> Share:
     call = effects.call[rows]
-    counted = tally(call, _reason(effects, rows, call))
+    counted = tally(call, _reason(effects, rows, call), effects.level_holds)
     share = replace(_sizes(effects, rows), problems=int(rows.sum()), simulated=counted)
     theory = effects.predicted_call
     if not len(theory):

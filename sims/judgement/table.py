@@ -1,7 +1,7 @@
 """Table of effects: all that answers are made of, with a row per problem. No JAX.
 
-Answers are functions of this table and of the experiment's file alone, so that words, thresholds,
-strata and restrictions can change without another run.
+Answers are functions of this table and of the experiment's file alone, so that words, thresholds
+and tolerances can change without another run.
 """
 
 import json
@@ -23,14 +23,16 @@ NUMBERS = ("value", "error", "batches", "predicted", "valid", "size", "size_erro
 """Fields of effects that are arrays."""
 HALVES = ("first half", "second half")
 COMPONENT = "component: "
+PRECISION = 14
+"""Bits of a number that are kept: relative errors are at most 2^-14, far below Monte Carlo's."""
 WORDS = {
-    "number": "drawn parameters and quantities of effects by problem",
-    "effect": "name of the effect, as in experiment.yaml; empty for parameters",
-    "quantity": "field of the effect, margin or call of a question, or name of the parameter",
+    "number": "quantities of effects by problem",
+    "effect": "name of the effect, as in experiment.yaml",
+    "quantity": "field of the effect, or margin or call of a question",
     "pair": "pair of an outcome that the column is about; -1 for the problem",
     "rows": "number of problems, simulated ones first, then those that theory alone has",
 }
-"""Variables of the file; all but the first label the columns."""
+"""Variables of the effects in a file; all but the first label the columns."""
 Blocks = dict[tuple[str, str], np.ndarray]
 """Columns (N,) or (N, P) by effect and quantity."""
 
@@ -43,26 +45,23 @@ class Table:
         effects: effects by name.
         parameters: drawn parameters, a row per problem, the simulated ones first.
         origin: experiment, fidelity, digest of the results, seed, salt and versions.
-        files: number of a problem that fails, as text, to its description.
     """
 
     effects: Mapping[str, Effects]
     parameters: pd.DataFrame
     origin: Mapping[str, Any] = field(default_factory=dict)
-    files: Mapping[str, Any] = field(default_factory=dict)
 
     def dataset(self, questions: "Iterable[QuestionSpec]" = ()) -> xr.Dataset:
-        """The table in the form of a file: the matrix ``number``, with labels of its columns.
+        """The table in the form of a file.
 
-        Text is kept as places in the lists of ``types``, -1 where there is none.
+        Numbers of effects are the matrix ``number``, with labels of its columns, to
+        :data:`PRECISION` bits. Parameters are the matrix ``drawn``; text is kept as places in the
+        lists of ``types``, -1 where there is none.
 
         Args:
             questions: questions whose margins and calls are columns, too, for other readers.
         """
         blocks: Blocks = {}
-        types: dict[str, Any] = {}
-        for name, column in self.parameters.infer_objects().items():
-            blocks["", str(name)], types[str(name)] = _coded(column)
         for name, effects in self.effects.items():
             blocks |= {(name, key): numbers for key, numbers in _quantities(effects).items()}
         for question in questions:
@@ -72,26 +71,32 @@ class Table:
             blocks[question.effect, f"call: {question.id}"] = judged.call
             blocks[question.effect, f"theory's call: {question.id}"] = judged.predicted_call
         data = _matrix(blocks, len(self.parameters))
+        drawn = []
+        types = {}
+        for parameter, column in self.parameters.infer_objects().items():
+            numbers, types[str(parameter)] = _coded(column)
+            drawn.append(numbers.astype(float))
+        shape = (len(types), len(self.parameters))
+        meaning = {"long_name": "drawn parameters by problem"}
+        data["drawn"] = (("parameter", "problem"), np.reshape(drawn, shape), meaning)
+        data["parameter"] = ("parameter", np.array([*types], str))
         kinds = {name: (effects.kind, effects.looks) for name, effects in self.effects.items()}
-        texts = {"kinds": kinds, "types": types, "origin": self.origin, "files": self.files}
+        texts = {"kinds": kinds, "types": types, "origin": self.origin}
         for name, text in texts.items():
             data[name] = ((), json.dumps(text))
-        for variable in data.variables.values():
-            text_only = {"dtype": "S1"} if variable.dtype.kind == "U" else {}
-            variable.encoding = {"zlib": True, "shuffle": True, **text_only}
         return data
 
     @classmethod
     def of(cls, data: xr.Dataset) -> "Table":
         """The table that a file holds."""
-        kinds, types, origin, files = (
-            json.loads(str(data[name].values)) for name in ("kinds", "types", "origin", "files")
+        kinds, types, origin = (
+            json.loads(str(data[name].values)) for name in ("kinds", "types", "origin")
         )
         found: dict[str, dict[str, Any]] = {}
         _, *labels = (data[word].values for word in WORDS)
         for row, effect, quantity, pair, count in zip(data["number"].values, *labels, strict=True):
             columns = found.setdefault(str(effect), {})
-            column = row[:count]
+            column = row[:count].astype(float)
             if pair < 0:
                 columns[str(quantity)] = column
             else:
@@ -99,8 +104,10 @@ class Table:
         effects = {}
         for name, (kind, looks) in kinds.items():
             effects[name] = _effects(kind, looks, found[name])
-        parameters = {name: _decoded(found[""][name], types[name]) for name in types}
-        return cls(effects, pd.DataFrame(parameters), origin, files)
+        parameters = {}
+        for (name, kind), numbers in zip(types.items(), data["drawn"].values, strict=True):
+            parameters[name] = _decoded(numbers, kind)
+        return cls(effects, pd.DataFrame(parameters), origin)
 
 
 def _matrix(blocks: Blocks, count: int) -> xr.Dataset:
@@ -110,7 +117,7 @@ def _matrix(blocks: Blocks, count: int) -> xr.Dataset:
     for (effect, quantity), numbers in blocks.items():
         for pair, column in enumerate(np.atleast_2d(np.transpose(numbers))):
             space = (0, count - len(column))
-            rows.append(np.pad(column.astype(float), space, constant_values=np.nan))
+            rows.append(np.pad(shortened(column), space, constant_values=np.nan))
             labels.append((effect, quantity, pair if numbers.ndim > 1 else -1, len(column)))
     columns = [np.array(rows), *(np.array(label) for label in zip(*labels, strict=True))]
     data = xr.Dataset()
@@ -118,6 +125,13 @@ def _matrix(blocks: Blocks, count: int) -> xr.Dataset:
         dims = ("column", "problem")[: values.ndim]
         data[word] = (dims, values, {"long_name": meaning})
     return data
+
+
+def shortened(numbers: np.ndarray) -> np.ndarray:
+    """The nearest numbers of :data:`PRECISION` bits, in float32: a file packs their zeros."""
+    fraction, exponent = np.frexp(numbers.astype(float))
+    short = np.ldexp(np.round(np.ldexp(fraction, PRECISION)), exponent - PRECISION)
+    return short.astype(np.float32)
 
 
 def _coded(column: pd.Series) -> tuple[np.ndarray, Any]:
@@ -138,9 +152,8 @@ def _decoded(numbers: np.ndarray, kind: Any) -> np.ndarray:
 def _quantities(effects: Effects) -> dict[str, np.ndarray]:
     """Columns of an effect by name."""
     columns = {name: getattr(effects, name) for name in NUMBERS}
-    for half, (value, error, skewness) in zip(HALVES, effects.halves or (), strict=False):
+    for half, (value, error) in zip(HALVES, effects.halves or (), strict=False):
         columns |= {half: value, f"{half}, error": error}
-        columns[f"{half}, skewness"] = skewness.astype(np.float32)
     columns |= {f"{COMPONENT}{name}": part for name, part in effects.components.items()}
     return {name: np.asarray(column) for name, column in columns.items() if column is not None}
 
@@ -157,6 +170,7 @@ def _effects(kind: Any, looks: int, columns: Mapping[str, Any]) -> Effects:
     if "valid" in numbers:
         numbers["valid"] = numbers["valid"].astype(bool)
     if HALVES[0] in arrays:
-        parts = ("", ", error", ", skewness")
-        numbers["halves"] = tuple(Moments(*(arrays[half + k] for k in parts)) for half in HALVES)
+        numbers["halves"] = tuple(
+            Moments(arrays[half], arrays[f"{half}, error"]) for half in HALVES
+        )
     return Effects(kind=kind, looks=looks, components=components, **numbers)

@@ -18,30 +18,59 @@ OUTSIDE = "outside theory's range"
 
 @dataclass(frozen=True)
 class Tally:
-    """Number of problems in which a claim holds, and its share.
+    """Number of problems in which a claim holds, and its share of all of them.
 
     Attributes:
         holds: number of problems in which it holds.
         fails: number in which it fails.
         undecided: number of undecided problems.
-        level: number of problems without a relevant difference; they are in no share.
-        bracket: the share, counting none and all of the undecided problems.
-        interval: Clopper–Pearson interval around the bracket.
+        level: number of problems without a relevant difference.
         reason: of undecided problems: theory's range, or Monte Carlo error.
+        level_holds: whether level problems count as ones that hold, as for "never rises by more
+            than 1 %"; else they count as ones that do not.
     """
 
     holds: int
     fails: int
     undecided: int
-    bracket: Pair
-    interval: Pair
     level: int = 0
     reason: str = ""
+    level_holds: bool = False
 
     @property
     def total(self) -> int:
-        """Number of problems, including level ones."""
+        """Number of problems."""
         return self.holds + self.fails + self.undecided + self.level
+
+    @property
+    def certain(self) -> int:
+        """Number of problems that count as ones in which the claim holds."""
+        return self.holds + self.level if self.level_holds else self.holds
+
+    @property
+    def bracket(self) -> Pair:
+        """Share of all problems, counting none and all of the undecided ones."""
+        return self.certain / self.total, (self.certain + self.undecided) / self.total
+
+    @property
+    def interval(self) -> Pair:
+        """Clopper–Pearson interval around the bracket."""
+        tail = (1 - conventions.LEVEL) / 2
+        least, most = self.certain, self.certain + self.undecided
+        low, high = 0.0, 1.0
+        if least:
+            low = float(betaincinv(least, self.total - least + 1, tail))
+        if most < self.total:
+            high = float(betaincinv(most + 1, self.total - most, 1 - tail))
+        return low, high
+
+    @property
+    def most_failing(self) -> float:
+        """Upper 95 % bound of the share of failures among decided problems."""
+        decided = self.total - self.undecided
+        if self.fails >= decided:
+            return 1.0
+        return float(betaincinv(self.fails + 1, decided - self.fails, conventions.LEVEL))
 
     @property
     def parts(self) -> dict[str, float]:
@@ -61,34 +90,26 @@ class Tally:
         return f"{percent(self.parts['undecided'])} undecided ({reason})" if reason else ""
 
 
-def tally(calls: np.ndarray, reason: str = "") -> Tally | None:
+def tally(calls: np.ndarray, reason: str = "", level_holds: bool = False) -> Tally | None:
     """Tally of calls of 1 (holds), −1 (fails), 2 (level) and 0 (undecided); None without calls.
 
     Args:
         calls: calls of the problems.
         reason: reason of undecided problems.
+        level_holds: whether level problems count as ones that hold.
     """
     if not len(calls):
         return None
-    holds, fails, undecided, level = (
-        int((calls == call).sum()) for call in (HOLDS, FAILS, UNDECIDED, LEVEL)
-    )
-    total, upper = holds + fails + undecided, holds + undecided
-    if not total:
-        return Tally(0, 0, 0, (0.0, 1.0), (0.0, 1.0), level, reason)
-    tail = (1 - conventions.LEVEL) / 2
-    low = float(betaincinv(holds, total - holds + 1, tail)) if holds else 0.0
-    high = float(betaincinv(upper + 1, total - upper, 1 - tail)) if upper < total else 1.0
-    bracket = (holds / total, upper / total)
-    return Tally(holds, fails, undecided, bracket, (low, high), level, reason)
+    counts = [int((calls == call).sum()) for call in (HOLDS, FAILS, UNDECIDED, LEVEL)]
+    return Tally(*counts, reason, level_holds)
 
 
 def word_of(counted: Tally | None) -> str:
     """Word of a tally; "" without one."""
     if counted is None:
         return ""
-    level = counted.level > counted.total / 2
-    return conventions.word(counted.interval, counted.bracket[1] > 0, counted.total, level)
+    middle = sum(counted.bracket) / 2
+    return conventions.word(middle, counted.interval, counted.total)
 
 
 def share_in_words(counted: Tally) -> str:

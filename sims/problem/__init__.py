@@ -18,7 +18,7 @@ from sims.problem.design_laws import (
 )
 from sims.problem.designs import DESIGNS, redundant_views
 from sims.problem.empirical import EmpiricalDesign
-from sims.problem.frames import FRAMES, principal_angles
+from sims.problem.frames import FRAMES
 from sims.problem.kernels import KERNELS, Kernel
 from sims.problem.regression import CustomTarget, Target, TrigonometricSeries
 from sims.problem.sequences import SEQUENCES, SequenceDesign
@@ -60,7 +60,6 @@ __all__ = [
     "check_compatible",
     "correlated_queries",
     "gaussian_queries",
-    "principal_angles",
     "problem_digest",
     "redundant_views",
 ]

@@ -11,46 +11,6 @@ from sims.base.checks import as_floats, check_count, check_covariance, on_device
 from sims.base.errors import InputError
 
 
-def principal_angles(
-    first: ArrayLike,
-    second: ArrayLike,
-    covariance: ArrayLike | None = None,
-) -> Float[np.ndarray, " r"]:
-    """Principal angles between two subspaces, ascending, in radians; r = min(p, q).
-
-    With ``covariance`` Σ the inner product is ⟨u, v⟩ = uᵀΣv, and the angles' cosines are the
-    canonical correlations of ``UᵀX`` and ``VᵀX`` for X with covariance Σ.
-
-    Small angles come from sines and large ones from cosines, so both ends are accurate to
-    rounding (Björck & Golub 1973, doi:10.2307/2005662). NumPy computes them; they cannot be traced.
-
-    Raises:
-        InputError: shapes disagree, or a frame has dependent columns (in the Σ inner product).
-    """
-    first = np.atleast_1d(as_floats("principal_angles.first", first))
-    root = np.eye(len(first))
-    if covariance is not None:
-        sigma = as_floats("principal_angles.covariance", covariance, (len(first), len(first)))
-        check_covariance("principal_angles.covariance", sigma)
-        values, vectors = np.linalg.eigh(sigma)
-        root = np.sqrt(np.maximum(values, 0.0))[:, None] * vectors.T
-    bases = []
-    for name, matrix in (("first", first), ("second", second)):
-        frame = np.asarray(as_floats(f"principal_angles.{name}", matrix))
-        if frame.ndim != 2 or len(frame) != len(first) or not 1 <= frame.shape[1] <= len(frame):
-            allowed = "shape (d, p), 1 <= p <= d, the same d"
-            raise InputError(f"principal_angles.{name}", frame.shape, allowed)
-        left, singular, _ = np.linalg.svd(root @ frame, full_matrices=False)
-        if not singular[-1] > 1e-12 * singular[0]:
-            raise InputError(f"principal_angles.{name}", "dependent columns", "full column rank")
-        bases.append(left)
-    wide, narrow = sorted(bases, key=lambda b: -b.shape[1])
-    cosines = np.linalg.svd(wide.T @ narrow, compute_uv=False)
-    sines = np.linalg.svd(narrow - wide @ (wide.T @ narrow), compute_uv=False)[::-1]
-    by_cosine, by_sine = np.arccos(np.minimum(cosines, 1.0)), np.arcsin(np.minimum(sines, 1.0))
-    return np.where(cosines**2 < 0.5, by_cosine, by_sine)
-
-
 def gram(dimension: int, count: int, width: int, seed: int | None = 0, *, gram: ArrayLike) -> Array:
     """Frames with a prescribed Gram matrix in each direction.
 
@@ -69,7 +29,7 @@ def gram(dimension: int, count: int, width: int, seed: int | None = 0, *, gram: 
     Returns:
         Frames (H, d, d_k) with orthonormal columns.
     """
-    _check_sizes(dimension, count, width, count * width, "heads.count * heads.width")
+    _check_sizes(dimension, count, width, count * width)
     square = (count, count)
     matrices = np.asarray(as_floats("heads.frames.gram", gram, square, (width, *square)))
     matrices = np.broadcast_to(matrices, (width, *square))
@@ -163,46 +123,21 @@ def nested(
     return on_device(basis[None] * (np.arange(width) < head_ranks[:, None])[:, None, :])
 
 
-def planar(
-    dimension: int, count: int, width: int, seed: int | None = 0, *, angles: ArrayLike
-) -> Array:
-    """Frames rotated in planes: ``U_h[:, j] = cos φ_h q_j + sin φ_h q'_j``.
-
-    All q_j and q'_j are orthonormal, so ``U_hᵀU_g = cos(φ_h − φ_g) I``; with d_k = 1 the heads are
-    lines in one plane.
-
-    Args:
-        dimension: d ≥ 2·d_k.
-        count: H.
-        width: d_k.
-        seed: random seed for the Haar-random orthonormal directions; None uses the coordinate axes.
-        angles: φ in degrees, one per head, (H,).
-
-    Returns:
-        Frames (H, d, d_k) with orthonormal columns.
-    """
-    _check_sizes(dimension, count, width, 2 * width, "2 * heads.width")
-    turned = np.asarray(as_floats("heads.frames.angles", angles, (count,)))
-    plane = _blocks(dimension, 2, width, seed)
-    radians = np.deg2rad(turned)
-    turns = np.stack([np.cos(radians), np.sin(radians)])
-    return on_device(np.einsum("ch,dcj->hdj", turns, plane))
-
-
 def explicit(dimension: int, count: int, width: int, seed: int = 0, *, frames: ArrayLike) -> Array:
     """Frames given explicitly, shape (H, d, d_k). The seed is not used."""
     del seed
     return as_floats("heads.frames.frames", frames, (count, dimension, width))
 
 
-def _check_sizes(dimension: int, count: int, width: int, minimum: int = 1, words: str = "") -> None:
+def _check_sizes(dimension: int, count: int, width: int, minimum: int = 1) -> None:
     check_count("dimension", dimension)
     check_count("heads.count", count)
     check_count("heads.width", width)
     if width > dimension:
         raise InputError("heads.width", width, f"1 to dimension = {dimension}")
     if dimension < minimum:
-        raise InputError("dimension", dimension, f"at least {words} = {minimum}")
+        allowed = f"at least heads.count * heads.width = {minimum}"
+        raise InputError("dimension", dimension, allowed)
 
 
 def _basis(dimension: int, width: int, seed: int | None) -> np.ndarray:
@@ -220,7 +155,6 @@ FRAMES: dict[str, Callable[..., Array]] = {
     "gram": gram,
     "haar": haar,
     "nested": nested,
-    "planar": planar,
     "explicit": explicit,
 }
 """Every family of frames: name to ``(dimension, count, width, seed, **options) -> (H, d, d_k)``."""

@@ -10,7 +10,7 @@ from sims.report.text import escape_markdown
 from sims.study.papers import MAIN, Claim, Paper, papers
 
 BRIEF_COLUMNS = ("question", "answer", "how often", "by how much")
-COLUMNS = (*BRIEF_COLUMNS, "always?", "where it changes", "decided by")
+COLUMNS = (*BRIEF_COLUMNS, "as stated", "where it changes", "decided by")
 Link = Callable[[Answer], str]
 
 
@@ -72,17 +72,16 @@ def table(answers: Sequence[Answer], link: Link | None = None, brief: bool = Fal
         return ""
     lines = [list(BRIEF_COLUMNS if brief else COLUMNS)]
     lines.append(["---"] * len(lines[0]))
-    lines += [_line(answer, link, brief) for answer in answers]
+    lines += [cells_of(answer, link, brief) for answer in answers]
     separator = "|" if brief else " | "
     rows = []
     for line in lines:
-        cells = [cell.replace("|", "&#124;") for cell in line]
-        rows.append(f"{separator.lstrip()}{separator.join(cells)}{separator.rstrip()}\n")
+        rows.append(f"{separator.lstrip()}{separator.join(line)}{separator.rstrip()}\n")
     return "".join(rows)
 
 
-def _line(answer: Answer, link: Link | None, brief: bool) -> list[str]:
-    """Cells of an answer."""
+def cells_of(answer: Answer, link: Link | None = None, brief: bool = False) -> list[str]:
+    """Cells of an answer's row in Markdown, in the order of the columns."""
     part = f" ({answer.restriction})" if answer.restriction else ""
     question = escape_markdown(f"{answer.question}{part}")
     if link and (target := link(answer)):
@@ -97,10 +96,11 @@ def _line(answer: Answer, link: Link | None, brief: bool) -> list[str]:
         sizes = [f"{headline}, N {result.answered}", answer.how_much(brief)]
     else:
         sizes = ["–" if isinstance(result, Mean) else f"N {result.problems}", headline]
-    if brief:
-        return [question, word, *sizes]
-    changes = escape_markdown("; ".join(change.in_words() for change in answer.where))
-    return [question, word, *sizes, answer.failure(), changes, result.decided_by()]
+    row = [question, word, *sizes]
+    if not brief:
+        changes = escape_markdown("; ".join(change.in_words() for change in answer.where))
+        row += [answer.as_stated(), changes, result.decided_by()]
+    return [cell.replace("|", "&#124;") for cell in row]
 
 
 def _algebra(claims: Sequence[Claim]) -> str:

@@ -17,7 +17,6 @@ from sims.judgement.wording import percent, significant
 
 if TYPE_CHECKING:
     from sims.judgement.answers import Answers
-    from sims.study.results import Results
 
 _ABSOLUTE = re.compile(r"[a-z][a-z0-9+.-]*:|//", re.IGNORECASE)
 _ACCENTED = re.compile(r"(\\(?:hat|bar|tilde) ?(?:\w|\{[^{}]*\}|\\[a-zA-Z]+))(?=[_^])")
@@ -109,13 +108,17 @@ def environment(html: bool = False) -> jinja2.Environment:
 
 
 def render_caption(
-    path: Path, results: "Results", answers: "Answers", numbers: Mapping[str, object]
+    path: Path,
+    fidelity: str,
+    settings: Mapping[str, object],
+    answers: "Answers",
+    numbers: Mapping[str, object],
 ) -> str:
     """Caption of an experiment with the numbers of this run.
 
     ``caption.md`` is a Jinja template of Markdown, rendered in Jinja's sandbox. It can use
-    ``answers`` by id, ``replicates`` (the fewest of the units), ``fidelity``, ``settings``, the
-    experiment's ``numbers``, and the filters ``percent`` and ``significant``.
+    ``answers`` by id, ``fidelity``, ``settings``, the experiment's ``numbers``, and the filters
+    ``percent`` and ``significant``.
 
     Raises:
         InputError: the file cannot be read, uses an unknown name, or has a formula that is not
@@ -127,9 +130,8 @@ def render_caption(
             .from_string(path.read_text(encoding="utf-8"))
             .render(
                 answers=answers,
-                replicates=results.replicates,
-                fidelity=results.fidelity,
-                settings=results.settings,
+                fidelity=fidelity,
+                settings=settings,
                 **numbers,
             )
         )

@@ -54,18 +54,17 @@ def weigh_all_keys(
     :func:`over_slots`.
     """
     key = with_native_bits(key) if settings.sums == "C++" else key
-    x, unit = draw(shared.task, key, settings.n, settings.dtype)
-    return over_keys(settings, shared, x, unit, gates)
+    x, _ = draw(shared.task, key, settings.n, settings.dtype)
+    return over_keys(settings, shared, x, gates)
 
 
 def over_keys(
     settings: Settings,
     shared: Shared,
     x: Float[Array, "n d"],
-    unit: Float[Array, " n"],
     gates: Gates = (),
 ) -> Replicate:
-    """The moments given keys x and unit label noise.
+    """The moments given keys x.
 
     With weights w_hi(x) given the design, the deviation is ``Σ_i w_hi m(X_i) − m(x)`` and the noise
     covariance ``σ² Σ_i w_hi w_gi``, as for kernels; a query whose weights are all 0 counts as
@@ -74,7 +73,7 @@ def over_keys(
     task, heads, queries, _, constant = shared
     keys = scaled_projection(heads, heads.of_keys, x, x.dtype)
     projected = projected_queries(heads, queries, x.dtype)
-    columns = jnp.stack([target_values(task.target, x), *([unit] if settings.raw_labels else [])])
+    columns = target_values(task.target, x)[None]
     if gates:
         linear, gram = slot_sums(settings, heads, projected, keys, columns, jnp.asarray(gates))
     else:
@@ -88,9 +87,8 @@ def over_keys(
     deviation = linear[..., 0] - task.target(queries)[:, None]
     if constant is not None:  # weights may have any sum
         deviation = deviation + constant * (linear[..., -1] - 1)
-    raw = deviation + task.noise_sd * linear[..., 1] if settings.raw_labels else None
     empty = jnp.diagonal(gram, axis1=-2, axis2=-1) == 0
-    return Replicate(deviation, task.noise_sd**2 * gram, raw, empty.astype(jnp.float64))
+    return Replicate(deviation, task.noise_sd**2 * gram, empty.astype(jnp.float64))
 
 
 def slot_sums(

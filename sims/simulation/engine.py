@@ -5,19 +5,6 @@ integrated out given the design (Rao–Blackwell): the mean deviation b̄, ``b̄
 product, the sample covariance s for the signal part, and the mean of ``σ² Σ_i w_hi w_gi`` for the
 noise part. Every later number is a mean of B iid vectors, with its Monte Carlo standard error.
 
-The same estimates from drawn Gaussian labels, an independent check of that step, have names that
-begin with ``raw_``:
-
-==============================================  =================================================
-``raw_bias`` (batch, query, head)               mean of f̂_h − m(x)
-``raw_bias_product`` (…, head, head2)           unbiased, as above
-``raw_total_covariance`` (…, head, head2)       sample covariance of f̂: signal + noise
-``integrated_raw_*`` (batch, head, head2)       the last two, averaged over queries
-``raw_squared_bias``, ``raw_variance``,         the scalar :mod:`sims.base.terms` of the same
-``raw_covariance``, ``raw_ensemble_variance``,  name, from raw labels
-``raw_mse``, ``raw_mean_head_mse`` (batch)
-==============================================  =================================================
-
 ``empty_rate`` (batch, query, head) is the fraction of replicates in which a compact kernel had no
 key in reach; there the estimate counts as 0.
 
@@ -60,7 +47,6 @@ def estimate(
     weights: ArrayLike | None = None,
     precision: str = "float32",
     control_variate: bool = False,
-    raw_labels: bool = True,
     keep_queries: bool = True,
     memory_budget: int = MEMORY,
     devices: Sequence[jax.Device] | None = None,
@@ -86,7 +72,6 @@ def estimate(
             (:class:`~.replicate.Control`), if about ten keys or more are attended to. The estimates
             may then not be positive semidefinite. It costs a second set of pair sums and a pilot
             design of 16 n keys, and needs kernels and iid keys.
-        raw_labels: add the raw-label estimates.
         keep_queries: False keeps only averages over queries.
         memory_budget: maximum bytes of the working set (of one device, if it is not a CPU), without
             the result.
@@ -97,8 +82,8 @@ def estimate(
             :func:`sims.montecarlo.run`. ``rel_mcse`` applies to every scalar term.
 
     Returns:
-        The dataset of :mod:`sims.base.terms`, batched and with MCSE, the raw-label variables above,
-        ``empty_rate``, and the attributes of :func:`sims.montecarlo.run` with ``n``,
+        The dataset of :mod:`sims.base.terms`, batched and with MCSE, ``empty_rate``, and the
+        attributes of :func:`sims.montecarlo.run` with ``n``,
         ``precision`` (that of the work), ``kernel_sums`` ("C++", "CUDA" or "XLA"), ``rounding`` (a
         bound on rounding, as a share of the heads' bias² + signal variance and of their noise
         variance, whichever is larger),
@@ -118,7 +103,6 @@ def estimate(
         weights=weights,
         precision=precision,
         control_variate=control_variate,
-        raw_labels=raw_labels,
         keep_queries=keep_queries,
         memory_budget=memory_budget,
     )

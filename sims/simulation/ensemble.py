@@ -17,7 +17,7 @@ from sims.montecarlo.sampler import Arrays
 from sims.problem import Heads, Kernel, Task
 from sims.simulation.all_keys import over_slots, weigh_all_keys
 from sims.simulation.draws import split_constant
-from sims.simulation.moments import batch_estimates
+from sims.simulation.moments import BATCH_ESTIMATES
 from sims.simulation.native import usable
 from sims.simulation.native.cuda import cuda_usable
 from sims.simulation.plan import MEMORY, Shape, make_plan
@@ -35,7 +35,6 @@ class EnsembleSampler:
     queries: np.ndarray
     precision: str = "float32"
     control_variate: bool = False
-    raw_labels: bool = True
     keep_queries: bool = True
     weights: ArrayLike | None = None
     memory_budget: int = MEMORY
@@ -63,9 +62,8 @@ class EnsembleSampler:
             function = partial(weigh_all_keys, gates=gates)
         platform = devices[0].platform
         work = float(self.n) * count * heads.count * draws.replicates * batches
-        columns = 3 if self.raw_labels else 2
         sums = "C++" if usable(heads.rule, platform, work) else "XLA"
-        if cuda_usable(heads, columns, self.precision, devices[0], work):
+        if cuda_usable(heads, self.precision, devices[0], work):
             sums = "CUDA"
         plan = make_plan(
             shape,
@@ -76,7 +74,7 @@ class EnsembleSampler:
             sums=sums,
         )
         blocks = (plan.key_block, plan.query_block)
-        settings = Settings(self.n, *blocks, self.precision, self.raw_labels, sums)
+        settings = Settings(self.n, *blocks, self.precision, sums)
         queries = np.pad(self.queries, [(0, -count % plan.group), (0, 0)])
         groups = []
         for group in queries.reshape(-1, plan.group, heads.dimension):
@@ -91,10 +89,9 @@ class EnsembleSampler:
     def start(self, draws: Draw, devices: Sequence[jax.Device], batches: int) -> Rounds:
         """Set up a run, a program for each group of queries."""
         function, at_once, groups, attrs = self.prepare(draws, devices, batches)
-        reduce = batch_estimates(self.raw_labels)
         rounds = []
         for known in groups:
-            sampler = Replicates(function, constants=known, reduce=reduce, at_once=at_once)
+            sampler = Replicates(function, constants=known, reduce=BATCH_ESTIMATES, at_once=at_once)
             rounds.append(sampler.start(draws, devices, batches))
 
         def begin(first: int) -> Callable[[], Arrays]:

@@ -28,7 +28,7 @@ from sims.problem import Heads, Task
 from sims.simulation.draws import split_constant
 from sims.simulation.engine import sampler_of
 from sims.simulation.ensemble import EnsembleSampler, join_groups
-from sims.simulation.moments import batch_estimates
+from sims.simulation.moments import BATCH_ESTIMATES
 from sims.simulation.replicate import Shared
 from sims.simulation.result import batch_arrays, build, describe_run
 from sims.simulation.rounding import Shares
@@ -68,8 +68,7 @@ class ProblemsSampler:
         function, at_once, _, attrs = parts[0]
         first = self.members[0]
         mesh = Mesh(np.array(devices), ("batch",))
-        fold = batch_estimates(first.raw_labels)
-        program = EachProblem(Program(by_value(function), fold, False, at_once))
+        program = EachProblem(Program(by_value(function), BATCH_ESTIMATES, False, at_once))
         groups = list(map(_stack, zip(*map(operator.itemgetter(2), parts), strict=True)))
 
         def begin(number: int) -> Callable[[], Arrays]:
@@ -104,7 +103,6 @@ def estimate_many(
     *,
     precision: str = "float32",
     control_variate: bool = False,
-    raw_labels: bool = True,
     keep_queries: bool = True,
     **sampling: Unpack[Sampling],
 ) -> xr.Dataset:
@@ -120,7 +118,6 @@ def estimate_many(
         streams: numbers folded into the seed, for each problem; None gives all the same draws.
         precision: as of :func:`~.engine.estimate`, like all that follow.
         control_variate: as there.
-        raw_labels: as there.
         keep_queries: as there.
         sampling: as there.
 
@@ -136,7 +133,6 @@ def estimate_many(
     options: dict[str, Any] = {
         "precision": precision,
         "control_variate": control_variate,
-        "raw_labels": raw_labels,
         "keep_queries": keep_queries,
     }
     samplers, shares = zip(*_samplers(problems, options), strict=True)

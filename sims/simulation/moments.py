@@ -1,6 +1,5 @@
 """From the replicates of a batch to unbiased estimates: running means and products."""
 
-import functools
 from typing import NamedTuple
 
 import jax
@@ -30,46 +29,37 @@ class Moments(NamedTuple):
         return self.mean, outer - covariance / count, covariance
 
 
-@functools.cache  # one object for each choice: it selects a compilation
-def batch_estimates(raw_labels: bool) -> Fold:
-    """The reduction of :class:`~.replicate.Replicate` values to the arrays of a batch.
+def _init(shared: Shared) -> PyTree:
+    size = (len(shared.queries), shared.heads.count)
+    single = jnp.zeros(size)
+    pairs = jnp.zeros((*size, shared.heads.count))
+    zero = Moments(single, pairs)
+    return zero, pairs, single, None if shared.control is None else (zero, pairs)
 
-    They are ``bias`` (Q, H), ``bias_product``, ``signal_covariance``, ``noise_covariance``
-    (Q, H, H), ``empty_rate`` (Q, H) and, with raw labels, ``raw_bias``, ``raw_bias_product`` and
-    ``raw_total_covariance``.
-    """
 
-    def init(shared: Shared) -> PyTree:
-        size = (len(shared.queries), shared.heads.count)
-        single = jnp.zeros(size)
-        pairs = jnp.zeros((*size, shared.heads.count))
-        zero = Moments(single, pairs)
-        linear = None if shared.control is None else (zero, pairs)
-        return zero, pairs, zero if raw_labels else None, single, linear
+def _add(carry: PyTree, value: Replicate, count: Array) -> PyTree:
+    return jax.tree.map(
+        lambda old, new: old.add(new, count) if isinstance(old, Moments) else old + new,
+        carry,
+        tuple(value),
+        is_leaf=lambda part: isinstance(part, Moments),
+    )
 
-    def add(carry: PyTree, value: Replicate, count: Array) -> PyTree:
-        return jax.tree.map(
-            lambda old, new: old.add(new, count) if isinstance(old, Moments) else old + new,
-            carry,
-            tuple(value),
-            is_leaf=lambda part: isinstance(part, Moments),
-        )
 
-    def finish(carry: PyTree, replicates: int) -> dict[str, Array]:
-        deviation, noise, raw, empty, linear = carry
-        names = ("bias", "bias_product", "signal_covariance")
-        out: dict[str, Array] = dict(zip(names, deviation.estimates(replicates), strict=True))
-        out |= {"noise_covariance": noise / replicates, "empty_rate": empty / replicates}
-        if raw is not None:
-            names = ("raw_bias", "raw_bias_product", "raw_total_covariance")
-            out |= dict(zip(names, raw.estimates(replicates), strict=True))
-        if linear is not None:
-            control, known = linear
-            signal = (
-                out["signal_covariance"] - control.estimates(replicates)[2] + known / replicates
-            )
-            out["bias_product"] += (out["signal_covariance"] - signal) / replicates
-            out["signal_covariance"] = signal
-        return out
+def _finish(carry: PyTree, replicates: int) -> dict[str, Array]:
+    deviation, noise, empty, linear = carry
+    names = ("bias", "bias_product", "signal_covariance")
+    out: dict[str, Array] = dict(zip(names, deviation.estimates(replicates), strict=True))
+    out |= {"noise_covariance": noise / replicates, "empty_rate": empty / replicates}
+    if linear is not None:
+        control, known = linear
+        signal = out["signal_covariance"] - control.estimates(replicates)[2] + known / replicates
+        out["bias_product"] += (out["signal_covariance"] - signal) / replicates
+        out["signal_covariance"] = signal
+    return out
 
-    return Fold(init, add, finish)
+
+BATCH_ESTIMATES = Fold(_init, _add, _finish)
+"""Reduction of :class:`~.replicate.Replicate` values to the arrays of a batch: ``bias`` (Q, H),
+``bias_product``, ``signal_covariance``, ``noise_covariance`` (Q, H, H) and ``empty_rate`` (Q, H).
+"""

@@ -82,8 +82,6 @@ class Settings:
     """Queries weighed together."""
     dtype: str
     """Precision of draws, kernels and sums within a block; sums over blocks are float64."""
-    raw_labels: bool = False
-    """True if labels are drawn as well."""
     sums: str = "XLA"
     """Implementation of the sums, one of :data:`KERNEL_SUMS`; C++ makes random bits as well."""
 
@@ -95,8 +93,6 @@ class Replicate(NamedTuple):
     """g_h(x) − m(x), the conditional mean's error given the design."""
     noise: Float[Array, "Q H H"]
     """σ² Σ_i w_hi w_gi, the conditional covariance given the design."""
-    raw_deviation: Float[Array, "Q H"] | None
-    """f̂_h(x) − m(x) with drawn Gaussian labels; None when no labels are drawn."""
     empty: Float[Array, "Q H"]
     """1 where no key was in reach (all K = 0), so that the estimate counts as 0."""
     linear: tuple[Float[Array, "Q H"], Float[Array, "Q H H"]] | None = None
@@ -113,7 +109,7 @@ def replicate(settings: Settings, key: Array, shared: Shared, batch: None = None
         batch: nothing is shared by the replicates of a batch alone.
     """
     sums = _stream(settings, key, shared)
-    done = finish_replicate(shared, sums, settings.raw_labels)
+    done = finish_replicate(shared, sums)
     if shared.control is not None:
         done = done._replace(linear=_linear(sums, shared.control, settings.n))
     return done
@@ -127,7 +123,7 @@ def pilot(settings: Settings, key: Array, shared: Shared) -> Control:
     ``(Σ K)²/Σ K²`` of the pilot over :data:`PILOT_DESIGNS`, is below :data:`LEAST_N_EFF`. As no
     batch uses this design, the choice leaves the estimates unbiased.
     """
-    settings = replace(settings, n=PILOT_DESIGNS * settings.n, raw_labels=False)
+    settings = replace(settings, n=PILOT_DESIGNS * settings.n)
     sums = _stream(settings, key, shared)
     total = sums.linear[..., -1]
     some = total > 0
@@ -146,37 +142,34 @@ def _stream(settings: Settings, key: Array, shared: Shared) -> Sums:
         key = with_native_bits(key)
     queries = projected_queries(shared.heads, shared.queries, settings.dtype)
     shape = (len(shared.queries), shared.heads.count)
-    columns = 3 if settings.raw_labels else 2
     pairs = jnp.zeros((*shape, shape[1]))
     sums = Sums(
         jnp.full(shape, -jnp.inf),
         pairs,
-        jnp.zeros((*shape, columns)),
+        jnp.zeros((*shape, 2)),
         None if shared.control is None else pairs,
     )
 
-    def absorb(sums: Sums, block: tuple[Array, Array]) -> tuple[Sums, None]:
-        return _merge(sums, sums_over(settings, shared, queries, *block)), None
+    def absorb(sums: Sums, x: Array) -> tuple[Sums, None]:
+        return _merge(sums, sums_over(settings, shared, queries, x)), None
 
     def absorb_draw(sums: Sums, block: int | Array, size: int, together: int = 1) -> Sums:
-        def drawn(block: int | Array) -> tuple[Array, Array]:
-            return draw_block(shared.task, key, block, size, settings.dtype)
+        def drawn(block: int | Array) -> Array:
+            return draw_block(shared.task, key, block, size, settings.dtype)[0]
 
         if together == 1:
-            x, noise = drawn(block)
+            x = drawn(block)
         else:
-            x, noise = jax.vmap(drawn)(block * together + jnp.arange(together))
+            x = jax.vmap(drawn)(block * together + jnp.arange(together))
             x = x.reshape(-1, x.shape[-1])
-            noise = noise.reshape(-1)
             size = together * size
         step = min(settings.key_block, size)
         complete = size // step * step
         if complete == step:
-            sums, _ = absorb(sums, (x[:step], noise[:step]))
+            sums, _ = absorb(sums, x[:step])
         else:
-            steps = (x[:complete].reshape(-1, step, x.shape[1]), noise[:complete].reshape(-1, step))
-            sums, _ = lax.scan(absorb, sums, steps)
-        return sums if complete == size else absorb(sums, (x[complete:], noise[complete:]))[0]
+            sums, _ = lax.scan(absorb, sums, x[:complete].reshape(-1, step, x.shape[1]))
+        return sums if complete == size else absorb(sums, x[complete:])[0]
 
     full, rest = divmod(settings.n, DRAW_BLOCK)
     if full:
@@ -194,18 +187,16 @@ def sums_over(
     shared: Shared,
     queries: ProjectedQueries,
     x: Float[Array, "n d"],
-    noise: Float[Array, " n"],
 ) -> Sums:
-    """The sums over given keys x and their unit label noise, at projected queries."""
+    """The sums over given keys x, at projected queries."""
     heads = shared.heads
     control = shared.control
     values = target_values(shared.task.target, x)
-    labels = [values, noise] if settings.raw_labels else [values]
     return KERNEL_SUMS[settings.sums](
         heads.kernel,
         queries,
         scaled_projection(heads, heads.of_keys, x, x.dtype),
-        jnp.stack([*labels, jnp.ones_like(values)]),
+        jnp.stack([values, jnp.ones_like(values)]),
         left_bandwidth(heads, x.dtype),
         settings.query_block,
         None if control is None else control.limit,
@@ -230,7 +221,7 @@ def _merge(old: Sums, new: Sums) -> Sums:
     )
 
 
-def finish_replicate(shared: Shared, sums: Sums, raw_labels: bool = False) -> Replicate:
+def finish_replicate(shared: Shared, sums: Sums) -> Replicate:
     """The conditional moments from the sums over all keys."""
     task = shared.task
     queries = shared.queries
@@ -241,10 +232,7 @@ def finish_replicate(shared: Shared, sums: Sums, raw_labels: bool = False) -> Re
     if shared.constant is not None:  # f̂ = c·1{not empty} + f̂ of the rest, m = c + the rest
         deviation = deviation - jnp.where(empty, shared.constant, 0.0)
     noise = task.noise_sd**2 * sums.gram * inverse[..., None] * inverse[..., None, :]
-    raw = None
-    if raw_labels:
-        raw = deviation + task.noise_sd * sums.linear[..., 1] * inverse
-    return Replicate(deviation, noise, raw, empty.astype(jnp.float64))
+    return Replicate(deviation, noise, empty.astype(jnp.float64))
 
 
 def _linear(sums: Sums, control: Control, n: int) -> tuple[Array, Array]:

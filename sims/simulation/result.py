@@ -14,20 +14,10 @@ from sims.problem.empirical import EmpiricalDesign, unit_cautions
 from sims.simulation.heads import vanishes
 from sims.simulation.rounding import Shares
 
-RAW_SCALARS = (
-    "squared_bias",
-    "variance",
-    "covariance",
-    "ensemble_variance",
-    "mse",
-    "mean_head_mse",
-)
-"""Scalar terms that raw labels estimate as well (they cannot tell signal from noise)."""
 FEW_KEYS = 2.0
 """Effective keys below which a head is near to copying one label."""
 UNNOTICED = 1e-6
 """Share of a term below which rounding is no fault, also where nothing varies."""
-_RAW_PAIRS = ("raw_bias_product", "raw_total_covariance")
 
 
 def build(
@@ -39,7 +29,7 @@ def build(
     """Label the batches of the engine and derive all that follows, without MCSE.
 
     Args:
-        arrays: results of :func:`~.moments.batch_estimates`, batch first; averaged over queries,
+        arrays: results of :data:`~.moments.BATCH_ESTIMATES`, batch first; averaged over queries,
             one query left, unless ``keep_queries``.
         keep_queries: whether variables with a query dimension stay.
         weights: α (H,), None is uniform.
@@ -49,20 +39,6 @@ def build(
     pairs = map(arrays.__getitem__, terms.PAIRS)
     variables = terms.label_terms(arrays["bias"], *pairs, weights=weights)
     variables["empty_rate"] = xr.Variable(lead, arrays["empty_rate"])
-    if "raw_bias" in arrays:
-        variables["raw_bias"] = xr.Variable(lead, arrays["raw_bias"])
-        for name in _RAW_PAIRS:
-            variables[name] = xr.Variable((*lead, terms.HEAD2), arrays[name])
-            variables[f"integrated_{name}"] = variables[name].mean(terms.QUERY, skipna=False)
-        total = variables["integrated_raw_total_covariance"]
-        integrated = {
-            "integrated_bias_product": variables["integrated_raw_bias_product"],
-            "integrated_signal_covariance": total,
-            "integrated_noise_covariance": xr.zeros_like(total),
-        }
-        raw = terms.scalars(integrated, weights)
-        for name in RAW_SCALARS:
-            variables[f"raw_{name}"] = raw[name]
     if not keep_queries:
         variables["mean_empty_rate"] = variables["empty_rate"].mean(terms.QUERY, skipna=False)
         variables = {
@@ -73,18 +49,11 @@ def build(
 
 def batch_arrays(data: xr.Dataset) -> dict[str, np.ndarray]:
     """The arrays that :func:`build` was given, from its result."""
-    names = ["bias", *terms.PAIRS, "empty_rate", "raw_bias", *_RAW_PAIRS]
     if terms.QUERY in data.dims:
-        return {name: data[name].values for name in names if name in data}
+        return {name: data[name].values for name in ("bias", *terms.PAIRS, "empty_rate")}
+    arrays = {name: data[f"integrated_{name}"].values[:, None] for name in terms.PAIRS}
     heads = np.zeros((data.sizes[terms.BATCH], 1, data.sizes[terms.HEAD]))
-    arrays = {}
-    for name in names:
-        if f"integrated_{name}" in data:
-            arrays[name] = data[f"integrated_{name}"].values[:, None]
-    arrays |= {"bias": heads, "empty_rate": data["mean_empty_rate"].values[:, None]}
-    if "raw_mse" in data:
-        arrays["raw_bias"] = heads
-    return arrays
+    return arrays | {"bias": heads, "empty_rate": data["mean_empty_rate"].values[:, None]}
 
 
 def reached(data: xr.Dataset, rel_mcse: float, negligible: float = 1e-3) -> bool:

@@ -192,12 +192,11 @@ def weigh_twice(
         settings = Settings(x.shape[1], x.shape[1], len(queries), dtype)
 
         def of_design(x: Float[Array, "n d"]) -> tuple[Array, Array]:
-            none = jnp.zeros(len(x), dtype)
             if isinstance(heads.rule, Kernel):
                 projected = projected_queries(heads, queries, dtype)
-                moments = finish_replicate(shared, sums_over(settings, shared, projected, x, none))
+                moments = finish_replicate(shared, sums_over(settings, shared, projected, x))
             else:
-                moments = over_keys(settings, shared, x, none)
+                moments = over_keys(settings, shared, x)
             return moments.deviation, jnp.diagonal(moments.noise, axis1=-2, axis2=-1)
 
         return jax.vmap(of_design)(x.astype(dtype))

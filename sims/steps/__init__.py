@@ -13,14 +13,17 @@ OF_EXPERIMENT = {
     "rehearse": "simulation.nc",
     "simulate": "simulation.nc",
     "predict": "theory.nc",
+    "tabulate": "effects.nc",
     "judge": "answers.json",
     "search": "search.json",
     "plot": "figure.png",
+    "publish": "answers.json",
 }
 """Step of an experiment to the file that it writes, or that it prepares."""
 OF_RUN = {
     "ledger": "answers.json",
     "report": "report.html",
+    "pages": "report.html",
     "publish": "answers.json",
     "again": "answers.json",
     "compare": "answers.json",

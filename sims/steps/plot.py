@@ -6,20 +6,22 @@ from typing import TYPE_CHECKING
 from sims.base import files
 from sims.base.errors import InputError
 from sims.figures import letters, save, scatter, style
-from sims.judgement.answers import Answer, by_id, read_answers
+from sims.figures.claims import sorted_effects
+from sims.judgement.answers import Answer, by_id, condition_mask, read_answers
 from sims.judgement.table import Table
 from sims.report.text import render_caption
 from sims.study import drawn
 from sims.study.code import FORMATS
-from sims.study.judge import read_table
 from sims.study.ledger import read_run
-from sims.study.panels import plot_claims
-from sims.study.results import Results
 from sims.study.running import Run
-from sims.study.stored import results_of
+from sims.study.schema import QuestionSpec
+from sims.study.stored import read_panels
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
+
+CLAIMS = "claims"
+"""The folder of the panels of claims, next to an experiment's figure."""
 
 
 def plot(run: Run, output: Path) -> None:
@@ -27,7 +29,7 @@ def plot(run: Run, output: Path) -> None:
 
     Args:
         run: the run.
-        output: the figure, in the folder of simulation.nc, theory.nc and answers.json; its other
+        output: the figure, in the folder of the table of effects and of answers.json; its other
             formats and caption.md go there, too.
 
     Raises:
@@ -35,24 +37,46 @@ def plot(run: Run, output: Path) -> None:
     """
     folder = output.parent
     study = run.study
-    results = results_of(run, folder)
-    table = read_table(run, folder)
-    answers = by_id(_read_final_answers(run, results, table, folder))
+    panels = read_panels(run, folder)
+    results = panels.table.origin["results"]
+    answers = by_id(_read_final_answers(run, results, folder))
     template = None if study.folder is None else study.folder / "caption.md"
     kinds = FORMATS[run.fidelity]
     caption = drawn.CAPTION
     if template is not None and template.is_file():
-        caption = render_caption(template, results, answers, study.numbers(results))
+        numbers = study.numbers(panels)
+        caption = render_caption(template, run.fidelity, run.settings, answers, numbers)
     with style():
-        figure = study.figure(results, answers) or _default_figure(run, table)
+        figure = study.figure(panels, answers) or _default_figure(run, panels.table)
         letters(ax for ax in figure.axes if ax.get_title())
-        headline = study.headline(results)
-    save(figure, output, run.identity, results.digest, kinds)
+        headline = study.headline(panels)
+    save(figure, output, run.identity, results, kinds)
     if headline is not None:
-        save(headline, folder / "headline.png", run.identity, results.digest, kinds)
+        save(headline, folder / "headline.png", run.identity, results, kinds)
     if run.fidelity != "smoke":
-        plot_claims(run, table, folder)
+        plot_claims(run, panels.table, folder)
     files.write(caption, folder / "caption.md", f"caption.md of {run.identity}")
+
+
+def plot_claims(run: Run, table: Table, folder: Path) -> None:
+    """Draw the effects of every problem of the first question on each claim."""
+    for question in _first_questions(run):
+        effect = table.effects[question.effect]
+        count = len(effect.value if effect.predicted is None else effect.predicted)
+        rows = table.parameters.iloc[:count]
+        selected = condition_mask(rows, question.restrict.where if question.restrict else {})
+        panel = sorted_effects(effect, selected, rows)
+        path = folder / CLAIMS / f"{question.id}.svg"
+        save(panel, path, run.identity, table.origin["results"], ["svg"])
+
+
+def _first_questions(run: Run) -> list[QuestionSpec]:
+    """First question on each claim, a confirmatory one if possible."""
+    questions = sorted(run.spec.questions, key=lambda question: question.status)
+    first: dict[str, QuestionSpec] = {}
+    for question in questions:
+        first.setdefault(question.claim or question.id, question)
+    return list(first.values())
 
 
 def _default_figure(run: Run, table: Table) -> "Figure":
@@ -63,17 +87,17 @@ def _default_figure(run: Run, table: Table) -> "Figure":
     return scatter(columns.iloc[:, :4], effect.value, effect.error, question.question)
 
 
-def _read_final_answers(run: Run, results: Results, table: Table, folder: Path) -> list[Answer]:
+def _read_final_answers(run: Run, results: str, folder: Path) -> list[Answer]:
     """Experiment's answers, from the run's ledger if it belongs to this run.
 
     The ledger has the final answers, adjusted for all claims of a paper together.
 
     Raises:
-        InputError: the answers belong to other results.
+        InputError: the answers belong to other results than those of this digest.
     """
     path = folder / "answers.json"
     answers = read_answers(path, f"answers.json of {run.identity}")
-    if {table.origin["results"], *(answer.results for answer in answers)} != {results.digest}:
+    if {answer.results for answer in answers} != {results}:
         allowed = "answers computed from these results: judge again"
         raise InputError(str(path), "answers on other results", allowed)
     ledger = read_run(folder.parent, run.fidelity)

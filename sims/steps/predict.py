@@ -12,6 +12,7 @@ def predict(run: Run, output: Path) -> None:
     """Predict the problems of an experiment, and write theory's terms into one file."""
     before = {*sys.modules}
     study = run.study
+    study.keep_draws(output.parent)
     with run.code_errors():
         predictions = study.predictions()
         digests = study.problem_digests()

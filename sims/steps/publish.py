@@ -1,4 +1,7 @@
-"""Step ``publish``: the published answers, figures and pages, from a finished run."""
+"""Step ``publish``: results/published and README.md, from the tables of a run.
+
+The published folder is that of a run without results, so that its pages can be made again.
+"""
 
 import shutil
 from dataclasses import replace
@@ -8,48 +11,69 @@ from sims.base.errors import InputError
 from sims.base.places import experiments
 from sims.judgement.answers import write_answers
 from sims.report.learnt import fill_readme, readme_texts
+from sims.steps.pages import pages
 from sims.study import ledger
-from sims.study.judge import TABLE
-from sims.study.panels import CLAIMS
+from sims.study.panels import PANELS, TABLE
+from sims.study.running import Run
 
-PUBLISHED = ("answers.json", "answers.md", "report.html")
-"""Files of a finished run to publish, next to figures, captions and counterexamples."""
+MADE_OF = (TABLE, PANELS, "search.json")
+"""Files of an experiment from which all others are made."""
+SHOWN = ("caption.md", "figure.svg", "headline.png", "headline.svg", "claims")
+COMMON = ("answers.md", "report.html", "counterexamples")
+"""What is published besides: of an experiment, and of all together."""
 
 
-def publish(fidelity: str, report: Path) -> None:
-    """Copy a finished run's answers, effects, figures and report, and fill README.md."""
-    source, target = report.parent, ledger.PUBLISHED
-    figures = [drawn for name in experiments() if (drawn := _figure_of(source / name))]
-    files = [path for name in PUBLISHED if (path := source / name).is_file()]
-    if len(files) < len(PUBLISHED) or not figures:
-        raise InputError(str(source), "no finished run", "make reproduce, first")
-    answers = ledger.read_run(source, fidelity)
-    texts = readme_texts(answers)
-    shutil.rmtree(target, ignore_errors=True)
-    (target / CLAIMS).mkdir(parents=True)
-    for figure in figures:
-        name = figure.parent.name
-        shutil.copy(figure, target / f"{name}{figure.suffix}")
-        shutil.copy(figure.with_name("caption.md"), target / f"{name}.md")
-        shutil.copy(figure.with_name(TABLE), target / f"{name}.nc")
-    for panel in source.glob(f"*/{CLAIMS}/*.svg"):
-        shutil.copy(panel, target / CLAIMS)
-    # README.md is shown on white, the site on any ground.
-    for path in [*files, *source.glob("*/headline.png"), *source.glob("*/headline.svg")]:
-        shutil.copy(path, target)
-    for name, text in texts.items():
+def publish(of: Run | str, output: Path) -> None:
+    """Publish an experiment, or the run at a fidelity, and fill README.md.
+
+    Of one experiment only its files are replaced, and those that all experiments share.
+
+    Raises:
+        InputError: there are no tables, or another published experiment has none.
+    """
+    target = ledger.PUBLISHED
+    folder = target.with_name("publishing")
+    shutil.rmtree(folder, ignore_errors=True)
+    if isinstance(of, Run):
+        fidelity, names, source = of.fidelity, [of.name], output.parents[1]
+        others = {answer.experiment for answer in ledger.read_run(target)} - {*names}
+        for name in sorted(others):
+            _copy(MADE_OF, target / name, folder / name)
+    else:
+        fidelity, names, source = of, experiments(), output.parent
+        names = [name for name in names if (source / name / TABLE).is_file()]
+        if not names:
+            raise InputError(str(source), "no finished run", "make reproduce, first")
+    for name in names:
+        _copy(MADE_OF, source / name, folder / name)
+    pages(fidelity, folder / "report.html")
+    answers = ledger.read_run(folder, fidelity)
+    for name, text in readme_texts(answers).items():
         fill_readme(name, text)
+    if not isinstance(of, Run):
+        shutil.rmtree(target, ignore_errors=True)
+    for name in names:
+        shutil.rmtree(target / name, ignore_errors=True)
+        _copy((*MADE_OF, *SHOWN), folder / name, target / name)
+    shutil.rmtree(target / "counterexamples", ignore_errors=True)
+    _copy(COMMON, folder, target)
     # The numbers of a counterexample are in its file; the published answer names its fields.
     brief = [
         replace(answer, problem=answer.problem and dict.fromkeys(answer.problem))
         for answer in answers
     ]
     write_answers(brief, target / "answers.json", f"answers.json of {fidelity}")
-    if (source / "counterexamples").is_dir():
-        shutil.copytree(source / "counterexamples", target / "counterexamples")
+    shutil.rmtree(folder)
 
 
-def _figure_of(folder: Path) -> Path | None:
-    """The figure of an experiment: its SVG, or the PNG of a smoke run; None without one."""
-    paths = (folder / f"figure.{kind}" for kind in ("svg", "png"))
-    return next((path for path in paths if path.is_file()), None)
+def _copy(names: tuple[str, ...], source: Path, target: Path) -> None:
+    """Copy those of these files and folders that are there; the table of effects has to be."""
+    target.mkdir(parents=True, exist_ok=True)
+    for name in names:
+        path = source / name
+        if path.is_dir():
+            shutil.copytree(path, target / name)
+        elif path.is_file():
+            shutil.copy(path, target)
+        elif name == TABLE:
+            raise InputError(str(path), "file not found; publish the whole run")

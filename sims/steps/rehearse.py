@@ -8,7 +8,7 @@ from sims.base.terms import SCALARS
 from sims.figures import style
 from sims.judgement.answers import by_id
 from sims.study import drawn
-from sims.study.judge import answer_questions, check_effects
+from sims.study.judge import answers_of, check_effects, panels_of
 from sims.study.results import Results
 from sims.study.running import Run
 from sims.study.units import units_of
@@ -52,10 +52,11 @@ def rehearse(run: Run, output: Path) -> None:
     with run.code_errors():
         predictions = study.predictions()
     few = Results(small.name, "smoke", estimates, predictions, small.settings, coordinates, origin)
-    answers = by_id(answer_questions(small, few))
+    panels = panels_of(small, few)
+    answers = by_id(answers_of(panels.table, small.spec))
     try:
         with run.code_errors(), style():
-            study.figure(few, answers)
+            study.figure(panels, answers)
     except (ValueError, ArithmeticError, LookupError, UnboundLocalError) as error:
         # Two problems may be too few for a figure: only errors of names count.
         if isinstance(error, InputError) and isinstance(error.__cause__, NAMES):

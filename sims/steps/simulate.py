@@ -52,6 +52,7 @@ def simulate(
         _compile_sums()
     before = {*sys.modules}
     study = run.study
+    study.keep_draws(output.parent)
     units = units_of(run)
     simulation = experiment_simulation(run, units, output, progress)
     names = simulation.part(*part)
@@ -169,6 +170,7 @@ def _worker(environment: Mapping[str, str], run: Run, output: Path, name: str | 
         if name is None:
             predict(run, output.with_name("theory.nc"))
         else:
+            run.study.keep_draws(output.parent)
             unit = run.study.unit(name)
             experiment_simulation(run, {name: unit}, output).batches_of(name)
     return name

@@ -9,16 +9,15 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from sims.study.drawn import DrawnStudy
-    from sims.study.runner import Outcome, run
-    from sims.study.running import Run
+    from sims.study.running import Outcome, Run, run
     from sims.study.study import Fields, Study
 
 __all__ = ["DrawnStudy", "Fields", "Outcome", "Run", "Study", "run"]
-_HOMES = {"DrawnStudy": "drawn", "Fields": "study", "Run": "running", "Study": "study"}
+_HOMES = {"DrawnStudy": "drawn", "Fields": "study", "Study": "study"}
 
 
 def __getattr__(name: str) -> object:
     """Import the names above on first use: the Snakefile needs none of them."""
     if name not in __all__:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(import_module(f"sims.study.{_HOMES.get(name, 'runner')}"), name)
+    return getattr(import_module(f"sims.study.{_HOMES.get(name, 'running')}"), name)

@@ -10,27 +10,26 @@ the engine does. Checkpoints and provenance carry the same ones. The Snakefile i
 so it needs no JAX.
 """
 
-import fcntl
 import json
 import os
-import platform
 import sys
 import time
 from collections.abc import Iterable
+from contextlib import ExitStack
 from functools import cache
 from importlib.util import find_spec
 from pathlib import Path
 
 from sims.base import identity
 from sims.base.errors import InputError
-from sims.base.files import replace
-from sims.base.identity import known_by_name
+from sims.base.files import locked, replace
+from sims.base.identity import combined_digest
+from sims.base.members import known_by_name
 from sims.base.places import place
 from sims.study.declaration import FIDELITIES, NUMBERS, Declaration
 from sims.study.sources import (
     PRESENTATION,
     WORDS,
-    combined_digest,
     content,
     folder_sources,
     package_sources,
@@ -38,13 +37,22 @@ from sims.study.sources import (
 
 FORMATS = dict.fromkeys(FIDELITIES, ("pdf", "png", "svg")) | {"smoke": ("png",)}
 """Fidelity to the formats of its figures."""
-PRESENTING = ("effects", "parameters", "figure", "headline", "numbers")
+PRESENTING = ("effects", "parameters", "panels", "figure", "headline", "numbers")
 """Functions of an experiment without a folder that its numbers do not need."""
+TABULATE = "tabulate"
+"""Step that takes from results all that is judged and shown."""
 EXCLUDED = {
     "simulate": ("predict.py", *PRESENTATION),
     "predict": ("simulate.py", *PRESENTATION),
+    "draw": ("simulate.py", "predict.py", *PRESENTATION),
+    TABULATE: ("figure.py", *WORDS),
 }
-"""Step to the names of files of an experiment's folder that do not count for it."""
+"""Step, or the draw of problems, to the names of files of an experiment's folder that do not count
+for it."""
+ASKED = ("id", "effect", "restrict", "tolerance", "specifications")
+"""Fields of a question on which the table of effects depends."""
+_HELD = ExitStack()
+"""Locks that this process holds until it ends."""
 
 
 def digest(
@@ -66,10 +74,21 @@ def digest(
     words = []
     if declared.folder is not None:
         words.append(declared.folder / "variables.yaml")
-    if declared.folder is not None and step not in NUMBERS:
+    if declared.folder is not None and step not in (*NUMBERS, TABULATE):
         words += [declared.folder / "caption.md", *sorted(place("papers").glob("*.yaml"))]
     contents = map(content, filter(Path.is_file, words))
-    return combined_digest(code(step, declared, results), declared.part(step, fidelity), *contents)
+    part = _part(step, declared, fidelity)
+    return combined_digest(code(step, declared, results), part, *contents)
+
+
+def _part(step: str, declared: Declaration, fidelity: str) -> str:
+    """The part of experiment.yaml that a step reads, as JSON."""
+    if step != TABULATE:
+        return declared.part(step, fidelity)
+    asked = []
+    for question in declared.content["questions"]:
+        asked.append([question.get(name) for name in ASKED])
+    return declared.part(NUMBERS[0], fidelity) + json.dumps(asked)
 
 
 def code(step: str, declared: Declaration | None, results: Path | None = None) -> str:
@@ -78,7 +97,10 @@ def code(step: str, declared: Declaration | None, results: Path | None = None) -
     if declared is None:
         return package_code(*modules)
     if declared.folder is None:
-        return combined_digest(package_code(*modules), _of_functions(step, declared))
+        functions = dict(declared.functions)
+        if step in NUMBERS:
+            functions = {name: f for name, f in functions.items() if name not in PRESENTING}
+        return combined_digest(package_code(*modules), identity.digest(functions))
     sources = folder_sources(declared.folder, _excluded(step, declared), recorded(step, results))
     modules |= sources.modules
     if not (declared.folder / "study.py").is_file():
@@ -86,20 +108,19 @@ def code(step: str, declared: Declaration | None, results: Path | None = None) -
     return combined_digest(package_code(*modules), sources.digest())
 
 
+def code_of_draws(declared: Declaration) -> str:
+    """Hash of the code and data that draw an experiment's problems, without either method's own."""
+    assert declared.folder is not None
+    sources = folder_sources(declared.folder, _excluded("draw", declared))
+    return combined_digest(package_code("sims.problem.law", *sources.modules), sources.digest())
+
+
 def _excluded(step: str, declared: Declaration) -> tuple[str, ...]:
     """Names of files of an experiment's folder that do not count for a step."""
     excluded = EXCLUDED.get(step, WORDS)
-    if step in NUMBERS:
+    if step in (*NUMBERS, "draw"):
         excluded += tuple(declared.content.get("presentation") or ())
     return excluded
-
-
-def _of_functions(step: str, declared: Declaration) -> str:
-    """Digest of the functions and the class of an experiment that has no folder."""
-    functions = dict(declared.functions)
-    if step in NUMBERS:
-        functions = {name: f for name, f in functions.items() if name not in PRESENTING}
-    return identity.digest(functions)
 
 
 @cache
@@ -156,22 +177,11 @@ def lock_results(results: str) -> None:
         InputError: another run has the lock.
     """
     locks = Path(".snakemake")
-    locks.mkdir(exist_ok=True)
-    handle = os.open(locks / f"{combined_digest(results)}.hold", os.O_CREAT | os.O_RDWR)
-    try:
-        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        holder = os.read(handle, 200).decode(errors="replace") or "it"
-        allowed = f"one run per results folder: wait for {holder}, or stop it"
-        raise InputError(results, "in use by another run", allowed) from None
-    except OSError as error:
-        line = (
-            f"{locks}: no file locks ({error.strerror}): after a killed run, `snakemake --unlock`"
-        )
-        print(line, file=sys.stderr)
+    hold = locked(locks / f"{combined_digest(results)}.hold", results, "stop it")
+    if error := _HELD.enter_context(hold):
+        advice = "after a killed run, `snakemake --unlock`"
+        print(f"{locks}: no file locks ({error.strerror}): {advice}", file=sys.stderr)
         return
-    os.ftruncate(handle, 0)
-    os.write(handle, f"process {os.getpid()} of {platform.node()}".encode())
     for lock in locks.glob("locks/*.lock"):
         if f"{results}/" in lock.read_text():
             lock.unlink()

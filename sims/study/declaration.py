@@ -15,12 +15,12 @@ from typing import Any
 
 from sims.base.documents import read_yaml
 from sims.base.errors import InputError, located, one_of
+from sims.base.identity import combined_digest
 from sims.base.places import CARRIED, experiments, place
 from sims.base.validation import parse
 from sims.study.papers import paper_of
 from sims.study.referenced_files import resolve_files, without_paths
 from sims.study.schema import ExperimentSpec
-from sims.study.sources import combined_digest
 
 EXPERIMENTS = "experiments"
 """The folder of the experiments: see :mod:`sims.base.places`."""
@@ -45,16 +45,20 @@ class Declaration:
         name: name of the experiment.
         folder: its folder; None for one that is defined in Python alone.
         functions: name to function or class of an experiment without a folder.
+        lender: the experiment whose law and seed it has, if its law is ``{of: NAME}``.
     """
 
     content: Mapping[str, Any]
     name: str
     folder: Path | None = None
     functions: Mapping[str, object] = field(default_factory=dict)
+    lender: "Declaration | None" = None
 
     @classmethod
     def read(cls, experiment: str | Path) -> "Declaration":
         """Declaration of the experiment with a name or folder (:func:`folder_of`).
+
+        A law ``{of: NAME}`` is the law of that experiment, with its seed: its very problems.
 
         Raises:
             InputError: there is none, its name cannot be an experiment's, or its file is no YAML.
@@ -62,7 +66,16 @@ class Declaration:
         folder = folder_of(experiment)
         if not re.fullmatch(r"\w+", name := folder.resolve().name, re.ASCII):
             raise InputError("folder of an experiment", name, "letters, digits and _")
-        return cls(read_yaml(folder / "experiment.yaml"), name, folder)
+        content = read_yaml(folder / "experiment.yaml")
+        lender = None
+        law = content.get("law")
+        if isinstance(law, dict) and "of" in law:
+            if not law.keys() <= {"of", "text"} or not isinstance(law["of"], str):
+                raise InputError(f"{folder}: law", law, "`of` with an experiment's name, `text`")
+            lender = cls.read(law["of"])
+            own = {key: value for key, value in law.items() if key == "text"}
+            content["law"] = lender.content["law"] | own
+        return cls(content, name, folder, lender=lender)
 
     @property
     def location(self) -> str:
@@ -81,6 +94,25 @@ class Declaration:
             _check(spec)
         return spec
 
+    @property
+    def code(self) -> Path | None:
+        """Path of ``study.py``; None if its law draws fields of a problem, which needs no code.
+
+        Raises:
+            InputError: there is no such file, although the law or another file needs it.
+        """
+        folder = self.folder or Path()
+        path = folder / "study.py"
+        if path.is_file():
+            return path
+        for name in ("statistic.py", "figure.py"):
+            if (folder / name).is_file():
+                raise InputError(str(path), f"file not found; a Study in it has to use {name}")
+        if "problem" not in self.spec.law:
+            needed = "a law without `problem` needs a Study in this file"
+            raise InputError(str(path), f"file not found; {needed}")
+        return None
+
     def resolved(self, value: Any) -> Any:
         """Part of the content, with located files and digests of their contents."""
         return resolve_files(value, self.folder or Path())
@@ -97,6 +129,8 @@ class Declaration:
         questions, the revisions above 1 of their effects, and the salt. Rewording, renaming or
         reordering redraws nothing, and neither does a further question without a new condition.
         """
+        if self.lender is not None:
+            return self.lender.seed(fidelity)
         conditions = set()
         revisions = {}
         for question in self.content["questions"]:

@@ -66,11 +66,9 @@ def coordinate(problem: Mapping[str, Any], path: str) -> Scalar:
     return None if isinstance(value, list) else label(value)
 
 
-def without_labels(value: Any) -> Any:
-    """The value with every labelled list replaced by the list."""
-    if isinstance(value, list):
-        return [without_labels(item) for item in value]
-    if not isinstance(value, Mapping):
+def unlabelled(value: Any) -> Any:
+    """The value without its label: {label: two, value: [1, 2]} is the list."""
+    if not isinstance(value, Mapping) or "label" not in value:
         return value
-    fields = {key: without_labels(item) for key, item in value.items() if key != "label"}
-    return fields["value"] if "label" in value and set(fields) == {"value"} else fields
+    fields = {key: item for key, item in value.items() if key != "label"}
+    return fields["value"] if set(fields) == {"value"} else fields

@@ -3,11 +3,11 @@
 import itertools
 from collections.abc import Mapping
 from dataclasses import replace
-from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
+import xarray as xr
 
 from sims.base.errors import InputError, one_of
 from sims.judgement import conventions
@@ -16,8 +16,8 @@ from sims.judgement.effects import Effects
 from sims.judgement.robustness import Cell, robustness
 from sims.judgement.summaries import Share, summarize
 from sims.judgement.table import Table
-from sims.study import results as files
 from sims.study.declaration import salt
+from sims.study.panels import Panels
 from sims.study.papers import paper_of
 from sims.study.results import Results
 from sims.study.schema import ExperimentSpec, QuestionSpec
@@ -25,22 +25,29 @@ from sims.study.schema import ExperimentSpec, QuestionSpec
 if TYPE_CHECKING:
     from sims.study.running import Run
 
-TABLE = "effects.nc"
-"""File of the table, next to an experiment's results."""
 
+def panels_of(run: "Run", results: Results) -> Panels:
+    """What answers, figures and captions are made of, by a run's study.
 
-def answer_questions(run: "Run", results: Results) -> list[Answer]:
-    """Answers to the questions of the file, in order; raises as :func:`tabulate`."""
-    return answers_of(tabulate(run, results), run.spec)
+    Raises:
+        InputError: effects, parameters or arrays are invalid, or a question names no effect, or one
+            of another kind.
+    """
+    table = tabulate(run, results)
+    with run.code_errors():
+        arrays = run.study.panels(results)
+    if not isinstance(arrays, xr.Dataset):
+        raise InputError(f"{run.study.folder}: panels", _kind(arrays), "an xarray Dataset")
+    failures = {}
+    for found in answers_of(table, run.spec):
+        if (number := found.counterexample) is not None:
+            with run.code_errors():
+                failures[str(number)] = run.study.file_of(number)
+    return Panels(table, arrays, failures)
 
 
 def tabulate(run: "Run", results: Results) -> Table:
-    """Table of the effects that an experiment's file names, by its study.
-
-    Raises:
-        InputError: effects or parameters are invalid, or a question names no effect, or one of
-            another kind.
-    """
+    """Table of the effects that an experiment's file names, as it is read; raises as above."""
     study = run.study
     path = run.study.folder
     with run.code_errors():
@@ -67,36 +74,23 @@ def tabulate(run: "Run", results: Results) -> Table:
             called = replace(effects[name], halves=None, size=None, size_error=None, components={})
             kept.setdefault(name, called)
     kept |= {question.effect: effects[question.effect] for question in run.spec.questions}
-    table = Table(kept, parameters, origin)
-    described = {}
-    for found in answers_of(table, run.spec):
-        if found.counterexample is not None:
-            with run.code_errors():
-                number = found.counterexample
-                described[str(number)] = study.file_of(number)
     # As the file has it, so that answers are a function of the file.
-    return Table.of(replace(table, files=described).dataset(run.spec.questions))
+    return Table.of(Table(kept, parameters, origin).dataset())
 
 
-def write_table(table: Table, run: "Run", folder: Path) -> None:
-    """Write the table next to an experiment's results, sealed."""
-    data = table.dataset(run.spec.questions)
-    files.write(data, folder / TABLE, f"{TABLE} of {run.identity}")
+def answers_of(
+    table: Table, spec: ExperimentSpec, failures: Mapping[str, Any] | None = None
+) -> list[Answer]:
+    """Answers to the questions of an experiment's file from its table of effects alone.
 
-
-def read_table(run: "Run", folder: Path) -> Table:
-    """Table of an experiment's effects from its file.
-
-    Raises:
-        InputError: the file is missing, damaged, or another's.
+    Args:
+        table: the table.
+        spec: the file.
+        failures: number of a problem that fails, as text, to its description.
     """
-    return Table.of(files.read(folder / TABLE, f"{TABLE} of {run.identity}"))
-
-
-def answers_of(table: Table, spec: ExperimentSpec) -> list[Answer]:
-    """Answers to the questions of an experiment's file from its table of effects alone."""
     origin = dict(table.origin)
     smoke = origin.pop("fidelity") == "smoke"
+    origin.pop("settings", None)
     answers = []
     for question in spec.questions:
         found = answer(
@@ -113,7 +107,7 @@ def answers_of(table: Table, spec: ExperimentSpec) -> list[Answer]:
         if cells and isinstance(found.result, Share):
             found = replace(found, robust=robustness(found.result, cells))
         if found.counterexample is not None:
-            found = replace(found, problem=table.files.get(str(found.counterexample)))
+            found = replace(found, problem=(failures or {}).get(str(found.counterexample)))
         answers.append(found)
     return answers
 
@@ -125,7 +119,8 @@ def cells_of(table: Table, question: QuestionSpec) -> list[Cell]:
         return []
     cells = []
     for effect, named in declared.effects.items():
-        effects = table.effects[effect].within(conventions.tolerance(question.tolerance))
+        tolerance = conventions.tolerance(question.tolerance)
+        effects = table.effects[effect].within(tolerance, question.level_holds)
         for values in itertools.product(*declared.problems.values()):
             selected = np.ones(len(table.parameters), bool)
             for choice, value in zip(declared.problems, values, strict=True):

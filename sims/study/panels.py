@@ -1,35 +1,46 @@
-"""Panels of claims: the effect of every problem of a question."""
+"""Panels: what figures and captions show of a run, in two files next to its results. No JAX."""
 
-from pathlib import Path
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
 
-from sims.judgement.answers import condition_mask
+import numpy as np
+import pandas as pd
+import xarray as xr
+
+from sims.judgement.effects import Effects
 from sims.judgement.table import Table
-from sims.study.running import Run
-from sims.study.schema import QuestionSpec
 
-CLAIMS = "claims"
-"""The folder of the panels, next to an experiment's figure."""
-
-
-def plot_claims(run: Run, table: Table, folder: Path) -> None:
-    """Draw the first question on every claim, ``claims/QUESTION.svg``."""
-    from sims.figures import save
-    from sims.figures.claims import sorted_effects
-
-    for question in _first_questions(run):
-        effect = table.effects[question.effect]
-        count = len(effect.value if effect.predicted is None else effect.predicted)
-        rows = table.parameters.iloc[:count]
-        selected = condition_mask(rows, question.restrict.where if question.restrict else {})
-        panel = sorted_effects(effect, selected, rows)
-        path = folder / CLAIMS / f"{question.id}.svg"
-        save(panel, path, run.identity, table.origin["results"], ["svg"])
+TABLE = "effects.nc"
+"""File of the table of effects."""
+PANELS = "panels.nc"
+"""File of the arrays."""
 
 
-def _first_questions(run: Run) -> list[QuestionSpec]:
-    """First question on each claim, a confirmatory one if possible."""
-    questions = sorted(run.spec.questions, key=lambda question: question.status)
-    first: dict[str, QuestionSpec] = {}
-    for question in questions:
-        first.setdefault(question.claim or question.id, question)
-    return list(first.values())
+@dataclass(frozen=True, eq=False)
+class Panels:
+    """The table of effects, and arrays that a study took from its results.
+
+    Attributes:
+        table: the table.
+        arrays: what the study's method ``panels`` returned.
+        failures: number of a problem that fails, as text, to its description.
+    """
+
+    table: Table
+    arrays: xr.Dataset
+    failures: Mapping[str, Any] = field(default_factory=dict)
+
+    def __getitem__(self, name: str) -> np.ndarray:
+        """Values of an array."""
+        return self.arrays[name].values
+
+    @property
+    def effects(self) -> Mapping[str, Effects]:
+        """Effects that questions name, by name."""
+        return self.table.effects
+
+    @property
+    def parameters(self) -> pd.DataFrame:
+        """Drawn parameters, a row per problem, the simulated ones first."""
+        return self.table.parameters

@@ -84,10 +84,7 @@ def classify(
         shapes.setdefault(_shape(point.spec), []).append(point)
     classes = []
     for alike in shapes.values():
-        first, *others = _extremes(alike)
-        problem = _build_problem(first, simulation)
-        for point in others:
-            _build_problem(point, simulation)
+        problem, *_ = [_build_problem(point, simulation) for point in _extremes(alike)]
         uncovered = ""
         try:
             check_covered(problem, theory)

@@ -2,12 +2,33 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from sims.base.identity import rounded_digest
+
 if TYPE_CHECKING:
     from sims.problem import TrigonometricSeries
+
+
+class Fields(dict[str, Any]):
+    """Fields of a problem as the law draws them.
+
+    Attributes:
+        seed: random seed for the law's draws.
+        number: number of the problem, from 0; None for one that was not drawn.
+        attempt: number of rejected draws of this problem.
+    """
+
+    def __init__(
+        self, fields: Mapping[str, Any], seed: int, number: int | None = None, attempt: int = 0
+    ) -> None:
+        super().__init__(fields)
+        self.seed = seed
+        self.number = number
+        self.attempt = attempt
 
 
 @dataclass(frozen=True, eq=False)
@@ -23,6 +44,16 @@ class Drawn:
     def rng(self, field: str) -> np.random.Generator:
         """A new generator whose seed is a field."""
         return np.random.default_rng(self.drawn[field])
+
+
+def problem_digest(problem: object) -> str:
+    """Digest of a problem and its solved (cached) properties, up to rounding."""
+    solved = {}
+    for kind in type(problem).__mro__:
+        for name, value in vars(kind).items():
+            if isinstance(value, cached_property):
+                solved[name] = getattr(problem, name)
+    return rounded_digest(problem, solved)
 
 
 def explicit_problem(

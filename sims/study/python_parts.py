@@ -57,9 +57,6 @@ class PythonChoice(Strict):
         """Further keys."""
         return dict(self.model_extra or {})
 
-    def __hash__(self) -> int:
-        return hash(self.model_dump_json())
-
 
 def unread(problems: Iterable[Any]) -> list[str]:
     """The line of a plan, if any, that names the Python files of problems: none was imported."""

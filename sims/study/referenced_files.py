@@ -18,7 +18,8 @@ from typing import Any
 
 from sims.base.errors import InputError
 from sims.base.files import regular_file
-from sims.study.sources import PRESENTATION, combined_digest, folder_sources
+from sims.base.identity import combined_digest
+from sims.study.sources import PRESENTATION, folder_sources
 
 
 class MissingModels(InputError):
@@ -26,7 +27,7 @@ class MissingModels(InputError):
 
 
 def resolve_files(
-    value: Any, folder: Path, location: str = "problem", anywhere: bool = True
+    value: Any, folder: Path, location: str = "problem", consent: bool | None = True
 ) -> Any:
     """Problem, or a part of one, with located files and digests of their content.
 
@@ -34,7 +35,7 @@ def resolve_files(
         value: content of the YAML file.
         folder: folder of that file.
         location: location of the value, for the error line.
-        anywhere: whether data may be outside the folder, which requires consent.
+        consent: as :func:`resolved_consent` has it; without it, data must be in the folder.
 
     Returns:
         A copy in which ``file`` is relative to the working directory if it is inside, with its
@@ -46,18 +47,18 @@ def resolve_files(
     if isinstance(value, list):
         resolved_items = []
         for place, item in enumerate(value):
-            resolved_items.append(resolve_files(item, folder, f"{location}.{place}", anywhere))
+            resolved_items.append(resolve_files(item, folder, f"{location}.{place}", consent))
         return resolved_items
     if not isinstance(value, Mapping):
         return value
     resolved = {}
     for key, item in value.items():
-        resolved[key] = resolve_files(item, folder, f"{location}.{key}", anywhere)
+        resolved[key] = resolve_files(item, folder, f"{location}.{key}", consent)
     name = value.get("file")
     if value.get("kind") not in ("python", "empirical") or not isinstance(name, str):
         return resolved
     is_code = value["kind"] == "python"
-    path = _find(name, folder, f"{location}.file", is_code, anywhere)
+    path = _find(name, folder, f"{location}.file", is_code, consent)
     shown = path.relative_to(Path.cwd()) if path.is_relative_to(Path.cwd()) else path
     return resolved | {"file": shown.as_posix(), "content": digest_of(path)}
 
@@ -72,7 +73,7 @@ def without_paths(value: Any) -> Any:
     return {key: without_paths(item) for key, item in kept.items()}
 
 
-def _find(name: str, folder: Path, field: str, is_code: bool, anywhere: bool) -> Path:
+def _find(name: str, folder: Path, field: str, is_code: bool, consent: bool | None) -> Path:
     """The path of a file that a problem names.
 
     Raises:
@@ -88,7 +89,7 @@ def _find(name: str, folder: Path, field: str, is_code: bool, anywhere: bool) ->
     plain_name = path.suffix == ".py" and {"/", ".."}.isdisjoint(Path(name).parts)
     if is_code and not (inside and plain_name):
         raise InputError(field, name, "a .py file in the YAML file's folder or below")
-    if not (inside or anywhere):
+    if not inside and resolved_consent(consent) is False:
         allowed = "a file in the YAML file's folder or below; elsewhere only with --allow-code"
         raise InputError(field, name, allowed)
     return path
@@ -136,22 +137,42 @@ def digest_of(path: Path) -> str:
     return combined_digest(path.name, sources.digest())
 
 
+def class_of(path: Path, base: type) -> Any:
+    """The one subclass of a class that a Python file defines.
+
+    Raises:
+        InputError: it defines none, or several.
+    """
+    module = load_module(path)
+    classes = []
+    for value in vars(module).values():
+        is_own = getattr(value, "__module__", "") == module.__name__
+        if is_own and isinstance(value, type) and issubclass(value, base):
+            classes.append(value)
+    if len(classes) != 1:
+        raise InputError(str(path), f"{len(classes)} classes", f"one subclass of {base.__name__}")
+    return classes[0]
+
+
 def load_module(path: Path) -> ModuleType:
     """Module of a Python file, in a package of its folder (``from .other import …``).
 
-    What is loaded once stays until a file of the folder, or what one of them imports, is edited.
+    Folders beside it are packages, too (``from ..house.problems import …``). What is loaded once
+    stays until a file of the folder, or what one of them imports, is edited.
     """
     folder = path.parent.resolve()
-    package = f"own_{combined_digest(str(folder), folder_sources(folder).digest())}"
-    if package not in sys.modules:
-        parent = ModuleType(package)
-        parent.__path__ = [str(folder)]
-        sys.modules[package] = parent
+    outer = f"own_{combined_digest(str(folder), folder_sources(folder).digest())}"
+    inner = f"{outer}.{folder.name.replace('.', '_')}"
+    if inner not in sys.modules:
+        for name, place in ((outer, folder.parent), (inner, folder)):
+            package = ModuleType(name)
+            package.__path__ = [str(place)]
+            sys.modules[name] = package
         importlib.invalidate_caches()
     # Byte code on the disk is known by whole seconds; edits are faster.
     previous = sys.dont_write_bytecode
     sys.dont_write_bytecode = True
     try:
-        return importlib.import_module(f"{package}.{path.stem}")
+        return importlib.import_module(f"{inner}.{path.stem}")
     finally:
         sys.dont_write_bytecode = previous

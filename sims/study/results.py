@@ -103,11 +103,6 @@ class Results:
         """Names of the simulated points."""
         return list(self.estimates)
 
-    @property
-    def replicates(self) -> int:
-        """Smallest number of replicates of a point."""
-        return min(int(terms.attrs.get("replicates", 0)) for terms in self.estimates.values())
-
 
 def assembled(
     data: Mapping[str, xr.Dataset],
@@ -139,15 +134,18 @@ def labelled(
     return described(data, variables).assign_attrs(facts, provenance=_json(provenance))
 
 
-def write(data: xr.Dataset, path: str | Path, identity: str) -> None:
-    """Write one method's results as netCDF, sealed with their ``identity``."""
+def write(data: xr.Dataset, path: str | Path, identity: str, packed: bool = False) -> None:
+    """Write a dataset as netCDF, sealed with its ``identity``, and compressed if ``packed``."""
     netcdf = io.BytesIO()
+    for variable in data.variables.values() if packed else ():
+        text_only = {"dtype": "S1"} if variable.dtype.kind in "OU" else {}
+        variable.encoding = {"zlib": True, "complevel": 9, "shuffle": True, **text_only}
     data.to_netcdf(netcdf, engine="h5netcdf")
     files.write(netcdf.getvalue(), path, identity)
 
 
 def read(path: str | Path, identity: str | None = None) -> xr.Dataset:
-    """Results of one method, read into memory.
+    """A dataset that :func:`write` wrote, read into memory.
 
     Raises:
         InputError: the file is missing, damaged, or has another ``identity``.

@@ -1,7 +1,9 @@
-"""A run of a study, opened once: fidelity, seed, settings, digests, and a folder of results."""
+"""A run of a study, opened once: fidelity, seed, settings, digests, and a folder of results.
+
+:func:`run` is a complete one of an experiment in one call.
+"""
 
 import copy
-import json
 import traceback
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -126,7 +128,7 @@ class Run:
         for step, file in (("simulate", "simulation.nc"), ("predict", "theory.nc")):
             if not self._is_current(step, file):
                 self._step(step, file)
-        return self._step("judge", "answers.json")
+        return self._judged()
 
     def complete(self, progress: bool = False, processes: int = 1) -> "list[Answer]":
         """Answers from results that are all checked anew, after a rehearsal; units are kept.
@@ -137,6 +139,10 @@ class Run:
         """
         self._step("rehearse", "simulation.nc")
         self._step("simulate", "simulation.nc", progress, processes, predicting=True)
+        return self._judged()
+
+    def _judged(self) -> "list[Answer]":
+        self._step("tabulate", "effects.nc")
         return self._step("judge", "answers.json")
 
     def figure(self) -> Path:
@@ -161,8 +167,7 @@ class Run:
             data = read(self.home / file, f"{file} of {self.identity}")
         except InputError:
             return False
-        origin = json.loads(data.attrs["provenance"])
-        return bool(origin["fingerprint"] == self.digest(step))
+        return bool(data.attrs["fingerprint"] == self.digest(step))
 
     def _step(self, name: str, file: str, *arguments: Any, **options: Any) -> Any:
         # By name, since no step depends on all others (sims.study.code).
@@ -198,3 +203,56 @@ class Run:
             message = f"{type(error).__name__}: {error}"
             location = f"{self.study.folder / path.name}, line {frame.lineno}"
             raise InputError(location, message, allowed) from error
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """Results and answers of one experiment's run.
+
+    Attributes:
+        run: the run at its fidelity.
+        results: theory and simulation.
+        answers: one per question, without Holm's adjustment, which the ledger adds.
+        folder: folder of simulation.nc, theory.nc, answers.json, figures and caption.md.
+    """
+
+    run: Run
+    results: "Results"
+    answers: "list[Answer]"
+    folder: Path
+
+    def __repr__(self) -> str:
+        return f"Outcome({self.results!r}, {len(self.answers)} answers, {str(self.folder)!r})"
+
+
+def run(
+    name: str | Path,
+    fidelity: str = "standard",
+    *,
+    seed_offset: int = 0,
+    folder: str | Path | None = None,
+    figure: bool = True,
+    progress: bool = False,
+    processes: int = 1,
+    allow_code: bool = False,
+) -> Outcome:
+    """Outcome of one experiment: theory, simulation, answers and figure. Finished units are kept.
+
+    Args:
+        name: name of the experiment, or its folder.
+        fidelity: smoke, standard or paper.
+        seed_offset: k ≥ 0, added to the seeds: the same experiment with other draws.
+        folder: folder of the results; None is results/FIDELITY/NAME.
+        figure: whether to draw it.
+        progress: show progress on stderr.
+        processes: number of processes for units of plain Python; one more computes theory.
+        allow_code: consent to run the code of a folder outside ``experiments``.
+
+    Raises:
+        InputError: the experiment, its file or its modules cannot be used.
+    """
+    opened = Run.load(name, fidelity, seed_offset, Path(folder) if folder else None, allow_code)
+    answers = opened.complete(progress, processes)
+    if figure:
+        opened.figure()
+    return Outcome(opened, opened.results, answers, opened.home)

@@ -42,7 +42,6 @@ class SimulationSpec(Strict):
         description="reduce the spread of the signal covariance, without bias or theory; estimates "
         "may not be positive semidefinite (n >= 2)",
     )
-    raw_labels: bool = Field(default=True, description="also estimate from drawn labels")
     keep_queries: bool = Field(
         default=False, description="keep estimates at every query as well as their average"
     )
@@ -66,7 +65,7 @@ class SimulationSpec(Strict):
     @property
     def estimator(self) -> dict[str, Any]:
         """Settings of a simulation, as arguments of :func:`sims.simulation.estimate`."""
-        names = {"precision", "control_variate", "raw_labels", "keep_queries"}
+        names = {"precision", "control_variate", "keep_queries"}
         return self.model_dump(include=names)
 
 
@@ -131,9 +130,9 @@ class RestrictionSpec(Strict):
 
 
 READ: dict[Kind, set[str]] = {
-    "share": {"says", "search"},
+    "share": {"says", "search", "quantity"},
     "gap": {"says", "tolerance"},
-    "outcome": {"says", "tolerance"},
+    "outcome": {"says", "tolerance", "quantity", "level_holds"},
     "mean": set(),
 }
 """Fields of a question that have a meaning, by what it asks."""
@@ -172,7 +171,11 @@ class QuestionSpec(Strict):
         "how large a number is on average; outcome: how often a quantity falls"
     )
     effect: str = Field(description="name of the study's effect, which must be of that kind")
-    quantity: str = Field(default="error", description="quantity whose relative change is shown")
+    quantity: str | None = Field(
+        default=None,
+        min_length=1,
+        description="quantity whose relative change is shown, of an effect that has a size",
+    )
     revision: int = Field(
         default=1,
         ge=1,
@@ -184,6 +187,13 @@ class QuestionSpec(Strict):
     )
     says: Literal["always"] | None = Field(
         default=None, description="always: the claim covers every problem or every step"
+    )
+    level_holds: bool = Field(
+        default=False,
+        description="level problems count as ones that hold, as for 'never rises by more than 1 %'",
+    )
+    built_in: str = Field(
+        default="", description="why the law builds the answer in, if it does: a few words"
     )
     validates: bool = Field(
         default=False, description="the question tests our formulas, not a paper's claim"
@@ -222,7 +232,7 @@ class QuestionSpec(Strict):
     def _fields_are_those_of_its_kind(self) -> "QuestionSpec":
         """What a question asks says which other fields have a meaning, and which it needs."""
         read = READ[self.asks]
-        for name in ("says", "tolerance", "search"):
+        for name in ("says", "tolerance", "search", "quantity", "level_holds"):
             if getattr(self, name) and name not in read:
                 kinds = " or ".join(kind for kind, names in READ.items() if name in names)
                 raise InputError(name, getattr(self, name), f"only where asks is {kinds}")

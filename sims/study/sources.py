@@ -20,12 +20,14 @@ from importlib.machinery import PathFinder
 from pathlib import Path
 
 from sims.base.errors import InputError
-from sims.base.identity import known_by_name
+from sims.base.identity import combined_digest
+from sims.base.members import known_by_name
 
 PACKAGE = Path(__file__).parents[1]
 IGNORED = (
     ".DS_Store",
     ".cache",
+    ".drawn",
     ".git",
     ".hg",
     ".hypothesis",
@@ -119,10 +121,11 @@ def folder_sources(
 
 
 def _data_beside(path: Path) -> list[Path]:
-    """Files in the folder of a Python file that are not Python."""
+    """Files in the folder of a Python file that are data."""
     found = []
     for item in sorted(path.parent.iterdir()):
-        if item.suffix != ".py" and item.is_file() and not _is_ignored(item):
+        data = item.suffix != ".py" and item.name not in WORDS
+        if data and item.is_file() and not _is_ignored(item):
             found.append(item)
     return found
 
@@ -232,16 +235,11 @@ def package_sources(modules: Iterable[str]) -> list[Path]:
     or read.
     """
     graph = _graph()
-    remaining = [*modules]
     found = set[str]()
-    while remaining:
-        name = remaining.pop()
+    for name in modules:
         while name not in graph.modules:  # a function's name behind its module's
             name = name.rpartition(".")[0]
-        upstream = {name, *graph.find_upstream_modules(name)}
-        parents = {module.rpartition(".")[0] for module in upstream} - {""}
-        remaining += sorted(parents - upstream - found)
-        found |= upstream
+        found |= {name, *graph.find_upstream_modules(name)}
     paths = set[Path]()
     for name in found:
         place = PACKAGE.joinpath(*name.split(".")[1:])
@@ -256,7 +254,10 @@ def package_sources(modules: Iterable[str]) -> list[Path]:
 def _graph():  # type: ignore[no-untyped-def]
     import grimp
 
-    return grimp.build_graph(PACKAGE.name, exclude_type_checking_imports=True, cache_dir=None)
+    graph = grimp.build_graph(PACKAGE.name, exclude_type_checking_imports=True, cache_dir=None)
+    for name in graph.modules - {PACKAGE.name}:  # a module's import runs its package
+        graph.add_import(importer=name, imported=name.rpartition(".")[0])
+    return graph
 
 
 def content(path: Path) -> str:
@@ -289,11 +290,3 @@ def _syntax(text: bytes) -> str:
 def _is_text(node: ast.AST) -> bool:
     constant = isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)
     return constant and isinstance(node.value.value, str)  # type: ignore[attr-defined]
-
-
-def combined_digest(*parts: str) -> str:
-    """Sixteen hexadecimal digits of texts in their order."""
-    combined = hashlib.sha256()
-    for text in parts:
-        combined.update(hashlib.sha256(text.encode()).digest())
-    return combined.hexdigest()[:16]

@@ -14,6 +14,7 @@ other coordinates.
 import json
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from itertools import chain
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -37,23 +38,23 @@ def stack(
     Returns:
         Variables along the points, which come first; the points' names, ``point``, and their
         coordinates; and in the attribute ``structure`` what :func:`unstack` needs to give points
-        back: sizes, variables and attributes. A variable that has the name of another one's
+        back: their datasets without values. A variable that has the name of another one's
         dimension gets a name of its own, ``<name>_value``.
 
     Raises:
         InputError: a variable's dimensions, or a coordinate's values, differ between points.
     """
-    sizes: dict[str, int] = {}
-    shared: dict[str, xr.Variable] = {}
-    varying: dict[str, dict[str, xr.Variable]] = {}
+    sizes: dict[Any, int] = {}
+    shared: dict[Any, xr.Variable] = {}
+    varying: dict[Any, dict[str, xr.Variable]] = {}
     for name, dataset in data.items():
         for dim, size in dataset.sizes.items():
-            sizes[str(dim)] = max(sizes.get(str(dim), 0), size)
+            sizes[dim] = max(sizes.get(dim, 0), size)
         for key, variable in dataset.variables.items():
             if key in dataset.dims:
-                shared[str(key)] = _longer(str(key), shared.get(str(key), variable), variable)
+                shared[key] = _longer(key, shared.get(key, variable), variable)
             else:
-                varying.setdefault(str(key), {})[name] = variable
+                varying.setdefault(key, {})[name] = variable
     variables = {}
     renamed = {}
     for key, by_point in varying.items():
@@ -71,7 +72,8 @@ def stack(
         values = column([point.get(path) for point in point_coordinates])
         labels[name] = (POINT, values, {"path": path})
     stacked = stacked.assign_coords(labels)
-    stacked.attrs["structure"] = json.dumps([*map(_structure, data.values())])
+    layouts = [dataset.to_dict(data=False) for dataset in data.values()]
+    stacked.attrs["structure"] = json.dumps(layouts)
     stacked.attrs["renamed"] = json.dumps(renamed)
     longest = _longest_line(point_coordinates, paths)
     return stacked if longest is None else stacked.swap_dims({POINT: names[longest]})
@@ -79,31 +81,16 @@ def stack(
 
 def unstack(stacked: xr.Dataset) -> dict[str, xr.Dataset]:
     """Points of :func:`stack`'s result, each with its variables, sizes and attributes."""
-    structures = json.loads(stacked.attrs["structure"])
-    renamed = json.loads(stacked.attrs.get("renamed", "{}"))
+    layouts = json.loads(stacked.attrs["structure"])
+    renamed = json.loads(stacked.attrs["renamed"])
     points = {}
-    for index, (name, structure) in enumerate(zip(stacked[POINT].values, structures, strict=True)):
-        sizes = structure["sizes"]
-        variables = {}
-        for key in structure["variables"]:
+    for index, (name, layout) in enumerate(zip(stacked[POINT].values, layouts, strict=True)):
+        for key, entry in (layout["coords"] | layout["data_vars"]).items():
             variable = stacked.variables[renamed.get(key, key)]
-            corner = _corner(sizes[dim] for dim in variable.dims[1:])
-            variables[key] = (variable.dims[1:], variable.values[index][corner], variable.attrs)
-        for key in structure["coordinates"]:
-            variable = stacked.variables[key]
-            variables[key] = (key, variable.values[: sizes[key]], variable.attrs)
-        points[str(name)] = xr.Dataset(variables, attrs=structure["attributes"])
+            values = variable.values if key in layout["dims"] else variable.values[index]
+            entry |= {"data": values[_corner(entry["shape"])], "attrs": variable.attrs}
+        points[str(name)] = xr.Dataset.from_dict(layout)
     return points
-
-
-def _structure(dataset: xr.Dataset) -> dict[str, object]:
-    coordinates = filter(dataset.dims.__contains__, dataset.coords)
-    return {
-        "sizes": dict(dataset.sizes),
-        "variables": [key for key in dataset.variables if key not in dataset.dims],
-        "coordinates": [*coordinates],
-        "attributes": {key: np.asarray(value).tolist() for key, value in dataset.attrs.items()},
-    }
 
 
 def _corner(sizes: Iterable[int]) -> tuple[slice, ...]:
@@ -111,7 +98,7 @@ def _corner(sizes: Iterable[int]) -> tuple[slice, ...]:
     return tuple(map(slice, sizes))
 
 
-def _longer(key: str, current: xr.Variable, variable: xr.Variable) -> xr.Variable:
+def _longer(key: object, current: xr.Variable, variable: xr.Variable) -> xr.Variable:
     """Longer of two coordinates, after a check that it begins with the other."""
     longer, shorter = (current, variable) if current.size >= variable.size else (variable, current)
     if not np.array_equal(longer.values[: shorter.size], shorter.values):

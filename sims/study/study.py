@@ -7,23 +7,27 @@ seed and a place for results.
 """
 
 import copy
-from collections.abc import Mapping, Sequence
-from functools import cached_property
+from collections.abc import Callable, Mapping, Sequence
+from functools import cached_property, partial
 from importlib import import_module
 from itertools import count
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Generic, Self, TypeVar
 
+import numpy as np
 import pandas as pd
 import xarray as xr
 
+from sims.base import store
 from sims.base.errors import InputError, located, one_of
-from sims.base.identity import rounded_digest
+from sims.base.identity import digest
 from sims.study.batches import LAW, drawn_values
 from sims.study.declaration import FIDELITIES, Declaration, is_known
+from sims.study.problem import Fields as Fields  # studies take it from here
+from sims.study.problem import problem_digest
 from sims.study.referenced_files import (
     check_consent,
-    load_module,
+    class_of,
     resolve_files,
     resolved_consent,
 )
@@ -37,6 +41,7 @@ if TYPE_CHECKING:
     from sims.judgement.answers import Answers
     from sims.judgement.effects import Effects
     from sims.montecarlo import Sampler
+    from sims.study.panels import Panels
     from sims.study.units import DrawnUnit, SampledUnit
 
 Problem = TypeVar("Problem")
@@ -44,24 +49,6 @@ COUNTS = ("simulated", "problems")
 """Settings that do not affect any single problem."""
 PROSE = ("text", "problem", "checkpoints")
 """Keys of a law that are not fields."""
-
-
-class Fields(dict[str, Any]):
-    """Fields of a problem as the law draws them.
-
-    Attributes:
-        seed: random seed for the law's draws.
-        number: number of the problem, from 0; None for one that was not drawn.
-        attempt: number of rejected draws of this problem.
-    """
-
-    def __init__(
-        self, fields: Mapping[str, Any], seed: int, number: int | None = None, attempt: int = 0
-    ) -> None:
-        super().__init__(fields)
-        self.seed = seed
-        self.number = number
-        self.attempt = attempt
 
 
 def from_module(module: str) -> Any:
@@ -153,6 +140,7 @@ class Study(Generic[Problem]):
         self.settings = declared.spec.settings
         self.simulation = declared.spec.simulation
         self._drawn: dict[int, Problem] = {}
+        self._kept_in: tuple[Path, str] | None = None
 
     @staticmethod
     def load(
@@ -182,10 +170,14 @@ class Study(Generic[Problem]):
         spec = declared.spec
         with located(declared.location):
             spec.fidelity_changes(fidelity)
-            resolve_files(spec.law, folder, "law", consent is not False)
+            resolve_files(spec.law, folder, "law", consent)
         if consent is not None:
             check_consent(str(folder), "its code", consent)
-        kind = Study if consent is None else _class_in(declared)
+        if (code := declared.code) is None:
+            # By name: a step of an experiment with code does not depend on it (sims.study.code).
+            kind = import_module("sims.study.drawn").DrawnStudy
+        else:
+            kind = Study if consent is None else class_of(code, Study)
         study = kind.__new__(kind)
         study._declare(declared, consent)
         return study
@@ -201,6 +193,32 @@ class Study(Generic[Problem]):
         other.simulation = simulation
         other._drawn = {}
         return other
+
+    def keep_draws(self, results: Path) -> None:
+        """Keep what drawing problems measures next to results, for the other method.
+
+        Nothing is kept of a study without a folder.
+        """
+        from sims.study.code import code_of_draws  # imported late: judging does without
+
+        if self.folder is not None:
+            self._kept_in = results / ".drawn", code_of_draws(self.declared)
+
+    def keep(
+        self, fields: Fields, name: str, measure: Callable[[], Mapping[str, np.ndarray]]
+    ) -> Mapping[str, np.ndarray]:
+        """Arrays that a draw measures, such as the errors of a pilot, once for both methods.
+
+        The method that wants them first keeps them; files are named by a digest of the fields and
+        of the code that draws. Outside a run they are measured.
+        """
+        if self._kept_in is None or fields.number is None:
+            return measure()
+        folder, code = self._kept_in
+        made_of = digest(dict(fields), fields.seed, code)
+        path = folder / f"{fields.number:04d}.{fields.attempt}-{name}-{made_of}.npz"
+        found = store.load_or_wait(path, measure)
+        return {str(key): variable.values for key, variable in found.variables.items()}
 
     def defines(self, method: str) -> bool:
         """True if the study has a method of its own of that name, or a function in its place."""
@@ -229,6 +247,10 @@ class Study(Generic[Problem]):
         """Sampler of one problem."""
         raise NotImplementedError
 
+    def beside(self, problem: Problem) -> xr.Dataset:
+        """Further estimates of one problem, with dimensions of their own; by default none."""
+        raise NotImplementedError
+
     def replicates(self, problem: Problem) -> int | None:
         """Replicates of a batch; None uses the file's."""
         return None
@@ -245,15 +267,19 @@ class Study(Generic[Problem]):
         """Drawn values of the law, one row per problem, the simulated ones first."""
         return drawn_values(results)
 
-    def figure(self, results: Results, answers: "Answers") -> "Figure | None":
+    def panels(self, results: Results) -> xr.Dataset:
+        """Arrays that figure, headline and caption need besides effects and parameters."""
+        return xr.Dataset()
+
+    def figure(self, panels: "Panels", answers: "Answers") -> "Figure | None":
         """The experiment's figure; None for the default: the first question's effects."""
         return None
 
-    def headline(self, results: Results) -> "Figure | None":
+    def headline(self, panels: "Panels") -> "Figure | None":
         """Figure for the README; None if the experiment has none."""
         return None
 
-    def numbers(self, results: Results) -> Mapping[str, Any]:
+    def numbers(self, panels: "Panels") -> Mapping[str, Any]:
         """Numbers that the caption names."""
         return {}
 
@@ -322,7 +348,6 @@ class Study(Generic[Problem]):
         return known_without and bool(self.simulated) and self._unit(0).on_one_core
 
     def _drawn_apart(self, number: int) -> "DrawnUnit":
-        from sims.base.identity import digest
         from sims.study.units import DrawnUnit
 
         def make() -> "tuple[SampledUnit, str]":
@@ -342,6 +367,7 @@ class Study(Generic[Problem]):
             self.coordinates(number, problem),
             self.replicates(problem),
             stream=(number,),
+            beside=partial(self.beside, problem) if self.defines("beside") else None,
         )
 
     def predictions(self) -> dict[str, xr.Dataset]:
@@ -364,43 +390,3 @@ class Study(Generic[Problem]):
         return {
             f"{number:04d}": problem_digest(self.draw(number)) for number in range(self.simulated)
         }
-
-
-def problem_digest(problem: object) -> str:
-    """Digest of a problem and its solved (cached) properties, up to rounding."""
-    solved = {}
-    for kind in type(problem).__mro__:
-        for name, value in vars(kind).items():
-            if isinstance(value, cached_property):
-                solved[name] = getattr(problem, name)
-    return rounded_digest(problem, solved)
-
-
-def _class_in(declared: Declaration) -> type[Study[Any]]:
-    """Class of a study in the code of its folder.
-
-    Raises:
-        InputError: the folder has no such class.
-    """
-    assert declared.folder is not None
-    path = declared.folder / "study.py"
-    if not path.is_file():
-        for name in ("statistic.py", "figure.py"):
-            if (declared.folder / name).is_file():
-                raise InputError(str(path), f"file not found; a Study in it has to use {name}")
-        if "problem" not in declared.spec.law:
-            raise InputError(
-                str(path), "file not found; a law without `problem` needs a Study in this file"
-            )
-        # By name, since a step of an experiment with code does not depend on it (sims.study.code).
-        drawn: type[Study[Any]] = import_module("sims.study.drawn").DrawnStudy
-        return drawn
-    module = load_module(path)
-    classes = []
-    for value in vars(module).values():
-        is_study = isinstance(value, type) and issubclass(value, Study)
-        if is_study and value.__module__ == module.__name__:
-            classes.append(value)
-    if len(classes) != 1:
-        raise InputError(str(path), f"{len(classes)} classes", "one subclass of Study")
-    return classes[0]

@@ -3,8 +3,6 @@
 import itertools
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from functools import cached_property
 from pathlib import Path
 from typing import Any, Literal, TypeVar
 
@@ -14,13 +12,12 @@ from pydantic import Field, model_validator
 from sims.base.documents import mapping, read_yaml
 from sims.base.errors import InputError
 from sims.base.validation import Strict, parse
-from sims.study.declaration import PUBLISHED_FIDELITY, folder_of
-from sims.study.grid import Point, changed, coordinate, point_errors, without_labels
-from sims.study.referenced_files import resolve_files, resolved_consent
+from sims.study.declaration import PUBLISHED_FIDELITY, Declaration
+from sims.study.grid import Point, changed, coordinate, label, point_errors, unlabelled
+from sims.study.referenced_files import resolve_files
 from sims.study.running import Run
 from sims.study.schema import SimulationSpec, TheorySpec
 from sims.study.specification import ProblemSpec
-from sims.study.stacking import Scalar
 
 MAX_BATCHES = 4096
 """Default maximum number of batches under ``rel_mcse``."""
@@ -118,34 +115,6 @@ class SweepSpec(DecomposeSpec):
     sweep: DesignSpec = Field(default=DesignSpec(grid={}), description="default: the problem only")
 
 
-@dataclass(frozen=True)
-class Sweep:
-    """Problems of a sweep.
-
-    Attributes:
-        spec: the file.
-        points: its problems.
-    """
-
-    spec: SweepSpec
-    points: list[Point]
-
-    @property
-    def is_grid(self) -> bool:
-        """True if points are in the order of a grid, the last path's values changing fastest."""
-        return self.spec.sweep.grid is not None
-
-    @cached_property
-    def axes(self) -> dict[str, list[Scalar]]:
-        """Dotted path to the coordinates of points; for a grid, to the distinct ones."""
-        axes = {}
-        for path in self.points[0].coordinates:
-            axes[path] = [point.coordinates[path] for point in self.points]
-            if self.is_grid:
-                axes[path] = list(dict.fromkeys(axes[path]))
-        return axes
-
-
 def _numbered(path: str) -> tuple[str, int] | None:
     """The experiment and the number of ``NAME#17``; None of what is a file."""
     name, _, index = path.partition("#")
@@ -157,9 +126,7 @@ def unread_code(path: str) -> list[str]:
     numbered = _numbered(path)
     if numbered is None:
         return []
-    folder = folder_of(numbered[0])
-    code = next(filter(Path.is_file, (folder / "study.py", folder / "problems.py")), None)
-    if code is None:
+    if (code := Declaration.read(numbered[0]).code) is None:
         return []
     return [f"{path}: nothing is run or written", f"problem      built by {code}: not read"]
 
@@ -188,8 +155,7 @@ def parse_file(
     data: dict[str, Any],
     path: str,
     simulation: Mapping[str, Any] | None = None,
-    allow_code: bool = False,
-    dry: bool = False,
+    consent: bool | None = False,
 ) -> Spec:
     """Validated file, with the options of the command line.
 
@@ -198,9 +164,8 @@ def parse_file(
         data: content of the file.
         path: path of the file, to which the problem's files are relative.
         simulation: settings that override the file's.
-        allow_code: whether the Python files that it names may be imported, and its data may be
-            outside its folder.
-        dry: whether it is for a plan, which imports nothing.
+        consent: whether the Python files that it names may be imported, and its data may be outside
+            its folder; None is for a plan, which imports nothing.
 
     Raises:
         InputError: it does not fit the schema, a setting is meaningless without claims, or consent
@@ -210,9 +175,8 @@ def parse_file(
     if isinstance(data["simulation"], dict):
         data["simulation"] = {**data["simulation"], **(simulation or {})}
     if "problem" in data:
-        anywhere = bool(resolved_consent(allow_code))
-        data["problem"] = resolve_files(data["problem"], Path(path).parent, anywhere=anywhere)
-    spec = parse(model, data, path, context={"allow_code": None if dry else allow_code})
+        data["problem"] = resolve_files(data["problem"], Path(path).parent, consent=consent)
+    spec = parse(model, data, path, context={"allow_code": consent})
     settings = spec.simulation
     if settings.rel_mcse is None or settings.max_batches is not None:
         return spec
@@ -220,27 +184,24 @@ def parse_file(
     return spec.model_copy(update={"simulation": settings.model_copy(update=limit)})
 
 
-def read_sweep(
+def read_points(
     path: str,
     sets: Sequence[str] = (),
     simulation: Mapping[str, Any] | None = None,
-    allow_code: bool = False,
-    dry: bool = False,
-) -> Sweep:
-    """Sweep of a file, with the options of the command line.
+    consent: bool | None = False,
+) -> tuple[SweepSpec, list[Point]]:
+    """A sweep's file and its points, with the options of the command line.
 
     Args:
         path: the file.
         sets: ``heads.bandwidth=0.3:1:5``, ``n=256:4096:5:log``, ``heads.kernel=gaussian,softmax``:
             axes of the grid, which replace the file's at these paths.
         simulation: settings that override the file's.
-        allow_code: as in :func:`parse_file`.
-        dry: as in :func:`parse_file`.
+        consent: as in :func:`parse_file`.
 
     Raises:
         InputError: the file cannot be read, or a point is not a problem; the line names the point.
     """
-    consent = None if dry else allow_code
     data = read_problem(path, consent)
     if sets:
         design = data.get("sweep", {"grid": {}})
@@ -250,30 +211,23 @@ def read_sweep(
         if len(axes) < len(sets):
             raise InputError("--set", ", ".join(sets), "each path once")
         data["sweep"] = {**design, "grid": design["grid"] | axes}
-    spec = parse_file(SweepSpec, data, path, simulation, allow_code, dry)
-    base = data["problem"]
-    folder = Path(path).parent
-    anywhere = bool(resolved_consent(allow_code))
-    changes = _changes(spec.sweep, base, path)
+    spec = parse_file(SweepSpec, data, path, simulation, consent)
+    changes = _changes(spec.sweep, data["problem"], path)
     paths = list(dict.fromkeys(itertools.chain(*changes)))
     points = []
-    for i, change in enumerate(changes):
-        labelled = changed(base, change)
-        coordinates = {field: coordinate(labelled, field) for field in paths}
-        name = f"{i:05d}"
+    for number, change in enumerate(changes):
+        problem = changed(data["problem"], {key: unlabelled(change[key]) for key in change})
+        coordinates = {key: label(change.get(key, coordinate(problem, key))) for key in paths}
+        name = f"{number:05d}"
         with point_errors(name, coordinates):
-            problem = resolve_files(without_labels(labelled), folder, anywhere=anywhere)
+            problem = resolve_files(problem, Path(path).parent, consent=consent)
             point_spec = parse(ProblemSpec, problem, "", context={"allow_code": consent})
         points.append(Point(name, coordinates, point_spec))
-    if spec.sweep.list is not None and len({p.spec.model_dump_json() for p in points}) < len(
-        points
-    ):
-        raise InputError(f"{path}: sweep.list", "a point twice", "distinct points")
-    sweep = Sweep(spec, points)
-    if sweep.is_grid and math.prod(map(len, sweep.axes.values())) != len(points):
-        allowed = "distinct values along each axis, each with a distinct label"
-        raise InputError(f"{path}: sweep.grid", "a value twice", allowed)
-    return sweep
+    places = {tuple(point.coordinates.values()) for point in points}
+    if spec.sweep.random is None and len(places) < len(points):
+        allowed = "distinct points; labels tell values apart that are not scalars"
+        raise InputError(f"{path}: sweep", "a point twice", allowed)
+    return spec, points
 
 
 def _axis(text: str) -> tuple[str, Any]:

@@ -1,13 +1,11 @@
 """Sweeps: both methods at every point, in one labelled file."""
 
-import fcntl
 import json
 import shutil
 import sys
 import warnings
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property, partial
 from pathlib import Path
@@ -17,7 +15,8 @@ import numpy as np
 import xarray as xr
 
 from sims.base.errors import InputError
-from sims.base.identity import digest
+from sims.base.files import locked
+from sims.base.identity import combined_digest
 from sims.base.runtime import in_threads
 from sims.base.terms import BATCH, PROBLEM, SCALARS, phrases
 from sims.simulation.many import estimate_many
@@ -30,7 +29,7 @@ from sims.study.results import labelled, read, write
 from sims.study.schema import SimulationSpec, TheorySpec
 from sims.study.specification import Problem
 from sims.study.stacking import POINT, Scalar, column, short_names
-from sims.study.sweepfile import Sweep
+from sims.study.sweepfile import SweepSpec
 from sims.study.units import Simulation
 from sims.theory import predict
 
@@ -107,16 +106,33 @@ class Group:
 
 
 @dataclass(frozen=True)
-class Run:
+class Sweep:
     """A sweep and its output file; finished groups are in a folder next to it.
 
     Attributes:
-        sweep: the problems.
-        output: the file.
+        spec: the sweep's file.
+        points: its problems.
+        output: the output file.
     """
 
-    sweep: Sweep
+    spec: SweepSpec
+    points: Sequence[Point]
     output: Path
+
+    @property
+    def is_grid(self) -> bool:
+        """True if points are in the order of a grid, the last path's values changing fastest."""
+        return self.spec.sweep.grid is not None
+
+    @cached_property
+    def axes(self) -> dict[str, list[Scalar]]:
+        """Dotted path to the coordinates of points; for a grid, to the distinct ones."""
+        axes = {}
+        for path in self.points[0].coordinates:
+            axes[path] = [point.coordinates[path] for point in self.points]
+            if self.is_grid:
+                axes[path] = list(dict.fromkeys(axes[path]))
+        return axes
 
     @property
     def identity(self) -> str:
@@ -135,7 +151,7 @@ class Run:
         Raises:
             InputError: a point is impossible.
         """
-        return classify(self.sweep.points, self.sweep.spec.simulation, self.sweep.spec.theory)
+        return classify(self.points, self.spec.simulation, self.spec.theory)
 
     @property
     def is_covered(self) -> bool:
@@ -145,17 +161,15 @@ class Run:
     @cached_property
     def source_digest(self) -> str:
         """Digest of the code, settings and problems that determine the numbers."""
-        spec = self.sweep.spec
-        problems = []
-        for point in self.sweep.points:
-            known = without_paths(point.spec.model_dump(mode="json"))
-            problems.append(json.dumps(known, sort_keys=True))
-        simulation = spec.simulation.model_dump()
-        return digest(code.package_code(__name__), simulation, spec.theory.model_dump(), problems)
+        problems = [point.spec for point in self.points]
+        made_of = [self.spec.simulation, self.spec.theory, *problems]
+        known = without_paths([part.model_dump(mode="json") for part in made_of])
+        text = json.dumps(known, sort_keys=True)
+        return combined_digest(code.package_code(__name__), text)
 
     def plan(self) -> list[str]:
         """Lines of a plan: sizes, cost, and the points that theory does not cover."""
-        order = self.sweep.spec.theory.order
+        order = self.spec.theory.order
         costs = []
         missing = Counter[str]()
         covered = []
@@ -165,10 +179,10 @@ class Run:
                 missing[alike.uncovered] += len(alike.points)
             elif order != "none":
                 covered += alike.points
-        missing += doubts(covered, self.sweep.spec.theory)
-        lines = plan_lines(costs, self.sweep.spec.simulation)
-        sizes = [f"{len(values)} of {path}" for path, values in self.sweep.axes.items()]
-        if self.sweep.is_grid and sizes:
+        missing += doubts(covered, self.spec.theory)
+        lines = plan_lines(costs, self.spec.simulation)
+        sizes = [f"{len(values)} of {path}" for path, values in self.axes.items()]
+        if self.is_grid and sizes:
             lines[0] += f" ({' x '.join(sizes)})"
         lines.append(f"theory       {order}: {missing.pop('', 0)} of {len(costs)} points")
         for reason, count in missing.items():
@@ -181,8 +195,8 @@ class Run:
 
         They do not depend on the number of parts.
         """
-        simulation = self.sweep.spec.simulation
-        theory = self.sweep.spec.theory
+        simulation = self.spec.simulation
+        theory = self.spec.theory
         groups = {}
         for problem_class in self.classes:
             points = problem_class.points
@@ -199,7 +213,7 @@ class Run:
 
     def simulation(self, progress: bool = False) -> Simulation:
         """Units of the sweep, kept in its folder."""
-        settings = self.sweep.spec.simulation
+        settings = self.spec.simulation
         return Simulation(self.groups, settings, self.folder, self.source_digest, progress)
 
     def compute(self, part: tuple[int, int] = (1, 1), progress: bool = False) -> list[xr.Dataset]:
@@ -221,25 +235,21 @@ class Run:
         Raises:
             InputError: a problem cannot be simulated, or another run writes to the file.
         """
-        with sole_writer(self.output, self.folder):
-            spec = self.sweep.spec
+        with locked(self.folder / ".lock", str(self.output), "choose another --output"):
             rows = self.compute(progress=progress)
             columns = xr.concat(rows, POINT, combine_attrs="override").sortby(POINT)
             facts = provenance.origin(
-                experiment="none: a problem of one's own",
-                fidelity="none",
                 method="sweep: theory and simulation",
-                fingerprint=digest(code.package_code(__name__), spec.simulation.model_dump()),
-                seed=spec.simulation.seed,
+                fingerprint=self.source_digest,
+                seed=self.spec.simulation.seed,
                 precision=columns.attrs["precision"],
                 replicates_total=int(columns["replicates"].sum()),
                 origins=provenance.origins(rows),
             )
             data = labelled(self._on_axes(columns), facts, MEANS).assign_attrs(
                 title="Bias, variance and covariance of an ensemble of Nadaraya-Watson heads",
-                theory=spec.theory.order,
-                specification=json.dumps(spec.model_dump(mode="json")),
-                made=self.source_digest,
+                theory=self.spec.theory.order,
+                specification=json.dumps(self.spec.model_dump(mode="json")),
             )
             write(data, self.output, f"{self.output.name} of {self.identity}")
             shutil.rmtree(self.folder, ignore_errors=True)
@@ -251,40 +261,20 @@ class Run:
             data = read(self.output, f"{self.output.name} of {self.identity}")
         except InputError:
             return False
-        return data.attrs.get("made") == self.source_digest
+        return bool(data.attrs["fingerprint"] == self.source_digest)
 
     def _on_axes(self, columns: xr.Dataset) -> xr.Dataset:
         """The rows of all points under their coordinates."""
-        axes = self.sweep.axes
-        is_grid = self.sweep.is_grid
         coordinates = {}
-        for path, name in short_names(list(axes), VARIABLES).items():
-            coordinates[name] = (name if is_grid else POINT, column(axes[path]), {"path": path})
-        if is_grid:
-            shape = [len(values) for values in axes.values()]
+        for path, name in short_names(list(self.axes), VARIABLES).items():
+            dimension = name if self.is_grid else POINT
+            coordinates[name] = (dimension, column(self.axes[path]), {"path": path})
+        if self.is_grid:
+            shape = [len(values) for values in self.axes.values()]
             columns = columns.drop_vars(POINT).map(
                 lambda v: xr.DataArray(v.values.reshape(shape), dims=[*coordinates])
             )
         return columns.assign_coords(coordinates)
-
-
-@contextmanager
-def sole_writer(output: Path, folder: Path) -> Iterator[None]:
-    """Context of the one run that writes to a file; it holds a lock in the folder of its groups.
-
-    Raises:
-        InputError: another run holds it.
-    """
-    folder.mkdir(parents=True, exist_ok=True)
-    with (folder / ".lock").open("w") as lock:
-        try:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            allowed = "one run at a time: wait for it, or choose another --output"
-            raise InputError(str(output), "in use by another run", allowed) from None
-        except OSError:
-            pass  # a file system without locks
-        yield
 
 
 def _prediction(problem: Problem, theory: TheorySpec) -> xr.Dataset:

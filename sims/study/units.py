@@ -61,12 +61,14 @@ class SampledUnit:
         replicates: replicates per batch; None uses the file's.
         stream: numbers folded into the seed, so that units have separate draws; units with equal
             streams share them.
+        beside: further estimates of the point, with dimensions of their own; None has none.
     """
 
     sampler: Sampler
     coordinates: Mapping[str, Scalar] = field(default_factory=dict)
     replicates: int | None = None
     stream: tuple[int, ...] = ()
+    beside: Callable[[], xr.Dataset] | None = None
     work: ClassVar[float] = 1.0
 
     @property
@@ -87,7 +89,10 @@ class SampledUnit:
         if self.replicates is not None:
             options["replicates_per_batch"] = self.replicates
         options |= {"stream": self.stream, "checkpoint": checkpoint, "progress": progress}
-        return run(self.sampler, settings.seed, **options)
+        estimates = run(self.sampler, settings.seed, **options)
+        if self.beside is None:
+            return estimates
+        return estimates.merge(self.beside(), combine_attrs="override")
 
 
 DRAWN = "drawn"

@@ -57,6 +57,7 @@ NPZ = [
     ({"X": X, "y": np.where(Y == 3, np.nan, Y)}, "column y[:, 0]: got 'nan in row 4'"),
     ({"X": X, "y": np.stack([Y, 0 * Y], 1)}, "data, y: got 'constant 0'"),
     ({"X": X[:, :0], "y": Y}, "data, X: got 'float64 of shape (30, 0)'"),
+    ({"X": np.eye(30, 1001), "y": Y}, "data, X: got '1,001 columns'; allowed: at most 1,000"),
     ({"X": X, "y": Y, "groups": Y[:-1]}, "groups (29,)'; allowed: equal numbers"),
     ({"X": X, "y": Y, "groups": Y // 10}, "data, groups: got '3 groups'; allowed: 5 groups"),
     ({"X": X, "y": Y, "groups": np.where(Y < 3, np.nan, Y)}, "data, groups: got 'a missing group'"),
@@ -84,7 +85,7 @@ LINES = [
     ("--context 128k:4k", "--context: got '128k:4k'; allowed: SHORT:LONG"),
     ("--context 4k", "--context: got '4k'; allowed: SHORT:LONG"),
     ("--context 4k:8k --rule top-k", "--rule: got 'top-k'; allowed: softmax,"),
-    ("--context 4k:8k --noise inf", "--noise: got inf; allowed: 0.001 to 1000"),
+    ("--context 4k:8k --noise 1", "--noise: got 1.0; allowed: with --context: --rule"),
 ]
 
 

@@ -10,7 +10,6 @@ from numpy.polynomial.hermite_e import hermegauss
 from sims import DESIGNS, Heads, Task, TrigonometricSeries, predict
 from sims.advise import advise_data, prepared
 from sims.advise.data import choose_frugal
-from sims.advise.extrapolation import extrapolate
 from sims.advise.heads import predict_heads, temperature_grid
 from sims.advise.parts import estimate_parts
 from sims.advise.search import REPORTING, Search, Setting
@@ -102,12 +101,6 @@ def test_the_parts_are_those_of_exact_theory():
     assert estimate_parts(search, copied, frames, (0, 1)).dependent
 
 
-def test_a_power_law_is_extrapolated():
-    n = np.geomspace(50, 2000, 9)
-    value, exponent = extrapolate(n, 0.2 + 3 * n**-0.5, 20_000)
-    assert (value, exponent) == pytest.approx((0.2 + 3 * 20_000**-0.5, 0.5), rel=0.01)
-
-
 def test_the_frugal_choice_is_within_one_standard_error_with_fresh_frames(monkeypatch):
     search = Search(prepared(*np.random.default_rng(0).normal(size=(2, 40, 1))))
     best = Setting("softmax", 4, 4, 1.0)
@@ -128,8 +121,6 @@ def test_pure_noise_is_said_to_be_within_noise():
     assert (part.noise[0], part.bias[0]) == (0, 0)
     assert part.noise[1] == part.error
     assert not advice.alarm
-    low, high = advice.curve.interval
-    assert low <= advice.curve.extrapolated <= high
 
 
 def test_diversity_pays_where_every_direction_matters_a_little():

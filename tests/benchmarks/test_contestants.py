@@ -46,7 +46,3 @@ def test_exponent_of_an_exact_power():
     slope, half = exponent([1, 10, 100], [2.0, 20.0, 200.0])
     assert slope == pytest.approx(1)
     assert half < 1e-6
-
-
-def test_evaluations():
-    assert WORK.evaluations(5) == 5 * 3 * 50 * 4

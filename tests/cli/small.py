@@ -4,6 +4,7 @@ from pathlib import Path
 
 import yaml
 
+from sims.base.documents import mapping
 from sims.cli import main
 
 SPEC = yaml.safe_load("""
@@ -43,7 +44,7 @@ from sims.study.drawn import DrawnStudy
 
 
 class Small(DrawnStudy):
-    def figure(self, results, answers):
+    def figure(self, panels, answers):
         drawing, axes = figures.panels(1, 1, width=figures.COLUMN, title=next(iter(answers)))
         figures.log_axes(axes[0, 0], x=True, y=True)
         return drawing
@@ -51,10 +52,10 @@ class Small(DrawnStudy):
     def effects(self, results):
         return super().effects(results)
 
-    def numbers(self, results):
-        return {"least": min(float(one["mse"].mean()) for one in results.estimates.values())}
+    def numbers(self, panels):
+        return {"least": panels.effects["mse"].value.min()}
 """,
-    "caption.md": """**Seen** {{ least | significant }} of {{ replicates }}
+    "caption.md": """**Seen** {{ least | significant }} at {{ fidelity }}
 {{ answers.gaps.result.tolerance | percent }}""",
 }
 """Files of a variant with its own effects, figure and caption."""
@@ -104,6 +105,11 @@ def changed(data, path, value):
             changed(item, rest, value) if str(i) == first else item for i, item in enumerate(data)
         ]
     return {**data, first: changed(data.get(first, {}), rest, value) if rest else value}
+
+
+def typed(value):
+    """The value of a text as a user types it into a file; other values stay."""
+    return mapping(f"value: {value}", "typed")["value"] if isinstance(value, str) else value
 
 
 def refused(capsys, recwarn, words, *arguments):

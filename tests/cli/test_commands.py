@@ -118,10 +118,10 @@ def test_from_an_experiment_to_the_published_page(folder, capsys):
     assert 'src="http' not in page
     assert str(folder) not in page
     assert (HOME / "caption.md").read_text().startswith("**Seen** ")
-    names = "answers.json answers.md claims report.html small.md small.nc small.png"
+    names = "answers.json answers.md report.html small"
     assert sorted(path.name for path in Path("results/published").iterdir()) == names.split()
     before = {p: p.read_bytes() for p in HOME.glob("figure.*")}
-    assert steps("simulate", "predict", "judge", "plot") == [0] * 4
+    assert steps("simulate", "predict", "tabulate", "judge", "plot") == [0] * 5
     assert {p: p.read_bytes() for p in before} == before, "the pipeline does what `run` does"
     capsys.readouterr()
     folders = known_folders(capsys)
@@ -136,12 +136,13 @@ def test_from_an_experiment_to_the_published_page(folder, capsys):
 @pytest.mark.parametrize(
     ("command", "function", "said"),
     [
-        ("sweep spec.yaml --set n=32,64", "sweep._print_range", "results/sweeps/spec.png"),
-        ("sweep spec.yaml --set n=32,64", "sweep.digest", "results/sweeps/spec.nc"),
-        ("advise --n 64 --budget 4 --noise 2", "advise.rests_on", "First order in 1/n"),
-        ("advise --n 64 --budget 4 --noise 2 --json", "advise.rests_on", '"rests_on": []'),
-        ("inspect model --output m.nc", "inspect.digest", "m.nc"),
-        ("inspect model --compare model", "inspect._compare", "QK rank"),
+        ("sweep spec.yaml --set n=32,64", "cli.sweep._print_range", "results/sweeps/spec.png"),
+        ("sweep spec.yaml --set n=32,64", "figures.overview", "Least MSE"),
+        ("sweep spec.yaml --set n=32,64", "cli.sweep.digest", "results/sweeps/spec.nc"),
+        ("advise --n 64 --budget 4 --noise 2", "cli.advise.rests_on", "First order in 1/n"),
+        ("advise --n 64 --budget 4 --noise 2 --json", "cli.advise.rests_on", '"rests_on": []'),
+        ("inspect model --output m.nc", "cli.inspect.digest", "m.nc"),
+        ("inspect model --compare model", "cli.inspect._compare", "QK rank"),
     ],
 )
 def test_what_follows_a_result_cannot_take_it(folder, capsys, monkeypatch, command, function, said):
@@ -150,7 +151,8 @@ def test_what_follows_a_result_cannot_take_it(folder, capsys, monkeypatch, comma
 
     config = {"num_attention_heads": H, "model_type": "bert"}
     save_model(Path("model"), LAYOUTS["bert"](*matrices()), config)
-    monkeypatch.setattr(f"sims.cli.{function}", fail)
+    monkeypatch.setattr(f"sims.{function}", fail)
+    monkeypatch.setenv("MPLBACKEND", "module://nowhere.inline")
     assert run(*command.split()) == 0
     out, err = capsys.readouterr()
     assert said in out

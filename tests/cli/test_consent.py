@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 import yaml
 
-from tests.cli.small import EXPERIMENT, SPEC, changed, refused, run
+from tests.cli.small import EXPERIMENT, SPEC, changed, run
 
 EXPERIMENT_FILE = Path("experiments/small/experiment.yaml")
 
@@ -31,11 +31,11 @@ NAMED = [
 
 @pytest.mark.parametrize(("part", "value", "words"), NAMED, ids=lambda v: str(v)[:40])
 @pytest.mark.parametrize("command", ["decompose", "sweep"])
-def test_a_file_that_a_problem_names(folder, capsys, recwarn, command, part, value, words):
+def test_a_file_that_a_problem_names(refuses, command, part, value, words):
     Path("my.py").write_text("def m(x, slope=1.0):\n    return slope * x[..., 0]\n")
     np.savetxt("rows.csv", np.ones((30, 3)), delimiter=",")
     Path("spec.yaml").write_text(yaml.safe_dump(changed(SPEC, f"problem.{part}", value)))
-    refused(capsys, recwarn, words, command, "spec.yaml", "--allow-code")
+    refuses(words, command, "spec.yaml", "--allow-code")
 
 
 EVIL = """
@@ -85,9 +85,9 @@ def deep(folder):
 @pytest.mark.parametrize(
     "command", ["decompose deep/spec.yaml", "sweep deep/spec.yaml", "run deep"]
 )
-def test_code_runs_by_consent(deep, capsys, recwarn, command, value, options, words):
+def test_code_runs_by_consent(deep, refuses, command, value, options, words):
     deep(value)
-    refused(capsys, recwarn, words, *command.split(), *options)
+    refuses(words, *command.split(), *options)
 
 
 def test_a_plan_and_a_list_run_no_code(deep, capsys):

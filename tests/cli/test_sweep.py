@@ -1,7 +1,6 @@
 """``sims sweep``: designs, files, shards, and what users get wrong."""
 
 import json
-import os
 import re
 import signal
 import subprocess
@@ -19,11 +18,11 @@ import yaml
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from sims.base.files import locked
 from sims.base.terms import SCALARS
 from sims.cli.sweep import print_sweep
 from sims.study import sweeping
-from sims.study.sweepfile import read_sweep
-from sims.study.sweeping import columns_of
+from sims.study.sweepfile import read_points
 from tests.cli.small import SPEC, run
 from tests.pipeline import ROOT
 
@@ -59,8 +58,11 @@ def test_a_grid_is_one_labelled_file_and_a_figure(folder, capsys):
     spec["problem"]["heads"] = spec["problem"]["heads"] | {"bandwidth": 2.0}
     (folder / "one.yaml").write_text(yaml.safe_dump(spec))
     assert run("decompose", "one.yaml", "--json") == 0
-    terms = json.loads(capsys.readouterr().out)["terms"]
+    found = json.loads(capsys.readouterr().out)
+    terms = found["terms"]
     point = data.sel(bandwidth=2.0, n=16)
+    keys = [found["n_eff"]["mean"], found["n_eff"]["least"], found["n_third"]["least"]]
+    assert [float(point[k]) for k in ("n_eff", "n_eff_least", "n_third")] == pytest.approx(keys)
     for term in SCALARS:
         got = [float(point[term + end]) for end in ("", "_mcse", "_theory")]
         expected = [terms[term][k] for k in ("simulation", "mcse", "theory")]
@@ -146,7 +148,7 @@ def test_a_sweep_stopped_and_cut_anew_at_random_is_the_undisturbed_one(monkeypat
     monkeypatch.setattr(sweeping.Group, "estimate", estimate)
     with TemporaryDirectory() as home:
         Path(home, "s.yaml").write_text(yaml.safe_dump(problem))
-        run = sweeping.Run(read_sweep(f"{home}/s.yaml"), Path(home, "o.nc"))
+        run = sweeping.Sweep(*read_points(f"{home}/s.yaml"), Path(home, "o.nc"))
         for shards, index, left[0] in stops:
             with suppress(KeyboardInterrupt):
                 run.compute(((index - 1) % shards + 1, shards))
@@ -164,7 +166,7 @@ def test_parts_hold_every_group_once_and_are_about_equal_in_work(folder, monkeyp
     """Were they equal in number, one of two parts would have all the long groups."""
     monkeypatch.setattr(sweeping, "MAX_GROUP", 2)
     sizes = {"noise_sd": [k / 8 for k in range(1, 9)], "n": [16, 4096]}
-    run = sweeping.Run(read_sweep(written(folder, grid=sizes)), folder / "o.nc")
+    run = sweeping.Sweep(*read_points(written(folder, grid=sizes)), folder / "o.nc")
     simulation = run.simulation()
     parts = [simulation.part(index, count) for index in range(1, count + 1)]
     assert [name for part in parts for name in part] == list(run.groups)
@@ -228,7 +230,7 @@ def test_a_profile_is_read_only_if_it_is_asked_for(folder, monkeypatch, options,
 
 def test_two_runs_do_not_write_one_file(folder, capsys):
     part = ("sweep", "spec.yaml", *AXES[2:], "--output", "a.nc")
-    with sweeping.sole_writer(Path("a.nc"), Path("a.shards")):
+    with locked(Path("a.shards/.lock"), "a.nc", ""):
         assert run(*part) == 2
         assert "a.nc: got 'in use by another run'; allowed: one run" in capsys.readouterr().err
         assert run(*part[:-1], "b.nc") == 0
@@ -246,20 +248,6 @@ def test_without_a_terminal_a_line_a_minute(folder, capsys, monkeypatch):
     assert re.search(r"sims decompose: 0 min, batches \d of 4\n", capsys.readouterr().err)
 
 
-def test_a_figure_that_fails_is_a_line_after_the_numbers(folder, capsys, monkeypatch):
-    def fail(*arguments):
-        raise ValueError("no font")
-
-    monkeypatch.setenv("MPLBACKEND", "module://nowhere.inline")
-    monkeypatch.setattr("sims.figures.overview", fail)
-    assert run("sweep", "spec.yaml", *AXES[2:]) == 0
-    out, err = capsys.readouterr()
-    assert out.splitlines()[-1] == str(OUT)
-    assert "Least MSE" in out
-    assert err.splitlines()[-1].startswith(f"{OUT.with_suffix('.png')}: left out (")
-    assert os.environ["MPLBACKEND"] == "agg"
-
-
 def test_random_points_and_what_theory_does_not_cover(folder, capsys):
     fields = {
         "n": {"low": 16, "high": 64, "scale": "log"},
@@ -270,26 +258,30 @@ def test_random_points_and_what_theory_does_not_cover(folder, capsys):
     assert run("sweep", file, "--dry") == 0
     assert not Path("results").exists()
     said = capsys.readouterr().out
-    data_of = read_sweep(file)
-    kernels = [p.coordinates["heads.kernel"] for p in data_of.points]
+    _, points = read_points(file)
+    kernels = [p.coordinates["heads.kernel"] for p in points]
     missing = kernels.count("epanechnikov")
     assert 0 < missing < 6
     assert f"not at {missing}: heads.kernel epanechnikov; covered: gaussian, softmax" in said
     rough = int(re.search(r"not at (\d): first order is rough", said)[1])
     assert f"theory       first: {6 - missing - rough} of 6 points" in said
     assert run("sweep", file) == 0
+    assert capsys.readouterr().out.count("–") == 2 * missing  # neither theory nor gap
     data = opened("results/sweeps/sweep.nc")
     assert data["kernel"].values.tolist() == kernels
     uncovered = np.isnan(data["mse_theory"].values)
     np.testing.assert_array_equal(uncovered, data["kernel"].values == "epanechnikov")
     assert np.isfinite(data["mse"].values).all()
-    longer = read_sweep(written(folder, random={"points": 9, "fields": fields}))
-    assert longer.points[:6] == data_of.points
-    assert all(16 <= p.coordinates["n"] <= 64 for p in longer.points)
+    _, longer = read_points(written(folder, random={"points": 9, "fields": fields}))
+    assert longer[:6] == points
+    assert all(16 <= p.coordinates["n"] <= 64 for p in longer)
 
 
 def test_the_least_value_and_where_it_is(folder, capsys):
-    """In a plan, points where theory is rough count as not covered; so after the run."""
+    """In a plan, points where theory is rough count as not covered; so after the run.
+
+    A gap is that of simulation from theory.
+    """
     axes = ("--set", "heads.bandwidth=0.02,0.3,9", "--set", "n=256,4096")
     assert run("sweep", "spec.yaml", *axes, "--dry") == 0
     plan = capsys.readouterr().out
@@ -299,6 +291,8 @@ def test_the_least_value_and_where_it_is(folder, capsys):
     assert "theory is rough at 1 of 6 points" in said
     assert re.search(r"Least MSE: .* n 4096.*; on the border of the grid in bandwidth, n: ", said)
     data = opened().isel(n=[1])
+    point = data.sel(bandwidth=0.3, n=4096)
+    assert f"{float(point['mse'] / point['mse_theory'] - 1):+.1%}" in said
     data["mse"][:] = [[0.5], [0.3], [0.1]]
     data["faults"][2] = "lost"  # where numbers are unusable
     print_sweep(data)
@@ -307,12 +301,12 @@ def test_the_least_value_and_where_it_is(folder, capsys):
 
 def test_a_list_has_points_and_labels(folder):
     sets = [{"n": 16}, {"n": 32, "heads.bandwidth": {"label": "two", "value": [0.5, 0.9]}}]
-    sweep = read_sweep(written(folder, list=sets))
-    assert [p.coordinates for p in sweep.points] == [
+    _, points = read_points(written(folder, list=sets))
+    assert [p.coordinates for p in points] == [
         {"n": 16, "heads.bandwidth": 0.7},
         {"n": 32, "heads.bandwidth": "two"},
     ]
-    assert sweep.points[1].spec.heads.bandwidth == [0.5, 0.9]
+    assert points[1].spec.heads.bandwidth == [0.5, 0.9]
     assert run("sweep", "sweep.yaml") == 0
     assert opened("results/sweeps/sweep.nc")["bandwidth"].values.tolist() == ["0.7", "two"]
 
@@ -330,37 +324,5 @@ def test_an_edited_file_of_the_problem_is_another_problem(folder, monkeypatch):
         assert run("sweep", "spec.yaml", "--set", "target.slope=1.0,2.0") == 0
         variances.append(opened()["signal_variance"].values)
     assert np.isnan(opened()["mse_theory"]).all()
+    np.testing.assert_allclose(variances[0][1], 4 * variances[0][0], rtol=1e-9)
     np.testing.assert_allclose(variances[1], 9 * variances[0], rtol=1e-9)
-
-
-def test_a_sweeps_gap_is_that_of_simulation_from_theory(capsys):
-    """1.5 for 1.2 is a quarter more, and 0.9 for 1.2 a quarter less; without theory there is none.
-
-    First order is rough where either number of keys is below 50; exact theory has no n_third.
-    """
-    columns = {
-        "mse": [1.5, 0.9, 1.0],
-        "mse_mcse": [0.01] * 3,
-        "mse_theory": [1.2, 1.2, np.nan],
-        "faults": ["", "no keys", ""],
-        "n_eff_least": [60.0, 60.0, 9.0],
-        "n_third": [55.0, 40.0, np.nan],
-    }
-    data = xr.Dataset({k: ("n", v) for k, v in columns.items()}, coords={"n": [16, 32, 64]})
-    print_sweep(data)
-    said = capsys.readouterr().out
-    rows = [line.split() for line in said.splitlines()]
-    gaps = {row[0]: row[3:5] for row in rows if row and row[0] in ("16", "32", "64")}
-    assert gaps == {"16": ["1.2", "+25.0%"], "32": ["1.2", "-25.0%"], "64": ["–", "–"]}
-    assert "rough at 1 of 3 points" in " ".join(said.split())
-
-
-def test_the_columns_of_a_sweep_are_the_mean_and_the_least_of_keys():
-    """Of the third moment the least alone, which is where first-order theory fails first."""
-    attrs = {"batches": 2, "replicates": 8}
-    terms = {name: (("batch", "problem"), [[1.0], [2.0]]) for name in SCALARS}
-    estimate = xr.Dataset(terms | {"mean_empty_rate": terms["mse"]}, attrs=attrs)
-    estimate = estimate.assign({f"{name}_mcse": ("problem", [0.5]) for name in SCALARS})
-    keys = (("query", "head"), np.array([[8.0, 52.0], [40.0, 20.0]]))
-    found = columns_of(estimate, [xr.Dataset({"n_eff": keys, "n_third": keys})], "first")
-    assert [found[k] for k in ("n_eff", "n_eff_least", "n_third", "mse")] == [[30], [8], [8], [1.5]]

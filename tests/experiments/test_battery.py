@@ -1,21 +1,23 @@
 """Every experiment loads, runs, is judged, fills its figure, and tells true claims from false."""
 
 import json
+import os
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
 
-from sims import figures
+from sims import figures, steps
 from sims.base.places import experiments
 from sims.judgement import conventions
-from sims.study import runner
-from sims.study.judge import answers_of, read_table
+from sims.study.judge import answers_of
 from sims.study.referenced_files import MissingModels
 from sims.study.running import Run
+from sims.study.stored import read_panels, results_of
 from tests.experiments.planted import planted
-from tests.experiments.revisions import RECORD, numbers_of
 
+RECORD = Path(__file__).with_name("revisions.json")
 FEW = {"simulated": 3, "problems": 12, "targets": 2, "theory_draws": 40}
 FEW |= {"learning": {"steps": 2, "rate": 0.1}, "training": {"steps": 2, "tasks": 1, "queries": 2}}
 FEW |= {"held_out": {"tasks": 2, "queries": 2, "designs": 2}}
@@ -50,6 +52,7 @@ LAWS = {
         "keys": 200,
     },
     "training": {"sizes": [[2, 2]]},
+    "values": {"size": [[8, 2, 4]], "keys": 64, "kernel": "gaussian", "features": 4},
 }
 """Fields that are not drawn, so that few shapes are compiled."""
 
@@ -70,8 +73,8 @@ def finished(request, tmp_path_factory):
     """An experiment and the folder in which both of its files lie."""
     experiment, folder = tiny(request.param), tmp_path_factory.mktemp(request.param)
     try:
-        runner.simulate(experiment, folder / "simulation.nc")
-        runner.predict(experiment, folder / "theory.nc")
+        steps.function("simulate")(experiment, folder / "simulation.nc")
+        steps.function("predict")(experiment, folder / "theory.nc")
     except MissingModels as error:
         pytest.skip(str(error))
     return experiment, folder
@@ -80,31 +83,39 @@ def finished(request, tmp_path_factory):
 def test_a_tiny_run_is_judged_and_drawn(finished, monkeypatch):
     """With every field of its caption filled; files of figures have tests of their own."""
     experiment, folder = finished
-    answers = runner.judge(experiment, folder / "answers.json")
+    steps.function("tabulate")(experiment, folder / "effects.nc")
+    answers = steps.function("judge")(experiment, folder / "answers.json")
     assert [one.id for one in answers] == [q.id for q in experiment.spec.questions]
-    assert answers_of(read_table(experiment, folder), experiment.spec) == answers
-    results = runner.results_of(experiment, folder)
+    panels = read_panels(experiment, folder)
+    assert answers_of(panels.table, experiment.spec, panels.failures) == answers
+    results = results_of(experiment, folder)
     assert set(experiment.spec.labels) <= set(experiment.study.parameters(results))
     monkeypatch.setattr(figures, "save", lambda figure, *_: figure.draw_without_rendering())
-    runner.plot(experiment, folder / "figure.png")
+    steps.function("plot")(experiment, folder / "figure.png")
     assert "{{" not in (folder / "caption.md").read_text(encoding="utf-8")
 
 
-def test_effects_of_planted_results(finished):
-    """Each claim is true of a problem and false of another, by the experiment's own statistic."""
+@pytest.fixture(scope="module")
+def effects(finished):
+    """An experiment, its effects of planted results, and those expected."""
     experiment, folder = finished
-    made = planted(experiment, runner.results_of(experiment, folder))
+    made = planted(experiment, results_of(experiment, folder))
     if made is None:
         pytest.skip(f"{experiment.name}: no planted results; `plant` of its tests.py makes them")
     results, expected = made
-    effects = experiment.study.effects(results)
+    return experiment, experiment.study.effects(results), expected
+
+
+def test_effects_of_planted_results(effects):
+    """Each claim is true of a problem and false of another, by the experiment's own statistic."""
+    experiment, found, expected = effects
     for name, value in expected.items():
-        effect, both = effects[name], value if isinstance(value, tuple) else (value, value)
+        effect, both = found[name], value if isinstance(value, tuple) else (value, value)
         for values, wanted in zip((effect.value, effect.predicted), both, strict=True):
             if values is not None and np.isfinite(values).any():
                 np.testing.assert_allclose(values, wanted, rtol=2e-3, atol=2e-3, err_msg=name)
     for question in experiment.spec.questions:
-        effect = effects[question.effect]
+        effect = found[question.effect]
         margin = np.append(effect.value, [] if effect.predicted is None else effect.predicted)
         if effect.kind == "gap":
             margin = conventions.TOLERANCES[question.tolerance or "roads"] - abs(margin)
@@ -113,17 +124,37 @@ def test_effects_of_planted_results(finished):
             assert (margin < 0).any(), question.id
 
 
-def test_an_effect_whose_numbers_change_has_another_revision(finished):
-    experiment, folder = finished
-    recorded = json.loads(RECORD.read_text(encoding="utf-8")).get(experiment.name)
-    if recorded is None:
-        pytest.skip(f"{experiment.name}: not recorded by `python -m tests.experiments.revisions`")
-    found = numbers_of(experiment, folder)
-    assert {name: row["revision"] for name, row in found.items()} == {
-        name: row["revision"] for name, row in recorded.items()
-    }, "run `python -m tests.experiments.revisions`"
-    for name, row in found.items():
+def numbers_of(experiment, effects, expected):
+    """Revision and numbers of each question's effect that is planted."""
+    numbers = {}
+    for question in experiment.spec.questions:
+        if question.effect in expected:
+            effect = effects[question.effect]
+            predicted = [] if effect.predicted is None else effect.predicted
+            numbers[question.effect] = {
+                "revision": question.revision,
+                "value": np.ravel(effect.value).tolist(),
+                "predicted": np.ravel(predicted).tolist(),
+            }
+    return numbers
+
+
+def test_an_effect_whose_numbers_change_has_another_revision(effects):
+    """A raised revision redraws the problems; ``SIMS_RECORD=1`` writes the record anew."""
+    experiment = effects[0]
+    found = numbers_of(*effects)
+    record = json.loads(RECORD.read_text(encoding="utf-8"))
+    if "SIMS_RECORD" in os.environ:
+        record[experiment.name] = found
+        RECORD.write_text(json.dumps(record, indent=1, sort_keys=True) + "\n", encoding="utf-8")
+    if experiment.name not in record:
+        pytest.skip(f"{experiment.name}: not recorded by SIMS_RECORD=1")
+    assert found.keys() == record[experiment.name].keys()
+    for name, before in record[experiment.name].items():
+        assert before["revision"] == found[name]["revision"], "run with SIMS_RECORD=1"
         for method in ("value", "predicted"):
-            values, before = (np.array(r[method], float) for r in (row, recorded[name]))
             message = f"{name}: raise its revision in experiment.yaml"
-            np.testing.assert_allclose(values, before, rtol=1e-6, atol=1e-9, err_msg=message)
+            wanted = np.array(before[method], float)
+            np.testing.assert_allclose(
+                found[name][method], wanted, rtol=1e-6, atol=1e-9, err_msg=message
+            )

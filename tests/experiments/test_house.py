@@ -6,18 +6,24 @@ Errors of both methods are compared at the same queries, within five Monte Carlo
 
 from contextlib import contextmanager
 from pathlib import Path
-from types import SimpleNamespace
 
 import numpy as np
 import pytest
-import xarray as xr
 from scipy.special import softmax
+from scipy.stats import chi2, f, kstest
 
-from experiments.house import description, problems
+from experiments.house import description, moments, pilot, problems
 from experiments.house import sets as places
-from experiments.house.outcomes import falls_of, is_decided
-from experiments.house.simulate import batch
-from experiments.house.statistic import changes_over_the_ladder
+from experiments.house.frames import draw_key_frames, draw_query_frames, draw_rotations
+from experiments.house.outcomes import QUESTIONS, controlled, extra_falls, falls_of, is_decided
+from experiments.house.simulate import batch, gain_errors, terms_of
+from experiments.house.statistic import (
+    Sample,
+    changes_over_the_ladder,
+    inequality,
+    ladder_errors,
+    straightness,
+)
 from experiments.house.study import House
 from sims.base.estimates import mcse
 from sims.montecarlo.draws import Draw
@@ -26,9 +32,9 @@ from sims.study.study import Fields
 from tests.cli.small import run
 
 COUNT, ROUNDS, FAR = 30, 32, 5.0
-CELLS = ((places.ALIGNED, 0), (places.ALIGNED, 1), (places.HAAR, 0))
-"""Set and temperature whose errors are compared; both temperatures of the random set are equal."""
-PUBLISHED = Path(__file__).parents[2] / "results/published/house.md"
+CELLS = ((places.ALIGNED, 0), (places.ALIGNED, 1), (places.HAAR, 0), (places.HALF_HAAR, 1))
+"""Set and temperature whose errors are compared."""
+PUBLISHED = Path(__file__).parents[2] / "results/published/house/caption.md"
 
 
 def law_of_few_keys():
@@ -41,10 +47,11 @@ def law_of_few_keys():
 
 @contextmanager
 def short_pilot():
-    """Pilots of 4 batches of 16 queries: temperatures near the best ones, in seconds."""
+    """Pilots of 6 batches of 16 queries, 4 of them on the grid: near the best, in seconds."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(problems, "PILOT", 4)
-        patch.setitem(problems.QUERIES, 64, 16)
+        patch.setattr(pilot, "GRID_BATCHES", 4)
+        patch.setattr(pilot, "LEAST_QUERIES", 96)
+        patch.setitem(pilot.QUERIES, 64, 16)
         yield
 
 
@@ -82,6 +89,19 @@ def target_by_hand(target, points):
     return np.cos(phases) @ np.array(target["amplitude"])
 
 
+def weights_by_hand(spec, heads, queries, keys):
+    """Mean weights of the heads as drawn at each query."""
+    b, u, v = heads
+    found = []
+    for width, left, right in zip(b, u, v, strict=True):
+        q, z = queries @ left, keys @ right
+        score = q @ z.T
+        if spec["heads"]["kernel"] != "softmax":
+            score = -((q[:, None] - z[None]) ** 2).sum(2) / 2
+        found.append(softmax(score / width**2, axis=1))
+    return np.mean(found, axis=0)
+
+
 def errors_by_hand(spec, heads, queries, keys, rotation):
     """Error of the ensemble and n_eff of the heads at each query, given the keys."""
     values = target_by_hand(spec["target"], keys)
@@ -100,21 +120,27 @@ def errors_by_hand(spec, heads, queries, keys, rotation):
     return deviation**2 + spec["noise_sd"] ** 2 * (mean**2).sum(1), np.mean(effective, axis=0)
 
 
-def heads_in_file(file, problem, place, temperature):
-    """Bandwidths and frames of a set of heads, frames by the file's sweep."""
-    one = file["sweep"]["list"][place]
+def heads_in_file(file, problem, reading, place, temperature):
+    """Bandwidths and frames of a set of heads, frames by the file's sweep; of a half, its own."""
+    half = place == places.HALF_HAAR
+    one = file["sweep"]["list"][places.HAAR if half else place]
     frames = one["heads.frames"]
     both = [np.array(each["frames"]) for each in (frames, one.get("heads.key_frames", frames))]
-    return problem.bandwidth[place, temperature], *both
+    bandwidth = problem.bandwidth[place, temperature]
+    if reading == places.EQUAL:
+        both[0] = both[1]
+        bandwidth = problem.equal_bandwidth[place, temperature]
+    count = len(bandwidth) // (1 + half)
+    return bandwidth[:count], *(array[:count] for array in both)
 
 
 def test_errors_in_both_readings_and_effective_keys_are_those_by_hand(drawn):
-    """Of the first rung at both temperatures and of the random set, and their differences."""
+    """Of both ends and of a half, and their differences."""
     worst = []
     for number, problem in enumerate(drawn):
         draws, rng = Draw.from_seed(3, (number,), 2), np.random.default_rng([7, number])
         file = description.described(problem)
-        spec, heads = file["problem"], [heads_in_file(file, problem, *cell) for cell in CELLS]
+        spec = file["problem"]
         gaps, effective = [], []
         for k in range(ROUNDS):
             with short_pilot():
@@ -122,73 +148,174 @@ def test_errors_in_both_readings_and_effective_keys_are_those_by_hand(drawn):
             error = (result["bias"] + result["variance"])[:, *np.transpose(CELLS)]
             turned = np.linalg.qr(rng.normal(size=(spec["dimension"],) * 2))[0]
             keys = keys_by_hand(rng, spec["design"], spec["dimension"], 64)
-            for reading, rotation in (1, turned), (0, np.eye(len(turned))):
-                rows = [errors_by_hand(spec, one, queries, keys, rotation) for one in heads]
+            for reading, rotation in enumerate((np.eye(len(turned)), turned)):
+                if reading == places.EQUAL and not problem.equal:
+                    assert np.isnan(error[reading]).all()
+                    continue
+                sets = [heads_in_file(file, problem, reading, *cell) for cell in CELLS]
+                rows = [errors_by_hand(spec, one, queries, keys, rotation) for one in sets]
                 gap = error[reading] - [row.mean() for row, _ in rows]
                 gaps += [*gap, *np.diff(gap)]
-            effective.append(rows[-1][1].mean())
-        assert np.allclose(spec["heads"]["bandwidth"], heads[-1][0])
+                if reading == places.DRAWN:
+                    effective.append(rows[2][1].mean())
+        heads = heads_in_file(file, problem, places.DRAWN, *CELLS[2])
+        assert np.allclose(spec["heads"]["bandwidth"], heads[0])
         gaps = np.reshape(gaps, (ROUNDS, -1))
-        worst.append(np.abs(gaps.mean(0)) / mcse(gaps))
-        keys = problem.keys[CELLS[-1]].mean()
-        assert np.mean(effective) == pytest.approx(keys, rel=0.25), number
+        worst.append(np.max(np.abs(gaps.mean(0)) / mcse(gaps)))
+        assert np.mean(effective) == pytest.approx(problem.keys.mean(), rel=0.25), number
     assert np.max(worst) < FAR
+    assert sum(problem.equal for problem in drawn) > COUNT / 2
 
 
-def errors_on_the_pilot(problem, place, scale):
-    """Errors of a set by hand, on the pilot's draws, at 13 bandwidths over a scale per head."""
-    spec, rotation = description.described(problem)["problem"], np.eye(problem.law.dimension)
-    with short_pilot():
-        draws = problems.draw_pilot(problem.law, problem.fields["pilot"], 64)
+def pilot_of(problem):
+    """The pilot of a problem, whose draws it shares with the suite."""
+    fields = problem.fields
+    facts = problem.law, problem.target, problem.mean, problem.noise_sd, problem.n
+    return pilot.Pilot(*facts, fields["kernel"], fields["pilot"])
+
+
+def errors_on_the_pilot(problem, reading, place, scale):
+    """Errors of a set by hand, on each of the pilot's batches, at 13 bandwidths over a scale."""
+    spec, seed = description.described(problem)["problem"], problem.fields["pilot"]
+    queries_of_set, keys_of_set = problem.query_frames[place], problem.key_frames[place]
+    if reading == places.EQUAL:
+        queries_of_set = keys_of_set
     rows = []
-    for (points, times), queries in draws:
-        for distinct, count in zip(points, times.astype(int), strict=True):
-            keys = np.repeat(distinct, count, axis=0)
-            for level in 2.0 ** np.arange(-3.5, 2.6, 0.5):
-                heads = level * scale, problem.query_frames[place], problem.key_frames[place]
-                rows.append(errors_by_hand(spec, heads, queries, keys, rotation)[0].mean())
-    return np.reshape(rows, (-1, 13)).mean(0)
+    for number in range(6):
+        rotations = np.eye(problem.law.dimension)[None]
+        if reading == places.EQUAL:
+            rng = np.random.default_rng([seed, 2, number])
+            rotations = draw_rotations(rng, 4, problem.law.dimension)[:, 0, 0]
+        with short_pilot():
+            (points, times), queries = pilot_of(problem).draw(number)
+        keys = np.repeat(points[0], times[0].astype(int), axis=0)
+        groups = queries.reshape(len(rotations), -1, queries.shape[1])
+        for level in 2.0 ** np.arange(-3.5, 2.6, 0.5):
+            heads = level * scale, queries_of_set, keys_of_set
+            found = [
+                errors_by_hand(spec, heads, group, keys, rotation)[0]
+                for group, rotation in zip(groups, rotations, strict=True)
+            ]
+            rows.append(np.mean(found))
+    return np.reshape(rows, (6, 13))
 
 
 def least_by_hand(errors):
     """The bandwidth, over a scale, of least error: vertex of the parabola through three points."""
-    place = int(np.argmin(errors))
-    if 0 < place < len(errors) - 1:
-        a, b, _ = np.polyfit([-1, 0, 1], errors[place - 1 : place + 2], 2)
-        place -= b / (2 * a)
+    place = int(np.argmin(errors[:4].mean(0)))
+    if 0 < place < errors.shape[1] - 1:
+        a, b, _ = np.polyfit([-1, 0, 1], errors.mean(0)[place - 1 : place + 2], 2)
+        near = errors.mean(0)[place - 1 : place + 2]
+        place += np.clip(-b / (2 * a), -1, 1) if a > 0 else np.sign(near[0] - near[2])
     return 2 ** (-3.5 + place / 2)
 
 
 def test_temperatures_are_those_of_least_error_on_the_draws_of_the_pilot(drawn):
-    """Common and own best ones of three sets, and the skill, in problems of three kinds."""
+    """As drawn of four sets, in problems of three kinds; equally good those of both ends."""
     for kind in ("shifted", "uneven", "apart"):
-        problem = next(each for each in drawn if each.fields[kind])
+        problem = next(each for each in drawn if each.fields[kind] and each.equal)
         fields = problem.fields
-        scale = fields["size"][2] ** 0.5 * np.ones(problem.heads)
+        width = fields["size"][2] ** 0.5 * np.ones(problem.heads)
+        scale = width
         if fields["uneven"]:
             normal = np.random.default_rng(fields["sharpness"]).normal(size=problem.heads)
-            scale = scale * np.exp(0.5 * normal)
-        errors = errors_on_the_pilot(problem, places.HAAR, scale)
-        common = least_by_hand(errors)
-        assert problem.skill == pytest.approx(1 - errors.min() / problem.variance, rel=1e-6)
+            scale = width * np.exp(0.5 * normal)
+        common = least_by_hand(errors_on_the_pilot(problem, places.DRAWN, places.HAAR, scale))
         shift = fields["shift"] if fields["shifted"] else 1.0
-        for place in (places.HAAR, places.ALIGNED, places.ORTHOGONAL):
-            least = least_by_hand(errors_on_the_pilot(problem, place, scale))
+        for place in (places.HAAR, places.ALIGNED, places.ORTHOGONAL, places.THIRD):
+            least = least_by_hand(errors_on_the_pilot(problem, places.DRAWN, place, scale))
             expected = np.outer([common, least], shift * scale)
             np.testing.assert_allclose(problem.bandwidth[place], expected, rtol=1e-6)
+        ends = [
+            least_by_hand(errors_on_the_pilot(problem, places.EQUAL, place, width))
+            for place in (places.HAAR, places.ALIGNED)
+        ]
+        for bandwidth in problem.equal_bandwidth[: places.HALF_ALIGNED]:
+            np.testing.assert_allclose(bandwidth, np.outer(ends, width), rtol=1e-6)
+        half = least_by_hand(errors_on_the_pilot(problem, places.EQUAL, places.HALF_HAAR, width))
+        np.testing.assert_allclose(
+            problem.equal_bandwidth[places.HALF_HAAR, 1], half * width, rtol=1e-6
+        )
+
+
+def test_baselines_and_the_gain_are_those_by_hand(drawn):
+    """Ridge by its normal equations, one head with all of x, and the gain of least error."""
+    for problem in drawn[:6]:
+        spec, ridge, full, gained = description.described(problem)["problem"], [], [], []
+        dimension, noise = spec["dimension"], spec["noise_sd"] ** 2
+        whole = [np.eye(dimension)[None]] * 2
+        with short_pilot():
+            draws = [pilot_of(problem).draw(number) for number in range(6)]
+        for number, ((points, times), queries) in enumerate(draws):
+            keys = np.repeat(points[0], times[0].astype(int), axis=0)
+            inputs, asked = (np.column_stack([np.ones(len(x)), x]) for x in (keys, queries))
+            truth = target_by_hand(spec["target"], queries)
+            values = target_by_hand(spec["target"], keys)
+            for level in 4.0 ** np.arange(-6, 7):
+                penalty = level * 64 * np.diag([0.0] + [1.0] * dimension)
+                weights = asked @ np.linalg.solve(inputs.T @ inputs + penalty, inputs.T)
+                error = (weights @ values - truth) ** 2 + noise * (weights**2).sum(1)
+                ridge.append(error.mean())
+            for level in 2.0 ** np.arange(-3.5, 2.6, 0.5):
+                head = [level * dimension**0.5], *whole
+                full.append(errors_by_hand(spec, head, queries, keys, np.eye(dimension))[0].mean())
+            if number < 4:
+                frames = problem.query_frames[places.HAAR], problem.key_frames[places.HAAR]
+                heads = problem.bandwidth[places.HAAR, 1], *frames
+                for gain in problem.gain[places.HAAR] + np.array([-0.02, 0, 0.02]):
+                    gained.append(gained_by_hand(problem, spec, heads, queries, keys, gain))
+        errors = [np.reshape(rows, (6, -1)).mean(0).min() for rows in (ridge, full)]
+        assert errors[0] / errors[1] == pytest.approx(problem.ridge / problem.full_head, rel=1e-6)
+        first = errors[0] / problem.ridge
+        assert 1 - first / problem.variance == pytest.approx(problem.skill, abs=1e-9)
+        low, least, high = np.reshape(gained, (4, 3)).mean(0)
+        assert least < min(low, high)
+        assert low == pytest.approx(high, rel=1e-6)
+
+
+def gained_by_hand(problem, spec, heads, queries, keys, gain):
+    """Error of the average with a gain about the mean of the target."""
+    plain = errors_by_hand(spec, heads, queries, keys, np.eye(len(queries[0])))[0]
+    silent = errors_by_hand(spec | {"noise_sd": 0.0}, heads, queries, keys, np.eye(len(queries[0])))
+    weights = weights_by_hand(spec, heads, queries, keys)
+    signal = weights @ target_by_hand(spec["target"], keys)
+    truth = target_by_hand(spec["target"], queries)
+    shrunk = problem.mean + gain * (signal - problem.mean)
+    return ((shrunk - truth) ** 2 + gain**2 * (plain - silent[0])).mean()
 
 
 def test_draws_with_an_end_or_little_skill_are_rejected(drawn, monkeypatch):
-    """By the first random set alone: another one has an inner minimum and skill."""
+    """By the set that selects draws alone: another one has an inner minimum and skill."""
     fields = Fields(drawn[0].fields, 0, 0, 0)
-    for skill, place, kept in (0.03, 6, True), (0.01, 6, False), (0.5, 0, False), (0.5, 12, False):
-        errors = np.full((places.SETS, 13), drawn[0].variance)
-        errors[places.HAAR, place] *= 1 - skill
-        errors[places.SECOND, 6] *= 0.5
-        assert (problems.inner_minimum(errors[places.HAAR]) is None) == (place != 6)
-        monkeypatch.setattr(problems, "squared_errors", lambda *_, errors=errors: errors)
+    for skill, inside, kept in (0.03, True, True), (0.01, True, False), (0.5, False, False):
+        error = np.full(5, 0.5 * drawn[0].variance)
+        error[0] = (1 - skill) * drawn[0].variance
+        tuned = pilot.Tuned(np.ones(5), np.arange(5) > 0 if not inside else np.ones(5, bool), error)
+        monkeypatch.setattr(pilot.Pilot, "tuned", lambda *_, tuned=tuned, **__: tuned)
         with short_pilot():
             assert (problems.draw_problem(fields) is not None) == kept
+
+
+def test_problems_without_skill_or_an_inner_minimum_leave_equally_good(drawn, monkeypatch):
+    frames, variance = drawn[0].key_frames, drawn[0].variance
+    for skill, inside, kept in (0.03, True, True), (0.01, True, False), (0.5, False, False):
+        error = np.full(5, (1 - skill) * variance)
+        error[2:] = 0.0
+        tuned = pilot.Tuned(np.ones(5), np.array([True, inside, True, True, True]), error)
+        monkeypatch.setattr(pilot.Pilot, "tuned", lambda *_, tuned=tuned, **__: tuned)
+        found = problems.equally_good(pilot_of(drawn[0]), frames, variance)
+        assert np.isfinite(found).all() == kept
+
+
+def mean_index_by_hand(sets):
+    """One minus the mean squared cosine of two heads, of each set."""
+    overlaps = [
+        np.linalg.norm(a.T @ b) ** 2
+        for frames in sets
+        for k, a in enumerate(frames)
+        for b in frames[:k]
+    ]
+    return 1 - np.mean(np.reshape(overlaps, (len(sets), -1)), axis=1) / sets.shape[3]
 
 
 def test_what_is_solved_is_what_was_drawn(drawn):
@@ -201,24 +328,22 @@ def test_what_is_solved_is_what_was_drawn(drawn):
         variance = target_by_hand(file["target"], keys).var()
         ratio = problem.noise_sd**2 / variance
         assert ratio == pytest.approx(fields["noise_ratio"], rel=0.2)
-        overlaps = [
-            np.linalg.norm(a.T @ b) ** 2
-            for frames in problem.key_frames[:5]
-            for k, a in enumerate(frames)
-            for b in frames[:k]
-        ]
-        index = 1 - np.mean(np.reshape(overlaps, (5, -1)), axis=1) / fields["size"][2]
+        index = mean_index_by_hand(problem.key_frames[:5])
         assert index / index[-1] == pytest.approx(places.LADDER, abs=1e-3)
         same = np.array_equal(problem.query_frames, problem.key_frames)
         assert same != fields["apart"]
         if fields["apart"]:
-            wrong = problems.draw_query_frames(
-                problem.key_frames, fields["overlap"], fields["frames"]
-            )
+            wrong = draw_query_frames(problem.key_frames, fields["overlap"], fields["frames"])
             assert not np.allclose(problem.query_frames, wrong)
         scale = problem.bandwidth / problem.bandwidth[:, :, :1]
-        assert np.allclose(scale, scale[0, 0])
-        assert (scale == 1).all() != fields["uneven"]
+        assert np.allclose(scale[: places.HALF_ALIGNED], scale[0, 0])
+        assert np.allclose(scale, 1) != fields["uneven"]
+        sizes = problem.equal_bandwidth[: places.HALF_ALIGNED]
+        assert not problem.equal or np.allclose(sizes, sizes[:1, :, :1])
+        half = problem.heads // 2
+        for array in (problem.query_frames, problem.key_frames, scale.transpose(0, 2, 1)):
+            for place, end in ((places.HALF_ALIGNED, places.ALIGNED), (8, places.HAAR)):
+                assert np.allclose(array[place], np.concatenate([array[end, :half]] * 2))
         if problem.fits:
             columns = np.concatenate([*problem.key_frames[places.ORTHOGONAL]], 1)
             assert np.allclose(columns.T @ columns, np.eye(columns.shape[1]))
@@ -226,26 +351,105 @@ def test_what_is_solved_is_what_was_drawn(drawn):
     assert len(seen) >= 6
 
 
-def test_falls_are_those_of_the_means_and_decided_ones_stop():
-    rng = np.random.default_rng(1)
-    rungs = np.array([1, 0.9, 0.8, 0.7, 0.6, 0.6, 0.5])
+def test_fields_that_are_drawn_are_those_of_the_target_and_the_design(drawn):
+    """Spectrum, directions, length scale and roughness, rows of queries, and separate Haar sets."""
+    sizes = []
+    for problem in drawn:
+        fields, file = problem.fields, description.described(problem)["problem"]
+        dimension, _, width = fields["size"]
+        frequency = np.array(file["target"]["frequency"])
+        count = min(dimension, round(width * fields["directions"]))
+        directions = count if fields["few_directions"] else dimension
+        assert np.linalg.matrix_rank(frequency) == directions
+        squares = (frequency**2).sum(1) * fields["lengthscale"] ** 2  # over √m squared, and over m
+        if fields["smoothness"] == "matern":
+            sizes.append(f.cdf(squares, directions, 2 * fields["roughness"]))
+        else:
+            sizes.append(chi2.cdf(directions * squares, directions))
+        if fields["family"] == "decaying":
+            variances = np.linalg.eigvalsh(np.array(file["design"]["covariance"]))[::-1]
+            powers = np.diff(np.log(variances)) / np.diff(np.log(np.arange(1, dimension + 1)))
+            assert powers == pytest.approx(-fields["spectrum"])
+            assert variances.mean() == pytest.approx(1)
+        if fields["family"] in ("digits", "text"):
+            rows = np.load(f"sims/problem/tables/{fields['family']}.npy").astype(float)
+            rows = rows[:, :dimension] / np.sqrt(rows[:, :dimension].var(0).mean())
+            apart = abs(problem.queries(0)[:, None] - rows[None]).max(2)
+            assert (apart.argmin(1) >= int(0.75 * len(rows))).all()
+            assert apart.min(1).max() < 1e-6
+        assert not np.allclose(problem.key_frames[places.HAAR], problem.key_frames[places.THIRD])
+        facts = description.population(problem)
+        ladder = mean_index_by_hand(problem.key_frames[[places.HAAR]])
+        assert facts["diversity"] == pytest.approx(ladder[0])
+        assert facts["beats"] == (problem.ridge > 1 and problem.full_head > 1)
+    assert kstest(np.concatenate(sizes), "uniform").pvalue > 1e-3
+
+
+def test_every_term_is_unbiased_from_two_replicates():
+    """Of three heads with bias ½, variance 1 and correlation ½; the gain has its own error."""
+    rng = np.random.default_rng(6)
+    shared, own = rng.normal(size=(2, 1, 1, 1, 40_000)), rng.normal(size=(2, 1, 1, 3, 40_000))
+    deviation = 0.5 + np.sqrt(0.5) * (shared + own)
+    noise, averaged = np.full((2, 1, 1, 40_000), 0.25), np.full((2, 1, 1, 40_000), 0.125)
+    sums = moments.Sums(deviation, noise, averaged, keys=None)
+    found = {name: values.mean() for name, values in terms_of(sums, 2.0).items()}
+    stated = {"bias": 0.25, "head_bias": 0.25, "noise": 0.5, "head_noise": 1.0}
+    stated |= {"variance": 2 / 3 + 0.5, "head_variance": 2.0}
+    assert found == pytest.approx(stated, abs=0.03)
+    gained = gain_errors(sums, np.array([2.0]), np.full(40_000, 0.1), 2.0)
+    assert gained == pytest.approx([(2 * 0.5 - 0.1) ** 2 + 4 * (2 / 3 + 0.5)], abs=0.1)
+
+
+def terms_of_rungs(seed, rungs=(1, 0.9, 0.8, 0.7, 0.6, 0.6, 0.5, 2, 1.5)):
+    """Batches of terms whose errors are known up to noise."""
+    rng = np.random.default_rng(seed)
     arrays = {}
-    for name, level in {"bias": 0.6, "variance": 0.4, "half_error": 2.0}.items():
-        noise = 1 + 1e-3 * rng.normal(size=(128, 2, 7, 2))
-        arrays[name] = level * rungs[:, None] * noise
-    arrays["half_error"] = arrays["half_error"] / rungs[:, None]
-    arrays["head_variance"] = 1 + 1e-3 * rng.normal(size=(128, 2, 7, 2))
+    for name, level in {"bias": 0.6, "variance": 0.4}.items():
+        noise = 1 + 1e-3 * rng.normal(size=(128, 2, 9, 2))
+        arrays[name] = level * np.array(rungs)[:, None] * noise
+    for name in ("head_bias", "head_variance"):
+        arrays[name] = 1 + 1e-3 * rng.normal(size=(128, 2, 9, 2))
+    return arrays
+
+
+def test_falls_are_those_of_the_means_and_decided_ones_stop():
+    arrays, rng = terms_of_rungs(1), np.random.default_rng(1)
     error = (arrays["bias"] + arrays["variance"]).mean(0)[0, :, 1]
-    falls = falls_of("hdi-monotone", arrays, 0, 1)
+    falls = falls_of(QUESTIONS["hdi-monotone"], arrays, 0, 1)
     assert np.allclose(falls.mean(0), 1 - error[1:5] / error[:4])
     again = [
         1 - np.divide(*(arrays["bias"] + arrays["variance"])[rows].mean(0)[0, [1, 0], 1])
         for rows in rng.integers(128, size=(400, 128))
     ]
     assert falls.std(0)[0] / 128**0.5 == pytest.approx(np.std(again), rel=0.2)
-    assert is_decided(arrays, fits=True)
-    arrays["variance"] = arrays["variance"] * (1 + 3 * rng.normal(size=(128, 2, 7, 2)))
-    assert not is_decided(arrays, fits=True)
+    assert is_decided(arrays)
+    arrays["variance"] = arrays["variance"] * (1 + 3 * rng.normal(size=(128, 2, 9, 2)))
+    assert not is_decided(arrays)
+
+
+def test_doubling_compares_each_end_at_its_own_best_with_its_half():
+    arrays = terms_of_rungs(2)
+    error = (arrays["bias"] + arrays["variance"]).mean(0)
+    for reading in (places.DRAWN, places.EQUAL):
+        aligned = error[reading, places.ALIGNED, 1] / error[reading, places.HALF_ALIGNED, 1]
+        random = error[reading, places.HAAR, 0] / error[reading, places.HALF_HAAR, 1]
+        assert extra_falls(arrays, reading).mean() == pytest.approx(aligned - random)
+
+
+def test_a_control_takes_its_noise_away_and_leaves_the_mean():
+    """In equally good sets alone; the noise that remains is that of the ratio."""
+    rng = np.random.default_rng(3)
+    arrays = terms_of_rungs(3, (1, 0.99, 0.98, 0.98, 0.97, 1, 1, 1, 1))
+    shared = 0.05 * rng.normal(size=(128, 2, 9, 2))
+    for name in ("bias", "head_bias"):
+        arrays[name] = arrays[name] + shared
+    order = QUESTIONS["random-aligned"]
+    raw, quiet = (falls_of(order, arrays, reading, 0) for reading in (0, 1))
+    assert mcse(quiet) < mcse(raw) / 10
+    assert abs(quiet.mean() - 0.03) < FAR * mcse(quiet)[0]
+    values, control = rng.normal(size=(2, 4000, 1))
+    assert controlled(values, control).mean() == pytest.approx(values.mean(), abs=0.01)
+    assert (controlled(values, 0 * control) == values).all()
 
 
 def test_the_published_population_is_within_the_gate_of_the_law():
@@ -272,23 +476,70 @@ def test_a_problem_of_the_law_says_what_it_is(capsys):
     assert "problem" in capsys.readouterr().out
 
 
+def made_sample(seed):
+    """A sample of three problems and 16 batches with random terms."""
+    rng = np.random.default_rng(seed)
+    names = ("bias", "variance", "head_bias", "head_variance")
+    terms = {name: rng.uniform(1, 2, size=(3, 16, 2, 9, 2)) for name in names}
+    return Sample.__new__(Sample), terms
+
+
 def test_the_parts_of_a_change_are_those_by_hand():
-    """The two sums of the change from the first rung to the random set, and the yardstick."""
-    rng = np.random.default_rng(2)
-    dims = ("problem", "reading", "set", "temperature")
-    names = ("bias", "variance", "head_bias", "head_variance", "half_error")
-    terms = {name: rng.uniform(1, 2, size=(3, 2, 7, 2)) for name in names}
-    means = xr.Dataset({name: (dims, values) for name, values in terms.items()})
-    found = changes_over_the_ladder(SimpleNamespace(means=lambda: means))
-    error = terms["bias"] + terms["variance"]
-    head = terms["head_bias"] + terms["head_variance"]
-    parts = {"error": error, "mean_head": head, "diversity": error - head}
-    parts |= {name: terms[name] for name in ("bias", "variance")}
-    start = error[:, :, places.ALIGNED]
+    """As drawn; the sums in both readings; and each end at its own best temperature."""
+    sample, terms = made_sample(2)
+    sample.first_round = terms
+    found = changes_over_the_ladder(sample)
+    for sums in (found["bias"] + found["variance"], found["mean_head"] + found["diversity"]):
+        np.testing.assert_allclose(sums, found["error"])
+    np.testing.assert_allclose(found["mean_head"][:, places.EQUAL], 0, atol=1e-12)
+    means = {name: values.mean(1) for name, values in terms.items()}
+    error = means["bias"] + means["variance"]
+    parts = {"error": error, "mean_head": means["head_bias"] + means["head_variance"]}
+    parts |= {name: means[name] for name in ("bias", "variance")}
+    start = error[:, places.DRAWN, places.ALIGNED]
     for name, values in parts.items():
-        change = (values[:, :, places.HAAR] - values[:, :, places.ALIGNED]) / start
-        np.testing.assert_allclose(found[name], change, err_msg=name)
-    apart = np.abs(error[:, :, places.SECOND] - error[:, :, places.HAAR])
-    np.testing.assert_allclose(found["yardstick"], apart / error[:, :, places.HAAR])
-    share = terms["variance"][:, :, places.ALIGNED] / start
-    np.testing.assert_allclose(found["variance_share"], share)
+        rise = values[:, places.DRAWN, places.HAAR] - values[:, places.DRAWN, places.ALIGNED]
+        np.testing.assert_allclose(found[name][:, places.DRAWN], rise / start, err_msg=name)
+    third = error[:, :, places.THIRD] / error[:, :, places.HAAR] - 1
+    np.testing.assert_allclose(found["yardstick"], third)
+    aligned = (slice(None), slice(None), places.ALIGNED, 1)
+    for name, values in {"own_error": error, "own_variance": means["variance"]}.items():
+        change = values[:, :, places.HAAR, 0] / values[aligned] - 1
+        np.testing.assert_allclose(found[name], change)
+    np.testing.assert_allclose(found["share"], means["variance"][aligned] / error[aligned])
+
+
+def test_a_straight_ladder_has_an_r_squared_of_one_and_unequal_heads_are_seen():
+    sample, terms = made_sample(4)
+    for values in terms.values():
+        values[:] = 1 + 1e-3 * values
+    line = 1 - 0.3 * np.array(places.LADDER)
+    terms["bias"][:, :, :, :5] *= line[:, None]
+    terms["variance"][:, :, :, :5] *= line[:, None]
+    sample.first_round = terms
+    assert straightness(sample) == pytest.approx(1, abs=1e-3)
+    errors = ladder_errors(sample, places.EQUAL, 0)
+    assert errors == pytest.approx(np.tile(line / line[0], (3, 1)), abs=1e-3)
+    assert abs(inequality(sample)).max() < FAR
+    terms["head_bias"][0, :, places.EQUAL, places.HAAR, 0] += 0.01
+    assert inequality(sample)[0] > FAR
+    terms["bias"][:, :, :, 2] *= 0.7
+    bent = (terms["bias"] + terms["variance"]).mean(1)[0, places.EQUAL, :5, 0]
+    stated = np.corrcoef(places.LADDER, bent)[0, 1] ** 2
+    assert straightness(sample)[0] == pytest.approx(stated, abs=1e-3)
+
+
+def test_the_error_of_linear_targets_is_affine_in_the_index_with_infinitely_many_keys():
+    """The proposition of docs/theory.md over 4,000 common rotations, at every rung."""
+    rng, heads, width, dimension, shrinkage = np.random.default_rng(5), 4, 2, 8, 0.6
+    _, ladder = draw_key_frames(7, dimension, heads, width)
+    slope = rng.normal(size=dimension)
+    rotations = draw_rotations(rng, 4000, dimension)[:, 0, 0]
+    for frames, index in zip(ladder[:5], mean_index_by_hand(ladder[:5]), strict=True):
+        projection = np.einsum("hdi,hei->de", frames, frames) / heads
+        turned = slope @ rotations
+        left = shrinkage * turned @ projection - turned
+        error = (left**2).sum(1) / (slope @ slope)
+        share = width / dimension
+        stated = 1 - 2 * shrinkage * share + shrinkage**2 * share * (1 - (1 - 1 / heads) * index)
+        assert abs(error.mean() - stated) < FAR * mcse(error)

@@ -1,4 +1,4 @@
-"""The experiment `merging`: tuned temperatures, errors by plain loops and by NumPy alone, gates."""
+"""The experiment `merging`: tuned temperatures, errors by plain loops, gates and keys."""
 
 from dataclasses import replace
 
@@ -90,17 +90,6 @@ def test_temperatures_are_tuned_by_draws_that_do_not_judge():
     assert found >= 2
 
 
-def sequences_by_hand(rng, problem, replicates, count):
-    """Stationary autoregressions of order 2, from far before their first keys."""
-    root = problem.drawn["persistence"] if problem.drawn["correlated"] else 0.0
-    second = root if problem.drawn["smooth"] else 0.0
-    keys = rng.normal(size=(count + 400, replicates, 4))
-    for t in range(2, len(keys)):
-        keys[t] += (root + second) * keys[t - 1] - root * second * keys[t - 2]
-    near = (root + second) / (1 + root * second)
-    return keys[400:].swapaxes(0, 1) * np.sqrt((1 - near**2) * (1 - (root * second) ** 2))
-
-
 def gates_by_hand(problem, keys, stride):
     drawn_gates, count = problem.drawn["gates"], keys.shape[1]
     if drawn_gates == "mean":
@@ -116,31 +105,19 @@ def gates_by_hand(problem, keys, stride):
     return raw / np.repeat(slots.sum(-1), stride, axis=-1)
 
 
-def test_errors_are_those_by_numpy_alone():
-    """40 problems, within 5 joint standard errors of 80 numbers: a false alarm in 20,000 runs."""
-    worst = []
+def test_gates_and_correlations_are_those_of_the_drawn_fields():
+    """Of 40 problems, key by key; autoregressions of order 2 by Yule and Walker."""
+    keys = np.random.default_rng(9).normal(size=(6, 24, 4))
     for number in range(40):
         problem = drawn(number, correlated=bool(number % 2))
-        stride, rng = problem.drawn["stride"], np.random.default_rng([9, number])
-        truth = waves(problem.target, problem.queries)
-        draws = Draw.from_seed(2, (number,), 4)
-        simulated = np.array([simulate.errors(draws.draw(b), 4, problem)["mse"] for b in range(24)])
-        keys = sequences_by_hand(rng, problem, 96, 24)
-        of_keys = gates_by_hand(problem, keys, stride)
+        of_keys = gates_by_hand(problem, keys, problem.drawn["stride"])
         found = heads.draw_gates(problem, keys)
         np.testing.assert_allclose(found, np.broadcast_to(of_keys, found.shape), rtol=1e-12)
-        by_hand = []
-        for gates, bandwidth, slot in (
-            (np.ones(24), TUNED[0], 1),
-            (of_keys, TUNED[1], stride),
-        ):
-            estimates, squares = by_loops(problem, keys, gates, bandwidth, slot)
-            noise = problem.drawn["noise_sd"] ** 2 * squares
-            by_hand.append(((estimates - truth) ** 2 + noise).mean(1))
-        gap = simulated[:, :2].mean(0) - np.mean(by_hand, axis=1)
-        joint = simulated[:, :2].var(0, ddof=1) / 24 + np.var(by_hand, axis=1, ddof=1) / 96
-        worst.append(np.abs(gap) / np.sqrt(joint))
-    assert np.max(worst) < 5
+        root = problem.drawn["persistence"] if problem.drawn["correlated"] else 0.0
+        second = root if problem.drawn["smooth"] else 0.0
+        near = (root + second) / (1 + root * second)
+        expected = [1.0, near, (root + second) * near - root * second]
+        np.testing.assert_allclose(problem.design.autocorrelation(3), expected, rtol=1e-9)
 
 
 @pytest.mark.parametrize(("kernel", "unit"), [("gaussian", 2.0), ("softmax", 1.0)])

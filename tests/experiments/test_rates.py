@@ -49,16 +49,6 @@ def test_the_best_bandwidth_by_brute_force():
 
 
 @pytest.mark.theory
-def test_nuisance_overlap_by_quadrature():
-    node, weight = np.polynomial.hermite_e.hermegauss(120)
-    weight = weight / weight.sum()
-    for b in (0.5, 1.3):
-        kernel = np.exp(-(node**2) / (2 * b**2))
-        expected = weight @ kernel**2 / (weight @ kernel) ** 2
-        assert closed.nuisance(b) == pytest.approx(expected, rel=1e-8)
-
-
-@pytest.mark.theory
 @pytest.mark.parametrize("bandwidth", [1e-8, 1e-5, 1e-2, 0.5])
 def test_squared_bias_averaged_over_phases(bandwidth):
     """The formula of docs/theory.md, far below where a difference of matrices loses all digits.

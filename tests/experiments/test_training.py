@@ -1,4 +1,4 @@
-"""The experiment `training`: its layer by plain NumPy, and training itself by brute force."""
+"""The experiment `training`: its layers and their training by brute force."""
 
 from dataclasses import replace
 from functools import partial
@@ -8,7 +8,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from experiments.training.layer import Layer, Task, loss, moments, responses, start, train
+from experiments.training.layer import Layer, Task, responses, start, train
 from experiments.training.problems import draw_problem
 from experiments.training.simulate import (
     LAYERS,
@@ -19,13 +19,6 @@ from experiments.training.simulate import (
 )
 from sims.montecarlo import Draw
 from sims.study.running import Run
-
-
-def a_layer(heads=3):
-    """A layer whose parts are all different, temperatures too."""
-    layer = start(jax.random.key(0), jnp.ones(()), heads, 2, 5, 2)
-    layer = layer._replace(log_temperature=jnp.linspace(-0.4, 0.5, heads))
-    return Layer(*(leaf.astype(jnp.float64) for leaf in layer))
 
 
 def task_of(**changes):
@@ -58,26 +51,6 @@ def by_numpy(parts, x, keys, values, free=True):
 
 
 @pytest.mark.theory
-@pytest.mark.parametrize("free", [True, False])
-def test_loss_by_plain_numpy(free):
-    """The layer's error and the mean of the heads' own; expected over 10,000 drawn labels."""
-    layer, rng = a_layer(), np.random.default_rng(0)
-    x, keys, values, labels = (rng.normal(size=s) for s in ((4, 5), (9, 5), (9, 2), (4, 2)))
-    points = x, labels, keys, values
-
-    def errors(f):
-        return ((f.mean(-3) - labels) ** 2).mean((-2, -1)), ((f - labels) ** 2).mean((-3, -2, -1))
-
-    noisy, ours = values + np.float32(0.7) * rng.normal(size=(10_000, 9, 2)), jax.jit(loss)
-    for known, given in ((True, values), (False, noisy)):
-        task = task_of(drawn=known, free=free)
-        for apart, each in enumerate(errors(by_numpy(layer, x, keys, given, free))):
-            error = 0 if known else np.std(each) / len(each) ** 0.5
-            result = float(ours(layer, task, float(apart), *points))
-            assert result == pytest.approx(np.mean(each), rel=1e-7, abs=4.5 * error)
-
-
-@pytest.mark.theory
 def test_heads_trained_by_themselves_know_nothing_of_each_other():
     """And equal heads stay equal on the layer's error, which others do not."""
     first = start(jax.random.key(1), jnp.ones(()), 3, 2, 5, 2)
@@ -98,33 +71,6 @@ def test_heads_trained_by_themselves_know_nothing_of_each_other():
             np.testing.assert_allclose(leaf, jnp.broadcast_to(leaf[:1], leaf.shape), atol=1e-5)
         moved = jnp.abs(alike.value - equal.value).max()
         assert (moved > 1e-3) == free
-
-
-@pytest.mark.theory
-def test_errors_and_covariances_by_plain_numpy():
-    """M and S on the same draws; the labels' noise label by label, as heads are linear in them."""
-    layer, task, n, p = a_layer(heads=2), task_of(), 4, 2
-    key, sizes = jax.random.key(3), {"n": n, "tasks": 2, "queries": 3, "designs": 3}
-    result = jax.jit(lambda: moments(layer, task, key, **sizes))()
-    expected = np.zeros((2, 2, 2))
-    drawn = jax.jit(partial(responses, task.additive), static_argnums=1)
-    for index in range(2):
-        for_target, for_queries, for_keys = jax.random.split(jax.random.fold_in(key, index), 3)
-        queries = np.asarray(jax.random.normal(for_queries, (3, 5)))
-        target = partial(drawn, for_target, p)
-        truth, heads, noise = np.asarray(target(queries)), [], 0
-        for number in range(3):
-            keys = jax.random.normal(jax.random.fold_in(for_keys, number), (n, 5))
-            heads.append(by_numpy(layer, queries, np.asarray(keys), np.asarray(target(keys))))
-            single = by_numpy(layer, queries, np.asarray(keys), np.eye(n * p).reshape(-1, n, p))
-            noise += np.float32(0.7) ** 2 * np.einsum("ihqo,igqo->hg", single, single) / 3
-        for part, values, freedom in (
-            (0, np.array(heads) - truth, 3),
-            (1, heads - np.mean(heads, 0), 2),
-        ):
-            products = np.einsum("rhqo,rgqo->hg", values, values) / freedom
-            expected[part] += (products + noise) / (3 * p) / 2
-    np.testing.assert_allclose(result[:2], expected, rtol=1e-6)
 
 
 @pytest.mark.theory

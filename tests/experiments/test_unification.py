@@ -169,20 +169,3 @@ def test_errors_of_both_pools_are_those_by_hand(changes):
         joint = np.sqrt(values.var(0, ddof=1) / len(values) + found.var(0, ddof=1) / len(found))
         assert (np.abs(values.mean(0) - found.mean(0)) < 5 * joint).all(), name
         assert (joint < 0.1 * values.mean(0)).all()
-
-
-def test_trees_are_what_their_names_say():
-    """Trees that are not bagged know all labels of their training set, bagged ones 63 % of them."""
-    rng, known = np.random.default_rng(5), []
-    x, y = rng.normal(size=(200, 5)).astype(np.float32), rng.normal(size=200)
-    for options in (
-        *drawn(kind="trees", bagging=True).forests,
-        {"bootstrap": True, "max_features": 1},
-    ):
-        grown = [simulate.grow_tree(x, y, seed, **options) for seed in range(8)]
-        known.append(np.mean([np.isclose(t.tree_.predict(x)[:, 0], y) for t in grown]))
-        assert {t.max_features_ for t in grown} == {options.get("max_features", 5)}
-    assert known[0] == 1.0
-    assert known[1:] == pytest.approx([0.632, 0.632], abs=0.03)
-    problem = drawn(kind="trees", bagging=False, features=10, tried=0.3)
-    assert problem.forests == [{"bootstrap": True}, {"bootstrap": True, "max_features": 3}]

@@ -20,7 +20,6 @@ from sims.base.errors import InputError
 from sims.report.text import html, render_caption
 from sims.study import code, run
 from sims.study.code import FORMATS
-from sims.study.results import Results
 from tests.cli.conftest import folder  # noqa: F401
 from tests.cli.small import run as sims
 from tests.cli.small import write
@@ -129,7 +128,7 @@ def test_a_truncated_altered_or_misplaced_file_is_noticed(folder, capsys, monkey
     kept = theory.read_bytes()
     theory.write_bytes(simulation.read_bytes())
     capsys.readouterr()
-    assert sims("step", "judge", "small", "--fidelity", "smoke") == 2
+    assert sims("step", "tabulate", "small", "--fidelity", "smoke") == 2
     line = f"{theory}: got 'simulation.nc of small at smoke'; allowed: theory.nc of small at smoke"
     said = capsys.readouterr().err
     assert line in said
@@ -215,10 +214,9 @@ def test_reading_results_executes_nothing(tmp_path, monkeypatch):
     files.write(Path("x.npz").read_bytes(), "x.npz", "checkpoint x")
     with pytest.raises(ValueError, match="allow_pickle"):
         store.load(Path("x.npz"))
-    results = Results("e", "smoke", {"0": xr.Dataset()}, {}, {}, {"0": {}})
     Path("caption.md").write_text("{{ ''.__class__.__mro__ }}")
     with pytest.raises(InputError, match=r"caption\.md"):
-        render_caption(Path("caption.md"), results, {}, {})
+        render_caption(Path("caption.md"), "smoke", {}, {}, {})
     page = html("<script>alert(1)</script> ![](http://x.y/z.png)", lambda target: None)
     assert "<script" not in page
     assert "<img" not in page

@@ -18,8 +18,8 @@ from sims.base import files
 from sims.base.documents import mapping
 from sims.base.errors import InputError
 from sims.inspect.report import FILE
-from tests.cli.conftest import folder  # noqa: F401
-from tests.cli.small import SPEC, changed, refused
+from tests.cli.conftest import folder, refuses  # noqa: F401
+from tests.cli.small import SPEC, changed
 from tests.inspect.models import LAYOUTS, matrices, write
 
 # Without digits, of which YAML 1.1 and 1.2 think differently.
@@ -64,24 +64,24 @@ READERS = [
 
 @pytest.mark.parametrize("make", MAKERS, ids=["pipe", "folder", "device"])
 @pytest.mark.parametrize("command", READERS)
-def test_what_is_no_file_is_not_opened(model, capsys, recwarn, command, make):
+def test_what_is_no_file_is_not_opened(model, refuses, command, make):  # noqa: F811
     for suffix in ("yaml", "npy", "nc", "csv", "npz", "safetensors", "json"):
         make(f"a.{suffix}")
-    refused(capsys, recwarn, "a.", *command.split())
+    refuses("a.", *command.split())
 
 
 UNPACKERS = [command for command in READERS if command.endswith(("a.npz", "--compare a.nc"))]
 
 
 @pytest.mark.parametrize("command", UNPACKERS)
-def test_what_would_fill_the_memory_stays_packed(model, capsys, recwarn, monkeypatch, command):
+def test_what_would_fill_the_memory_stays_packed(model, refuses, monkeypatch, command):  # noqa: F811
     monkeypatch.setattr(files, "LARGEST_UNPACKED", 10_000)
     zeros, netcdf = np.zeros(90_000), io.BytesIO()
     np.savez_compressed("a.npz", X=zeros)
     packed = xr.Dataset({"x": ("n", zeros)})
     packed.to_netcdf(netcdf, engine="h5netcdf", encoding={"x": {"zlib": True}})
     files.write(netcdf.getvalue(), "a.nc", FILE)
-    refused(capsys, recwarn, "bytes unpacked'; allowed: at most ", *command.split())
+    refuses("bytes unpacked'; allowed: at most ", *command.split())
 
 
 STREAMS = {

@@ -12,20 +12,21 @@ from matplotlib import rc_context
 from matplotlib.colors import to_hex, to_rgb
 
 from sims import figures
-from sims.base.errors import InputError
 from sims.figures.groups import binned, outcome_bars
 from sims.judgement.conventions import word
+from tests.by_hand import refused
 
 TWO = pd.DataFrame(
     {
         "n": [10, 100, 10, 100],
         "kernel": ["b", "b", "a", "a"],
-        "simulation": [1.1, 0.99, 2.0, -1.0],
-        "mcse": [0.01, 0.02, 0.03, 0.04],
-        "theory": [1.0, 1.0, 2.0, -1.25],
+        "mse": [1.1, 0.99, 2.0, -1.0],
+        "mse_mcse": [0.01, 0.02, 0.03, 0.04],
+        "mse_theory": [1.0, 1.0, 2.0, -1.25],
     }
 )
 CURVE = pd.DataFrame({"H": [4, 1, 2], "kept": [0.4, 1.0, 0.6], "kept_mcse": [0.01, 0.02, 0.03]})
+CURVE["kept_theory"] = CURVE["kept"]
 
 
 @pytest.fixture
@@ -74,7 +75,7 @@ def test_settings_of_the_user_change_no_figure(tmp_path, settings):
 
 
 def test_curve_draws_lines_and_points(ax):
-    figures.curve(ax, CURVE, CURVE, "H", "kept", log="xy")
+    figures.curve(ax, CURVE, "H", "kept", log="xy")
     points = [bar[:3] for bar in bars(ax)]
     np.testing.assert_allclose(points, [(1, 1, 0.04), (2, 0.6, 0.06), (4, 0.4, 0.02)])
     np.testing.assert_allclose(ax.lines[0].get_xydata(), [(1, 1), (2, 0.6), (4, 0.4)])
@@ -97,12 +98,12 @@ def test_curve_over_words_sets_series_side_by_side(ax):
         {
             "stream": ["q", "p", "p"],
             "method": ["one", "one", "other"],
-            "simulation": [3.0, 1.0, 2.0],
-            "mcse": [0.1, 0.2, 0.3],
-            "theory": [3.5, 1.5, 2.5],
+            "share": [3.0, 1.0, 2.0],
+            "share_mcse": [0.1, 0.2, 0.3],
+            "share_theory": [3.5, 1.5, 2.5],
         }
     )
-    figures.curve(ax, frame, None, "stream", "share", hue="method")
+    figures.curve(ax, frame, "stream", "share", hue="method")
     points = [bar[:3] for bar in bars(ax)]
     np.testing.assert_allclose(points, [(-0.2, 3.0, 0.2), (0.8, 1.0, 0.4), (1.2, 2.0, 0.6)])
     assert {(-0.36, 3.5, -0.04, 3.5), (1.04, 2.5, 1.36, 2.5)} <= spans(ax)
@@ -111,7 +112,7 @@ def test_curve_over_words_sets_series_side_by_side(ax):
 
 def test_a_level_keeps_its_colour_where_others_are_missing(ax):
     frame = TWO.astype({"kernel": pd.CategoricalDtype(["a", "b"])})
-    figures.curve(ax, frame[frame["kernel"] == "b"], None, "n", "mse", hue="kernel")
+    figures.curve(ax, frame[frame["kernel"] == "b"], "n", "mse", hue="kernel")
     line = ax.containers[0].lines[0]
     assert (line.get_color(), line.get_marker()) == (figures.PALETTE[1], figures.MARKERS[1])
 
@@ -124,8 +125,8 @@ def test_a_level_keeps_its_colour_where_others_are_missing(ax):
     ],
 )
 def test_what_cannot_be_drawn_is_refused(ax, frame, hue, allowed):
-    with pytest.raises(InputError, match=allowed):
-        figures.curve(ax, frame, None, "n", "mse", hue=hue)
+    with refused(allowed):
+        figures.curve(ax, frame, "n", "mse", hue=hue)
 
 
 def test_panels_have_letters_and_plain_ticks(ax):
@@ -157,7 +158,7 @@ def test_files_are_the_same_bytes_for_the_same_data(tmp_path):
     made = []
     for _ in range(2):
         drawing, axes = figures.panels()
-        figures.curve(axes[0, 0], CURVE, CURVE, "H", "kept")
+        figures.curve(axes[0, 0], CURVE, "H", "kept")
         figures.save(drawing, tmp_path / "own.pdf", "own at smoke", "0a1b")
         made.append({path.name: path.read_bytes() for path in tmp_path.iterdir()})
     assert set(made[0]) == {"own.pdf", "own.png", "own.svg"}

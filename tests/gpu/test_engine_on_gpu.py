@@ -9,10 +9,10 @@ import jax
 import numpy as np
 import pytest
 
-from sims.problem import DESIGNS, KERNELS, TARGETS, Heads, Task, gaussian_queries
+from sims.problem import KERNELS
 from sims.simulation import estimate
 from sims.simulation.native import cuda
-from tests.simulation.conftest import frames
+from tests.simulation.conftest import problem
 
 pytestmark = pytest.mark.gpu
 ROUNDING = {"float64": 1e-11, "float32": 1e-4}
@@ -27,21 +27,9 @@ def gpu():
 
 def engine(kernel, precision):
     """All terms of a small problem, by name."""
-    task = Task(
-        DESIGNS["decaying_spectrum"](4, power=0.5, rotation_seed=3),
-        TARGETS["rbf"](4, seed=2, lengthscale=1.5, features=6),
-        0.5,
-    )
-    found = estimate(
-        task,
-        Heads(frames(3, 4, 2), kernel, 0.9),
-        300,
-        gaussian_queries(4, 5, 0.6, seed=4),
-        0,
-        batches=3,
-        replicates_per_batch=8,
-        precision=precision,
-    )
+    task, heads, queries = problem(kernel, bandwidth=0.9)
+    run = {"batches": 3, "replicates_per_batch": 8, "precision": precision}
+    found = estimate(task, heads, 300, queries, 0, **run)
     return {name: value.values for name, value in found.data_vars.items()}
 
 
@@ -61,17 +49,20 @@ def of_a_cpu(tmp_path_factory):
     return path
 
 
+def check(ours, name, precision, of_a_cpu):
+    """Terms are those of a CPU, to rounding."""
+    with np.load(of_a_cpu / f"{name}-{precision}.npz") as theirs:
+        assert set(theirs.files) == set(ours)
+        for key in theirs.files:
+            gap = np.abs(ours[key] - theirs[key]).max() / (np.abs(theirs[key]).max() or 1.0)
+            assert gap <= ROUNDING[precision], (key, gap)
+
+
 @pytest.mark.parametrize("precision", ROUNDING)
 @pytest.mark.parametrize("name", KERNELS)
 def test_numbers_are_those_of_a_cpu(name, precision, of_a_cpu):
     """The same seed gives the same draws on both devices, and so the same terms to rounding."""
-    ours = engine(name, precision)
-    with np.load(of_a_cpu / f"{name}-{precision}.npz") as theirs:
-        assert set(theirs.files) == set(ours)
-        for key in theirs.files:
-            size = np.abs(theirs[key]).max() or 1.0
-            gap = np.abs(ours[key] - theirs[key]).max() / size
-            assert gap <= ROUNDING[precision], (key, gap)
+    check(engine(name, precision), name, precision, of_a_cpu)
 
 
 @pytest.mark.parametrize("precision", ROUNDING)
@@ -84,10 +75,7 @@ def test_numbers_of_cuda_sums_are_those_of_a_cpu(name, precision, of_a_cpu, monk
     monkeypatch.setattr(cuda, "LEAST_WORK", 0)
     ours = engine(name, precision)
     assert any(not np.array_equal(ours[key], plain[key], equal_nan=True) for key in ours)
-    with np.load(of_a_cpu / f"{name}-{precision}.npz") as theirs:
-        for key in theirs.files:
-            gap = np.abs(ours[key] - theirs[key]).max() / (np.abs(theirs[key]).max() or 1.0)
-            assert gap <= ROUNDING[precision], (key, gap)
+    check(ours, name, precision, of_a_cpu)
 
 
 @pytest.mark.parametrize("precision", ROUNDING)

@@ -8,7 +8,6 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
-import xarray as xr
 
 from sims.base.errors import InputError
 from sims.inspect import inspect, scalars
@@ -101,11 +100,3 @@ def test_a_number_above_its_limit_ends_in_exit_code_1(folder, capsys):
     layer = int(np.argmax(excess))
     assert f"layer {layer}: largest_overlap_excess" in capsys.readouterr().out
     assert run("inspect", "a", "--fail-above", f"largest_overlap_excess={high}") == 0
-
-
-def test_checkpoints_stand_in_one_file(folder):
-    assert run("inspect", "a", "b", "--output", "steps.nc") == 0
-    data = read("steps.nc")
-    assert list(data.checkpoint.values) == ["a", "b"]
-    own = inspect("b").projection_kernel
-    xr.testing.assert_equal(data.projection_kernel.sel(checkpoint="b", drop=True), own)

@@ -7,7 +7,7 @@ import pytest
 from scipy.special import gamma, kv
 
 from sims.problem import TARGETS, TrigonometricSeries
-from tests.by_hand import refused
+from tests.by_hand import refusals
 
 EXAMPLES = {
     "explicit": {
@@ -154,8 +154,7 @@ def test_constant_part():
     assert moving.without_constant() is moving
 
 
-@pytest.mark.parametrize(
-    ("call", "line"),
+test_bad_input_is_named = refusals(
     [
         (lambda: TARGETS["holder"](3, beta=0.0), "target.beta: got 0.0; allowed: finite and > 0"),
         (lambda: TARGETS["matern"](3, nu=-1.0), "target.nu: got -1.0"),
@@ -169,6 +168,3 @@ def test_constant_part():
         (lambda: TARGETS["explicit"](2, **EXAMPLES["explicit"]), r"target.frequency: got \(2, 3\)"),
     ],
 )
-def test_bad_input_is_named(call, line):
-    with refused(line):
-        call()

@@ -32,26 +32,26 @@ def frames(heads: int, dimension: int, width: int, seed: int = 1):
     )
 
 
+def problem(
+    kernel="gaussian",
+    heads=3,
+    dimension=4,
+    width=2,
+    count=5,
+    bandwidth=0.7,
+    noise=0.5,
+    scale=0.6,
+):
+    """A problem ``(task, heads, queries)`` by its sizes."""
+    task = Task(
+        DESIGNS["decaying_spectrum"](dimension, power=0.5, rotation_seed=3),
+        TARGETS["rbf"](dimension, seed=2, lengthscale=1.5, features=6),
+        noise,
+    )
+    built = Heads(frames(heads, dimension, width), kernel, bandwidth)
+    return task, built, gaussian_queries(dimension, count, scale, seed=4)
+
+
 @pytest.fixture
 def make():
-    """A problem ``(task, heads, queries)`` by its sizes."""
-
-    def problem(
-        kernel="gaussian",
-        heads=3,
-        dimension=4,
-        width=2,
-        count=5,
-        bandwidth=0.7,
-        noise=0.5,
-        scale=0.6,
-    ):
-        task = Task(
-            DESIGNS["decaying_spectrum"](dimension, power=0.5, rotation_seed=3),
-            TARGETS["rbf"](dimension, seed=2, lengthscale=1.5, features=6),
-            noise,
-        )
-        built = Heads(frames(heads, dimension, width), kernel, bandwidth)
-        return task, built, gaussian_queries(dimension, count, scale, seed=4)
-
     return problem

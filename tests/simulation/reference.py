@@ -51,30 +51,26 @@ def reference(task, heads, n, queries, seed, batches, replicates, weigh=None):
     at_query = task.target.values(queries)[:, None]
     sigma = float(task.noise_sd)
     for batch in range(batches):
-        g, f, noise, empty = [], [], [], []
+        g, noise, empty = [], [], []
         for r in range(replicates):
-            keys, unit = draw(task, replicate_key(root_key(seed), batch, r), n)
-            m, labels = task.target.values(keys), np.asarray(unit) * sigma
+            keys, _ = draw(task, replicate_key(root_key(seed), batch, r), n)
+            m = task.target.values(keys)
             q = np.einsum("hdp,qd->qhp", frames, x)[:, :, None]
             k = np.einsum("hdp,nd->hnp", of_keys, np.asarray(keys))[None]
             w = weigh(q, k, b[:, None])
             g.append(w @ m - at_query)
-            f.append(w @ (m + labels) - at_query)
             noise.append(sigma**2 * np.einsum("qhn,qgn->qhg", w, w))
             empty.append(~w.any(-1))
-        result = {"noise_covariance": np.mean(noise, 0), "empty_rate": np.mean(empty, 0)}
-        for prefix, values, name in (
-            ("", g, "signal_covariance"),
-            ("raw_", f, "raw_total_covariance"),
-        ):
-            mean = np.mean(values, 0)
-            centred = np.array(values) - mean
-            s = np.einsum("rqh,rqg->qhg", centred, centred) / (replicates - 1)
-            result |= {
-                f"{prefix}bias": mean,
-                f"{prefix}bias_product": mean[..., None] * mean[:, None] - s / replicates,
-                name: s,
-            }
+        mean = np.mean(g, 0)
+        centred = np.array(g) - mean
+        s = np.einsum("rqh,rqg->qhg", centred, centred) / (replicates - 1)
+        result = {
+            "bias": mean,
+            "bias_product": mean[..., None] * mean[:, None] - s / replicates,
+            "signal_covariance": s,
+            "noise_covariance": np.mean(noise, 0),
+            "empty_rate": np.mean(empty, 0),
+        }
         out.append(result)
     return {name: np.stack([result[name] for result in out]) for name in out[0]}
 

@@ -48,7 +48,7 @@ def test_equals_plain_numpy(make):
 def test_unbiased_and_better(make):
     """Paired differences within 4 MCSE on six scalars (false alarm below 1e-3); gain ≥ 10."""
     task, heads, queries = make(width=1, scale=0.3)
-    run = {"batches": 48, "replicates_per_batch": 16, "precision": "float64", "raw_labels": False}
+    run = {"batches": 48, "replicates_per_batch": 16, "precision": "float64"}
     plain = estimate(task, heads, 300, queries, 5, **run)
     better = estimate(task, heads, 300, queries, 5, **run, control_variate=True)
     for name in (

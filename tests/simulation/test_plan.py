@@ -13,7 +13,7 @@ from sims.montecarlo.compiled import Program, run_batches
 from sims.simulation.all_keys import weigh_all_keys
 from sims.simulation.draws import DRAW_BLOCK
 from sims.simulation.ensemble import join_groups
-from sims.simulation.moments import batch_estimates
+from sims.simulation.moments import BATCH_ESTIMATES
 from sims.simulation.plan import RULE_ARRAYS, Shape, make_plan, working_set
 from sims.simulation.replicate import Settings, Shared, replicate
 from sims.weights import RULES
@@ -44,18 +44,6 @@ def test_many_queries_go_in_equal_groups():
     assert groups * plan.group - 10**5 < groups * plan.query_block  # little is padding
 
 
-@pytest.mark.parametrize(
-    ("count", "rows"), [(5, (5, 32)), (64, (64, 16)), (128, (128, 8)), (1000, (125, 8))]
-)
-def test_what_xla_weighs_together_on_a_gpu(count, rows):
-    """At most 1024 queries × replicates, of these 8 to 32; a rule takes one query."""
-    shape = Shape(queries=count, heads=8, dimension=32, width=4, terms=64, n=65536, itemsize=4)
-    plan = make_plan(shape, 64, 1, budget=2**40, platform="gpu")
-    assert (plan.query_block, plan.at_once) == rows
-    rule = make_plan(shape._replace(all_keys=True), 64, 1, budget=2**40, platform="gpu")
-    assert (rule.query_block, rule.at_once) == (1, 32)
-
-
 def test_cuda_sums_get_many_draws_of_keys_at_once(make):
     """As many as fit the memory; replicates of eight draws at once are those of one at a time."""
     shape = Shape(queries=64, heads=8, dimension=32, width=4, terms=64, n=2**20, itemsize=4)
@@ -65,7 +53,7 @@ def test_cuda_sums_get_many_draws_of_keys_at_once(make):
     assert plan.key_block > DRAW_BLOCK
     task, heads, queries = make(heads=2, count=3)
     shared = Shared(task, heads, jnp.asarray(queries))
-    of = partial(Settings, 5 * DRAW_BLOCK + 7, query_block=1, dtype="float64", raw_labels=True)
+    of = partial(Settings, 5 * DRAW_BLOCK + 7, query_block=1, dtype="float64")
     one, two = (
         jax.jit(partial(replicate, of(key_block=k)))(jax.random.key(0), shared)
         for k in (DRAW_BLOCK, 5 * DRAW_BLOCK)
@@ -88,8 +76,8 @@ def test_compiled_program_obeys_the_plan(make):
     task, heads, queries = make(heads=2, count=3)
     shape = Shape(queries=3, heads=2, dimension=4, width=2, terms=6, n=10**6, itemsize=4)
     plan = make_plan(shape, 2, 1, budget=2**24)
-    settings = Settings(10**6, plan.key_block, plan.query_block, "float32", True)
-    program = Program(partial(replicate, settings), batch_estimates(True), False, plan.at_once)
+    settings = Settings(10**6, plan.key_block, plan.query_block, "float32")
+    program = Program(partial(replicate, settings), BATCH_ESTIMATES, False, plan.at_once)
     assert memory(program, task, heads, queries, 2) <= plan.bytes_per_device <= 2**24
 
 
@@ -102,10 +90,8 @@ def test_weight_rules_obey_the_plan(make, kernel):
         shape = Shape(n=n, all_keys=True, **sizes)
         plan = make_plan(shape, 4, 1, budget=budget)
         assert (plan.key_block, plan.query_block) == (n, at_once)  # few keys: 3 of either
-        settings = Settings(n, plan.key_block, plan.query_block, "float64", True)
-        program = Program(
-            partial(weigh_all_keys, settings), batch_estimates(True), False, plan.at_once
-        )
+        settings = Settings(n, plan.key_block, plan.query_block, "float64")
+        program = Program(partial(weigh_all_keys, settings), BATCH_ESTIMATES, False, plan.at_once)
         assert (plan.at_once > 1) == (at_once > 1)
         assert memory(program, task, heads, queries, 4) <= plan.bytes_per_device <= budget
     with refused("memory_budget"):

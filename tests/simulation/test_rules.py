@@ -1,6 +1,5 @@
 """Weight rules that see all keys at once, against plain NumPy on the same draws."""
 
-import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
@@ -9,11 +8,11 @@ from optax.projections import projection_simplex
 
 from sims.problem import Heads
 from sims.problem.kernels import gaussian_log
-from sims.simulation import ensemble, estimate, nw_weights
+from sims.simulation import ensemble, estimate
 from sims.simulation.plan import Plan
 from sims.theory import predict
-from sims.weights import FACTORIES, RULES, WeightRule
-from tests.by_hand import refused
+from sims.weights import FACTORIES, WeightRule
+from tests.by_hand import refusals, refused
 from tests.simulation.conftest import frames
 from tests.simulation.reference import assert_close, entmax, reference
 
@@ -89,8 +88,7 @@ def test_what_needs_a_kernel_says_so(make):
         estimate(*problem, 0, control_variate=True)
 
 
-@pytest.mark.parametrize(
-    ("scores", "weights", "message"),
+test_a_rule_of_ones_own_is_what_it_says = refusals(
     [
         (gaussian_log, lambda z: z[:-1], r"weights: got 'shape \(6,\) for \(7,\)'"),
         (gaussian_log, lambda z: jnp.log(z - 10), "weights: got 'NaN"),
@@ -100,21 +98,5 @@ def test_what_needs_a_kernel_says_so(make):
         (lambda q, k: q, projection_simplex, "scores: got 'TypeError"),
         (lambda q, k, b: (q - k) / b, projection_simplex, "scores: got 'shape"),
     ],
+    lambda *parts: Heads(jnp.eye(3)[None, :, :2], WeightRule("mine", *parts), 0.7),
 )
-def test_a_rule_of_ones_own_is_what_it_says(scores, weights, message):
-    with refused(message):
-        Heads(jnp.eye(3)[None, :, :2], WeightRule("mine", scores, weights), 0.7)
-
-
-def test_weights_of_the_registry():
-    """Sparsemax attention ``argmin ‖w − ⟨q, k⟩/b²‖`` over the simplex, by optax."""
-    rng = np.random.default_rng(0)
-    heads = Heads(rng.normal(size=(2, 4, 2)), "sparsemax", [0.9, 1.5])
-    assert heads.rule is RULES["sparsemax"]
-    x, keys = rng.normal(size=4), rng.normal(size=(9, 4))
-    weights = np.asarray(nw_weights(heads, x, keys))
-    for h, b in enumerate((0.9, 1.5)):
-        frame = np.asarray(heads.frames[h])
-        expected = jax.jit(projection_simplex)((keys @ frame) @ (x @ frame) / b**2)
-        np.testing.assert_allclose(weights[h], expected, atol=1e-12)
-    assert (weights == 0).any()

@@ -12,6 +12,7 @@ from sims.steps.judge import judge
 from sims.steps.plot import plot
 from sims.steps.predict import predict
 from sims.steps.simulate import simulate
+from sims.steps.tabulate import tabulate
 from sims.study import code, sources
 from sims.study.declaration import Declaration
 from sims.study.referenced_files import digest_of
@@ -25,6 +26,7 @@ pytestmark = pytest.mark.usefixtures("folder")
 STEPS = {
     "simulate": (simulate, "simulation.nc"),
     "predict": (predict, "theory.nc"),
+    "tabulate": (tabulate, "effects.nc"),
     "judge": (judge, "answers.json"),
     "plot": (plot, "figure.png"),
 }
@@ -57,7 +59,8 @@ def test_comments_and_layout_are_no_part_of_code(old, new, same):
         ("simulate", "house", "problem/tables/text.npy", True),
         ("predict", "house", "simulation/replicate.py", False),
         ("predict", "collapse", "theory/neighbours/collapse.py", True),
-        ("judge", "hierarchy", "simulation/replicate.py", False),
+        ("tabulate", "hierarchy", "simulation/replicate.py", False),
+        ("tabulate", "hierarchy", "figures/theme.py", False),
         ("plot", "house", "figures/theme.py", True),
         ("plot", "house", "study/panels.py", True),
     ],
@@ -128,28 +131,31 @@ def digests(home):
 @pytest.mark.parametrize(
     ("file", "old", "new", "seen"),
     [
-        ("tools.py", "scale = 1.0", "scale = 3.0", "sp"),
-        ("tools.py", "os.path.dirname", "3.0 + os.path.dirname", "sp"),
-        ("data/f.csv", "1.0", "3.0", "sp"),
-        ("data/.hidden", "1", "2", "sp"),
-        ("x.so", "1", "2", "sp"),
-        ("study.py", "* factor", "* 2 * factor", "sp"),
-        ("experiment.yaml", "noise_sd: 0.5", "noise_sd: 0.6", "sp"),
-        ("experiment.yaml", "batches: 4", "batches: 8", "sp"),
-        ("experiment.yaml", "problems: 3", "problems: 4", "sp"),
-        ("experiment.yaml", "tolerance: roads", "revision: 2", "sp"),
+        ("tools.py", "scale = 1.0", "scale = 3.0", "spt"),
+        ("tools.py", "os.path.dirname", "3.0 + os.path.dirname", "spt"),
+        ("data/f.csv", "1.0", "3.0", "spt"),
+        ("data/.hidden", "1", "2", "spt"),
+        ("x.so", "1", "2", "spt"),
+        ("study.py", "* factor", "* 2 * factor", "spt"),
+        ("experiment.yaml", "noise_sd: 0.5", "noise_sd: 0.6", "spt"),
+        ("experiment.yaml", "batches: 4", "batches: 8", "spt"),
+        ("experiment.yaml", "problems: 3", "problems: 4", "spt"),
+        ("experiment.yaml", "tolerance: roads", "revision: 2", "spt"),
+        ("experiment.yaml", "tolerance: roads", "tolerance: exact", "t"),
         ("experiment.yaml", "title: T", "title: U", ""),
         ("experiment.yaml", "Do the", "Do all", ""),
         ("caption.md", "Seen", "Found", ""),
-        ("statistic.py", "1", "2", ""),
-        ("tables.py", "1", "2", ""),
-        ("predict.py", "1", "2", "p"),
+        ("figure.py", "1", "2", ""),
+        ("statistic.py", "1", "2", "t"),
+        ("tables.py", "1", "2", "t"),
+        ("predict.py", "1", "2", "pt"),
         ("data/results/f", "1", "2", "none"),
     ],
 )
 def test_everything_in_a_folder_counts_unless_it_is_excluded_by_name(file, old, new, seen):
-    """For simulation (s) and theory (p); what presents sees every edit but that of a result."""
-    beside = dict.fromkeys(("statistic.py", "tables.py", "predict.py", "data/results/f"), "1")
+    """For simulation, theory and table; what presents sees every edit but that of a result."""
+    names = ("statistic.py", "figure.py", "tables.py", "predict.py", "data/results/f")
+    beside = dict.fromkeys(names, "1")
     home = write_small(SMALL | beside | {"caption.md": "Seen"})
     text = (home / "experiment.yaml").read_text()
     (home / "experiment.yaml").write_text(f"presentation: [tables.py]\n{text}")
@@ -214,35 +220,19 @@ def test_every_executed_file_lies_in_the_digest(name, tmp_path):
         assert own - known == set(), step
 
 
-@pytest.mark.parametrize(
-    ("file", "text"),
-    [
-        ("f.csv", "2"),
-        (".f", "2"),
-        ("deep/f.npy", "2"),
-        ("other.py", "X = 2"),
-        ("m.py", "X = 2"),
-        ("../lib/g.csv", "2"),
-    ],
-)
-def test_a_python_file_of_a_sweep_is_known_with_its_folder(file, text, monkeypatch):
-    """However it names a file; not the files that a sweep has written there."""
-    for name, old in {
-        "my/m.py": "import library",
-        "my/f.csv": "1",
-        "my/.f": "1",
-        "my/deep/f.npy": "1",
-        "my/other.py": "X = 1",
-        "lib/library.py": "",
-        "lib/g.csv": "1",
-    }.items():
-        Path(name).parent.mkdir(parents=True, exist_ok=True)
-        Path(name).write_text(old)
+def test_a_python_file_of_a_sweep_is_known_with_its_folder_and_imports(monkeypatch):
+    """However it names a file, here or where a module that it imports lies."""
+    for name in ("my/deep", "lib"):
+        Path(name).mkdir(parents=True)
+    Path("my/m.py").write_text("import library")
+    Path("lib/library.py").touch()
     monkeypatch.syspath_prepend("lib")
     sources.home_of.cache_clear()
-    before = digest_of(Path("my/m.py"))
-    Path("my", file).write_text("X = 2")
-    assert digest_of(Path("my/m.py")) != before
+    digests = [digest_of(Path("my/m.py"))]
+    for name in ("my/deep/.f", "lib/g.csv", "lib/library.py"):
+        Path(name).write_text("X = 2")
+        digests.append(digest_of(Path("my/m.py")))
+    assert len({*digests}) == 4
     sources.home_of.cache_clear()
 
 

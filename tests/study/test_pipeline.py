@@ -27,6 +27,7 @@ def test_a_run_makes_all_and_again_what_is_missing(copy):
         "theory.nc",
         "answers.json",
         "effects.nc",
+        "panels.nc",
         "caption.md",
         "figure.png",
         "shards/1-of-2.json",
@@ -38,7 +39,7 @@ def test_a_run_makes_all_and_again_what_is_missing(copy):
     path.write_text(path.read_text() + "More.\n")
     dry = run(copy, *RUN, "shards=2", "-n")
     rules = {x.split()[1][:-1] for x in (dry.stdout + dry.stderr).splitlines() if x[:5] == "rule "}
-    assert rules == {"predict", "judge", "ledger", "plot", "report", "all"}
+    assert rules == {"predict", "tabulate", "judge", "ledger", "plot", "report", "all"}
     os.utime(path.with_name("experiment.yaml"), (2**32, 2**32))
     refused = run(copy, *RUN, "shards=2")
     assert refused.returncode == 2
@@ -60,7 +61,7 @@ def test_a_killed_run_is_gone_on_with_and_a_live_one_is_alone(copy):
         assert json.loads((copy / "begun").read_text())["PYTHONSAFEPATH"] == "1"
         second = run(copy, *RUN, "--quiet", "all")
         assert second.returncode == 2
-        assert "results/smoke: got 'in use by another run'; allowed: one run per" in second.stderr
+        assert "results/smoke: got 'in use by another run'; allowed: one run" in second.stderr
         assert f"wait for process {running.pid} of " in second.stderr
     finally:
         running.send_signal(signal.SIGKILL)

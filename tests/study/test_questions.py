@@ -65,8 +65,8 @@ SOURCES = {
             def parameters(self, results):
                 return statistic.parameters(results)
 
-            def figure(self, results, answers):
-                return figure.figure(results, answers)
+            def figure(self, panels, answers):
+                return figure.figure(panels, answers)
 
             def file_of(self, number):
                 return problems.problem(self, number)
@@ -130,7 +130,7 @@ SOURCES = {
     "figure": """
         from sims import figures
 
-        def figure(results, answers):
+        def figure(panels, answers):
             first = next(iter(answers))
             drawing, axes = figures.panels(1, 1, width=figures.COLUMN, title=first)
             return drawing
@@ -164,7 +164,7 @@ def test_from_questions_to_the_published_page(home, capsys):
     assert run("run", "small") == 0
     out = capsys.readouterr().out
     assert "Does it fall?" in out
-    assert "not always" in out
+    assert "false as stated" in out
     assert "results/standard/small/answers.json\n" in out
     places = [f"<!--answers:{name}-->\nold\n<!--end-->\n" for name in ("neighbours", "again")]
     Path("README.md").write_text("".join(["# R\n", *places, "more\n"]))
@@ -190,7 +190,7 @@ def test_from_questions_to_the_published_page(home, capsys):
     falling, near, _, _, own = [line for line in lines if line.startswith("| ")][2:]
     assert own.startswith("| How large? | estimate | ")
     assert falling.startswith("| Does it fall? (n = 9) | usually | ")
-    assert "| not always |" in falling
+    assert "| false as stated |" in falling
     assert near.startswith("| Is it σ²/n? | nearly always within 5 % | N 200 | within ")
     _, _, near, _, _, again, *rest = Path("README.md").read_text().splitlines()
     assert near.startswith("- [P](https://arxiv.org/abs/2601.00001): Is it σ²/n? **Nearly")
@@ -259,3 +259,29 @@ def test_what_is_wrong_is_one_line(home, capsys, old, new, words):
     assert run("step", "rehearse", "small") == 2
     assert not list(Path("results").rglob("*.np*"))
     assert words in capsys.readouterr().err.splitlines()[-1]
+
+
+def test_an_experiment_can_ask_of_the_problems_of_another_one(home, capsys):
+    other = home.parent / "other"
+    other.mkdir()
+    asked = EXPERIMENT | {"law": {"of": "small", "text": "the same"}, "paper": "2601.00001"}
+    asked["questions"] = [EXPERIMENT["questions"][0] | {"claim": "fall", "id": "again"}]
+    (other / "experiment.yaml").write_text(yaml.safe_dump(asked))
+    (other / "caption.md").write_text("")
+    (other / "study.py").write_text(
+        "from ..small.study import Small\n\n\nclass Other(Small):\n    name_of = 1\n"
+    )
+    first, second = Declaration.read(home), Declaration.read(other)
+    assert second.seed("smoke") == first.seed("smoke")
+    assert second.law == first.law
+    before = digest("simulate", second)
+    (home / "caption.md").write_text("words")
+    assert digest("simulate", second) == before
+    problems = home / "problems.py"
+    problems.write_text(problems.read_text().replace("0.5, 2", "0.5, 1"))
+    assert digest("simulate", second) != before
+    assert run("run", "other", "--fidelity", "smoke") == 0, capsys.readouterr().err
+    asked["law"]["count"] = 3
+    (other / "experiment.yaml").write_text(yaml.safe_dump(asked))
+    assert run("run", "other", "--fidelity", "smoke") == 2
+    assert "`of` with an experiment's name" in capsys.readouterr().err

@@ -7,9 +7,10 @@ import numpy as np
 import pytest
 import xarray as xr
 
-from sims.steps.simulate import Schedule, schedule
-from sims.study import run, runner
+from sims.steps.simulate import Schedule, schedule, simulate
+from sims.study import run
 from sims.study.running import Run
+from sims.study.stored import results_of
 from tests.cli.conftest import folder  # noqa: F401
 from tests.cli.small import EXPERIMENT, HOST, changed, write
 from tests.cli.small import run as sims
@@ -24,6 +25,7 @@ def test_a_run_ends_with_results_answers_and_a_figure():
         "simulation.nc",
         "theory.nc",
         "effects.nc",
+        "panels.nc",
         "answers.json",
         "caption.md",
         "figure.png",
@@ -49,10 +51,10 @@ def test_numbers_do_not_depend_on_who_computes_them(own):
         simulation = Path(name, "simulation.nc")
         if name == "parts":
             for index in (2, 1):
-                runner.simulate(experiment, simulation, part=(index, 2))
+                simulate(experiment, simulation, part=(index, 2))
             assert not simulation.exists()
-        runner.simulate(experiment, simulation, processes=processes, predicting=True)
-        found.append(runner.results_of(experiment, Path(name)))
+        simulate(experiment, simulation, processes=processes, predicting=True)
+        found.append(results_of(experiment, Path(name)))
     for other in found[1:]:
         xr.testing.assert_equal(other.simulation, found[0].simulation)
         xr.testing.assert_equal(other.theory, found[0].theory)
@@ -79,10 +81,14 @@ def test_schedule(kept, on_one_core, processes, here, apart, predicts, count):
 
 QUESTION = EXPERIMENT["questions"][0]
 STALE = [
-    ("judge", {"law": changed(EXPERIMENT["law"], "problem.n", 65)}, "simulation.nc: got 'problem "),
-    ("judge", {"settings": {"problems": 2}}, "simulation.nc: got 'problem "),
-    ("judge", {"questions": [QUESTION | {"revision": 2}]}, "simulation.nc: got 'problem "),
-    ("plot", {"fidelities": {"smoke": {"simulation": {"batches": 5}}}}, "simulation.nc: got 'bat"),
+    (
+        "tabulate",
+        {"law": changed(EXPERIMENT["law"], "problem.n", 65)},
+        "simulation.nc: got 'problem ",
+    ),
+    ("tabulate", {"settings": {"problems": 2}}, "simulation.nc: got 'problem "),
+    ("tabulate", {"questions": [QUESTION | {"revision": 2}]}, "simulation.nc: got 'problem "),
+    ("plot", {"fidelities": {"smoke": {"simulation": {"batches": 5}}}}, "effects.nc: got 'bat"),
 ]
 
 
@@ -111,7 +117,7 @@ def test_what_was_made_otherwise_is_neither_judged_nor_drawn(capsys):
     kept = (HOME / "answers.json").read_bytes()
     write(settings={"problems": 2})
     assert sims("step", "predict", "small", "--fidelity", "smoke") == 0
-    refused("judge", "theory.nc: got 'problem ")
+    refused("tabulate", "theory.nc: got 'problem ")
     run("small", "smoke", figure=False)
     (HOME / "answers.json").write_bytes(kept)
     refused("plot", "answers.json: got 'answers on other results")

@@ -33,6 +33,8 @@ SOURCE = FOLDER / "sums.cu"
 FLAGS = ("-O3", "-std=c++17", "--expt-relaxed-constexpr", "-shared", "-Xcompiler", "-fPIC", "-w")
 KERNELS = ("weigh", "weigh_again", "weigh_centred", "weigh_centred_again", "finish")
 """Those of the source, in the order in which it launches them."""
+COLUMNS = 2
+"""The target's values and ones are summed against the weights."""
 MOST_HEADS, MOST_WIDTH = 16, 64
 """More take too many registers, or too much of a block's memory."""
 LARGEST = 128.0
@@ -42,14 +44,11 @@ TOLERANCE = {"float32": 1e-5, "float64": 1e-11}
 """Of the largest sum of its kind: first sums that differ by more from those of NumPy are wrong."""
 
 
-def cuda_usable(
-    heads: Heads, columns: int, precision: str, device: jax.Device, evaluations: float = 0.0
-) -> bool:
+def cuda_usable(heads: Heads, precision: str, device: jax.Device, evaluations: float = 0.0) -> bool:
     """True if the CUDA sums can do this work here, and are right.
 
     Args:
         heads: gaussian or softmax can be done, to 16 heads with d_k up to 64.
-        columns: summed against the weights, the ones among them.
         precision: "float32" or "float64".
         device: where the work is done.
         evaluations: how many K_h(x, X_i); a library is compiled for work of 2e10 and more.
@@ -63,7 +62,7 @@ def cuda_usable(
     if heads.count > MOST_HEADS or heads.width > MOST_WIDTH:
         return False
     target = "sm_" + str(getattr(device, "compute_capability", "")).replace(".", "")
-    sizes = (heads.count, heads.width, columns, precision)
+    sizes = (heads.count, heads.width, COLUMNS, precision)
     path = in_cache("cuda", (SOURCE,), compile_command(heads.kernel, *sizes, target))
     if not path.exists() and evaluations < LEAST_WORK:
         return False

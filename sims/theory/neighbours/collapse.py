@@ -1,4 +1,4 @@
-"""Rates at which tokens become equal: simplex tokens, positions, the residual stream.
+"""Rates at which tokens become equal: positions, the residual stream.
 
 The relative residual of tokens X = 1mᵀ + R is ``ρ = ‖R‖_F/‖X‖_F``, its log-odds are
 ``ω = log(1/ρ² − 1)``. A layer of one head is ``X ↦ softmax(X M Xᵀ) X W``.
@@ -9,19 +9,6 @@ from itertools import pairwise
 import numpy as np
 from numpy.typing import ArrayLike
 from scipy import integrate, special
-
-
-def log_pull(log_score: ArrayLike, n: int) -> np.ndarray:
-    """log f of ``f(b) = (e^b − 1)/(e^b − 1 + n)``, b = e^{log_score} > 0, however large or small.
-
-    It is log b − log n for small b, and −n e^{−b} for large.
-    """
-    log_b = np.asarray(log_score, float)
-    b = np.exp(np.minimum(log_b, 7.0))  # beyond, e^{−b} is below any number
-    # log(e^b − 1) = b + log b + log((1 − e^{−b})/b).
-    ratio = special.exprel(-b)
-    raised = np.where(log_b > 7.0, np.exp(np.minimum(log_b, 700.0)), b + log_b + np.log(ratio))
-    return np.asarray(-np.logaddexp(0.0, np.log(n) - raised))
 
 
 def late_rate(attention: ArrayLike) -> float:

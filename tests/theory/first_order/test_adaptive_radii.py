@@ -3,13 +3,12 @@
 import jax
 import numpy as np
 import pytest
-from scipy.special import gamma
 
 from sims.problem import DESIGNS, Heads, Task, TrigonometricSeries
 from sims.theory import predict
-from sims.theory.first_order.adaptive import Head, ProjectedDesign, ball_rule, single
+from sims.theory.first_order.adaptive import Head, ProjectedDesign, single
 from sims.weights import FACTORIES
-from tests.by_hand import refused
+from tests.by_hand import refusals
 
 N, D = 400, 4
 FRAMES = np.linalg.qr(np.random.default_rng(1).normal(size=(D, D)))[0]
@@ -130,21 +129,6 @@ def test_terms_by_simulation(width, nu, temperature):
 
 
 @pytest.mark.theory
-@pytest.mark.parametrize("power", [0.0, 0.5, 1.0, 3.0])
-@pytest.mark.parametrize("width", [1, 2])
-def test_rules_of_the_ball_by_its_moments(width, power):
-    """``∫ (1 − u²)^a |u|^{2j} du`` is a beta function; odd moments vanish."""
-    nodes, weights = ball_rule(width, power)
-    for j in range(4):
-        surface = 2 * np.pi ** (width / 2) / gamma(width / 2)
-        half = j + width / 2
-        expected = surface / 2 * gamma(power + 1) * gamma(half) / gamma(power + 1 + half)
-        found = weights @ (nodes**2).sum(1) ** j
-        assert found == pytest.approx(expected, rel=1e-12)
-    assert abs(weights @ nodes[:, 0] ** 3) < 1e-14
-
-
-@pytest.mark.theory
 def test_radius_and_effective_keys_by_quadrature():
     """``E K = c/n``, attended keys, ``1/Σw²`` as ``n (E K)²/E K²`` and ``Σw²/Σw³`` as
     ``n E K · E K²/E K³``, for K = (λ − D²)²."""
@@ -169,8 +153,7 @@ def test_radius_and_effective_keys_by_quadrature():
         assert float(theory["n_third"][h]) == pytest.approx(N * one * two / three, rel=1e-9)
 
 
-@pytest.mark.parametrize(
-    ("heads", "words"),
+test_what_is_not_covered_is_one_line = refusals(
     [
         (lambda: heads_of(1, 2.0, 1.0, "dot"), r"heads.kernel: got 'weight rule entmax \(dot\)'"),
         (lambda: heads_of(1, 0.5, 1.0), "heads.kernel.nu: got 0.5; allowed: 1 to 50"),
@@ -187,7 +170,5 @@ def test_radius_and_effective_keys_by_quadrature():
             "heads.kernel",
         ),
     ],
+    lambda heads: predict(task_of(), heads(), N, QUERY),
 )
-def test_what_is_not_covered_is_one_line(heads, words):
-    with refused(words):
-        predict(task_of(), heads(), N, QUERY)

@@ -8,7 +8,7 @@ from sims.problem import DESIGNS, TARGETS, Heads, Task
 from sims.theory import gaussian_overlap, predict, softmax_overlap
 from sims.theory.first_order.angle_series import angle_series
 from sims.weights import FACTORIES
-from tests.by_hand import normal_rule, refused
+from tests.by_hand import normal_rule, refusals
 
 pytestmark = pytest.mark.theory
 
@@ -135,8 +135,7 @@ def test_bound_holds_where_the_series_is_cut_early():
         assert -float(rest) <= float(value - less) <= float(bound) + float(rest)
 
 
-@pytest.mark.parametrize(
-    ("call", "words"),
+test_out_of_range_is_one_line = refusals(
     [
         (lambda: angle_series("epanechnikov", 0.8, 1.01), "query_scale: got 1.01; allowed: <= 1"),
         (lambda: angle_series("gaussian", 0.5, 1.19), "query_scale"),
@@ -149,9 +148,6 @@ def test_bound_holds_where_the_series_is_cut_early():
         (lambda: angle_series("gaussian", 0.5, 0.5, degree=7), "degree: got 7"),
     ],
 )
-def test_out_of_range_is_one_line(call, words):
-    with refused(words):
-        call()
 
 
 def test_at_the_edge_of_the_range_the_average_exists():

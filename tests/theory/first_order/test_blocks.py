@@ -6,7 +6,7 @@ import pytest
 
 from sims.problem import DESIGNS, Heads
 from sims.theory import BlockTerms, block_terms, view_terms
-from tests.by_hand import normal_rule, refused
+from tests.by_hand import normal_rule, refusals
 from tests.theory.first_order.averages import averages
 
 pytestmark = pytest.mark.theory
@@ -101,8 +101,7 @@ def test_matern_is_a_mixture():
         assert float(getattr(rough, name)) == pytest.approx(float(mixed), abs=2e-5), name
 
 
-@pytest.mark.parametrize(
-    ("change", "field"),
+test_bad_input = refusals(
     [
         ({"width": 4}, "width"),
         ({"width": 0}, "width"),
@@ -112,7 +111,5 @@ def test_matern_is_a_mixture():
         ({"relevance": -1.0}, "relevance"),
         ({"nu": 0.0}, "nu"),
     ],
+    lambda change: block_terms(**{"width": 1, "bandwidth": 0.5, **OPTIONS, **change}),
 )
-def test_bad_input(change, field):
-    with refused(field):
-        block_terms(**{"width": 1, "bandwidth": 0.5, **OPTIONS, **change})

@@ -121,14 +121,6 @@ def test_precision_survives_high_frequencies():
     assert all(np.isfinite(prediction[name]).all() for name in ("bias", "signal_covariance"))
 
 
-def test_constant_target_is_pure_noise():
-    task = Task(DESIGNS["isotropic"](4), TARGETS["constant"](4, value=3.0), 0.5)
-    heads = Heads(FRAMES["haar"](4, 3, 2), "gaussian", 0.5)
-    prediction = predict(task, heads, 100, np.ones((2, 4)))
-    np.testing.assert_allclose(prediction["bias"], 0, atol=1e-14)
-    np.testing.assert_allclose(prediction["signal_covariance"], 0, atol=1e-14)
-
-
 @pytest.mark.parametrize("kernel", ["gaussian", "softmax"])
 def test_gradients_match_finite_differences(kernel):
     task, heads, queries = random_problem(5, 6, 2, 2, kernel)

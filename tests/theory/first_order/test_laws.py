@@ -87,13 +87,6 @@ def test_one_temperature_for_heads_of_different_spread():
     np.testing.assert_allclose(whole, (1 - 2 * a * c2 - a**2 * c2 * (1 - c2)) ** -0.5, 1e-6)
 
 
-@pytest.mark.parametrize("overlap", [gaussian_overlap, softmax_overlap])
-def test_overlap_rises_from_one(overlap):
-    values = np.asarray(overlap(np.linspace(0, 1, 101), 1.3, 0.7))
-    assert values[0] == pytest.approx(1.0, rel=1e-15)
-    assert (np.diff(values) > 0).all()
-
-
 def test_infinite_average_is_said():
     """Beyond κ² = t(t+1)/2 the gaussian average diverges; for softmax beyond a = 1/2."""
     t = 1 + 0.5**2

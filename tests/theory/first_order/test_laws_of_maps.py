@@ -5,11 +5,13 @@ import pytest
 
 from sims.problem import DESIGNS, TARGETS, Heads, Task
 from sims.theory import first_order_terms, softmax_overlap, softmax_overlap_of_maps
-from tests.by_hand import normal_rule, refused
+from tests.by_hand import normal_rule, refusals
 
 pytestmark = pytest.mark.theory
 
 B, KAPPA = 1.3, 0.5
+OWN = {"bandwidth": 1.0, "query_scale": 0.5}
+OWN |= dict.fromkeys(("frames", "key_frames"), np.ones((2, 3, 1)))
 
 
 def orthonormal(seed, *shape):
@@ -60,8 +62,7 @@ def test_infinite_where_the_average_is():
     assert law[-1] == np.inf
 
 
-@pytest.mark.parametrize(
-    ("words", "said"),
+test_what_is_refused = refusals(
     [
         (
             {"key_frames": np.ones((2, 3, 2))},
@@ -70,8 +71,5 @@ def test_infinite_where_the_average_is():
         ({"bandwidth": 0.0}, "bandwidth"),
         ({"query_scale": -1.0}, "query_scale"),
     ],
+    lambda words: softmax_overlap_of_maps(**(OWN | words)),
 )
-def test_what_is_refused(words, said):
-    own = {"frames": np.ones((2, 3, 1)), "key_frames": np.ones((2, 3, 1))}
-    with refused(said):
-        softmax_overlap_of_maps(**(own | {"bandwidth": 1.0, "query_scale": 0.5} | words))

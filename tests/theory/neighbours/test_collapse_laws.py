@@ -49,16 +49,6 @@ def test_growth_of_small_branches(dimension):
         assert growth(d, variance) == pytest.approx(series, rel=1e-10 + 10 * (d * v) ** 2)
 
 
-def test_norm_takes_the_part_along_the_new_mean():
-    """The mean share of a unit vector orthogonal to m that lies along m(I + W), by drawing both."""
-    rng, d, variance = np.random.default_rng(2), 6, 0.5
-    moved = rng.normal(size=(400_000, d)) * (variance / d) ** 0.5
-    moved[:, 0] += 1
-    share = np.mean(moved[:, 1] ** 2 / np.sum(moved**2, 1))
-    law = variance / ((1 + variance) * d)
-    assert law == pytest.approx(share, rel=0.12)
-
-
 def test_norm_takes_the_sine_after_two_maps():
     """Of two orthogonal vectors, through 5 dimensions into 9."""
     rng = np.random.default_rng(3)

@@ -97,6 +97,3 @@ def test_best_scale_by_the_exact_solver():
             items = best * factor * items_of(1500, 14, seed=8)
             typical.append(np.log(errors_of(items, entry)).mean())
         assert typical[1] == min(typical)
-        # As a bound s of weights: the items' factor is s²/√n_K with n_K = 14 d.
-        scale = np.sqrt(6 * entry * np.sqrt(2))
-        assert scale**2 / np.sqrt(28) == pytest.approx(best)
