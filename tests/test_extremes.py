@@ -153,7 +153,6 @@ def simulated(seed):
             seed,
             batches=BATCHES,
             replicates_per_batch=REPLICATES,
-            raw_labels=False,
         )
     except InputError as error:
         return refused(error)

@@ -44,7 +44,7 @@ def simulated(problem):
     task = sims.Task(sims.DESIGNS["isotropic"](2), sims.TARGETS["constant"](2), problem["noise"])
     heads = sims.Heads(np.eye(2)[None], KERNEL, 1 / problem["slope"])
     return sims.estimate(task, heads, 2048, np.zeros((1, 2)), seed=1, batches=32,
-                         replicates_per_batch=8, raw_labels=False)
+                         replicates_per_batch=8)
 
 def check(problem, constant):
     data, s, variance = simulated(problem), problem["slope"], problem["noise"] ** 2 / 2048

@@ -44,7 +44,7 @@ def simulated(task, heads, n, queries):
     """128 batches of 32 replicates, on one device (a test shares its cores)."""
     run = {"batches": 128, "replicates_per_batch": 32, "precision": "float64"}
     one = jax.devices()[:1]
-    return estimate(task, heads, n, queries, 1000, raw_labels=False, devices=one, **run)
+    return estimate(task, heads, n, queries, 1000, devices=one, **run)
 
 
 def within_remainder(batches, expected, allowed):

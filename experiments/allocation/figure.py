@@ -124,5 +124,5 @@ def shares_of(
     for decay, rule in product(decays, RULES):
         chosen = value[(law["decay"] == decay) & (law["temperature"] == rule)]
         shares = chosen.value_counts(normalize=True).reindex(list(names), fill_value=0.0)
-        rows[f"{decay}, {rule} ({len(chosen)})"] = shares.to_dict()
+        rows[f"{decay}, {rule} ({len(chosen)})"] = dict(zip(names, shares.tolist(), strict=True))
     return rows

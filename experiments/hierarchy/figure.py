@@ -55,12 +55,12 @@ def figure(panels: Panels, answers: Answers) -> Figure:
 
 def _levels(ax: Axes, panels: Panels) -> None:
     """Root mean squared error over that of one level, up to half of the target's levels."""
-    law = panels.parameters
+    half = panels.parameters["levels"].to_numpy()[:, None] // 2 >= np.array(KEPT)
     ends = (panels["predicted"], "-", 1.0), (panels["simulated"], "", 0.0)
     for ink, marker, kind in zip(figures.PALETTE, figures.MARKERS, TARGETS, strict=False):
         for error, line, band in ends:
-            inside = law["levels"].values[: len(error), None] // 2 >= [*KEPT]
-            inside &= (law["target"].values[: len(error)] == kind)[:, None]
+            of_kind = (panels.parameters["target"] == kind).to_numpy()
+            inside = (half & of_kind[:, None])[: len(error)]
             ratio = np.where(inside, (error / error[:, :1]) ** 0.5, np.nan)
             if not inside.any():
                 continue

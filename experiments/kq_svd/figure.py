@@ -92,9 +92,11 @@ def _calibration(ax: Axes, panels: Panels) -> None:
 
 def _estimator(ax: Axes, panels: Panels) -> None:
     estimator = panels.effects["estimator"]
+    rise = 100 * np.asarray(estimator.predicted)
+    in_range = np.asarray(estimator.valid, bool)
     for ink, share in zip(figures.PALETTE, (0.125, 0.25, 0.5), strict=False):
-        rows = estimator.valid & (panels.parameters["rank_share"] == share)
-        order = np.sort(100 * estimator.predicted[rows])
+        rows = in_range & (panels.parameters["rank_share"] == share).to_numpy()
+        order = np.sort(rise[rows])
         rank = 100 * (np.arange(len(order)) + 0.5) / max(len(order), 1)
         ax.plot(order, rank, color=ink, label=f"{share:g} ({len(order)})")
     ax.axvspan(-1, 1, color=figures.BAND, zorder=0, label="at most 1 %")

@@ -69,7 +69,7 @@ def _items(ax: Axes, panels: Panels) -> None:
     names = {"entries": "entries doubled", "accuracies": "ε halved"}
     inside = []
     for place, (name, label) in enumerate(names.items()):
-        items = most - panels.effects[name].predicted
+        items = most - np.asarray(panels.effects[name].predicted)
         if (norm <= 1).any():
             inside.append(percent((items[norm <= 1] <= most).mean()))
         figures.dots(ax, norm, items, place, label, rasterized=False)

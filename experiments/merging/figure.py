@@ -41,7 +41,7 @@ def figure(panels: Panels, answers: Answers) -> Figure:
 
 def _costs(ax: Axes, panels: Panels, word: str) -> None:
     """Error over merged keys / all keys, each at its best: median, middle half, problems beyond."""
-    frame = panels.parameters.assign(ratio=1 + panels.effects["competitive"].size)
+    frame = panels.parameters.assign(ratio=1 + np.asarray(panels.effects["competitive"].size))
     frame["alike"] = pd.cut(frame["alike"], [-1, *ALIKE.values()], labels=list(ALIKE))
     frame["stride"] = pd.cut(frame["stride"], [1, 2, 4, 8], labels=["2", "3 and 4", "8"])
     look = {"palette": "crest", "fliersize": 1, "linewidth": 0.6}

@@ -22,13 +22,17 @@ def pages(fidelity: str, output: Path) -> None:
         output: the report, in the folder that contains the experiments' folders.
     """
     folder = output.parent
-    runs = []
-    for name in experiments():
-        if (folder / name / TABLE).is_file():
-            runs.append(Run.load(name, fidelity, folder=folder / name))
-    for run in runs:
-        judge(run, run.home / "answers.json")
+    names = [name for name in experiments() if (folder / name / TABLE).is_file()]
+    for name in names:
+        home = folder / name
+        judge(Run.load(name, fidelity, folder=home, allow_code=None), home / "answers.json")
     ledger(fidelity, folder / "answers.json")
-    drawn = [delayed(plot)(run, run.home / "figure.png") for run in runs]
-    Parallel(min(os.cpu_count() or 1, max(len(runs), 1)))(drawn)
+    drawn = [delayed(_plot)(Path.cwd(), name, fidelity, folder / name) for name in names]
+    Parallel(os.cpu_count())(drawn)
     report(fidelity, output)
+
+
+def _plot(place: Path, name: str, fidelity: str, home: Path) -> None:
+    """Plot an experiment in a process that may have worked elsewhere before."""
+    os.chdir(place)
+    plot(Run.load(name, fidelity, folder=home), home / "figure.png")

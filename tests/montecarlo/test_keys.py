@@ -51,7 +51,7 @@ def test_no_two_batches_of_the_engine_are_alike():
         batches=300,
         precision="float64",
     )
-    for term in ("noise_variance", "raw_mse"):
+    for term in ("noise_variance", "mse"):
         values = data[term].values
         assert len(np.unique(values)) == 300
         # Neighbours, and batches 256 apart: correlations of 44 pairs and more, at 5 errors.

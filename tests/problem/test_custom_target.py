@@ -117,7 +117,7 @@ def test_simulation_takes_a_function_as_it_takes_the_series():
         )
         for target in (series, lambda x: series(x))
     ]
-    for name in ("mse", "signal_variance", "noise_variance", "raw_mse"):
+    for name in ("mse", "signal_variance", "noise_variance"):
         np.testing.assert_allclose(both[0][name], both[1][name], rtol=1e-9)
     assert float(both[0]["signal_variance"].mean()) > 0
 

@@ -69,7 +69,7 @@ def solve(
     """Terms (σ² = 1) at every query, refined until ``rtol`` or ``max_level`` is reached.
 
     None where grids do not reach: heads of more than three dimensions, nearly aligned ones, or
-    kernels that need a very long grid in log s.
+    kernels that need a very long grid in log s, or are so narrow that nodes miss them.
 
     Args:
         law: description of keys and target.
@@ -127,7 +127,8 @@ def solve(
         )
         pairs.append(Item((q, h, g), (joint.first.rank, joint.second.rank), (couple,)))
     refinement.pairs(pairs)
-    return solution
+    sums = solution.mean[:, :, None] + solution.signal + solution.noise
+    return solution if np.isfinite(sums).all() else None
 
 
 def _resolved(pair: PairProjection) -> bool:

@@ -143,7 +143,7 @@ def _upper(
     """
     outside = max(1 - float(measure.sum()), 0.0) if compact else 0.0
     log_empty = n * np.log(outside)
-    allowed = -tail * np.expm1(log_empty) if compact else tail / n**2
+    allowed = tail * max(-np.expm1(log_empty), 1e-290) if compact else tail / n**2
     end = low + LONGEST
     for start in np.arange(low, end, 32.0):
         u = np.arange(start, min(start + 32.0, end), 0.5)

@@ -179,8 +179,6 @@ GOOD, ROWS = np.array([[0.3, -0.2], [0.1, 0.4]]), np.random.default_rng(0).norma
 @pytest.mark.parametrize(
     ("design", "kernel", "bandwidth", "queries", "place"),
     [
-        (isotropic(2), "softmax", 1e-6, GOOD, "bandwidth 1e-06 at query 0, head 0"),
-        (isotropic(2), "softmax", [0.9, 1e-6], GOOD, "bandwidth 1e-06 at query 0, head 1"),
         (EmpiricalDesign(1e6 * ROWS), "gaussian", 0.3, 1e6 * GOOD, "bandwidth 0.3 at query 0"),
         (isotropic(2), FACTORIES["entmax"](nu=1, scores="distance"), 1e12, GOOD, "at some query"),
         (CubeDesign(2), "epanechnikov", 1e-9, GOOD, "bandwidth 1e-09 at query 0, head 0"),
