@@ -180,23 +180,22 @@ def moments_of(sums: Sums, nodes: Nodes, n: Number, truth: Number) -> Moments:
     level = centre + truth
     signal = signal + level**2 * reach * (1 - reach)
     mean = centre * reach - truth * (1 - reach)
+    alone = signal, noise / unit, unit - 1
     if heads == 1:
-        pairs = (part[:, None] for part in (signal, noise / unit, unit - 1))
-        return Moments(mean, *pairs, 1 - reach)
+        signal, noise, defect = (part[:, None] for part in alone)
+        return Moments(mean, signal, noise, defect, 1 - reach)
 
     first, second = np.triu_indices(heads, 1)
     parts = [gram.reshape(len(gram), -1, len(gram)) for gram in sums.pairs]
     products = jnp.concatenate(parts, axis=1).swapaxes(0, 1)
-    pairs = _pair_moments(
-        products,
-        *((rows[of], centre[of], level[of], first_du[of], alive[of]) for of in (first, second)),
-        n,
-    )
+    sides = [(rows[of], centre[of], level[of], first_du[of], alive[of]) for of in (first, second)]
+    together = _pair_moments(products, sides[0], sides[1], n)
     moments = []
-    for alone, together in zip((signal, noise / unit, unit - 1), pairs, strict=True):
-        matrix = jnp.diag(alone).at[first, second].set(together)
-        moments.append(matrix.at[second, first].set(together))
-    return Moments(mean, *moments, 1 - reach)
+    for diagonal, others in zip(alone, together, strict=True):
+        matrix = jnp.diag(diagonal).at[first, second].set(others)
+        moments.append(matrix.at[second, first].set(others))
+    signal, noise, defect = moments
+    return Moments(mean, signal, noise, defect, 1 - reach)
 
 
 Side = tuple[Array, Array, Array, Array, Array]
@@ -289,10 +288,10 @@ _compiled = partial(jax.jit, compiler_options={"xla_cpu_use_fusion_emitters": Fa
 @partial(_compiled, static_argnames="wide")
 def randomised_sums(atoms: Atoms, nodes: Nodes, used: Number, wide: bool) -> Sums:
     """:func:`gram_sums` of each of R sets of points."""
-    return jax.lax.map(lambda item: gram_sums(*item, used, wide), (atoms, nodes))
+    return jax.lax.map(lambda item: gram_sums(item[0], item[1], used, wide), (atoms, nodes))
 
 
 @_compiled
 def randomised_moments(sums: Sums, nodes: Nodes, n: Number, truth: Number) -> Moments:
     """:func:`moments_of` each of R sets of points."""
-    return jax.lax.map(lambda item: moments_of(*item, n, truth), (sums, nodes))
+    return jax.lax.map(lambda item: moments_of(item[0], item[1], n, truth), (sums, nodes))

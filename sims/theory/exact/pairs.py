@@ -158,7 +158,7 @@ def product_pair(setting: Setting, grids: tuple[Nodes, Nodes], couple: Couple) -
 
 def pair_terms(
     setting: Setting, singles: tuple[Single, Single], total: Float[Array, "rows columns"]
-) -> tuple[Pair, Float[Array, "M M"]]:
+) -> tuple[Pair, Float[Numbers, "M M"]]:
     """A pair's integrals; ``n ∬ ⟨K_h K_g (m − c_h)²⟩ φ^{n−1} ds dt`` is missing in ``signal``.
 
     Args:
