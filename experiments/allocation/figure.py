@@ -40,15 +40,14 @@ def figure(panels: Panels, answers: Answers) -> Figure:
     law = panels.parameters
     draw_regimes(axes["a"], panels)
     draw_margins(axes["b"], panels.effects)
-    by_theory = panels.effects["allocation"].within(conventions.TOLERANCES["order"])
-    called = pd.Series(by_theory.call).map(OUTCOMES)
+    called = pd.Series(outcomes(panels.effects["allocation"])).map(OUTCOMES)
     inks = dict(zip(OUTCOMES.values(), OUTCOME_INKS.values(), strict=True))
     outcome_bars(axes["c"], shares_of(law, called, inks, DECAYS), inks, "regimes")
     in_view = called[law["decay"] != "even"].value_counts(normalize=True)
     inner, end = (percent(in_view.get(OUTCOMES[call], 0)) for call in (HOLDS, FAILS))
     axes["c"].set_title(f"Shared views: inner split {inner}, an end {end}")
     form = pd.Series(panels["form"])
-    outcome_bars(axes["d"], shares_of(law, form, GROWTHS, DECAYS[:2]), GROWTHS, "regimes")
+    outcome_bars(axes["d"], shares_of(law, form, GROWTHS, DECAYS), GROWTHS, "regimes")
     decided = form[(form != CENSORED) & (law["decay"] != "even")]
     most = decided.groupby(law["temperature"][decided.index]).agg(lambda f: f.mode()[0])
     common = ", ".join(f"{form} ({rule})" for rule, form in most.items())
@@ -56,15 +55,22 @@ def figure(panels: Panels, answers: Answers) -> Figure:
     return drawing
 
 
+def outcomes(margins: Effects) -> np.ndarray:
+    """The calls of :data:`OUTCOMES`, by margins less the tolerance."""
+    level = margins.value >= -2 * conventions.TOLERANCES["order"]
+    calls = [margins.call == HOLDS, margins.call == UNDECIDED, level]
+    return np.select(calls, [HOLDS, UNDECIDED, LEVEL], FAILS)
+
+
 def title_of(answers: Answers) -> str:
-    """What an inner split changes in the median regime with a shared view."""
+    """What an inner split changes in the median regime of the first question."""
     result = answers["allocation"].result
     if not isinstance(result, Share) or result.size is None:
         return "The best inner split of a budget against the better end"
     change = result.size[1]
     verb = "lowers" if change < 0 else "raises"
     size = percent(abs(change))
-    return f"With a shared view, an inner split {verb} the error by {size} in the median regime"
+    return f"Exponential relevance: an inner split {verb} the error by {size} in the median regime"
 
 
 def draw_regimes(ax: Axes, panels: Panels) -> None:
@@ -104,9 +110,12 @@ def draw_margins(ax: Axes, both: Mapping[str, Effects]) -> None:
     """Simulated margins over theory's, a point a regime."""
     simulated, theory = both["simulated"], both["allocation"]
     count = len(simulated.value)
-    known = np.isfinite(theory.error[:count, 0])
-    x, y = 100 * theory.value[:count][known, 0], 100 * simulated.value[known, 0]
-    figures.simulated(ax, x, y, 100 * simulated.error[known, 0], figures.PALETTE[0], label="regime")
+    known = np.isfinite(theory.error[:count])
+    x, y = (
+        100 * (both.value[:count][known] + conventions.TOLERANCES["order"])
+        for both in (theory, simulated)
+    )
+    figures.simulated(ax, x, y, 100 * simulated.error[known], figures.PALETTE[0], label="regime")
     figures.diagonal(ax, *ax.get_xlim(), "equal")
     ax.legend(loc="upper left")
     ax.set(

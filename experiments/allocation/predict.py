@@ -1,9 +1,15 @@
-"""Regimes by first-order theory: best head dimensions as curves in n and D, and best splits."""
+"""Regimes by theory: best head dimensions as curves in n and D, and best splits.
+
+First order in 1/n serves where it has enough effective keys; what it leaves open under a shared
+view is exact.
+"""
 
 import numpy as np
 import xarray as xr
 
-from .grids import BUDGETS, GIVEN, SIZES, WIDTHS, splits
+from .comparison import compare_splits, drawn_curve
+from .exact import exact_curve
+from .grids import BUDGETS, FEWEST, GIVEN, LATENT, SIZES, WIDTHS, grows, splits
 from .problems import Curve, Drawn, curve, least
 
 SLOWER = 0.5
@@ -16,17 +22,29 @@ def theory(drawn: Drawn) -> xr.Dataset:
     """The curves of a regime and what was drawn.
 
     ``error`` (width) is at the drawn n and D, ``covered`` where theory is in its range; ``by_keys``
-    (size) and ``by_budget`` (given, of) are d_k*, NaN where censored. ``margin``, ``known``,
-    ``inner`` and ``end`` are those of :func:`compare_splits`. ``slower`` and ``rougher`` are
-    logarithms of what a slower decay and a rough target make of d_k* under a shared view.
+    (size) and ``by_budget`` (given, of) are d_k*, NaN where it is not known; under a shared view
+    d_k*(n) is that of the largest budget, which does not bound it. ``exact_splits``,
+    ``exact_keys`` and ``exact_budget`` say which of these are exact. ``margin``, ``known``,
+    ``inner`` and ``end`` are those of :func:`.comparison.compare_splits`. ``slower`` and
+    ``rougher`` are logarithms of what a slower decay and a rough target make of d_k* under a
+    shared view, without tuning, which would cost more than all else.
     """
-    by_keys = curve(drawn, SIZES, drawn["budget"])
-    here = SIZES.tolist().index(drawn["keys"])
-    error, covered = by_keys.error[here], by_keys.known[here]
-    places = splits(drawn["budget"]) - 1
+    budget = drawn["budget"]
     shared = drawn["decay"] != "even"
+    ample = BUDGETS[-1] if shared else budget
     conditions = GIVEN[:1] if shared else GIVEN
-    by_budget = [best(curve(drawn, drawn["keys"], BUDGETS, name)) for name in conditions]
+    by_keys = best(curve(drawn, SIZES, ample))
+    by_budget = np.array([best(curve(drawn, drawn["keys"], BUDGETS, name)) for name in conditions])
+    here, exact_splits = drawn_curve(drawn)
+    error, covered = here.error[0], here.known[0]
+    exact_keys = shared and grows(by_keys, LATENT) is None
+    exact_budget = shared and np.isfinite(by_budget).sum() < FEWEST
+    if exact_keys:
+        by_keys = best(exact_curve(drawn, SIZES, ample))
+    if exact_budget:
+        by_budget = best(exact_curve(drawn, drawn["keys"], BUDGETS))[None]
+    places = splits(budget) - 1
+    moves = shared and drawn["temperature"] != "tuned"
     slow = {name: SLOWER * drawn[name] for name in ("alpha", "power")}
     smooth = {"smoothness": "squared-exponential"}
     rough = {"smoothness": "matern", "roughness": ROUGH}
@@ -34,10 +52,13 @@ def theory(drawn: Drawn) -> xr.Dataset:
         {
             "error": ("width", error),
             "covered": ("width", covered),
-            "by_keys": ("size", best(by_keys)),
+            "by_keys": ("size", by_keys),
             "by_budget": (("given", "of"), np.resize(by_budget, (len(GIVEN), len(BUDGETS)))),
-            "slower": moved(drawn, {}, slow) if shared else np.nan,
-            "rougher": moved(drawn, smooth, rough) if shared else np.nan,
+            "exact_splits": exact_splits,
+            "exact_keys": exact_keys,
+            "exact_budget": exact_budget,
+            "slower": moved(drawn, {}, slow) if moves else np.nan,
+            "rougher": moved(drawn, smooth, rough) if moves else np.nan,
             **compare_splits(error[places], covered[places]),
             **drawn,
         }
@@ -45,34 +66,22 @@ def theory(drawn: Drawn) -> xr.Dataset:
 
 
 def best(curves: Curve) -> np.ndarray:
-    """d_k* as a real number, NaN where it is censored, (K,)."""
-    return least(WIDTHS, curves.error, curves.known)[0]
+    """d_k* as a real number, or as a width at an end of those that are possible, (K,).
+
+    NaN where theory is not in its range at the best width or beside it.
+    """
+    place = least(WIDTHS, curves.error, curves.known)[0]
+    for row in np.flatnonzero(np.isnan(place)):
+        widths = np.flatnonzero(np.isfinite(curves.error[row]))
+        order = curves.error[row, widths].argmin()
+        around = widths[max(order - 1, 0) : order + 2]
+        if curves.known[row, around].all():
+            place[row] = WIDTHS[widths[order]]
+    return place
 
 
 def moved(drawn: Drawn, first: Drawn, second: Drawn) -> float:
     """The logarithm of d_k* under the second change of a regime over that under the first."""
-    widths = [best(curve({**drawn, **c}, drawn["keys"], drawn["budget"])) for c in (first, second)]
+    regimes = [{**drawn, **change} for change in (first, second)]
+    widths = [best(curve(regime, drawn["keys"], drawn["budget"])) for regime in regimes]
     return float(np.log(widths[1] / widths[0])[0])
-
-
-def compare_splits(error: np.ndarray, known: np.ndarray) -> dict[str, float | int | bool]:
-    """The best inner split against the better end: heads of dimension 1, or one head.
-
-    ``margin`` is the share by which the inner split errs less, negative if the end does;
-    ``known`` whether the end, and the better of the two with its neighbours, are in theory's range;
-    ``inner`` and ``end`` are places among the splits.
-
-    Args:
-        error: of every whole split, (S,), by width.
-        known: whether theory is in its range there, (S,).
-    """
-    inner = int(error[1:-1].argmin()) + 1
-    end = 0 if error[0] < error[-1] else len(error) - 1
-    better = inner if error[inner] < error[end] else end
-    around = known[max(better - 1, 0) : better + 2]
-    return {
-        "margin": 1 - error[inner] / error[end],
-        "known": bool(known[end] and around.all()),
-        "inner": inner,
-        "end": end,
-    }

@@ -4,7 +4,7 @@ Heads share a view (relevance decays from coordinate to coordinate, each head se
 through noise of its own), or relevance is even and each head sees coordinates of its own.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from functools import lru_cache
 from typing import Any, NamedTuple
 
@@ -14,11 +14,10 @@ from scipy.interpolate import CubicSpline
 
 from sims.base.arrays import extremum
 from sims.problem import TrigonometricSeries
-from sims.study.problem import explicit_problem
 from sims.study.study import Fields
 from sims.theory import FEW_KEYS, block_terms, view_terms
 
-from .grids import BUDGETS, GIVEN, LATENT, WIDTHS, splits
+from .grids import BUDGETS, GIVEN, LATENT, WIDTHS
 
 GRIDS = {"gaussian": np.geomspace(0.1, 4, 18), "softmax": np.geomspace(0.93, 4, 16)}
 """Bandwidths that tuning tries."""
@@ -106,12 +105,21 @@ def curve(drawn: Drawn, n: ArrayLike, budget: ArrayLike, condition: str = GIVEN[
     grid = GRIDS[drawn["kernel"]]
     if drawn["temperature"] != "tuned":
         return Curve(error[..., 0], known[..., 0], np.broadcast_to(band.T, (1, LATENT)))
+    return at_best_bandwidth(grid, error, known)
+
+
+def at_best_bandwidth(grid: np.ndarray, error: np.ndarray, known: np.ndarray) -> Curve:
+    """The curve of tuned heads from errors (…, bandwidth); an end of the grid may be best."""
     place, value = least(np.log(grid), error, known)
     inside = np.isfinite(place)
+    order = error.argmin(-1)
+    at_end = np.zeros(order.shape, bool)
+    for end in ((0, 1), (-1, -2)):
+        at_end |= (order == end[0] % len(grid)) & known[..., end].all(-1)
     return Curve(
         np.where(inside, value, error.min(-1)),
-        inside,
-        np.where(inside, np.exp(place), grid[error.argmin(-1)]),
+        inside | at_end,
+        np.where(inside, np.exp(place), grid[order]),
     )
 
 
@@ -167,34 +175,3 @@ def least(x: np.ndarray, values: np.ndarray, known: np.ndarray) -> tuple[np.ndar
     low[inside] = np.exp(between.min(1))
     shape = values.shape[:-1]
     return place.reshape(shape), low.reshape(shape)
-
-
-def describe_regime(drawn: Drawn, seed: Sequence[int]) -> dict[str, Any]:
-    """A regime at the best of its whole splits, and a sweep of all, as ``sims sweep`` reads it.
-
-    With one target and its queries, of that seed.
-    """
-    target, queries = draw_task(drawn, np.random.default_rng(seed))
-    curves = curve(drawn, drawn["keys"], drawn["budget"])
-    widths = splits(drawn["budget"])
-    design = {"kind": "redundant_views", "noise": drawn["view_noise"]}
-    if drawn["decay"] == "even":
-        design = {"kind": "isotropic"}
-    ensembles = []
-    changes = []
-    for width in widths.tolist():
-        count = drawn["budget"] // width
-        bandwidth = float(curves.bandwidth[0, width - 1])
-        heads: dict[str, Any] = {"count": count, "width": width, "bandwidth": bandwidth}
-        if drawn["decay"] == "even":
-            blocks = np.eye(target.dimension, count * width).reshape(-1, count, width)
-            heads["frames"] = {"kind": "explicit", "frames": blocks.swapaxes(0, 1).tolist()}
-        change = {f"heads.{name}": value for name, value in heads.items()}
-        if "frames" in heads:
-            change["heads.frames"] = {"label": str(count), **heads["frames"]}
-        ensembles.append(heads)
-        changes.append(change)
-    best = ensembles[int(curves.error[0, widths - 1].argmin())]
-    heads = {"kernel": drawn["kernel"], **best}
-    problem = explicit_problem(target, drawn["noise_sd"], heads, drawn["keys"], queries, design)
-    return {"problem": problem, "sweep": {"list": changes}}

@@ -14,8 +14,9 @@ from sims.montecarlo import Draw, Replicates
 from sims.problem import TrigonometricSeries
 from sims.problem.normals import normal
 
+from .comparison import drawn_curve
 from .grids import LATENT, splits
-from .problems import Drawn, curve, draw_task
+from .problems import Drawn, draw_task
 
 
 class Splits(NamedTuple):
@@ -53,7 +54,7 @@ def sampler(drawn: Drawn) -> Replicates:
 def arrays_of(drawn: Drawn) -> Splits:
     """The whole splits of a regime at the bandwidths of its rule."""
     widths = splits(drawn["budget"])
-    bandwidth = curve(drawn, drawn["keys"], drawn["budget"]).bandwidth[0, widths - 1]
+    bandwidth = drawn_curve(drawn)[0].bandwidth[0, widths - 1]
     # The second head starts where the first ends, unless both see the same coordinates.
     apart = (drawn["decay"] == "even") & (widths < drawn["budget"])
     starts = np.stack([0 * widths, np.where(apart, widths, 0)], axis=1)[..., None]

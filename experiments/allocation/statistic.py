@@ -9,67 +9,64 @@ import xarray as xr
 
 from sims.base.estimates import mcse, ratio
 from sims.judgement import conventions
-from sims.judgement.effects import Effects, gap, mean, outcome_over_pairs, share
+from sims.judgement.effects import Effects, gap, mean, share
 from sims.study.batches import drawn_values
 from sims.study.panels import Panels
 from sims.study.results import Results
 
-from .grids import BUDGETS, GIVEN, SIZES, splits
+from .grids import BUDGETS, FEWEST, GIVEN, LATENT, SIZES, grows, inner_part, splits
 
-DECADES = 2.0
-"""Decades of n over which d_k* has to be known to tell a form of growth."""
-RISE = 2.0
-"""Widths by which d_k* has to rise to tell a form of growth."""
-LONG = 4.0
-"""Decades over which a smaller rise counts as none."""
-FEWEST = 3
-"""Budgets, each twice the one before, at which d_k* has to be known for an exponent."""
 POWERS = np.linspace(0.01, 1, 100)
 """Exponents that the power law of n may have."""
 FORMS = ("log n", "√log n", "a power of n", "hardly any", "not known")
 """Forms of the growth of d_k*."""
 NONE, CENSORED = FORMS[3:]
+EXACT_ERROR = 1e-3
+"""Standard error of a margin by exact theory: its quasi-random waves and directions."""
 
 
 def effects(results: Results) -> dict[str, Effects]:
     """Effects by name: simulation and theory compare splits, theory alone has curves."""
     law = results.predictions["law"]
-    growths = growth(law["by_keys"].values)
+    growths = growth(law["by_keys"].values, widest(law))
     estimates = {name: law[name].values for name in ("slower", "rougher")}
     estimates["rate"] = growths["rate"].to_numpy()
-    for place, given in enumerate(GIVEN):
-        estimates[f"exponent, {given}"] = exponents(law["by_budget"].values[:, place])
-    # Under a shared view nothing hangs on what is given.
-    exponent = estimates[f"exponent, {GIVEN[0]}"]
-    inside = conventions.TOLERANCES["slope"] - np.abs(np.nan_to_num(exponent) - 1)
-    better = growths["better"].to_numpy()
+    slope = conventions.TOLERANCES["slope"]
     decided = (growths["form"] != CENSORED).to_numpy()
     silent = np.full((len(results.estimates), 2), np.nan)
     made = compare_splits(results)
-    made["dk-log"] = share(silent, predicted=better, valid=decided)
-    made["heads-linear"] = share(silent, predicted=inside, valid=np.isfinite(exponent))
+    made["dk-log"] = share(silent, predicted=growths["better"].to_numpy(), valid=decided)
+    steady = slope - np.abs(growths["bend"].to_numpy() - 1)
+    made["steady"] = share(silent, predicted=steady, valid=decided)
+    for place, given in enumerate(GIVEN):
+        exponent = exponents(law["by_budget"].values[:, place])
+        inside = slope - np.abs(np.nan_to_num(exponent) - 1)
+        valid = np.isfinite(exponent)
+        made[f"linear, {given}"] = share(silent, predicted=inside, valid=valid)
+        estimates[f"exponent, {given}"] = exponent
     for name, values in estimates.items():
         made[name] = mean(silent, predicted=values)
     return made
 
 
 def compare_splits(results: Results) -> dict[str, Effects]:
-    """Whether the best inner split errs less than the better end, by theory and by simulation."""
+    """Whether the best inner split errs less than the better end by more than the tolerance."""
     law = results.predictions["law"]
-    known = law["known"].values.astype(bool)
+    known, exact = (law[name].values.astype(bool) for name in ("known", "exact_splits"))
     margin = law["margin"].values
-    unsure = np.where(known, 0.0, np.inf)[:, None]
+    least = conventions.TOLERANCES["order"]
+    unsure = np.where(known, np.where(exact, EXACT_ERROR, 0.0), np.inf)
     size = np.where(known, -margin, np.nan)
     margins = []
     ratios = []
     for number, errors in enumerate(simulated_errors(results)):
         inner, end = (int(law[name][number]) for name in ("inner", "end"))
-        margins.append(margin_of_halves(errors)[:, None])
+        margins.append(margin_of_halves(errors))
         ratios.append(ratio(errors[:, inner], errors[:, end]))
-    simulated = outcome_over_pairs(margins)
+    simulated = share(np.stack(margins) - least)
     return {
-        "allocation": Effects(margin[:, None], unsure, "outcome", size=size),
-        "simulated": replace(simulated, size=-simulated.value[:, 0]),
+        "allocation": Effects(margin - least, unsure, "share", size=size),
+        "simulated": replace(simulated, size=-simulated.value - least),
         "roads": gap(np.stack(ratios), 1 - margin, known),
     }
 
@@ -105,34 +102,45 @@ def margin_of_halves(errors: np.ndarray) -> np.ndarray:
     return margin
 
 
-def growth(by_keys: np.ndarray) -> pd.DataFrame:
-    """How d_k*(n), (regime, n), grows, by regimes.
+def widest(law: xr.Dataset) -> np.ndarray:
+    """The widest head of each curve d_k*(n)."""
+    return np.where(law["decay"].values == "even", law["budget"].values, LATENT)
+
+
+def growth(by_keys: np.ndarray, most: np.ndarray) -> pd.DataFrame:
+    """How d_k*(n), (regime, n), grows, by regimes with these widest heads.
 
     ``form`` is that of :data:`FORMS` that leaves the fewest squares of d_k*: a line in log n, one
     in √log n, or a power of n without a constant. ``better`` is the logarithm of what the better
-    rival leaves over what log n leaves; −1 of no growth, 0 of a censored curve. ``rate`` is in
-    widths per decade.
+    rival leaves over what log n leaves; −1 of no growth, 0 of a curve that is not known enough.
+    ``bend`` is the slope in log n of the second half of its range over that of the first, 0 of no
+    growth. ``rate`` is in widths per decade.
     """
-    rows = [growth_of_curve(curve) for curve in by_keys]
-    return pd.DataFrame(rows, columns=["form", "better", "rate"])
+    rows = []
+    for widths, widest_head in zip(by_keys, most, strict=True):
+        rows.append(growth_of_curve(widths, int(widest_head)))
+    return pd.DataFrame(rows, columns=["form", "better", "bend", "rate"])
 
 
-def growth_of_curve(curve: np.ndarray) -> tuple[str, float, float]:
+def growth_of_curve(by_keys: np.ndarray, most: int) -> tuple[str, float, float, float]:
     """The row of one curve d_k*(n), (n,), NaN where it is not known."""
-    known = np.isfinite(curve)
-    x = np.log(SIZES[known])
-    y = curve[known]
-    decades = (len(x) - 1) * np.log10(SIZES[1] / SIZES[0])
-    if decades < DECADES:
-        return CENSORED, 0.0, np.nan
-    rise = y[-1] - y[0]
-    rate = rise / np.log10(np.exp(x[-1] - x[0]))
-    if rise < RISE:
-        return (NONE, -1.0, rate) if decades >= LONG else (CENSORED, 0.0, rate)
+    rises = grows(by_keys, most)
+    used = inner_part(by_keys, most) if rises else np.isfinite(by_keys)
+    x = np.log(SIZES[used])
+    y = by_keys[used]
+    if rises is None:
+        return CENSORED, 0.0, np.nan, np.nan
+    rate = (y[-1] - y[0]) / np.log10(np.exp(x[-1] - x[0]))
+    if not rises:
+        return NONE, -1.0, 0.0, rate
     lines = [squares_left(form - form.mean(), y - y.mean()) for form in (x, x**0.5)]
     power = min(squares_left(np.exp(p * (x - x[0])), y) for p in POWERS)
     squares = np.maximum([*lines, power], 1e-12)
-    return FORMS[squares.argmin()], float(np.log(squares[1:].min() / squares[0])), rate
+    better = float(np.log(squares[1:].min() / squares[0]))
+    half = len(x) // 2
+    first = np.polyfit(x[: half + 1], y[: half + 1], 1)[0]
+    last = np.polyfit(x[len(x) - half - 1 :], y[len(x) - half - 1 :], 1)[0]
+    return FORMS[squares.argmin()], better, last / max(first, 1e-9), rate
 
 
 def squares_left(form: np.ndarray, y: np.ndarray) -> float:
@@ -158,6 +166,7 @@ def parameters(results: Results) -> pd.DataFrame:
         shared=(drawn["decay"] != "even").astype(float),
         tuned=(drawn["temperature"] == "tuned").astype(float),
         known=drawn["known"].astype(float),
+        exact=drawn["exact_splits"].astype(float),
     )
 
 
@@ -179,7 +188,7 @@ def panels(results: Results) -> xr.Dataset:
         simulated[:, number, : errors.shape[1]] = ratios.mean(0), mcse(ratios)
     return xr.Dataset(
         {
-            "form": ("number", growth(law["by_keys"].values)["form"].to_numpy(str)),
+            "form": ("number", growth(law["by_keys"].values, widest(law))["form"].to_numpy(str)),
             "theory": (("regime", "width"), theory),
             "covered": (("regime", "width"), law_of_simulated["covered"].values),
             "simulated": (("regime", "split"), simulated[0]),
@@ -189,18 +198,21 @@ def panels(results: Results) -> xr.Dataset:
 
 
 def numbers(panels: Panels) -> dict[str, Any]:
-    """For the caption: exponents of H* by relevance, and how often the methods disagree."""
+    """For the caption: exponents of H* by relevance, what is exact, how often methods disagree."""
+    drawn = panels.parameters
     both = panels.effects
-    tolerance = conventions.TOLERANCES["order"]
-    theory, simulated = (both[name].within(tolerance).call for name in ("allocation", "simulated"))
+    theory, simulated = (both[name].call for name in ("allocation", "simulated"))
     theory = theory[: len(simulated)]
     decided = (theory != 0) & (simulated != 0)
-    exponent = both[f"exponent, {GIVEN[0]}"].predicted
-    assert exponent is not None
-    shared = exponent[panels.parameters["decay"] != "even"]
-    known = shared[np.isfinite(shared)]
+    slopes = both[f"exponent, {GIVEN[0]}"].predicted
+    assert slopes is not None
+    known = slopes[(drawn["decay"] != "even") & np.isfinite(slopes)]
+    exact = drawn[["exact_splits", "exact_keys", "exact_budget"]].astype(bool)
+    resimulated = exact["exact_splits"] & drawn["known"].astype(bool)
     return {
         "exponents": (known.min(initial=1), known.max(initial=1)),
         "decided": int(decided.sum()),
         "opposite": int((decided & (theory != simulated)).sum()),
+        "exact": int(exact.any(axis=1).sum()),
+        "resimulated": int(resimulated[: len(simulated)].sum()),
     }

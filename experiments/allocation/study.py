@@ -4,11 +4,12 @@ from typing import Any
 
 from sims.study.study import Fields, Study, from_module
 
-from .problems import describe_regime, regime
+from .comparison import describe_regime
+from .problems import regime
 
 
 class Allocation(Study[Fields]):
-    """Errors of all splits of a budget, simulated and to first order."""
+    """Errors of all splits of a budget, simulated and by theory."""
 
     sampler = from_module("simulate")
     theory = from_module("predict")

@@ -10,7 +10,7 @@ import xarray as xr
 import yaml
 from scipy.special import softmax
 
-from experiments.allocation import grids, predict, problems, simulate, statistic
+from experiments.allocation import comparison, exact, grids, predict, problems, simulate, statistic
 from experiments.allocation.study import Allocation
 from sims.montecarlo import Draw
 from sims.problem import DESIGNS, Heads, Task, TrigonometricSeries
@@ -123,7 +123,7 @@ def test_the_best_split_is_inside_or_at_an_end():
         ([3, 2, 4, 5], out, (1 / 3, True, 1, 0)),
         ([3, 4, 2, 5], out, (1 / 3, False, 2, 0)),
     ):
-        result = predict.compare_splits(np.array(error), sure)
+        result = comparison.compare_splits(np.array(error), sure)
         assert tuple(result.values()) == pytest.approx(expected)
 
 
@@ -202,14 +202,84 @@ def test_exponent_of_heads_that_see_one_given_target():
 
 
 def test_growths_are_told_apart():
+    """And the slope of the second half over the first; curves are read where no end stops them."""
     log = np.log(grids.SIZES)
     planted = [2 + 0.8 * log, 1 + 3 * log**0.5, 0.7 * grids.SIZES**0.2, 3 + 0.05 * log]
     planted += [np.where(log < np.log(3000), 2 + 0.8 * log, np.nan), 9 - 0.2 * log]
-    result = statistic.growth(np.array(planted))
+    planted += [np.full(log.shape, 64.0), np.clip(4 * log - 30, 1, 64)]
+    result = statistic.growth(np.array(planted), np.full(len(planted), 64))
     log_n, root, power, none, censored = statistic.FORMS
-    assert result["form"].tolist() == [log_n, root, power, none, censored, none]
-    assert (result["better"] > 0).tolist() == [True] + 5 * [False]
-    assert result["rate"][0] == pytest.approx(0.8 * np.log(10))
+    forms = [log_n, root, power, none, censored, none, none, log_n]
+    assert result["form"].tolist() == forms
+    assert (result["better"] > 0).tolist() == [form == log_n for form in forms]
+    assert result["rate"][[0, 7]].tolist() == pytest.approx([0.8 * np.log(10), 4 * np.log(10)])
+    early, late = (np.polyfit(log[half], log[half] ** 0.5, 1)[0] for half in (np.s_[:6], np.s_[5:]))
+    assert result["bend"][[0, 1, 3, 6, 7]].tolist() == pytest.approx([1, late / early, 0, 0, 1])
+    assert np.isnan(result["bend"][4])
+
+
+def test_an_end_is_the_best_width_where_theory_knows_it_and_its_neighbour():
+    width = grids.WIDTHS
+    rising, falling = 1 + 0.01 * width, 2 - 0.01 * width
+    falling[16:] = np.inf
+    known = np.isfinite([rising, falling, rising])
+    known[2, 1] = False
+    curves = problems.Curve(np.array([rising, falling, rising]), known, np.ones((3, 64)))
+    np.testing.assert_array_equal(predict.best(curves), [1, 16, np.nan])
+
+
+EXACT = {
+    "gaussian": {"smoothness": "matern", "roughness": 0.7, "bandwidth": 0.6},
+    "softmax": {"smoothness": "squared-exponential", "softmax_bandwidth": 0.96},
+}
+
+
+@pytest.mark.theory
+@pytest.mark.parametrize("kernel", EXACT)
+def test_exact_errors_are_those_of_brute_force(kernel):
+    """Of few attended keys, one head and two, over targets and queries of the law."""
+    fixed = {"decay": "exponential", "alpha": 0.4, "temperature": "fixed", "reach": 0.75}
+    drawn = regime(kernel=kernel, **EXACT[kernel], **fixed, budget=8, relevance=2.0, view_noise=0.4)
+    drawn["keys"], count = 32, 1500
+    errors = exact.exact_curve(drawn, [32, 32], [8, 1e9], grids.splits(8), np.inf).error
+    draw = Draw.from_seed(4, (0,), count)
+    tasks = simulate.draw_tasks(drawn, draw)
+    arrays = simulate.arrays_of(drawn)
+    one = partial(simulate.replicate, regime=arrays, keys=32)
+    keys = jax.random.split(draw.key, count)
+    found = jax.jit(partial(jax.lax.map, lambda item: one(item[0], task=item[1])))((keys, tasks))
+    single, pair = (np.asarray(found[name]) for name in ("single", "pair"))
+    share = grids.splits(8) / 8
+    for expected, draws in zip(errors, (share * single + (1 - share) * pair, pair), strict=True):
+        expected = expected[grids.splits(8) - 1]
+        spread = draws.std(0, ddof=1) / count**0.5
+        assert (spread < 0.05 * expected).all()
+        assert (abs(draws.mean(0) - expected) < 4 * spread).all()
+
+
+@pytest.mark.theory
+@pytest.mark.parametrize("kernel", EXACT)
+def test_exact_errors_of_many_keys_are_of_first_order(kernel):
+    """At every width, computed or between, at its best bandwidth."""
+    fixed = {"decay": "polynomial", "temperature": "tuned", "view_noise": 0.5, "budget": 24}
+    drawn = regime(kernel=kernel, **EXACT[kernel], **fixed, power=2.0, noise_sd=16.0)
+    widths = exact.DENSE[[0, 1, 2, 4, 5, 7, 9, 11, 13]]
+    curves = exact.exact_curve(drawn, 2.0**40, 24, widths)
+    first = problems.curve(drawn, 2.0**40, 24)
+    assert first.known[0, :10].all()
+    np.testing.assert_allclose(curves.error[0, :10], first.error[0, :10], rtol=5e-3)
+
+
+def test_splits_are_exact_only_where_first_order_leaves_them_open():
+    fixed = {"decay": "exponential", "alpha": 0.8, "view_noise": 0.4, "budget": 16}
+    drawn = regime(**PLAIN, **fixed, relevance=0.45, noise_sd=2.0, reach=0.3)
+    for bandwidth, expected in ((1.5, False), (0.3, True)):
+        drawn["bandwidth"] = bandwidth
+        curves, is_exact = comparison.drawn_curve(drawn)
+        first = problems.curve(drawn, drawn["keys"], 16)
+        assert is_exact == expected
+        assert (curves.error == first.error).all() != expected
+        assert predict.theory(drawn)["exact_splits"] == expected
 
 
 def test_a_regime_is_a_file_that_runs(tmp_path, monkeypatch):

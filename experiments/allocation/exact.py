@@ -1,0 +1,370 @@
+"""Exact errors of heads that share a view, at any n: quadrature over what one key contributes.
+
+A head's score depends on one number c of its view of a key: gaussian, the distance from the query,
+``b² log K = −c²/2``; softmax, the component along the query, ``b² log K = |x| c``. Given this
+number of the latent key, two heads' views are independent of each other and of the target, and the
+response of a wave of the target, ``r = e^{iω·(z − x)} − 1``, has the mean (seen coordinates alone;
+u is the factor of the others)
+
+::
+
+    gaussian  ₀F₁(d_k/2; c²ζ/4) / ₀F₁(d_k/2; c²|x|²/4) · u − 1,    ζ = |x|² − |ω|² − 2i ω·x
+    softmax   exp(i(ω·x̂ c − ω·x) − ½(|ω|² − (ω·x̂)²)) · u − 1
+
+Every integral of docs/theory.md, "Exact at every n", is then a sum over a lattice of latent
+numbers. Nodes s have equal steps in ``t = log(−log φ(s))``, so one set serves all n. Averages over
+queries are Gauss rules in their length and quasi-random in direction, jointly with the waves; the
+squared bias that first order has in closed form corrects these waves' by a factor.
+"""
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike
+from scipy.interpolate import CubicSpline
+from scipy.special import gammaincinv, ive, ndtri, roots_genlaguerre
+from scipy.stats import qmc
+
+from .grids import GIVEN, WIDTHS
+from .problems import Curve, Drawn, at_best_bandwidth, bandwidths, relevance, terms_of
+
+DENSE = np.array([*range(1, 13), 14, 16, 18, 20, 24, 28, 32, 40, 48, 64])
+"""Widths that show where a curve is least, to one per cent of d_k*."""
+LOST, ROW = 1.2, 3
+"""Ratio to the least error that so many widths in a row exceed where wider heads are left out."""
+LENGTHS = 3
+"""Lengths of queries."""
+WAVES = 128
+"""Waves, each with a direction of the query."""
+STEP, LEFT, RIGHT = 0.9, 3e-4, 40.0
+"""Step of nodes in t, and ``−n log φ`` at the first and the last of them."""
+FINE = 0.11
+"""Step of the lattice of numbers c."""
+BELOW, ABOVE = 6.5, 5.0
+"""Reach of the lattice around the keys' mean distance from the query."""
+ALONG = (-5.5, 9.0)
+"""Reach of the lattice along the query."""
+POINTS = {"gaussian": 16, "softmax": 40}
+"""Chebyshev points in c at which responses of waves are computed."""
+NEGLIGIBLE = 1e-6
+"""Eigenvalues of the waves' covariance in c, relative to the largest, that are left out."""
+BISECTIONS, COARSE, NEWTON = 12, 36, 2
+"""Steps by which nodes are found: the last one, a first lattice, corrections."""
+
+
+class Key(NamedTuple):
+    """The law of one key at Q lengths of the query, on lattices of latent and of seen numbers.
+
+    Attributes:
+        share: of each length, (Q,).
+        latent: probabilities of the latent number, (Q, N).
+        view: probabilities of a head's number given the latent one, (N, V).
+        score: b² log K, (Q, V).
+        mean: E r, in F real features whose products sum to E r·r̄', (Q, F, N).
+        square: E |r|², (Q, N).
+    """
+
+    share: np.ndarray
+    latent: np.ndarray
+    view: np.ndarray
+    score: np.ndarray
+    mean: np.ndarray
+    square: np.ndarray
+
+
+class Responses(NamedTuple):
+    """Means over a head's noise, given the latent number, at M nodes s; X = sK.
+
+    Attributes:
+        hit: E[1 − e^{−X}], (Q, M, N).
+        once: E[X e^{−X}].
+        twice: E[X² e^{−X}].
+        weight: of the nodes in log s, (Q, M).
+    """
+
+    hit: np.ndarray
+    once: np.ndarray
+    twice: np.ndarray
+    weight: np.ndarray
+
+
+Seen = tuple[
+    tuple[float, float],
+    tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray],
+    Callable[[np.ndarray, np.ndarray, np.ndarray], np.ndarray],
+]
+"""Ends of the lattice; latent numbers, and ``latent``, ``view`` and ``score`` of :class:`Key`; and
+``E r + 1`` of waves without u, (Q, K, …), at numbers, by ω·x̂ and |ω|²."""
+
+
+def exact_curve(
+    drawn: Drawn,
+    n: ArrayLike,
+    budget: ArrayLike,
+    widths: np.ndarray = DENSE,
+    lost: float = LOST,
+) -> Curve:
+    """Exact errors of every width at pairs of n and D, by the regime's rule for the temperature.
+
+    Between the given widths the logarithm of the error is a cubic spline in log width. Widths are
+    left out, as infinite errors, once :data:`ROW` narrower ones in a row err more by a ratio.
+
+    Args:
+        drawn: the regime, of a shared view.
+        n: numbers of keys, broadcast against the budgets.
+        budget: D.
+        widths: in ascending order, two or more.
+        lost: the ratio; infinite for all widths.
+    """
+    keys, budgets = (np.ravel(part) for part in np.broadcast_arrays(n, budget))
+    sizes, rows = np.unique(keys.astype(float), return_inverse=True)
+    queries, waves = draw_waves(drawn)
+    limits = terms_of(drawn, drawn["budget"], GIVEN[0]).limit_squared
+    bands = np.broadcast_to(bandwidths(drawn), limits.shape)
+    errors: list[np.ndarray] = []
+    chosen: list[np.ndarray] = []
+    for width in widths:
+        key = law_of_key(drawn, width, queries, waves)
+        both = np.empty((2, len(sizes), bands.shape[1]))
+        for place, bandwidth in enumerate(bands[width - 1]):
+            at = responses(key, bandwidth, sizes)
+            factor = limits[width - 1, place] / squared_bias(key, bandwidth)
+            for row, moments in enumerate((one_head, two_heads)):
+                signal, weight = moments(key, at, sizes)
+                total = factor * signal + drawn["noise_sd"] ** 2 * weight
+                both[row, :, place] = key.share @ total
+        single, pair = both[:, rows]
+        heads = budgets[:, None] / width
+        error = np.where(heads >= 1, single / heads + (1 - 1 / heads) * pair, np.inf)
+        curve = Curve(error[:, 0], np.isfinite(error[:, 0]), bands[None, width - 1, 0])
+        if bands.shape[1] > 1:
+            curve = at_best_bandwidth(bands[width - 1], error, np.isfinite(error))
+        errors.append(curve.error)
+        chosen.append(np.broadcast_to(curve.bandwidth, len(rows)))
+        if (np.array(errors[-ROW:]) > lost * np.min(errors, axis=0)).all():
+            break
+    computed = widths[: len(errors)]
+    return between_widths(computed, np.transpose(errors), np.transpose(chosen))
+
+
+def between_widths(widths: np.ndarray, errors: np.ndarray, bands: np.ndarray) -> Curve:
+    """The curve of all widths from errors and bandwidths at some, (K, width)."""
+    filled = np.full((len(errors), len(WIDTHS)), np.inf)
+    bandwidth = np.full(filled.shape, np.nan)
+    for row, (error, band) in enumerate(zip(errors, bands, strict=True)):
+        known = np.isfinite(error)
+        log = np.log(widths[known])
+        inside = widths[known][-1] >= WIDTHS
+        spline = CubicSpline(log, np.log(error[known]))
+        filled[row, inside] = np.exp(spline(np.log(WIDTHS[inside])))
+        bandwidth[row, inside] = np.interp(np.log(WIDTHS[inside]), log, band[known])
+    return Curve(filled, np.isfinite(filled), bandwidth)
+
+
+def squared_bias(key: Key, bandwidth: float) -> float:
+    """``E (m* − m)²`` of endless keys, by the waves."""
+    log_kernel = key.score / bandwidth**2
+    kernel = np.exp(log_kernel - log_kernel.max(1, keepdims=True)) @ key.view.T
+    weight = key.latent * kernel
+    mean = (key.mean @ weight[..., None])[..., 0] / weight.sum(1, keepdims=True)
+    return float(key.share @ (mean**2).sum(1))
+
+
+def draw_waves(drawn: Drawn, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
+    """Queries up to their length and waves of the target, (K, r) each, quasi-random."""
+    spectrum = relevance(drawn)
+    size = len(spectrum)
+    uniform = qmc.Sobol(2 * size + 1, rng=seed).random(WAVES)
+    queries, waves = np.split(ndtri(uniform[:, :-1]), 2, axis=1)
+    waves = waves * spectrum**0.5
+    if drawn["smoothness"] == "matern":
+        shape = drawn["roughness"]
+        waves = waves / (gammaincinv(shape, uniform[:, -1:]) / shape) ** 0.5
+    return queries, waves
+
+
+def law_of_key(drawn: Drawn, width: int, queries: np.ndarray, waves: np.ndarray) -> Key:
+    """The law of one key of heads of a width."""
+    node, share = roots_genlaguerre(LENGTHS, width / 2 - 1)
+    length = drawn["query_scale"] * (2 * node) ** 0.5
+    seen, rest = waves[:, :width], waves[:, width:]
+    direction = queries[:, :width] / np.linalg.norm(queries[:, :width], axis=1, keepdims=True)
+    along = (direction * seen).sum(1)
+    square = (seen**2).sum(1)
+    phase = drawn["query_scale"] * (queries[:, width:] * rest).sum(1)
+    unseen = np.exp(-0.5 * (rest**2).sum(1) - 1j * phase)[:, None]
+    at = seen_by_distance if drawn["kernel"] == "gaussian" else seen_along
+    (low, high), parts, respond = at(width, length, drawn["view_noise"])
+    latent, probable, view, score = parts
+    points = POINTS[drawn["kernel"]]
+    angle = np.pi * (np.arange(points) + 0.5) / points
+    response = respond(low + (high - low) * (np.cos(angle) + 1) / 2, along, square) * unseen - 1
+    # From the points to the lattice by their polynomial; few combinations of waves matter.
+    orders = np.arange(points)
+    polynomials = np.cos(np.outer(np.arccos(2 * (latent - low) / (high - low) - 1), orders))
+    spread = np.cos(np.outer(orders, angle)) * np.where(orders, 2, 1)[:, None] / points
+    between = polynomials @ spread
+    covariance = np.real(response.swapaxes(1, 2) @ response.conj()) / len(waves)
+    size, vector = np.linalg.eigh(covariance)
+    kept = size.max(0) > NEGLIGIBLE * size.max()
+    features = vector[..., kept] * np.maximum(size[:, None, kept], 0) ** 0.5
+    return Key(
+        share / share.sum(),
+        probable,
+        view,
+        score,
+        (between @ features).swapaxes(1, 2),
+        -2 * response.real.mean(1) @ between.T,
+    )
+
+
+def seen_by_distance(width: int, length: np.ndarray, noise: float) -> Seen:
+    """Gaussian heads: numbers are distances from the query."""
+    middle = (width + length**2) ** 0.5
+    ends = max(0.0, middle.min() - BELOW), middle.max() + ABOVE
+    latent = lattice(*ends)
+    far = (ends[1] ** 2 + width * noise**2) ** 0.5
+    number = lattice(max(0.0, ends[0] - 4 * noise), far + 4.5 * noise)
+    probable = distances(latent, length[:, None], 1.0, width)
+    view = distances(number, latent[:, None], noise, width)
+    score = np.tile(-(number**2) / 2, (len(length), 1))
+    order = width / 2 - 1
+
+    def respond(place: np.ndarray, along: np.ndarray, square: np.ndarray) -> np.ndarray:
+        size = length[:, None]
+        root = (size**2 - square - 2j * size * along)[..., None] ** 0.5
+        bent = root * place
+        plain = size[..., None] * place
+        scale = np.abs(bent.real) - plain + order * np.log(size[..., None] / root)
+        return np.asarray(ive(order, bent) / ive(order, plain) * np.exp(scale))
+
+    return ends, (latent, probable, view, score), respond
+
+
+def seen_along(width: int, length: np.ndarray, noise: float) -> Seen:
+    """Softmax heads: numbers are components along the query, of any width."""
+    latent = lattice(*ALONG)
+    number = lattice(ALONG[0] - 4.5 * noise, ALONG[1] + 4.5 * noise)
+    probable = normalised(np.tile(-(latent**2) / 2, (len(length), 1)))
+    view = normalised(-((number - latent[:, None]) ** 2) / (2 * noise**2))
+
+    def respond(place: np.ndarray, along: np.ndarray, square: np.ndarray) -> np.ndarray:
+        turn = along[:, None] * (place - length[:, None, None])
+        return np.asarray(np.exp(1j * turn - 0.5 * (square - along**2)[:, None]))
+
+    return ALONG, (latent, probable, view, length[:, None] * number), respond
+
+
+def lattice(low: float, high: float) -> np.ndarray:
+    """Midpoints of cells."""
+    count = int(np.ceil((high - low) / FINE))
+    return low + (high - low) * (np.arange(count) + 0.5) / count
+
+
+def distances(distance: np.ndarray, centre: np.ndarray, scale: float, width: int) -> np.ndarray:
+    """Probabilities of the distance from a point of N(·, scale² I) at a distance, on a lattice."""
+    order = width / 2 - 1
+    bessel = ive(order, distance * centre / scale**2)
+    radial = width / 2 * np.log(distance) - order * np.log(centre)
+    return normalised(radial - (distance - centre) ** 2 / (2 * scale**2) + np.log(bessel))
+
+
+def normalised(logs: np.ndarray) -> np.ndarray:
+    """Probabilities from their logarithms, up to a constant, in rows."""
+    weights = np.exp(logs - logs.max(1, keepdims=True))
+    return weights / weights.sum(1, keepdims=True)
+
+
+def responses(key: Key, bandwidth: float, sizes: np.ndarray) -> Responses:
+    """Responses at nodes that serve all sizes n."""
+    log_kernel = key.score / bandwidth**2
+    alone = (key.latent @ key.view)[..., None]
+
+    def of_views(log_s: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """X and ``1 − e^{−X}``, (Q, M, V)."""
+        x = np.exp(np.minimum(log_s[..., None] + log_kernel[:, None], 60.0))
+        return x, -np.expm1(-x)
+
+    def rate(log_s: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """t at log s, and its derivative."""
+        x, hit = of_views(log_s)
+        once = x * (1 - hit) @ alone
+        share = np.clip(hit @ alone, 1e-300, 1 - 1e-15)
+        log = -np.log1p(-share)
+        return np.log(log)[..., 0], (once / ((1 - share) * log))[..., 0]
+
+    t = np.arange(np.log(LEFT / sizes.max()), np.log(RIGHT / sizes.min()) + STEP, STEP)
+    top = log_kernel.max(1, keepdims=True)
+    mean = np.log(np.exp(log_kernel - top)[:, None] @ alone)[:, 0] + top
+    low = t[0] - mean - 0.5
+    high = 2 - log_kernel.min(1, keepdims=True)
+    for _ in range(BISECTIONS):
+        middle = (low + high) / 2
+        above = rate(middle)[0] > t[-1]
+        low, high = np.where(above, low, middle), np.where(above, middle, high)
+    low = t[0] - mean - 0.5
+    coarse = low + (high - low) * np.linspace(0, 1, COARSE)
+    rows = zip(rate(coarse)[0], coarse, strict=True)
+    log_s = np.stack([np.interp(t, found, row) for found, row in rows])
+    for _ in range(NEWTON):
+        found, slope = rate(log_s)
+        log_s = log_s - np.clip((found - t) / slope, -3, 3)
+    x, hit = of_views(log_s)
+    once = x * (1 - hit)
+    hit, once, twice = (part @ key.view.T for part in (hit, once, x * once))
+    return Responses(hit, once, twice, STEP / rate(log_s)[1])
+
+
+def one_head(key: Key, at: Responses, sizes: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """``E |Σ w r|²`` and ``E Σ w²`` of a head, (Q, n)."""
+    latent = key.latent[..., None]
+    mean = np.concatenate([latent, key.mean.swapaxes(1, 2) * latent], 2)
+    once = (at.once @ mean) ** 2
+    apart = np.stack([once[..., 0], once[..., 1:].sum(-1)], 2)
+    twice = at.twice @ np.stack([key.latent, key.latent * key.square], 2)
+    return of_keys((at.hit @ latent)[..., 0], at.weight, twice, apart, sizes)
+
+
+def two_heads(key: Key, at: Responses, sizes: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """``E Σ w r Σ w' r̄`` and ``E Σ w w'`` of two heads, (Q, n)."""
+
+    def gram(weight: np.ndarray, first: np.ndarray, second: np.ndarray) -> np.ndarray:
+        return (first[:, None] * weight[:, :, None]) @ second[:, None].swapaxes(2, 3)
+
+    latent = key.latent[:, None]
+    alone = (at.hit @ latent.swapaxes(1, 2))[..., 0]
+    union = alone[:, :, None] + alone[:, None] - gram(latent, at.hit, at.hit)[:, 0]
+    together = gram(np.stack([key.latent, key.latent * key.square], 1), at.once, at.once)
+    # One head's key, at which the other is idle; the other way round it is the transpose.
+    mean = gram(np.concatenate([latent, key.mean * latent], 1), at.once, 1 - at.hit)
+    cross = mean * mean.swapaxes(2, 3)
+    apart = np.stack([cross[:, 0], cross[:, 1:].sum(1)], 1)
+    flat = (len(union), -1)
+    area = (at.weight[:, :, None] * at.weight[:, None]).reshape(flat)
+    same, other = (part.reshape(len(union), 2, -1).swapaxes(1, 2) for part in (together, apart))
+    return of_keys(union.reshape(flat), area, same, other, sizes)
+
+
+def of_keys(
+    hit: np.ndarray, weight: np.ndarray, same: np.ndarray, apart: np.ndarray, sizes: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
+    """Moments of n keys from those of one key, in unit weights and in responses r.
+
+    Both are divided by the moment of the weights' sums, which is 1 but for the rule's error.
+
+    Args:
+        hit: ``1 − φ`` at the nodes, (Q, M).
+        weight: of the nodes, (Q, M).
+        same: expected products within one key, of weights and of weighted responses, (Q, M, 2).
+        apart: products of two keys' expectations, (Q, M, 2).
+        sizes: n.
+    """
+    n = sizes[:, None]
+    idle = np.log1p(-np.clip(hit, 0, 1 - 1e-15))[:, None]
+    power = n * weight[:, None] * np.exp((n - 1) * idle)
+    within = power @ same
+    between = power * (n - 1) / np.exp(idle) @ apart
+    noise, square = np.moveaxis(within, 2, 0)
+    unit, cross = np.moveaxis(between, 2, 0)
+    return (square + cross) / (noise + unit), noise / (noise + unit)
