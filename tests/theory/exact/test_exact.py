@@ -8,7 +8,6 @@ from sims.base.errors import InputError
 from sims.problem import (
     CubeDesign,
     EmpiricalDesign,
-    GaussianDesign,
     Heads,
     Task,
     TrigonometricSeries,
@@ -76,33 +75,6 @@ def test_two_keys_against_direct_quadrature(kernel, of_keys):
             np.testing.assert_allclose(
                 data["noise_covariance"][0, h, g], 0.25 * density @ both @ density, rtol=1e-7
             )
-
-
-def test_what_no_head_sees_adds_its_variance():
-    """A third coordinate, which varies given both projections: law of total covariance, n = 2."""
-    task, x = Task(isotropic(3), series(3), 0.5), np.array([0.4, -0.7, 0.2])
-    frames = np.concatenate([FRAMES, np.zeros((2, 1, 1))], axis=1)
-    data = exact_terms(task, Heads(frames, "gaussian", [0.9, 1.1]), 2, x[None], rtol=1e-7)
-    axis = np.linspace(-6.6, 6.6, 45)
-    grid = np.stack(np.meshgrid(axis, axis, indexing="ij"), -1).reshape(-1, 2)
-    density = np.exp(-0.5 * (grid**2).sum(1))
-    density /= density.sum()
-    nodes, share = np.polynomial.hermite_e.hermegauss(30)
-    share /= share.sum()
-    values = np.stack([task.target(np.insert(grid, 2, z, axis=1)) for z in nodes])
-    mean = share @ values
-    variance = share @ (values - mean) ** 2
-    assert density @ variance > 0.1
-    logs = [
-        LOG["gaussian"](x[:2] @ frame[:, 0], grid @ frame[:, 0], b)
-        for frame, b in zip(FRAMES, (0.9, 1.1), strict=True)
-    ]
-    first, second = (1 / (1 + np.exp(log[None, :] - log[:, None])) for log in logs)
-    out = [w * mean[:, None] + (1 - w) * mean[None, :] for w in (first, second)]
-    within = first * second * variance[:, None] + (1 - first) * (1 - second) * variance[None, :]
-    product = (density @ out[0] @ density) * (density @ out[1] @ density)
-    signal = density @ (out[0] * out[1] + within) @ density - product
-    np.testing.assert_allclose(data["signal_covariance"][0, 0, 1], signal, rtol=1e-6)
 
 
 @pytest.mark.parametrize(
@@ -200,10 +172,7 @@ def test_far_queries_and_wide_kernels_keep_their_mass():
     )
     for name in ("signal_covariance", "noise_covariance"):
         np.testing.assert_allclose(far[name], near[name], rtol=1e-3)
-    # A support that holds all of the design; and one of which nodes in the ball miss it.
+    # A support that holds all of the design.
     task = Task(isotropic(2), series(2), 1.0)
     wide = exact_terms(task, Heads(FRAMES, "epanechnikov", 1e9), 20, GOOD)
     np.testing.assert_allclose(wide["noise_covariance"], 1 / 20, rtol=1e-6)
-    flat_keys = Task(GaussianDesign([[1.0, 0.0], [0.0, 1e-11]]), series(2), 1.0)
-    data = exact_terms(flat_keys, Heads(np.eye(2)[None], "epanechnikov", 1.0), 20, 0.0 * GOOD)
-    assert data["noise_covariance"][0, 0, 0] < 0.1
