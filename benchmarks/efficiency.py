@@ -1,4 +1,5 @@
-"""Statistical efficiency: by how much each device divides the variance of one batch.
+"""Statistical efficiency: by how much each device divides the variance of one batch, and what exact
+theory costs beside simulation to the same error.
 
 Variances are of :data:`BATCHES` batches: a ratio of two of them has a relative standard error of
 about 2/√(BATCHES − 1).
@@ -15,10 +16,13 @@ from benchmarks.machine import cpu_seconds, description, show
 from benchmarks.problem import Work
 from sims.base import terms
 from sims.simulation import draw, nw_weights
+from sims.theory import predict
 
 BATCHES = 64
 TERMS = ("squared_bias", "variance", "covariance")
 SIGMAS = (0.5, 1.0, 2.0)
+ACCURACY = 0.02
+"""Asked of exact theory, of the MSE at every query."""
 
 
 def spread(values: xr.DataArray) -> float:
@@ -60,8 +64,34 @@ def common_numbers(work: Work) -> dict[str, float]:
     return gains
 
 
+def beside_theory(repeats: int) -> list[list[str]]:
+    """CPU seconds of exact theory, and of simulation until the MSE has the same standard error."""
+    rows = []
+    for heads in (4, 8):
+        for n in (64, 4096, 2**20):
+            work = Work(heads=heads, n=n, queries=16, replicates=max(2, 2**14 // n), bandwidth=0.7)
+            task, frames, queries = work.problem()
+
+            def theory(seed: int, problem: tuple = (task, frames, n, queries)) -> xr.Dataset:
+                del seed
+                return predict(*problem, order="exact", rtol=ACCURACY)
+
+            batches = engine(work, "float32", BATCHES)
+            took = cpu_seconds({"theory": theory, "simulation": batches}, repeats)
+            exact = theory(0)
+            # Half a 95 % interval of Student's t with 7 degrees of freedom.
+            share = float(exact["mse_error"] / exact["mse"]) / 2.36
+            needed = spread(batches(0)["mse"]) / share**2 / BATCHES
+            numbers = (took["theory"], share, needed * took["simulation"])
+            rows.append([str(heads), str(n), *(f"{number:.3g}" for number in numbers)])
+    return rows
+
+
 def main(repeats: int = 3) -> None:
     """Print the tables."""
+    titles = ("H", "n", "theory", "standard error / MSE", "simulation to that error")
+    note = f"16 queries, d_k = 4, d = 32, {ACCURACY:.0%} of the MSE at every query."
+    show("CPU seconds of exact theory", titles, beside_theory(repeats), note)
     work = Work(replicates=16)
     rows = []
     for sigma in SIGMAS:

@@ -100,8 +100,10 @@ def tally(calls: np.ndarray, reason: str = "", level_holds: bool = False) -> Tal
     """
     if not len(calls):
         return None
-    counts = [int((calls == call).sum()) for call in (HOLDS, FAILS, UNDECIDED, LEVEL)]
-    return Tally(*counts, reason, level_holds)
+    holds, fails, undecided, level = (
+        int((calls == call).sum()) for call in (HOLDS, FAILS, UNDECIDED, LEVEL)
+    )
+    return Tally(holds, fails, undecided, level, reason, level_holds)
 
 
 def word_of(counted: Tally | None) -> str:

@@ -51,7 +51,7 @@ def rehearse(run: Run, output: Path) -> None:
     origin: dict[str, dict[str, Any]] = {"simulation": {"versions": {}}}
     with run.code_errors():
         predictions = study.predictions()
-    few = Results(small.name, "smoke", estimates, predictions, small.settings, coordinates, origin)
+    few = Results(estimates, predictions, coordinates, origin)
     panels = panels_of(small, few)
     answers = by_id(answers_of(panels.table, small.spec))
     try:

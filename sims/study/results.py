@@ -27,16 +27,13 @@ ORDER = "order"
 Coordinates = Mapping[str, Mapping[str, Scalar]]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Results:
     """Simulated and predicted terms of one experiment.
 
     Attributes:
-        experiment: its name.
-        fidelity: smoke, standard or paper.
         estimates: point's name to its simulated terms.
         predictions: point's name to theory's terms, for the points that theory covers.
-        settings: the experiment's settings at this fidelity.
         coordinates: point's name to its coordinates: dotted path of the problem to a scalar or a
             label.
         provenance: method to its provenance; see :mod:`sims.study.provenance`.
@@ -45,27 +42,20 @@ class Results:
         digest: digest of both files (:func:`sims.base.files.digest`); empty if they were not read.
     """
 
-    experiment: str
-    fidelity: str
     estimates: Mapping[str, xr.Dataset]
     predictions: Mapping[str, xr.Dataset]
-    settings: Mapping[str, Any]
     coordinates: Coordinates
     provenance: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
-    simulation: xr.Dataset = field(default_factory=xr.Dataset, repr=False)
-    theory: xr.Dataset = field(default_factory=xr.Dataset, repr=False)
+    simulation: xr.Dataset = field(default_factory=xr.Dataset)
+    theory: xr.Dataset = field(default_factory=xr.Dataset)
     digest: str = ""
 
-    def __repr__(self) -> str:
-        return f"Results({self.experiment} at {self.fidelity}, {len(self.estimates)} points)"
-
     @classmethod
-    def load(cls, folder: Path, settings: Mapping[str, Any], identity: str) -> "Results":
+    def load(cls, folder: Path, identity: str) -> "Results":
         """Results read from the files of theory and simulation.
 
         Args:
             folder: folder of simulation.nc and theory.nc.
-            settings: settings of the experiment at its fidelity.
             identity: experiment and fidelity that both files must have, "house at smoke".
 
         Raises:
@@ -86,22 +76,14 @@ class Results:
                 allowed = f"the problem of {simulation}, {made}: simulate and predict again"
                 raise InputError(str(theory), f"problem {name}, {other}", allowed)
         return cls(
-            origin["experiment"],
-            origin["fidelity"],
             unstack(simulated),
             unstack(predicted),
-            settings,
             json.loads(simulated.attrs["points"]),
             {"simulation": origin, "theory": source},
             simulated,
             predicted,
             files.digest(simulation, theory),
         )
-
-    @property
-    def points(self) -> list[str]:
-        """Names of the simulated points."""
-        return list(self.estimates)
 
 
 def assembled(

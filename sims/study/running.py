@@ -215,7 +215,7 @@ class Outcome:
     folder: Path
 
     def __repr__(self) -> str:
-        return f"Outcome({self.results!r}, {len(self.answers)} answers, {str(self.folder)!r})"
+        return f"Outcome({self.run.identity}, {len(self.answers)} answers, {str(self.folder)!r})"
 
 
 def run(

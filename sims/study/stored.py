@@ -29,7 +29,7 @@ def results_of(run: "Run", folder: Path) -> Results:
     Raises:
         InputError: a file is damaged, or was made with other settings.
     """
-    results = Results.load(folder, run.settings, run.identity)
+    results = Results.load(folder, run.identity)
     for method, origin in results.provenance.items():
         path = folder / f"{method}.nc"
         _check_settings(run, origin.get("settings", {}), run.simulation.seed, path)

@@ -16,7 +16,6 @@ from sims.theory.coverage import (
     add_cautions,
     check_affordable,
     check_exact,
-    covers_percent,
     in_range,
     noise_for_share,
     without_value,
@@ -104,7 +103,7 @@ def _auto_terms(
     best = first
     try:
         check_affordable(task, heads, queries, options.get("rtol"))
-        if n > 1 and covers_percent(task, heads):
+        if isinstance(heads.rule, Kernel):
             options.setdefault("rtol", PERCENT)
         exact = _exact_terms(task, heads, n, queries, weights=weights, **options)
         mse = float(exact["mse"])
@@ -124,7 +123,7 @@ def _auto_terms(
 
 
 PERCENT = 0.02
-"""Accuracy that order auto asks of exact theory where points where kernels reach give it."""
+"""Accuracy that order auto asks of exact theory with kernels."""
 TRUSTED = 0.05
 """Largest bound on exact theory's error, as a share of the MSE, that order auto accepts."""
 ORDERS: dict[str, Callable[..., xr.Dataset]] = {
@@ -153,12 +152,12 @@ def predict(
         heads: frames of queries and of keys, kernel, bandwidths.
         n: number of keys.
         queries: (Q, d).
-        order: ``first``: closed forms, to first order in 1/n; ``exact``: quadrature at any n;
-            ``auto``: exact if first order is out of its range or does not cover the problem, and
-            exact theory takes at most a minute and bounds its error by 5 % of the MSE; to 2 %
-            where that takes tenths of a second a query, unless ``rtol`` is given. Otherwise
-            ``auto`` returns first order with a caution, or raises where first order is impossible
-            (n_eff or n_third below 1, numbers beyond float64).
+        order: ``first``: closed forms, to first order in 1/n; ``exact``: integrals at any n;
+            ``auto``: exact (to 2 % unless ``rtol`` is given) if first order is out of its range or
+            does not cover the problem, and exact theory takes at most some minutes and bounds its
+            error by 5 % of the MSE. Otherwise ``auto`` returns first order with a caution, or
+            raises where first order is impossible (n_eff or n_third below 1, numbers beyond
+            float64).
         options: options of that order: ``weights`` for all; those of
             :func:`sims.theory.exact.exact_terms`, such as ``rtol``, for ``exact`` and ``auto``.
 

@@ -17,7 +17,6 @@ from sims.problem import (
     Task,
     TrigonometricSeries,
 )
-from sims.problem.design_laws import MixtureDesign, SphereDesign
 from sims.weights import SCORES, WeightRule
 from sims.weights.entmax import Entmax
 from sims.weights.sparse import TopK
@@ -33,12 +32,12 @@ and series."""
 MOST_SAMPLED = 24
 """The same limit for other designs and targets."""
 LEAST_PERCENT = 0.005
-"""Accuracy from which points where kernels reach serve, if they cover the problem."""
+"""Accuracy from which points where kernels reach serve any problem."""
 MOST_PERCENT = 4000
-"""The same limit where one per cent suffices."""
-MOST_ROWS = 2**13
-"""Rows of a table that theory to one per cent sums over."""
-LEAST_FREEDOM = 2.0
+"""The same limit where that accuracy suffices."""
+FEW_ROWS = 2**13
+"""Rows of a table from which the limit falls like their number."""
+LEAST_FREEDOM = 0.5
 """Degrees of freedom of Student's t from which its strata of scale are fine enough."""
 LEAST_POWER = 1.0
 """Least power ν of α-entmax with theory: below, the kernel's derivative has no mean square."""
@@ -67,23 +66,23 @@ def series_of(task: Task, theory: str) -> TrigonometricSeries:
     raise Uncovered("target", type(task.target).__name__, allowed)
 
 
-def check_exact(task: Task, heads: Heads, rtol: float | None = None) -> None:
+def check_exact(task: Task, heads: Heads) -> None:
     """Raise Uncovered if exact theory does not cover a problem, without computing anything.
-
-    ``rtol`` is the accuracy asked of it; None is any.
 
     Raises:
         Uncovered: only the sampler of the design is known, keys depend on one another, a
-            weight rule or its target has no closed forms, or E K is infinite (a kernel that grows
-            exponentially in the key, as softmax does, under a design without exponential moments)
-            and one per cent does not suffice.
+            weight rule or its target has no closed forms, Student's t has tails beyond its strata,
+            or E K is infinite and the kernel is not one of the score ⟨q, k⟩ alone (a kernel that
+            grows exponentially in the key under a design without exponential moments).
     """
     design = task.design
     if not isinstance(heads.rule, Kernel):
         check_radii(task, heads)
         return
     design.from_normals(np.zeros((1, design.dimension + design.EXTRA_NORMALS)))
-    if not has_mean(task, heads) and not covers_percent(task, heads, rtol):
+    if isinstance(design, StudentDesign) and not float(design.freedom) >= LEAST_FREEDOM:
+        raise Uncovered("design.freedom", float(design.freedom), f"{LEAST_FREEDOM:g} or more")
+    if not (heads.rule.around == "line" or has_mean(task, heads)):
         allowed = f"one that is bounded: E K is infinite under {type(design).__name__}"
         raise Uncovered("heads.kernel", heads.rule.name, allowed)
 
@@ -96,27 +95,6 @@ def has_mean(task: Task, heads: Heads) -> bool:
     near = float(heads.kernel.log_value(axis, FAR * axis, jnp.ones(())))
     far = float(heads.kernel.log_value(axis, FARTHER * axis, jnp.ones(())))
     return not far - near > STEEP  # a compact kernel's are not numbers
-
-
-def covers_percent(task: Task, heads: Heads, rtol: float | None = None) -> bool:
-    """True if points where kernels reach (:mod:`sims.theory.exact.percent`) give that accuracy.
-
-    They cover kernels that never vanish, and Gaussian keys, mixtures, Student's t, the sphere, and
-    rows of a table.
-    """
-    if rtol is not None and rtol < LEAST_PERCENT:
-        return False
-    if not isinstance(heads.rule, Kernel) or heads.rule.support is not None:
-        return False
-    match task.design:
-        case EmpiricalDesign(rows=rows):
-            return len(rows) <= MOST_ROWS
-        case StudentDesign(freedom=freedom):
-            known = heads.rule.around == "line" or has_mean(task, heads)
-            return known and float(freedom) >= LEAST_FREEDOM
-        case GaussianDesign() | MixtureDesign() | SphereDesign():
-            return True
-    return False
 
 
 def check_radii(task: Task, heads: Heads) -> Entmax | TopK:
@@ -147,11 +125,14 @@ def check_affordable(
     task: Task, heads: Heads, queries: ArrayLike, rtol: float | None = None
 ) -> None:
     """Raise Uncovered where exact theory of that accuracy would take minutes or more."""
-    closed = isinstance(task.design, GaussianDesign) and isinstance(
-        task.target, TrigonometricSeries
+    percent = isinstance(heads.rule, Kernel) and (rtol is None or rtol >= LEAST_PERCENT)
+    closed = isinstance(task.target, TrigonometricSeries) and isinstance(
+        task.design, GaussianDesign
     )
-    percent = covers_percent(task, heads, rtol)
     limit = MOST_PERCENT if percent else MOST_ENTRIES if closed else MOST_SAMPLED
+    if isinstance(task.design, EmpiricalDesign):
+        limit = MOST_PERCENT * FEW_ROWS // max(FEW_ROWS, len(task.design.rows))
+        percent = True
     entries = np.size(queries) // task.design.dimension * heads.count * (heads.count + 1) // 2
     if entries > limit or (heads.width > WIDEST_HEAD and not percent):
         got = f"of width {heads.width} with {entries:,} entries (query, head, head)"

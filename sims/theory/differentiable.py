@@ -8,9 +8,8 @@ from numpy.typing import ArrayLike
 
 from sims.base.errors import InputError, Uncovered, one_of
 from sims.base.terms import PAIRS, scalar_forms
-from sims.problem import Heads, Task
+from sims.problem import Heads, Kernel, Task
 from sims.theory.arrays import Number
-from sims.theory.coverage import covers_percent
 from sims.theory.first_order.closed_forms import first_order_arrays
 
 
@@ -32,10 +31,9 @@ def terms(
     which moves a term by less than that.
 
     Args:
-        task: what ``predict`` covers by order first; or by order exact, with kernels that never
-            vanish and Gaussian keys, mixtures, Student's t, a sphere or rows.
+        task: what ``predict`` covers by order first; or by order exact, with kernels.
         heads: the heads.
-        n: number of keys, at least 2 by order exact.
+        n: number of keys.
         queries: (Q, d).
         order: ``first``, to first order in 1/n; ``exact``, at any n, to one per cent.
         weights: ensemble weights α (H,), sum 1; None is uniform.
@@ -60,9 +58,8 @@ def terms(
         # Imported late, like exact theory elsewhere.
         from sims.theory.exact.percent import jax_moments
 
-        if not covers_percent(task, heads):
-            allowed = "those that order exact covers to one per cent"
-            raise Uncovered("task, heads", "a law of keys or a kernel without points", allowed)
+        if not isinstance(heads.rule, Kernel):
+            raise Uncovered("heads.kernel", heads.rule.name, "a kernel (terms of order exact)")
         moments, keys = jax_moments(task, heads, n, queries, level)
         bias, signal = moments.mean, moments.signal
         noise = task.noise_sd**2 * moments.noise

@@ -113,7 +113,7 @@ def test_decompose_with_exact_theory_bounds_its_error(folder, capsys):
 
 def test_decompose_says_that_exact_theory_missed_its_accuracy(folder, capsys, monkeypatch):
     """In the file's words, in place of the library's warning."""
-    monkeypatch.setattr("sims.theory.exact.ambient.SIZES", (11,))
+    monkeypatch.setattr("sims.theory.exact.percent.MOST_LEVEL", 0)
     outcome, text = _decompose(
         folder,
         capsys,
@@ -165,7 +165,7 @@ def test_faults_and_cautions_are_shown(folder, capsys):
     far = {"kind": "explicit", "count": 1, "points": [[9.0, 9.0, 9.0, 9.0]]}
     heads = {"kernel": "epanechnikov", "bandwidth": 0.5}
     outcome, text = _decompose(
-        folder, capsys, heads=heads, queries=far, theory={"order": "exact", "rtol": 0.1}
+        folder, capsys, heads=heads, queries=far, theory={"order": "exact", "rtol": 1e-3}
     )
     assert outcome["simulation"]["empty_rate"] == 1
     assert "Fault: no key was ever in reach at 2 of 2 (query, head)" in text

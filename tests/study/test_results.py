@@ -95,14 +95,13 @@ def test_padding_takes_no_room_on_the_disk(tmp_path):
     assert (tmp_path / "r").stat().st_size < 3 * long["v"].nbytes
 
 
-def test_coordinates_that_are_missing_and_fewest_replicates():
-    """A number that a point does not have is NaN, a text is empty; all points have the fewest."""
+def test_coordinates_that_are_missing():
+    """A number that a point does not have is NaN, a text is empty."""
     at = {"a": {"angle": 0.5, "kernel": "softmax"}, "b": {"angle": None}, "c": {"angle": 2}}
     points = dict(zip(at, POINTS.values(), strict=False))
     stacked = stack(points, at)
     np.testing.assert_array_equal(stacked["angle"].values, [0.5, np.nan, 2.0])
     assert stacked["kernel"].values.tolist() == ["softmax", "", ""]
-    assert Results("e", "smoke", points, {}, {}, at).replicates == 16
 
 
 def test_short_names_are_unambiguous():
@@ -139,10 +138,10 @@ def test_both_methods_are_of_the_same_problems(tmp_path):
         data = assembled(POINTS, COORDINATES, origin)
         write(data, tmp_path / f"{method}.nc", f"{method}.nc of e at smoke")
         if method == "theory" and problem == "p" and noise < 5:
-            results = Results.load(tmp_path, {"least": 1}, "e at smoke")
-            assert results.points == list(results.predictions) == list(results.coordinates)
+            results = Results.load(tmp_path, "e at smoke")
+            assert list(results.estimates) == list(results.predictions) == list(results.coordinates)
             assert results.coordinates == COORDINATES
         elif method == "theory":
             got = "problem q" if problem == "q" else f"problem {first}, "
             with pytest.raises(InputError, match=rf"theory\.nc: got '{got}.*the problem of"):
-                Results.load(tmp_path, {}, "e at smoke")
+                Results.load(tmp_path, "e at smoke")

@@ -65,7 +65,7 @@ def asked():
         law = Law(LAW)
         drawn = [xr.Dataset(law.draw(SEED, k)) for k in range(COUNT)]
         estimates = {f"{k:02}": xr.Dataset() for k in range(SIMULATED)}
-        results = Results("e", "standard", estimates, {"law": xr.concat(drawn, "number")}, {}, {})
+        results = Results(estimates, {"law": xr.concat(drawn, "number")}, {})
         study = Corner(LAW, [QUESTION | {"claim": "decomposition"}])
         study.limit = limit
         opened = Run(study)

@@ -1,13 +1,12 @@
-"""Exact finite-n theory by quadrature: every term at any n, with an error on each number.
+"""Exact finite-n theory: every term at any n, with an error on each number.
 
-Modules, from the lowest level up: ``quadrature`` (node rules), ``laplace`` (one head's integrals),
-``pairs`` (the algebra of two), ``pair_rules`` (their quadrature), ``conditioning`` (what heads see
-of a Gaussian design), ``truncation`` (where integrals live), ``items`` (heads and pairs at a
-query), ``rules`` (nodes by level), ``execution`` (compiled programs on all cores), ``solution``
-(arrays of results), ``refinement`` (levels until accurate), ``ambient`` (designs without a
-projected law), ``prediction`` (the labelled result). To one per cent: ``tilted`` (points where
-kernels reach), ``gram`` (all integrals by one product), ``percent`` (points until accurate).
-Derivation: docs/theory.md, "Exact at every n".
+Modules, from the lowest level up. Points where kernels reach, for any problem: ``tilted`` (points),
+``gram`` (all integrals by one product), ``percent`` (points until accurate). Product quadrature,
+their check where heads see few dimensions of Gaussian keys: ``quadrature`` (node rules),
+``conditioning`` (what heads see), ``truncation`` (where integrals live), ``laplace`` (one head's
+integrals), ``pairs`` (those of two), ``refinement`` (levels until accurate). Adaptive radii:
+``tables``, ``root``, ``nearest``, ``adaptive``. ``solution`` holds arrays of results,
+``prediction`` labels them. Derivation: docs/theory.md, "Exact at every n".
 """
 
 from sims.theory.exact.prediction import exact_terms

@@ -5,9 +5,8 @@ coordinates ξ ~ N(0, I_k) with ``Z = A ξ``, k = rank Cov Z, so frames with dep
 singular Σ need no special case. A pair of heads is brought to canonical coordinates:
 ``Cov(ξ_h, ξ_g) = diag(ρ)``, ρ the canonical correlations.
 
-Another design joins by a law with the same methods; the integrals in
-:mod:`sims.theory.exact.laplace` see only log-kernels at nodes, weights, E[m | node] and
-Var[m | node]. Derivation: docs/theory.md, "Exact at every n", nodes.
+The integrals in :mod:`sims.theory.exact.laplace` see only log-kernels at nodes, weights,
+E[m | node] and Var[m | node]. Derivation: docs/theory.md, "Exact at every n".
 """
 
 from dataclasses import dataclass, replace
@@ -22,9 +21,6 @@ from sims.theory.rounding import EPS, LARGEST
 
 RANK_TOLERANCE = 1e-12
 """Directions of Z with less than this share of the largest variance count as constant."""
-ALIGNED = 1e-12
-"""Canonical correlations nearer to 1 than this are 1 to rounding: the pair's law is then singular,
-and treated so."""
 KERNEL_REACH, DENSITY_REACH = 7.5, 9.0
 """Bandwidths, and standard deviations, beyond which a gaussian kernel, and the design's density,
 are below 1e-12 and 1e-17 of their peaks: they shape the ellipsoid of the nodes."""
@@ -76,13 +72,11 @@ class PairProjection:
     Attributes:
         first, second: the heads, rotated so that ``Cov(ξ_h, ξ_g) = diag(ρ)``.
         correlation: ρ (min(k_h, k_g),), descending.
-        rotations: orthogonal (k_h, k_h) and (k_g, k_g): canonical ξ = rotationᵀ · original ξ.
     """
 
     first: Projection
     second: Projection
     correlation: Float[np.ndarray, " c"]
-    rotations: tuple[Float[np.ndarray, "k_h k_h"], Float[np.ndarray, "k_g k_g"]]
 
 
 class GaussianLaw:
@@ -114,13 +108,6 @@ class GaussianLaw:
         if isinstance(task.design, GaussianDesign) and isinstance(task.target, TrigonometricSeries):
             return cls(task.design, task.target)
         return None
-
-    def mean_and_variance(self) -> tuple[float, float]:
-        """E m(X) and Var m(X)."""
-        mean_weights = self.amplitude * np.exp(-0.5 * np.diag(self.total))
-        cosine, sine = variance_forms(self.amplitude, self.total)
-        c, s = np.cos(self.phase), np.sin(self.phase)
-        return float(mean_weights @ c), float(max(c @ cosine @ c + s @ sine @ s, 0.0))
 
     def regression(
         self,
@@ -170,17 +157,6 @@ class GaussianLaw:
         second_loading[:, :c] = (second[:, :c] - rho * first[:, :c]) / (1 - rho**2)
         explained = first @ first_loading.T + second @ second_loading.T
         return self.regression(first_loading, second_loading, explained)
-
-    def condition_on_rest(self, pair: PairProjection) -> Regression:
-        """The target given (ξ_h, v), independent, with ``ξ_g = ρ ξ_h + √(1−ρ²) v``."""
-        # Cov(ω·X, v) = (Ω_g − ρ Ω_h)/√(1 − ρ²), and 0 where ρ = 1.
-        c = len(pair.correlation)
-        gap = np.sqrt(1 - pair.correlation**2)
-        first = pair.first.loading
-        second = pair.second.loading.copy()
-        change = second[:, :c] - pair.correlation * first[:, :c]
-        second[:, :c] = np.where(gap > 0, change / np.where(gap > 0, gap, 1.0), 0.0)
-        return self.regression(first, second, first @ first.T + second @ second.T)
 
     def project(self, heads: Heads, head: int, x: Float[np.ndarray, " d"]) -> Projection:
         """Head number ``head`` at the query x, through its query frame and its key frame.
@@ -236,10 +212,7 @@ class GaussianLaw:
         """Two heads at one query, brought to canonical coordinates by an SVD of Cov(ξ_h, ξ_g)."""
         cross = first.functional.T @ self.covariance @ second.functional
         left, correlation, right = np.linalg.svd(cross)
-        correlation = np.where(correlation > 1 - ALIGNED, 1.0, correlation)
-        return PairProjection(
-            first.rotated(left), second.rotated(right.T), correlation, (left, right.T)
-        )
+        return PairProjection(first.rotated(left), second.rotated(right.T), correlation)
 
 
 def variance_forms(

@@ -28,14 +28,8 @@ from jaxtyping import Array, Float, Int
 from sims.problem.kernels import Kernel
 from sims.theory.arrays import Number, Numbers
 
-BLOCK = 16
-"""Points of the grid in log s whose X follow from the first by known factors; sizes of grids are
-multiples of it. Longer blocks save exponentials but let rounding grow."""
 TILE = 128
 """Nodes taken at once: their responses then stay in a core's cache."""
-LEAST_RANK = 2
-"""Coordinates of a node on a grid. Heads of lower rank get some that are always 0: they change no
-number, and spare a program for each rank."""
 SATURATED = 40.0
 """log X above which both responses are at their limits, 1 and 0, to rounding."""
 
@@ -44,13 +38,13 @@ class Nodes(NamedTuple):
     """Quadrature nodes, padded to a size that few programs share.
 
     Attributes:
-        points: y in the unit ball of a head's ``shape``, or coordinates of their own, (N, k).
+        points: y in the unit ball of a head's ``shape``, then ξ, (N, k).
         log_weight: log of each node's weight, (N,).
         used: number of nodes that count; those behind carry no weight.
     """
 
-    points: Float[Numbers, "*R N k"]
-    log_weight: Float[Numbers, "*R N"]
+    points: Float[Numbers, "N k"]
+    log_weight: Float[Numbers, " N"]
     used: Int[Numbers, ""] | int
 
     def tile(self, index: Int[Array, ""], size: int = TILE) -> tuple[Array, Array]:
@@ -95,46 +89,16 @@ class Regression(NamedTuple):
     cosine: Float[Numbers, "J J"]
     sine: Float[Numbers, "J J"]
 
-    def centre_value(self, centre: Float[Numbers, " k"]) -> Array:
-        """``Σ_j mean_j cos θ_j`` at the centre of the nodes, of which squares are taken about."""
-        return jnp.cos(self.phase + self.first @ centre) @ self.mean
-
-    def conditional_moments(
-        self, about: Numbers, x: Float[Array, "*N k"], y: Float[Array, "*N k_g"] | None = None
-    ) -> tuple[Float[Array, "*N"], Float[Array, "*N"]]:
-        """:meth:`moments` at nodes x, or (x, y) of a pair."""
-        angle = x @ self.first.T
-        if y is not None:
-            angle = angle + y @ self.second.T
-        angle = angle + self.phase
-        return self.moments(jnp.cos(angle), jnp.sin(angle), about)
-
     def moments(
-        self, cosine: Float[Array, "*N J"], sine: Float[Array, "*N J"], about: Numbers
+        self, about: Numbers, x: Float[Array, "*N k"]
     ) -> tuple[Float[Array, "*N"], Float[Array, "*N"]]:
-        """``E[m | node] − about`` and ``E[(m − about)² | node]``, from cos θ and sin θ."""
+        """``E[m | node] − about`` and ``E[(m − about)² | node]`` at nodes of one head."""
+        angle = x @ self.first.T + self.phase
+        cosine = jnp.cos(angle)
+        sine = jnp.sin(angle)
         mean = cosine @ self.mean - about
         variance = (cosine @ self.cosine) * cosine + (sine @ self.sine) * sine
         return mean, mean**2 + jnp.sum(variance, axis=-1)
-
-
-class TargetValues(NamedTuple):
-    """The target where a node's last coordinate is its value: any function, known at X itself.
-
-    Heads have 0 in their ``map`` for that coordinate.
-    """
-
-    def centre_value(self, centre: Float[Numbers, " k"]) -> Array:
-        """The last coordinate of the centre, of which squares are taken about."""
-        return jnp.asarray(centre)[-1]
-
-    def conditional_moments(
-        self, about: Numbers, x: Float[Array, "*N k"], y: Float[Array, "*N k_g"] | None = None
-    ) -> tuple[Float[Array, "*N"], Float[Array, "*N"]]:
-        """``m − about`` and its square at nodes x; y, that of a pair, has the same value."""
-        del y
-        mean = x[..., -1] - about
-        return mean, mean**2
 
 
 class Single(NamedTuple):
@@ -151,14 +115,14 @@ class Single(NamedTuple):
         weighted: E[X e^{−X} m].
     """
 
-    reach: Float[Numbers, "*R"]
-    signal: Float[Numbers, "*R"]
-    noise: Float[Numbers, "*R"]
-    defect: Float[Numbers, "*R"]
-    centre: Float[Numbers, "*R"]
-    hit: Float[Numbers, "*R M"]
-    weight: Float[Numbers, "*R M"]
-    weighted: Float[Numbers, "*R M"]
+    reach: Float[Numbers, ""]
+    signal: Float[Numbers, ""]
+    noise: Float[Numbers, ""]
+    defect: Float[Numbers, ""]
+    centre: Float[Numbers, ""]
+    hit: Float[Numbers, " M"]
+    weight: Float[Numbers, " M"]
+    weighted: Float[Numbers, " M"]
 
 
 class Setting(eqx.Module):
@@ -199,23 +163,12 @@ class Setting(eqx.Module):
     def responses(
         self, head: Head, log_k: Float[Array, "*B N"]
     ) -> tuple[Float[Array, "*B M N"], Float[Array, "*B M N"], Float[Array, "*B M N"]]:
-        """``1 − e^{−X}``, ``X e^{−X}`` and X for X = e^u K on the grid in u.
-
-        One exponential each: X from the block's first point, and the first response by its series
-        where X is small.
-        """
-        start = head.low + self.step * jnp.arange(0, self.size, BLOCK)
-        x = jnp.exp(jnp.minimum(start[:, None] + log_k[..., None, :], SATURATED))
-        x = x[..., :, None, :] * jnp.exp(self.step * jnp.arange(BLOCK))[:, None]
-        x = x.reshape(*log_k.shape[:-1], self.size, log_k.shape[-1])
+        """``1 − e^{−X}``, ``X e^{−X}`` and X for X = e^u K on the grid in u."""
+        u = head.low + self.step * jnp.arange(self.size)
+        x = jnp.exp(jnp.minimum(u[:, None] + log_k[..., None, :], SATURATED))
         if self.compact:
             x = x.at[..., -1, :].set(jnp.where(log_k > -jnp.inf, jnp.exp(SATURATED), 0.0))
-        rest = jnp.exp(-x)
-        # 1 − e^{−X} = X (1 − X/2 (1 − X/3 (…))): no digits are lost where X is small.
-        series = 1 - x / 7
-        for order in range(6, 1, -1):
-            series = 1 - x / order * series
-        return jnp.where(x < 1 / 32, x * series, 1 - rest), x * rest, x
+        return -jnp.expm1(-x), x * jnp.exp(-x), x
 
     def stacked_responses(self, head: Head, xi: Float[Array, "N k"]) -> Float[Array, "rows N"]:
         """``[1 − e^{−X}; X e^{−X}]`` on the grid in u."""
@@ -238,26 +191,25 @@ def relative(gap: Numbers, size: Numbers) -> Array:
     return jnp.asarray(gap) / jnp.maximum(size, 1e-12)
 
 
-def single(
-    setting: Setting, nodes: Nodes, head: Head, regression: Regression | TargetValues
-) -> Single:
+def single(setting: Setting, nodes: Nodes, head: Head, regression: Regression) -> Single:
     """Integrals of a head at a query.
 
     Args:
         setting: kernel, keys and grid.
-        nodes: in the head's own coordinates, and log weights with the density.
+        nodes: of the unit ball.
         head: the head with its extent.
         regression: the target given a node.
     """
+    nodes = head.placed(nodes)
     size = setting.size
     n = setting.n
     # Squares are taken about the target at the kernel's centre, near E f̂: about 0 they would
     # cancel.
-    origin = regression.centre_value(head.centre)
+    origin = jnp.cos(regression.phase + regression.first @ head.centre) @ regression.mean
 
     def add(index: Array, total: Array) -> Array:
         xi, log_weight = nodes.tile(index)
-        mean, square = regression.conditional_moments(origin, xi)
+        mean, square = regression.moments(origin, xi)
         hit, once, x = setting.responses(head, setting.log_kernel(head, xi))
         measures = jnp.exp(log_weight)[:, None] * jnp.stack(
             [jnp.ones_like(mean), mean, square], axis=1
@@ -300,36 +252,4 @@ def single(
         hit=a,
         weight=weight,
         weighted=weighted,
-    )
-
-
-def grid_single(setting: Setting, nodes: Nodes, head: Head, regression: Regression) -> Single:
-    """:func:`single` on the polar grid around the head's centre."""
-    return single(setting, head.placed(nodes), head, regression)
-
-
-class Proposal(NamedTuple):
-    """N(mean, L Lᵀ), to draw standard normal coordinates from with importance weights."""
-
-    mean: Float[Numbers, " p"]
-    root: Float[Numbers, "p p"]
-
-    def draw(self, normal: Float[Array, "N p"]) -> Nodes:
-        """Points and their log weights: the standard normal density over the proposal's, / N."""
-        points = self.mean + normal @ self.root.T
-        log_root = jnp.sum(jnp.log(jnp.abs(jnp.diag(self.root))))
-        log_weight = 0.5 * (jnp.sum(normal**2, axis=1) - jnp.sum(points**2, axis=1)) + log_root
-        return Nodes(points, log_weight - jnp.log(len(normal)), len(normal))
-
-
-def sobol_single(
-    setting: Setting,
-    normals: Float[Array, "R N k"],
-    head: Head,
-    regression: Regression,
-    proposal: Proposal,
-) -> Single:
-    """:func:`single` by randomised quasi-Monte Carlo; a leading axis of R randomisations."""
-    return jax.lax.map(
-        lambda normal: single(setting, proposal.draw(normal), head, regression), normals
     )

@@ -1,43 +1,159 @@
-"""The algebra of a pair of heads: its integrals from what happens where both kernels reach.
+"""The integrals of a pair of heads, on the product of the two heads' own grids.
 
 Formulas and notation: :mod:`sims.theory.exact.laplace`. A pair adds to its heads' own curves only
-expectations over one key, matrix products over the nodes for all (s, t) at once;
-:mod:`sims.theory.exact.pair_rules` takes them.
+expectations over one key, matrix products over the nodes for all (s, t) at once. Nodes are (ξ_h,
+ξ_g) in canonical coordinates, in which the joint density is the product of the marginals and of
+``(1 − ρ²)^{−1/2} exp[(ρ x y − ρ²(x² + y²)/2)/(1 − ρ²)]`` for each direction (Mehler's kernel), for
+canonical correlations ρ below 1.
 """
 
 from typing import NamedTuple, TypeVar
 
+import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
-from sims.theory.arrays import Numbers
-from sims.theory.exact.laplace import Head, Regression, Setting, Single, TargetValues, relative
+from sims.theory.arrays import Number, Numbers
+from sims.theory.exact.laplace import (
+    TILE,
+    Head,
+    Nodes,
+    Regression,
+    Setting,
+    Single,
+    relative,
+    tiles,
+)
+
+ROWS = 32
+"""Nodes of head h taken at once, against a tile of head g's."""
+NEGLIGIBLE = 1e-9
+"""Share of ``E K_h K_g`` that tiles left out of Var[m | node], which costs O(J²) a node, hold."""
+
+Buffers = tuple[Array, Array, Array, Array]
+"""Responses, nodes, cosines and sines, and log weights of all tiles of a head."""
 
 
 class Pair(NamedTuple):
     """A pair's integrals: signal and noise covariance (σ² = 1), and the defect."""
 
-    signal: Float[Numbers, "*R"] | float
-    noise: Float[Numbers, "*R"] | float
-    defect: Float[Numbers, "*R"] | float
+    signal: Float[Numbers, ""] | float
+    noise: Float[Numbers, ""] | float
+    defect: Float[Numbers, ""] | float
 
 
 Terms = TypeVar("Terms", Single, Pair)
 """Result of a rule for a head or a pair."""
 
 
+class Mehler(NamedTuple):
+    """The joint density over the marginals': ``scale · exp(Σ pull x y − shrink (x² + y²))``."""
+
+    pull: Float[Numbers, " c"]
+    shrink: Float[Numbers, " c"]
+    log_scale: Number
+
+
 class Couple(NamedTuple):
-    """Two heads at a query, as every rule for pairs needs them.
+    """Two heads at a query.
 
     Attributes:
         heads: both, in canonical coordinates.
         singles: their own integrals and curves, on one grid in log s each.
         regression: the target given a joint node.
+        mehler: their joint density.
     """
 
     heads: tuple[Head, Head]
     singles: tuple[Single, Single]
-    regression: Regression | TargetValues
+    regression: Regression
+    mehler: Mehler
+
+
+def product_pair(setting: Setting, grids: tuple[Nodes, Nodes], couple: Couple) -> Pair:
+    """A pair on the product of two grids."""
+    size = setting.size
+    regression = couple.regression
+    mehler = couple.mehler
+    c = mehler.pull.shape[0]
+    rows = tiles(grids[0].used, ROWS)
+    columns = tiles(grids[1].used)
+
+    def prepare_tiles(
+        index: int, length: int, used: Array, loading: Numbers, offset: Numbers
+    ) -> Buffers:
+        """Prepared tiles in use: [hit; once] (tiles, 2M, length), ξ, [cos; sin], log weights."""
+        head = couple.heads[index]
+        nodes = head.placed(grids[index])
+
+        def fill(i: Array, buffers: Buffers) -> Buffers:
+            z, log_z = nodes.tile(i, length)
+            angle = z @ loading.T + offset
+            block = (
+                setting.stacked_responses(head, z),
+                z,
+                jnp.concatenate([jnp.cos(angle), jnp.sin(angle)], axis=1),
+                log_z - (z[:, :c] ** 2) @ mehler.shrink,
+            )
+            return jax.tree.map(
+                lambda buffer, part: jax.lax.dynamic_update_index_in_dim(buffer, part, i, 0),
+                buffers,
+                block,
+            )
+
+        count, rank = nodes.points.shape
+        shapes = (2 * size, length), (length, rank), (length, 2 * len(loading)), (length,)
+        empty = tuple(jnp.zeros((count // length, *shape)) for shape in shapes)
+        return jax.lax.fori_loop(0, used, fill, empty)
+
+    first_rows, xi, first, log_w = prepare_tiles(0, ROWS, rows, regression.first, regression.phase)
+    right, eta, second, log_v = prepare_tiles(1, TILE, columns, regression.second, jnp.zeros(()))
+    signs = jnp.concatenate([regression.mean, -regression.mean])
+
+    def measures(i: Array, j: Array) -> tuple[Array, Array]:
+        """Joint weights and E[m | node] − c_h of a tile (ROWS, TILE)."""
+        log_weight = (xi[i, :, :c] * mehler.pull) @ eta[j, :, :c].T + log_w[i][:, None] + log_v[j]
+        # cos(α + β) = cos α cos β − sin α sin β, so the mean is one product.
+        mean = (first[i] * signs) @ second[j].T - couple.singles[0].centre
+        return jnp.exp(log_weight + mehler.log_scale), mean
+
+    def contract(i: Array, total: Array) -> Array:
+        def add(j: Array, part: Array) -> Array:
+            weight, mean = measures(i, j)
+            return part + jnp.concatenate([weight, weight * mean]) @ right[j].T
+
+        part = jax.lax.fori_loop(0, columns, add, jnp.zeros((2 * ROWS, 2 * size)))
+        return total + first_rows[i] @ jnp.concatenate([part[:ROWS], part[ROWS:]], axis=1)
+
+    total = jax.lax.fori_loop(0, rows, contract, jnp.zeros((2 * size, 4 * size)))
+    terms, outer = pair_terms(setting, couple.singles, total)
+    ignored = NEGLIGIBLE * terms.noise / (rows * columns)
+
+    def square(i: Array, total: Array) -> Array:
+        # The share of each node in the integral over (s, t), so that m² is needed once a node.
+        share = first_rows[i, size:].T @ outer
+
+        def add(j: Array, total: Array) -> Array:
+            weight, mean = measures(i, j)
+            psi = weight * (share @ right[j, size:])
+
+            def full_variance() -> Array:
+                # Cosines and sines of the sums of both heads' angles.
+                half = first.shape[2] // 2
+                a = first[i][:, None]
+                b = second[j]
+                cosine = a[..., :half] * b[:, :half] - a[..., half:] * b[:, half:]
+                sine = a[..., half:] * b[:, :half] + a[..., :half] * b[:, half:]
+                variance = (cosine @ regression.cosine) * cosine + (sine @ regression.sine) * sine
+                return jnp.sum(psi[..., None] * variance)
+
+            variance = jax.lax.cond(jnp.sum(psi) > ignored, full_variance, lambda: jnp.zeros(()))
+            return total + jnp.sum(psi * mean**2) + variance
+
+        return jax.lax.fori_loop(0, columns, add, total)
+
+    missing = jax.lax.fori_loop(0, rows, square, jnp.zeros(()))
+    return terms._replace(signal=terms.signal + missing)
 
 
 def pair_terms(

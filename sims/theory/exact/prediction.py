@@ -1,8 +1,7 @@
 """Exact finite-n theory: every term of the decomposition at any n, with an error on each number.
 
-There is no expansion in 1/n and no condition on the number of attended keys; see
-:mod:`sims.theory.exact.laplace` for the formulas and :mod:`sims.theory.exact.refinement` for how
-the accuracy is reached. Derivation: docs/theory.md, "Exact at every n".
+There is no expansion in 1/n and no condition on the number of attended keys. Derivation:
+docs/theory.md, "Exact at every n".
 """
 
 import warnings
@@ -16,24 +15,16 @@ from sims.base import terms
 from sims.base.errors import InputError
 from sims.problem import Heads, Kernel, Task, check_compatible
 from sims.theory import rounding
-from sims.theory.coverage import (
-    LEAST_PERCENT,
-    check_exact,
-    covers_percent,
-    has_mean,
-    without_value,
-)
+from sims.theory.coverage import LEAST_PERCENT, check_exact, without_value
 from sims.theory.exact.adaptive import solve_adaptive
-from sims.theory.exact.ambient import one_key, solve_ambient
 from sims.theory.exact.conditioning import GaussianLaw
 from sims.theory.exact.gram import Moments
 from sims.theory.exact.percent import half_width, solve_percent
 from sims.theory.exact.refinement import solve
 from sims.theory.exact.solution import Facts, Progress, Solution, no_progress
 
-RTOL_GAUSSIAN, RTOL_OTHERS = 1e-4, 1e-3
-"""Default relative accuracy for Gaussian designs with series, and for others, whose error falls
-like that of quasi-Monte Carlo."""
+RTOL_GRIDS, RTOL_POINTS = 1e-4, 0.01
+"""Default relative accuracy where grids reach, and of points."""
 LOST, LEAST_SQUARES = 0.5, 0.99
 """Defect above which, and ``E Σ_i w_i²`` over 1/n below which, an integral has lost its mass."""
 LEAST_RTOL, MOST_RTOL = 1e-9, 0.1
@@ -55,23 +46,22 @@ def exact_terms(
     """Exact terms as a labelled result: no expansion in 1/n, valid at every n ≥ 1.
 
     Args:
-        task: a Gaussian design (any Σ, singular ones included) with a series, which is integrated
-            in closed form over the directions that heads do not see; or any target and design (a
-            custom one with a ``log_density``), by randomised quasi-Monte Carlo over R^d; an
-            empirical design by the sum over its rows.
+        task: any target; a design whose keys are independent, a custom one with a
+            ``log_density``.
         heads: any kernel that never vanishes or has a ``support``; any frames, of queries and of
             keys. Or, with a Gaussian design and d_k of 1 or 2, α-entmax of distances (ν from 1 to
             50, 30 attended keys or more), or one head that attends to its k nearest keys.
         n: number of keys, ≥ 1.
         queries: (Q, d).
-        rtol: requested accuracy: of the noise covariance relative to itself, of the signal
-            covariance relative to √(S_hh S_gg), of the bias relative to its root mean squared
-            error √(β_h² + S_hh). None is 1e-4 for Gaussian designs and series, 1e-3 for others.
-            From 0.005 it is that of the ensemble's MSE at every query, relative to the larger of
-            itself and the mean over queries, and points where kernels reach
-            (:mod:`sims.theory.exact.percent`) serve: for kernels that never vanish and Gaussian
-            keys, mixtures, Student's t (softmax too), spheres and rows, of any d_k and n, in 0.1 to
-            0.6 CPU seconds a query of two to eight heads where 2 % suffice.
+        rtol: requested accuracy of the ensemble's MSE at every query, relative to the larger of
+            itself and the mean over queries. Points where kernels reach
+            (:mod:`sims.theory.exact.percent`) give 2 % at any d_k and n in 0.1 to 0.6 CPU seconds a
+            query of two to eight heads, and half the error at 2.7 times the cost. Below 0.005
+            product quadrature (:mod:`sims.theory.exact.refinement`) serves where it reaches: a
+            Gaussian design and a series, heads of softmax or of d_k ≤ 3 that are not nearly
+            aligned. Its accuracy is that of the noise covariance relative to itself, of the signal
+            covariance relative to √(S_hh S_gg), of the bias relative to √(β_h² + S_hh). None is
+            1e-4 where quadrature reaches, else 0.01.
         weights: ensemble weights α (H,), sum 1; None is uniform.
         max_level: maximum number of refinements of a number.
         progress: function called occasionally with the numbers of finished and of all parts (heads
@@ -81,11 +71,9 @@ def exact_terms(
         The dataset of :mod:`sims.base.terms` without batches, ``n_eff`` (query, head) as in the
         first-order theory, and
 
-        - ``<name>_error`` for every term: an estimate of its absolute error, from grid
-          refinement (difference of the last two levels) or 3 standard errors of independent
-          randomisations, plus the defect; derived terms carry the sum of their parts' errors.
-          From rtol = 0.005 half the width of a 95 % interval over eight randomisations, of
-          derived terms too;
+        - ``<name>_error`` for every term: of points half the width of a 95 % interval over
+          randomisations; of quadrature the difference of the last two levels plus the defect,
+          and of derived terms the sum of their parts' errors;
         - ``defect`` (query, head, head2): deviation of Σ_i w_hi Σ_j w_gj from 1, computed like
           the terms;
         - ``converged`` (query, head, head2): whether rtol was met;
@@ -103,26 +91,27 @@ def exact_terms(
             attended to, the kernel is so narrow that no query has a value, the design has no
             density, the kernel vanishes without a ``support``, or float64 cannot hold the problem.
     """
-    if rtol is None:
-        rtol = default_accuracy(task, heads)
-    if not LEAST_RTOL <= rtol <= MOST_RTOL:
+    if rtol is not None and not LEAST_RTOL <= rtol <= MOST_RTOL:
         raise InputError("rtol", rtol, f"{LEAST_RTOL:g} to {MOST_RTOL:g}")
     points = check_compatible(task, heads, n, queries)
-    check_exact(task, heads, rtol)
+    check_exact(task, heads)
     if not isinstance(heads.rule, Kernel) or heads.rule.support is None:
         # Weights of sum 1 do not see it. A compact kernel's, which may all be 0, do.
         task = rounding.without_constant(task)
     queries = np.asarray(points)
     truth = task.target.values(points)
-    problem = task, heads, n, queries, truth, rtol
+    problem = task, heads, n, queries, truth
+    solution = None
     samples = None
     facts = Facts()
-    if n > 1 and covers_percent(task, heads, rtol):
-        solution, samples = solve_percent(*problem, max_level, weights, progress)
-    elif not isinstance(heads.rule, Kernel):
-        solution, facts = solve_adaptive(*problem, progress)
-    else:
-        solution = solve_kernels(*problem, max_level, progress)
+    fine = rtol or RTOL_GRIDS
+    if not isinstance(heads.rule, Kernel):
+        solution, facts = solve_adaptive(*problem, fine, progress)
+    elif fine < LEAST_PERCENT and (law := GaussianLaw.from_task(task)):
+        solution = solve(law, *problem[1:], fine, max_level, progress)
+    if solution is None:
+        fine = rtol or RTOL_POINTS
+        solution, samples = solve_percent(*problem, fine, max_level, weights, progress)
     check_values(solution, heads, n)
     noise = float(task.noise_sd) ** 2
     bias = solution.mean - truth[:, None]
@@ -146,7 +135,7 @@ def exact_terms(
         attrs={
             "order": "exact",
             "n": n,
-            "rtol": rtol,
+            "rtol": fine,
             **rounding_facts,
             "method": ", ".join(sorted(solution.methods)),
         },
@@ -169,38 +158,11 @@ def exact_terms(
     if missed := int((~solution.converged).sum()):
         warnings.warn(
             f"exact theory: {missed} of {solution.converged.size} (query, head, head2) entries did "
-            f"not reach rtol = {rtol:g}; see `converged` and the `_error` variables, or raise "
+            f"not reach rtol = {fine:g}; see `converged` and the `_error` variables, or raise "
             "max_level",
             stacklevel=2,
         )
     return data
-
-
-def default_accuracy(task: Task, heads: Heads) -> float:
-    """Relative accuracy of a problem for which none is requested."""
-    if isinstance(heads.rule, Kernel) and not has_mean(task, heads):
-        return LEAST_PERCENT
-    return RTOL_GAUSSIAN if GaussianLaw.from_task(task) else RTOL_OTHERS
-
-
-def solve_kernels(
-    task: Task,
-    heads: Heads,
-    n: int,
-    queries: Float[np.ndarray, "Q d"],
-    truth: Float[np.ndarray, " Q"],
-    rtol: float,
-    max_level: int,
-    progress: Progress,
-) -> Solution:
-    """Terms of weights K/ΣK by grids, or by points of R^d where keys have no projected law."""
-    law = GaussianLaw.from_task(task)
-    if n == 1 and heads.kernel.support is None:
-        # f̂ = Y whatever the kernel: the only weight is 1.
-        return one_key(task, law, len(queries), heads.count)
-    if law is not None:
-        return solve(law, heads, n, queries, truth, rtol, max_level, progress)
-    return solve_ambient(task, heads, n, queries, truth, rtol, max_level, progress)
 
 
 def check_values(solution: Solution, heads: Heads, n: int) -> None:

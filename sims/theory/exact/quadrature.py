@@ -3,7 +3,7 @@
 from functools import lru_cache
 
 import numpy as np
-from scipy.special import gamma, ndtri, roots_gegenbauer
+from scipy.special import ndtri, roots_gegenbauer
 
 
 @lru_cache(maxsize=64)
@@ -50,11 +50,6 @@ def graded_radii(count: int, grading: int) -> tuple[np.ndarray, np.ndarray]:
     return 1 - inward**grading, grading * inward ** (grading - 1) * weight / 2
 
 
-def sphere_area(dimension: int) -> float:
-    """Area of the unit sphere of R^k: 2π^{k/2}/Γ(k/2)."""
-    return float(2 * np.pi ** (dimension / 2) / gamma(dimension / 2))
-
-
 @lru_cache(maxsize=64)
 def ball_rule(
     dimension: int, radial: int, order: int, grading: int = 1
@@ -74,35 +69,6 @@ def ball_rule(
         np.tile(direction, (radial, 1)),
         np.outer(radius_weight * radius ** (dimension - 1), area).ravel(),
     )
-
-
-def sphere_points(dimension: int, order: int) -> tuple[np.ndarray, np.ndarray]:
-    """A rough rule on the sphere in any dimension.
-
-    :func:`sphere_rule` up to k = 3, above it a scrambled Sobol set with equal weights (a product
-    rule would grow like order^{k−1}).
-    """
-    if dimension <= 3:
-        return sphere_rule(dimension, order)
-    points = sobol_normal(dimension, 7, 0)
-    points = points / np.linalg.norm(points, axis=1, keepdims=True)
-    return points, np.full(len(points), sphere_area(dimension) / len(points))
-
-
-@lru_cache(maxsize=16)
-def hermite_grid(dimension: int, count: int) -> tuple[np.ndarray, np.ndarray]:
-    """Gauss–Hermite nodes (count^k, k) and weights for N(0, I_k); one point of no coordinates at 0.
-
-    Args:
-        dimension: k ≥ 0.
-        count: nodes a direction.
-    """
-    if not dimension:
-        return np.zeros((1, 0)), np.ones(1)
-    nodes, node_weights = np.polynomial.hermite_e.hermegauss(count)
-    points = np.stack(np.meshgrid(*[nodes] * dimension), axis=-1).reshape(-1, dimension)
-    weights = np.stack(np.meshgrid(*[node_weights] * dimension), axis=-1).reshape(-1, dimension)
-    return points, weights.prod(axis=1) / (2 * np.pi) ** (dimension / 2)
 
 
 @lru_cache(maxsize=64)

@@ -11,6 +11,8 @@ from sims.theory.exact.pairs import Pair
 
 ERROR_FLOOR = 1e-13
 """Rounding, relative to the target's scale: no refinement gets below it."""
+TINY = float(np.finfo(float).tiny)
+"""Lower bound of a denominator."""
 Progress = Callable[[int, int], None]
 """Function of the numbers of finished and of all parts: heads and pairs of heads at queries."""
 Place = tuple[int, int, int]

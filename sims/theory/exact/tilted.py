@@ -17,12 +17,13 @@ forms. In coordinates y = Bᵀz of a head,
     log K = c + a·y − ½ Σ_j g_j y_j²,   E K^θ = exp(θc + ½ Σ_j [θ² a_j²/p_j − log p_j]),  p = 1 + θg
     y | tilt ~ N(θ a/p, 1/p)
 
-Student's t is a mixture over its scale, by the trapezoid rule in log scale; a point of a sphere is
-a normal one put to length. Any function of (stratum, z) serves as a tilt: other kernels take the
-gaussian one of their bandwidth. θ_h ≤ 1 is the largest at which the tilted law's divergence from
-the design is that of a shift by ``√(2 log n) + ½`` standard deviations: n keys reach no further. If
-E K is infinite (softmax of Student's t), that holds stratum by stratum. Rows of a table are the law
-itself.
+Student's t is a mixture over its scale, by the trapezoid rule in log scale. Any function of
+(stratum, z) serves as a tilt: other kernels take the gaussian one of their bandwidth, and where X
+is a function of a normal point (of its direction on a sphere, of its quantiles in a cube), T is
+taken at that point. A custom design is Student's t with its density over t's as a factor of p.
+θ_h ≤ 1 is the largest at which the tilted law's divergence from the design is that of a shift by
+``√(2 log n) + ½`` standard deviations: n keys reach no further. If E K is infinite (softmax of
+Student's t), that holds stratum by stratum. Rows of a table are the law itself.
 """
 
 from typing import Any, NamedTuple
@@ -32,8 +33,15 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Float
 
-from sims.problem import GaussianDesign, Heads, Kernel, StudentDesign
-from sims.problem.design_laws import Design, MixtureDesign, SphereDesign
+from sims.problem import CustomDesign, GaussianDesign, Heads, Kernel, StudentDesign
+from sims.problem.custom import FREEDOM
+from sims.problem.design_laws import (
+    CubeDesign,
+    Design,
+    MixtureDesign,
+    SphereDesign,
+    square_root,
+)
 from sims.problem.kernels import GAUSSIAN, QuadraticKernel, SoftmaxKernel
 from sims.theory.arrays import Number, Numbers, namespace, repeated
 
@@ -42,7 +50,7 @@ SHARES = (0.4, 1.0)
 LEAST_EXPONENT = 2.0**-100
 BISECTIONS = 14
 """Of log θ."""
-SCALES = 64
+SCALES = 256
 """Strata of Student's t."""
 RAREST = 1e-11
 """Probability of scales of Student's t that are left out at either end."""
@@ -56,14 +64,12 @@ class Law(NamedTuple):
         mean: μ, (L, d).
         scale: τ, (L,).
         factor: F, symmetric; one for each stratum or one for all, (L or 1, d, d).
-        radius: of the sphere that points are put to, or None.
     """
 
     log_share: Float[Numbers, " L"]
     mean: Float[Numbers, "L d"]
     scale: Float[Numbers, " L"]
     factor: Float[Numbers, "F d d"]
-    radius: Float[Numbers, ""] | None = None
 
 
 class Tilts(NamedTuple):
@@ -99,41 +105,65 @@ class Points(NamedTuple):
 
 
 def law_of(design: Design) -> Law:
-    """The law of keys of a covered design that is not a table."""
+    """The law of keys of a design that is not a table, before :func:`transported`."""
     d = design.dimension
     match design:
         case MixtureDesign():
             xp = namespace(design.means)
-            return Law(
-                xp.log(design.weights),
-                design.means,
-                xp.ones(len(design.means)),
-                design.factors,
-            )
+            share = xp.log(design.weights)
+            return Law(share, design.means, xp.ones(len(design.means)), design.factors)
         case StudentDesign():
-            return _student(design)
+            return _student(design.factor, design.freedom)
+        case CustomDesign():
+            xp = namespace(design.mean)
+            law = _student(xp.asarray(square_root(design.covariance)), xp.asarray(FREEDOM))
+            return law._replace(mean=law.mean + design.mean)
         case SphereDesign():
-            xp = namespace(design.radius)
-            factor = design.radius / d**0.5 * xp.eye(d)[None]
-            return Law(xp.zeros(1), xp.zeros((1, d)), xp.ones(1), factor, design.radius)
+            return _normal(design.radius / d**0.5 * np.eye(d))
+        case CubeDesign():
+            return _normal(design.half_width / 3**0.5 * np.eye(d))
         case _:
             assert isinstance(design, GaussianDesign)  # for the type checker
-            xp = namespace(design.factor)
-            return Law(xp.zeros(1), xp.zeros((1, d)), xp.ones(1), design.factor[None])
+            return _normal(design.factor)
 
 
-def _student(design: StudentDesign) -> Law:
+def _normal(factor: Float[Numbers, "d d"]) -> Law:
+    xp = namespace(factor)
+    return Law(xp.zeros(1), xp.zeros((1, len(factor))), xp.ones(1), factor[None])
+
+
+def _student(factor: Float[Numbers, "d d"], freedom: Float[Numbers, ""]) -> Law:
     """``z √(ν/W)``, W ~ χ²_ν: the density of ``v = log W/ν``, ∝ exp(½ν (v − e^v)), on a lattice."""
-    xp = namespace(design.factor)
-    half = design.freedom / 2
+    xp = namespace(factor)
+    half = freedom / 2
     # P(W/ν < e^v) is about (half e^v)^half/Γ(half + 1) far to the left.
     low = xp.log(RAREST) / half - xp.log(half)
     high = xp.log(1 + 8 / xp.sqrt(half) + 30 / half)
     v = xp.linspace(low, high, SCALES)
     log_share = half * (v - xp.exp(v))
     log_share = log_share - _log_sum(log_share, 0)
-    mean = xp.zeros((SCALES, design.dimension))
-    return Law(log_share, mean, xp.exp(-v / 2), design.factor[None])
+    return Law(log_share, xp.zeros((SCALES, len(factor))), xp.exp(-v / 2), factor[None])
+
+
+def transported(design: Design, points: Points) -> Points:
+    """Points of the design from those of its :func:`law_of`."""
+    keys, mass = points
+    xp: Any = namespace(keys)
+    match design:
+        case SphereDesign():
+            keys = keys * (design.radius / xp.sqrt((keys**2).sum(1, keepdims=True)))
+        case CubeDesign():
+            share = _normal_distribution(keys * (3**0.5 / design.half_width))
+            keys = design.half_width * (2 * share - 1)
+        case CustomDesign():
+            assert design.log_density is not None  # for the type checker
+            off = keys - design.mean
+            square = (xp.linalg.solve(design.covariance, off.T).T * off).sum(1)
+            log_student = -0.5 * (FREEDOM + keys.shape[1]) * xp.log1p(square / FREEDOM)
+            log_mass = xp.log(mass) + xp.asarray(design.log_density(jnp.asarray(keys)))
+            log_mass = log_mass - log_student
+            mass = xp.exp(log_mass - _log_sum(log_mass, 0))
+    return Points(keys, mass)
 
 
 def _log_sum(values: Numbers, axis: int) -> Any:
@@ -271,8 +301,6 @@ def tilted_points(
     ratio = tilts.log_share - tilts.log_mean - law.log_share
     log_ratio = tilts.exponent[:, stratum] * log_tilt + ratio[:, stratum]
     log_mass = -_log_sum(log_ratio, 0)
-    if law.radius is not None:
-        keys = keys * (law.radius / xp.sqrt((keys**2).sum(1, keepdims=True)))
     return Points(keys, xp.exp(log_mass - _log_sum(log_mass, 0)))
 
 
@@ -296,8 +324,4 @@ def log_kernels(
 
 
 def _normal_distribution(normal: Numbers) -> Any:
-    if isinstance(normal, np.ndarray):
-        from scipy.special import ndtr
-
-        return ndtr(normal)
-    return jax.scipy.special.ndtr(jnp.asarray(normal))
+    return namespace(normal).asarray(jax.scipy.special.ndtr(jnp.asarray(normal)))

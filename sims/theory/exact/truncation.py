@@ -13,7 +13,7 @@ from sims.base.errors import Uncovered
 from sims.problem.kernels import Kernel
 from sims.theory.exact.conditioning import DENSITY_REACH, Projection
 from sims.theory.exact.laplace import SATURATED
-from sims.theory.exact.quadrature import graded_radii, sobol_normal, sphere_points
+from sims.theory.exact.quadrature import graded_radii, sobol_normal, sphere_rule
 
 LOWER_TAIL = 12.0
 """The grid in log s starts where the integrands are e^{−12} of their scale: the leading tail is
@@ -27,8 +27,6 @@ LONGEST = 1000.0
 grid is so long."""
 LEAST_LOG_MEAN = -600.0
 """log E K below which no key is ever within a compact kernel's reach."""
-ROUGH_POINTS = 2**14
-"""Points of a random law that its range is taken from, which needs no more."""
 
 
 @dataclass(frozen=True)
@@ -39,17 +37,12 @@ class Extent:
         low, high: range of log s.
         radius: radius of the nodes around ``Projection.centre``, in units of ``Projection.shape``.
         effective_keys: n (E K)²/E K², to pilot accuracy (about 1%).
-        precision: precision of a Gaussian fit of the relevant region, density × (1 − e^{−sK}) at
-            typical s, shape (k, k).
-        shift: that precision times the fit's mean, (k,).
     """
 
     low: float
     high: float
     radius: float
     effective_keys: float
-    precision: Float[np.ndarray, "k k"]
-    shift: Float[np.ndarray, " k"]
 
 
 def pilot(kernel: Kernel, head: Projection, n: int, tail: float) -> Extent:
@@ -69,7 +62,7 @@ def pilot(kernel: Kernel, head: Projection, n: int, tail: float) -> Extent:
     """
     k = head.rank
     compact = kernel.support is not None
-    direction, area = sphere_points(k, 12)
+    direction, area = sphere_rule(k, 12)
     node, weight = graded_radii(96, GRADING if compact else 1)
     if compact:
         radius = node
@@ -88,20 +81,23 @@ def pilot(kernel: Kernel, head: Projection, n: int, tail: float) -> Extent:
         log_weight += np.linalg.slogdet(head.shape)[1] - 0.5 * k * np.log(2 * np.pi)
     else:
         log_weight -= logsumexp(log_weight)
-    low, effective_keys, log_mean, log_square = _lower(log_weight, log_kernel, n)
+    log_mean = float(logsumexp(log_weight + log_kernel))
+    log_square = float(logsumexp(log_weight + 2 * log_kernel))
+    effective_keys = float(n * np.exp(2 * log_mean - log_square))
+    # Left of 1/(n E K) and of E K/E K² all integrands are proportional to s.
+    low = -LOWER_TAIL - max(np.log(n) + log_mean, log_square - log_mean)
     if kernel.support is not None:
         distance = np.linalg.norm(sobol_normal(k, 10, 0) @ head.map.T - head.query, axis=1)
         share = np.mean(distance < kernel.support * head.bandwidth)
         missed = np.exp(log_weight)[log_kernel > -np.inf].sum() < share / 2 - 0.01
         if missed or not log_mean > LEAST_LOG_MEAN:  # nodes of this shape miss the design; no key
             high = 2 * LONGEST if missed else LOWER_TAIL
-            return Extent(0.0, high, 1.0, 0.0, np.eye(k), np.zeros(k))
-    flat = log_weight.ravel(), log_kernel.ravel()
-    if compact:
-        high = _upper_compact(*flat, n, low, max(tail, SHARPEST)) + 1.0
-        needed = 1.0
-    else:
-        high = _upper(*flat, n, low, tail)
+            return Extent(0.0, high, 1.0, 0.0)
+    inside = np.isfinite(log_kernel)
+    tail = max(tail, SHARPEST) if compact else tail
+    high = _upper(np.exp(log_weight[inside]), log_kernel[inside], n, low, tail, compact)
+    needed = 1.0
+    if not compact:
         # The largest share of a node in any of the integrals: what lies outside may be left.
         share = np.max(
             [
@@ -114,8 +110,7 @@ def pilot(kernel: Kernel, head: Projection, n: int, tail: float) -> Extent:
         order = np.argsort(radius)[::-1]
         outside = np.cumsum(np.exp(logsumexp(share, axis=1))[order])
         needed = 1.02 * radius[order][np.argmax(outside > tail)]
-    fit = _fit(log_weight, log_kernel, log_mean, n, xi)
-    return Extent(low, high, needed, effective_keys, *fit)
+    return Extent(low, high, needed, effective_keys)
 
 
 def check_never_zero(kernel: Kernel, log_kernel: Float[np.ndarray, "*N"]) -> None:
@@ -131,98 +126,32 @@ def compiled_log(kernel: Kernel) -> Callable[..., Array]:
     return jax.jit(kernel.log_value)
 
 
-def _fit(
-    log_weight: Float[np.ndarray, "radii directions"],
-    log_kernel: Float[np.ndarray, "radii directions"],
-    log_mean: float,
-    n: int,
-    xi: Float[np.ndarray, "radii directions k"],
-) -> tuple[Float[np.ndarray, "k k"], Float[np.ndarray, " k"]]:
-    """Precision, and precision times mean, of the region that matters."""
-    # At this s about three keys are expected to respond: where φ^n does its work.
-    typical = np.log(3.0 / n) - log_mean
-    part = np.exp(log_weight) * -np.expm1(-np.exp(np.minimum(typical + log_kernel, SATURATED)))
-    part = part / part.sum()
-    mean = np.einsum("rs,rsk->k", part, xi)
-    spread = np.einsum("rs,rsk,rsl->kl", part, xi - mean, xi - mean)
-    precision = np.linalg.inv(spread + 1e-14 * np.eye(len(mean)))
-    return precision, precision @ mean
-
-
-def log_range(
-    log_weight: Float[np.ndarray, " N"],
+def _upper(
+    measure: Float[np.ndarray, " N"],
     log_kernel: Float[np.ndarray, " N"],
     n: int,
+    low: float,
     tail: float,
     compact: bool,
-) -> tuple[float, float, float]:
-    """Range of log s, and effective keys, of a law of points with log weights of sum 1."""
-    low, effective_keys, log_mean, _ = _lower(log_weight, log_kernel, n)
-    if compact and not log_mean > LEAST_LOG_MEAN:
-        return 0.0, LOWER_TAIL, 0.0
-    some = slice(None, None, max(1, len(log_weight) // ROUGH_POINTS))
-    part = log_weight[some] - logsumexp(log_weight[some])
-    upper = _upper_compact if compact else _upper
-    return low, upper(part, log_kernel[some], n, low, tail), effective_keys
-
-
-def _lower(
-    log_weight: Float[np.ndarray, "*N"], log_kernel: Float[np.ndarray, "*N"], n: int
-) -> tuple[float, float, float, float]:
-    """The lower end of log s, effective keys n (E K)²/E K², log E K and log E K²."""
-    log_mean = float(logsumexp(log_weight + log_kernel))
-    log_square = float(logsumexp(log_weight + 2 * log_kernel))
-    # Left of 1/(n E K) and of E K/E K² all integrands are proportional to s.
-    low = -LOWER_TAIL - max(np.log(n) + log_mean, log_square - log_mean)
-    return low, float(n * np.exp(2 * log_mean - log_square)), log_mean, log_square
-
-
-def _upper_compact(
-    log_weight: Float[np.ndarray, " N"],
-    log_kernel: Float[np.ndarray, " N"],
-    n: int,
-    low: float,
-    tail: float,
 ) -> float:
-    """Point s at which the rest of φ(s)^n − P(K = 0)^n is ``tail`` of 1 − P(K = 0)^n.
+    """The log s beyond which integrands are negligible.
 
-    At large s only the support's edge responds, and slowly so.
+    Of a kernel that never vanishes all are below n² φ(s)^n, up to a shift of about 1 in log s.
+    (Where the kernel falls steeply between the rough rule's nodes, E[X e^{−X}] itself would be 0
+    there.) Those of a compact one end with ``φ(s)^n − P(K = 0)^n``, slowly: at large s only the
+    support's edge responds.
     """
-    measure = np.exp(log_weight)
-    inside = np.isfinite(log_kernel)
-    measure = measure[inside]
-    log_kernel = log_kernel[inside]
-    u = np.arange(low, low + LONGEST / 4, 0.5)
-    # φ/P(K = 0) − 1, from the keys that are in reach and do not respond yet.
-    idle = np.array([np.exp(-np.exp(np.minimum(v + log_kernel, SATURATED))) @ measure for v in u])
-    outside = max(1 - float(measure.sum()), 1e-300)
+    outside = max(1 - float(measure.sum()), 0.0) if compact else 0.0
     log_empty = n * np.log(outside)
-    log_phi = n * np.log(outside + idle)
-    # A difference of exponentials that may both underflow.
-    size = np.exp(log_phi) * -np.expm1(np.minimum(log_empty - log_phi, 0.0))
-    dead = np.flatnonzero(size < tail * max(-np.expm1(log_empty), 1e-300))
-    return max(float(u[dead[0]]) if dead.size else float(u[-1]), low + LOWER_TAIL)
-
-
-def _upper(
-    log_weight: Float[np.ndarray, " N"],
-    log_kernel: Float[np.ndarray, " N"],
-    n: int,
-    low: float,
-    tail: float,
-) -> float:
-    """The log s beyond which no integrand exceeds ``tail``.
-
-    All are below n² φ(s)^n up to a shift of about 1 in log s. (Where the kernel falls steeply
-    between the rough rule's nodes, E[X e^{−X}] itself would be 0 there.)
-    """
-    weight = np.exp(log_weight)
+    allowed = tail * max(-np.expm1(log_empty), 1e-290) if compact else tail / n**2
     end = low + LONGEST
     for start in np.arange(low, end, 32.0):
         u = np.arange(start, min(start + 32.0, end), 0.5)
-        hit = -np.expm1(-np.exp(np.minimum(u[:, None] + log_kernel, SATURATED))) @ weight
-        size = 2 * np.log(n) + n * np.log1p(-np.minimum(hit, 1 - 1e-15))
-        dead = np.flatnonzero(size < np.log(tail))
+        idle = np.exp(-np.exp(np.minimum(u[:, None] + log_kernel, SATURATED))) @ measure
+        log_phi = n * np.log(outside + idle)
+        # A difference of exponentials that may both underflow.
+        size = np.exp(log_phi) * -np.expm1(np.minimum(log_empty - log_phi, 0.0))
+        dead = np.flatnonzero(size < allowed)
         if dead.size:
             return max(float(u[dead[0]]) + 1.0, low + LOWER_TAIL)
     return end

@@ -1,8 +1,8 @@
-"""Random problems and a brute-force estimate in plain numpy, for the tests of the exact theory."""
+"""Problems and a brute-force estimate in plain numpy, for the tests of the exact theory."""
 
 import numpy as np
 
-from sims.problem import DESIGNS, GaussianDesign, Heads, Task, TrigonometricSeries
+from sims.problem import DESIGNS, Task, TrigonometricSeries
 from sims.theory import predict
 
 D = 4
@@ -79,34 +79,6 @@ def adaptive_gaps(heads, n, noise=True):
     return [part[1] / part[0] - 1, *(float(exact[k] / first[k]) - 1 for k in names)], first, exact
 
 
-def random_problem(seed, widths=(1, 2), largest=1e5):
-    """A task, two heads, n and two queries; a fifth have the same frame twice."""
-    rng = np.random.default_rng(seed)
-    width = int(rng.choice(widths))
-    d = int(rng.integers(width + 1, width + 6))
-    kernel = str(rng.choice(["gaussian", "gaussian", "softmax"]))
-    bandwidth = (
-        np.exp(rng.uniform(np.log(0.3), np.log(1.5)))
-        if kernel == "gaussian"
-        else rng.uniform(0.8, 1.6)
-    )
-    n = round(np.exp(rng.uniform(0, np.log(largest))))
-    root = rng.normal(size=(d, d))
-    covariance = root @ root.T / d if rng.random() < 0.4 else np.eye(d)
-    frames = np.stack([np.linalg.qr(rng.normal(size=(d, width)))[0] for _ in range(2)])
-    if rng.random() < 0.2:
-        frames[1] = frames[0]
-    terms = 6
-    target = TrigonometricSeries(
-        rng.normal(size=terms),
-        rng.normal(size=(terms, d)) * rng.uniform(0.2, 1.2),
-        rng.uniform(0, 6.28, terms),
-    )
-    queries = rng.normal(size=(2, d)) * rng.uniform(0, 1)
-    task = Task(GaussianDesign((covariance + covariance.T) / 2), target, 0.7)
-    return task, Heads(frames, kernel, bandwidth * np.array([1, rng.uniform(0.7, 1.4)])), n, queries
-
-
 def gaussian_keys(design):
     """Draws of a Gaussian design by plain numpy, ``(rng, shape) -> keys``."""
     factor = np.linalg.cholesky(np.asarray(design.covariance) + 1e-14 * np.eye(design.dimension))
@@ -135,9 +107,13 @@ def brute_force(task, heads, n, x, seed, replicates, batches=20, draw=None):
                 "softmax": k @ q / b**2,
                 "laplace": -np.sqrt(square),
                 "student": -(3 + k.shape[-1]) / 2 * np.log1p(square / 3),
+                "epanechnikov": np.log(np.maximum(1 - square, np.exp(-700))),
+                "triweight": 3 * np.log(np.maximum(1 - square, np.exp(-700))),
             }[heads.kernel.name]
             weight = np.exp(log - log.max(1, keepdims=True))
-            weights.append(weight / weight.sum(1, keepdims=True))
+            if heads.kernel.support:  # without a key in reach all weights are 0
+                weight = np.where(square < 1, weight, 0.0)
+            weights.append(weight / np.maximum(weight.sum(1, keepdims=True), 1e-300))
         weights = np.stack(weights)
         outputs = (weights * labels).sum(-1)
         noise = float(task.noise_sd) ** 2 * np.einsum("hrn,grn->hg", weights, weights) / replicates
