@@ -78,12 +78,6 @@ class Sample:
         for name in self.problems[0]:
             self.first_round[name] = np.stack([terms[name][:batches] for terms in self.problems])
 
-    def error(self, place: int) -> np.ndarray:
-        """Mean error of a set in the first round, (problem, reading, temperature)."""
-        cell = np.s_[:, :, :, place]
-        terms = self.first_round["bias"][cell] + self.first_round["variance"][cell]
-        return np.asarray(terms.mean(1, dtype=float))
-
 
 def effects(results: Results) -> Mapping[str, Effects]:
     """Every question's effects: outcomes of order, and gaps of simulation from theory."""
@@ -151,13 +145,13 @@ def changes_over_the_ladder(sample: Sample) -> xr.Dataset:
         rest = controlled(difference[:, :, EQUAL], control)
         difference[:, :, EQUAL] = 0 * control if name == "mean_head" else rest
         made[name] = (DIMS, difference.mean(1))
-    made["yardstick"] = (DIMS, sample.error(THIRD) / sample.error(HAAR) - 1)
-    variance = terms["variance"].mean(1)
-    ends = {"own_error": error.mean(1), "own_variance": variance}
-    for name, values in ends.items():
+    means = {"own_error": error.mean(1), "own_variance": terms["variance"].mean(1)}
+    for name, values in means.items():
         change = values[:, :, HAAR, COMMON] / values[:, :, ALIGNED, OWN_BEST] - 1
         made[name] = (DIMS[:2], change)
-    share = variance[:, :, ALIGNED, OWN_BEST] / error.mean(1)[:, :, ALIGNED, OWN_BEST]
+    mean_error, variance = means.values()
+    made["yardstick"] = (DIMS, mean_error[:, :, THIRD] / mean_error[:, :, HAAR] - 1)
+    share = variance[:, :, ALIGNED, OWN_BEST] / mean_error[:, :, ALIGNED, OWN_BEST]
     return xr.Dataset(made | {"share": (DIMS[:2], share)})
 
 
