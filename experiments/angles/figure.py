@@ -1,5 +1,9 @@
 """Noise correlations of sparse heads compared with those of Gaussian heads of equal n_eff."""
 
+from typing import Any
+
+import pandas as pd
+from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from sims import figures
@@ -15,8 +19,10 @@ PANELS = {
     "series": ("angle-series", "Angle series"),
 }
 """Effect of a panel to the id of its question and the name of its reference."""
-LOWEST = -16
-"""Lower end of the gaps, in percent, which leaves room for the legend."""
+LOWEST, HIGHEST = -16, 16
+"""Ends of the gaps, in percent, which leave room for the legend."""
+KERNELS = {"gaussian": True, "softmax": False}
+"""Kernels of the pairs of heads, and whether their marks are filled."""
 
 
 def figure(panels: Panels, answers: Answers) -> Figure:
@@ -25,14 +31,20 @@ def figure(panels: Panels, answers: Answers) -> Figure:
     first = often["angle-one-curve"]
     margin = 100 * conventions.TOLERANCES["roads"]
     title = f"1 − ρ of sparse and of Gaussian heads: within {margin:.0f} % in {first} of problems"
-    drawing, axes = figures.panels(1, 2, height=2.5, sharey=True, title=title)
+    drawing, axes = figures.mosaic(("ab", "cc"), height=4.6, title=title)
     law = panels.parameters
-    for ax, (name, (question, reference)) in zip(axes.flat, PANELS.items(), strict=True):
+    for letter, (name, (question, reference)) in zip("ab", PANELS.items(), strict=True):
+        ax = axes[letter]
         effect = panels.effects[name]
         frame = law.assign(gap=100 * effect.value, bar=effect.error)
         frame = frame[frame["sparse"] > 0].dropna(subset="gap")
         ax.axhspan(-margin, margin, color=figures.BAND, zorder=0, label=f"within {margin:.0f} %")
-        bars = {"yerr": 200 * frame["bar"], "fmt": "none", "ecolor": "0.7", "elinewidth": 0.4}
+        bars: dict[str, Any] = {
+            "yerr": 200 * frame["bar"],
+            "fmt": "none",
+            "ecolor": "0.7",
+            "elinewidth": 0.4,
+        }
         ax.errorbar(frame["selectivity"], frame["gap"], **bars)
         for place, rule in enumerate(RULES):
             rows = frame[frame["rule"] == rule]
@@ -42,11 +54,34 @@ def figure(panels: Panels, answers: Answers) -> Figure:
         figures.ticks(ax.xaxis, (0.1, 0.2, 0.5))
         ax.set(
             xlabel=figures.SELECTIVITY,
+            ylim=(LOWEST, HIGHEST),
             title=f"{reference} holds in {often[question]} (n = {len(frame)})",
         )
-    axes[0, 0].set(ylim=(LOWEST, None), ylabel="gap of 1 − ρ, simulated / reference (%)")
-    axes[0, 1].legend(loc="lower left", ncols=2)
+    axes["a"].set(ylabel="gap of 1 − ρ, simulated / reference (%)")
+    axes["b"].legend(loc="lower left", ncols=2)
+    gaps = 100 * panels.effects["reach"].value
+    _reach(axes["c"], law.assign(gap=gaps), often["angle-reach"])
     return drawing
+
+
+def _reach(ax: Axes, law: pd.DataFrame, often: str) -> None:
+    """Gap of the angle law from exact theory over effective keys, by width and kernel."""
+    margin = 100 * conventions.TOLERANCES["roads"]
+    ax.axhspan(-margin, margin, color=figures.BAND, zorder=0)
+    for place, width in enumerate(sorted(law["pair_width"].unique())):
+        for kernel, fill in KERNELS.items():
+            rows = law[(law["pair_width"] == width) & (law["pair_kernel"] == kernel)]
+            look = {} if fill else {"markerfacecolor": "white"}
+            label = f"width {width:.0f}, {kernel}"
+            figures.dots(ax, rows["pair_attended"], rows["gap"], place, label, **look)
+    figures.dotted(ax)
+    figures.log_axes(ax, x=True)
+    ax.set(
+        xlabel=r"effective keys, $n_\mathrm{eff}$",
+        ylabel="gap of 1 − ρ, exact / law (%)",
+        title=f"At widths 1 to 8 the angle law holds in {often} (n = {len(law)})",
+    )
+    ax.legend(loc="lower right", ncols=2)
 
 
 def share_within(answer: Answer) -> str:

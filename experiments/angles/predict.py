@@ -1,10 +1,11 @@
-"""Noise correlations by the angle series, of each rule and of the gaussian kernel at one n_eff."""
+"""Noise correlations by the angle series and, of heads of any width, by exact theory."""
 
 import numpy as np
 import xarray as xr
 from scipy.optimize import brentq
 
-from sims.theory import FEW_KEYS, noise_correlation_law
+from sims.problem import TARGETS, GaussianDesign, Heads, Task
+from sims.theory import FEW_KEYS, first_order_terms, noise_correlation_law, predict
 from sims.theory.first_order.angle_series import angle_series
 
 from .problems import Problem
@@ -14,10 +15,74 @@ DEGREES = {1: 200, 2: 20}
 ACCURATE = 5e-3
 """What is left out of a correlation, as a share of it, up to which it counts."""
 
+PRECISE = 0.02
+"""Accuracy that is asked of exact theory, as a share of the noise variance."""
+QUERIES = 8
+"""Queries N(0, I) at which exact theory and the angle law are compared."""
+COLDEST = 1.05 * 2**0.5
+"""Least temperature of softmax heads: at √2 the angle law becomes infinite."""
+NARROWEST = 0.15
+"""Least bandwidth of Gaussian heads over √d_k."""
+
 
 def theory(problem: Problem) -> xr.Dataset:
-    """What the angle series says of a problem, and what was drawn."""
-    return xr.Dataset({**correlations(problem), **problem.drawn})
+    """What the angle series and exact theory say of a problem, and what was drawn."""
+    drawn = {name: value for name, value in problem.drawn.items() if name != "pair_draws"}
+    return xr.Dataset({**correlations(problem), **reach_of_law(problem), **drawn})
+
+
+def pair(problem: Problem) -> tuple[Task, Heads, int, np.ndarray]:
+    """Two heads of any width without signal, at angles of 20° to 90°, and queries N(0, I).
+
+    The angle law is finite at all of their temperatures.
+    """
+    drawn = problem.drawn
+    width = drawn["pair_width"]
+    rng = problem.rng("pair_draws")
+    angles = np.deg2rad(rng.uniform(20, 90, size=width))
+    frames = np.zeros((2, 2 * width, width))
+    frames[0, :width] = np.eye(width)
+    frames[1] = np.concatenate([np.diag(np.cos(angles)), np.diag(np.sin(angles))])
+    bandwidth = NARROWEST * drawn["pair_scale"] * width**0.5
+    if drawn["pair_kernel"] == "softmax":
+        bandwidth = (COLDEST * drawn["pair_scale"]) ** 0.5
+    heads = Heads(frames, drawn["pair_kernel"], bandwidth)
+    task = Task(GaussianDesign(np.eye(2 * width)), TARGETS["constant"](2 * width), 1.0)
+    return task, heads, drawn["pair_keys"], rng.normal(size=(QUERIES, 2 * width))
+
+
+def reach_of_law(problem: Problem) -> dict[str, float]:
+    """How far the angle law is from exact theory for the heads of :func:`pair`.
+
+    ``pair_gap`` is ``(1 − ρ)`` of exact theory over that of the law, less 1, both averaged over the
+    same queries; ``pair_error`` its standard error, by the spread over queries and theory's own;
+    ``pair_attended``, the harmonic mean of effective keys.
+    """
+    case = pair(problem)
+    exact = predict(*case, order="exact", rtol=PRECISE)
+    covariance = exact["noise_covariance"].values
+    law = first_order_terms(*case)["noise_covariance"].values
+    gap = _apart(covariance) / _apart(law) - 1
+    left_out = []
+    for query in range(QUERIES):
+        rest = np.arange(QUERIES) != query
+        left_out.append(_apart(covariance[rest]) / _apart(law[rest]) - 1)
+    spread = np.std(left_out) * (QUERIES - 1) ** 0.5
+    # Half of a 95 % interval is two standard errors.
+    stated = exact["integrated_noise_covariance_error"].values[0, 1] / 2
+    own = np.diagonal(covariance.mean(0)).mean()
+    stated /= own * _apart(covariance)
+    return {
+        "pair_gap": float(gap),
+        "pair_error": float(np.hypot(spread, stated)),
+        "pair_attended": float(1 / own),
+    }
+
+
+def _apart(covariance: np.ndarray) -> float:
+    """One less the noise correlation of two heads, from covariances by query (Q, 2, 2)."""
+    mean = covariance.mean(0)
+    return float(1 - mean[0, 1] / np.diagonal(mean).mean())
 
 
 def correlations(problem: Problem) -> dict[str, float | bool]:

@@ -11,6 +11,7 @@ from sims.study.batches import drawn_values
 from sims.study.results import Results
 
 SHOWN = ("rule", "width", "keys", "reach", "first", "n_eff", "selectivity", "in_range")
+PAIR = ("pair_kernel", "pair_width", "pair_keys", "pair_attended")
 
 
 def correlations(results: Results) -> np.ndarray:
@@ -35,13 +36,14 @@ def effects(results: Results) -> Mapping[str, Effects]:
         "one curve": gap(apart, 1 - law["gaussian"].values),
         "product": Effects(product, np.zeros(len(product)), "gap"),
         "series": gap(apart, 1 - series, law["in_range"].values.astype(bool)),
+        "reach": Effects(law["pair_gap"].values, law["pair_error"].values, "gap"),
     }
 
 
 def parameters(results: Results) -> pd.DataFrame:
     """Drawn values, n_eff, and accuracy of the series, one row per problem."""
     frame = drawn_values(results)
-    return frame[[*SHOWN]].assign(
+    return frame[[*SHOWN, *PAIR]].assign(
         accurate=np.isfinite(frame["correlation"]),
         sparse=(frame["rule"] != "gaussian").astype(float),
     )

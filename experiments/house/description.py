@@ -6,14 +6,12 @@ import numpy as np
 
 from sims.study.problem import explicit_problem
 
-from .keys import GAUSSIAN
+from .decomposition import ACCURACY, MOST_HEADS
 from .problems import Problem
 from .sets import COMMON, HAAR, HALF_ALIGNED, OWN_BEST
 
 LEFT_OUT = ("size", "frames", "query_frames", "design", "target", "sharpness", "queries", "pilot")
 """Fields that the population leaves out: seeds, and the size, of which it has each number."""
-LEAST_KEYS = 50
-"""Effective keys below which the file of a problem asks for no theory: it is out of its range."""
 
 
 def population(problem: Problem) -> dict[str, Any]:
@@ -79,10 +77,10 @@ def described(problem: Problem) -> dict[str, Any]:
         f"n_eff/n = {facts['selectivity']:.3f} and, by the pilot, a skill of {problem.skill:.2f}; "
         f"label noise over the target's variance is {fields['noise_ratio']:.2f}."
     )
-    few = facts["n_eff"] < LEAST_KEYS or problem.law.family not in GAUSSIAN
+    few = problem.heads <= MOST_HEADS
     return {
         "about": about,
-        "theory": {"order": "none" if few else "first"},
+        "theory": {"order": "exact", "rtol": ACCURACY} if few else {"order": "none"},
         "problem": explicit_problem(
             problem.target, problem.noise_sd, heads, problem.n, queries, problem.law.as_design()
         ),

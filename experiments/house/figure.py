@@ -1,4 +1,4 @@
-"""The house sample in four panels: sizes over selectivity, outcomes, what the fall is made of."""
+"""The house sample: sizes over selectivity, outcomes, what the fall is made of, first order."""
 
 import numpy as np
 import pandas as pd
@@ -11,6 +11,7 @@ from sims.figures.groups import binned, outcome_bars, outcomes_of_answers
 from sims.judgement.answers import Answers
 from sims.study.panels import Panels
 
+from .reach import first_order_panel
 from .sets import COMMON, DRAWN, EQUAL, LADDER, OWN_BEST
 
 QUESTIONS = {
@@ -27,12 +28,13 @@ TITLE = "The error of random and of nearly aligned heads"
 def figure(panels: Panels, answers: Answers) -> Figure:
     """The figure; numbers are those of the answers, and of the first round of simulation."""
     shown, drawn = panels.arrays, panels.parameters
-    drawing, axes = figures.mosaic(("ab", "cd"), height=4.8, title=TITLE)
+    drawing, axes = figures.mosaic(("ab", "cd", "ee"), height=6.9, title=TITLE)
     _sizes(axes["a"], shown, drawn)
     outcome_bars(axes["b"], outcomes_of_answers(answers, QUESTIONS))
     axes["b"].set_title("How often diversity helps")
     _parts(axes["c"], shown, drawn)
     _ladder(axes["d"], shown, drawn)
+    first_order_panel(axes["e"], shown, drawn)
     return drawing
 
 

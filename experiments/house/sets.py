@@ -15,6 +15,5 @@ second one is each set's best as drawn, and the aligned set's best for equally g
 have their own best ones as the second. Each is tuned in its reading."""
 TEMPERATURES = (("one temperature", "own best"), ("random's best", "aligned's best"))
 """Names of the temperatures of each reading."""
-PROBED = ("bias", "variance", "head_variance")
-"""Terms at single queries, which are held against theory: those of the Haar set of the ladder as
-drawn, at the common temperature."""
+BY_QUERY = ("query_attended", "query_exact", "query_first")
+"""Effective keys, and errors of the average by exact theory and to first order, at a query."""

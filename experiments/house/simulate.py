@@ -1,23 +1,33 @@
 """Simulation of a problem: its sets of heads at two temperatures, as drawn and equally good."""
 
 from collections.abc import Mapping
+from typing import Any
 
 import numpy as np
+import xarray as xr
 
+from sims.base.estimates import mcse
 from sims.montecarlo import HostBatches
 from sims.montecarlo.draws import Draw
+from sims.simulation import estimate
 
+from . import decomposition
 from .frames import draw_rotations
 from .moments import Sums, sums_of
 from .outcomes import FIRST_ROUND, LOOKS, is_decided
 from .pilot import ROTATIONS
-from .problems import PROBES, Problem
-from .sets import COMMON, DRAWN, EQUAL, HAAR, LADDER, OWN_BEST, PROBED, READINGS, SETS
+from .problems import Problem
+from .sets import COMMON, DRAWN, EQUAL, LADDER, OWN_BEST, READINGS, SETS
 
 DIMS = ("reading", "set", "temperature")
 COORDS = {"reading": [*READINGS]}
 TERMS = ("bias", "variance", "head_bias", "head_variance", "noise", "head_noise")
 """Terms of the ensemble and of its mean head."""
+
+PRECISE = 0.01
+"""Monte Carlo error at fixed queries, as a share of error and variance, at which rounds suffice."""
+REPLICATES, ROUNDS, MOST_ROUNDS = 64, 16, 1024
+"""Replicates of a round, rounds to begin with, and at most."""
 
 
 class HouseSampler(HostBatches):
@@ -30,8 +40,7 @@ class HouseSampler(HostBatches):
 
 def sampler(problem: Problem) -> HouseSampler:
     """The sampler of a problem."""
-    dims = dict.fromkeys(TERMS, DIMS) | {f"probe_{name}": ("query",) for name in PROBED}
-    dims["gain_error"] = ("set",)
+    dims = dict.fromkeys(TERMS, DIMS) | {"gain_error": ("set",)}
     return HouseSampler(batch, constants=problem, dims=dims, coords=COORDS, partial=dims)
 
 
@@ -65,15 +74,34 @@ def batch(draw: Draw, replicates: int, problem: Problem) -> dict[str, np.ndarray
     for name in TERMS:
         outputs[name] = np.full((len(READINGS), SETS, 2), np.nan, np.float32)
         outputs[name][cells] = terms[name].mean(-1).reshape(-1, len(sets), len(temperatures))
-    for name in PROBED:
-        probes = np.full(PROBES, np.nan, np.float32)
-        if first:
-            probes[:] = terms[name][HAAR, COMMON, :PROBES]
-        outputs[f"probe_{name}"] = probes
     shrunk = problem.mean - problem.target.values(queries)
     gain_error = np.full(SETS, np.nan, np.float32)
     gain_error[sets] = gain_errors(sums, problem.gain[sets], shrunk, problem.noise_sd)
     return outputs | {"gain_error": gain_error}
+
+
+def at_fixed_queries(problem: Problem, seed: int) -> xr.Dataset:
+    """Terms of the ladder's Haar set at the fixed queries, ``fixed_NAME`` (round).
+
+    Rounds double until the Monte Carlo errors of error and variance are :data:`PRECISE` of them.
+    """
+    task, heads, n, queries = decomposition.case(problem, filled=True)
+    names = decomposition.TERMS
+    options: dict[str, Any] = {
+        "keep_queries": False,
+        "replicates_per_batch": REPLICATES,
+        "stream": (problem.number, 1),
+    }
+    found = None
+    rounds = ROUNDS
+    while True:
+        found = estimate(task, heads, n, queries, seed, batches=rounds, resume=found, **options)
+        sizes = [found[names[name]].values for name in ("mse", "variance")]
+        if rounds >= MOST_ROUNDS or all(mcse(part) <= PRECISE * part.mean() for part in sizes):
+            break
+        rounds *= 2
+    terms = {f"fixed_{name}": ("round", found[term].values) for name, term in names.items()}
+    return xr.Dataset(terms)
 
 
 def terms_of(sums: Sums, noise_sd: float) -> dict[str, np.ndarray]:

@@ -13,6 +13,7 @@ from sims.study.results import Results
 
 from .outcomes import (
     AGAIN,
+    FIRST_ROUND,
     FROM_ALIGNED,
     LOOKS,
     QUESTIONS,
@@ -22,6 +23,7 @@ from .outcomes import (
     falls_of,
     gain_falls,
 )
+from .reach import gaps
 from .sets import (
     ALIGNED,
     COMMON,
@@ -30,14 +32,11 @@ from .sets import (
     HAAR,
     LADDER,
     OWN_BEST,
-    PROBED,
     READINGS,
     TEMPERATURES,
     THIRD,
 )
 
-LEAST_COVERED = 0.1
-"""Share of queries in theory's range, below which nothing is said."""
 COMPONENTS = {
     "squared bias": "bias",
     "variance": "variance",
@@ -72,8 +71,7 @@ class Sample:
             variables = results.estimates[name].variables
             terms = {str(k): v.values for k, v in variables.items() if "batch" in v.dims}
             self.problems.append(terms)
-        probes = self.problems[0]["probe_bias"].shape[1]
-        batches = self.law.sizes["query"] // probes
+        batches = min(FIRST_ROUND, *(len(terms["bias"]) for terms in self.problems))
         self.first_round = {}
         for name in self.problems[0]:
             self.first_round[name] = np.stack([terms[name][:batches] for terms in self.problems])
@@ -94,7 +92,8 @@ def effects(results: Results) -> Mapping[str, Effects]:
         made[f"adding-heads, {name}"] = outcome(extra, size=extra.mean(1))
     falls = gain_falls(sample.first_round)
     made["random-aligned, with a gain"] = outcome(falls, size=-falls.mean(1))
-    return made | _gaps(sample)
+    made |= gaps(results.estimates, sample.law)
+    return made | {"angles": gap(_apart(sample), 1 - sample.law["by_angles"].values)}
 
 
 def _outcomes(sample: Sample, question: str, cell: tuple[int, int], parts: xr.Dataset) -> Effects:
@@ -182,28 +181,6 @@ def inequality(sample: Sample) -> np.ndarray:
     return np.asarray(difference.mean(1) / np.where(error > 0, error, np.nan))
 
 
-def _gaps(sample: Sample) -> dict[str, Effects]:
-    """Gaps of simulation from theory at the ladder's Haar set, at queries in theory's range."""
-    law = sample.law
-    covered = law["covered"].values
-    simulated = {name: _means_over_covered(sample, name) for name in PROBED}
-    simulated["mse"] = simulated["bias"] + simulated["variance"]
-    stated = {name: law[f"theory_{name}"].values for name in PROBED}
-    stated["mse"] = stated["bias"] + stated["variance"]
-    enough = covered.mean(1) >= LEAST_COVERED
-    made = {name: gap(simulated[name], stated[name], enough) for name in simulated}
-    return made | {"angles": gap(_apart(sample), 1 - law["by_angles"].values)}
-
-
-def _means_over_covered(sample: Sample, name: str) -> np.ndarray:
-    """Means of a term over the covered queries as pseudo-values, (problem, batch)."""
-    values = sample.first_round[f"probe_{name}"].astype(float)
-    mask = sample.law["covered"].values.reshape(values.shape)
-    share = mask.sum(2).mean(1, keepdims=True)
-    inside = np.where(mask, values, 0.0).sum(2)
-    return inside / np.where(share > 0, share, np.nan)
-
-
 def _apart(sample: Sample) -> np.ndarray:
     """One less the mean noise correlation of two heads of the Haar set, (problem, batch)."""
     place = np.s_[:, :, DRAWN, HAAR, COMMON]
@@ -216,5 +193,6 @@ def _apart(sample: Sample) -> np.ndarray:
 
 def parameters(results: Results) -> pd.DataFrame:
     """The population, a row a problem: what the law drew, and what the pilot measured."""
-    covered = results.predictions["law"]["covered"].mean("query").values
-    return drawn_values(results, "shift", "features").assign(covered=covered)
+    names = map(str, results.predictions["law"])
+    theory = [name for name in names if name.startswith("theory_")]
+    return drawn_values(results, "shift", "features", *theory)

@@ -9,6 +9,7 @@ import xarray as xr
 from sims.study.panels import Panels
 from sims.study.study import Fields, Study, from_module
 
+from .decomposition import is_decomposed
 from .problems import Problem, draw_problem
 
 
@@ -25,11 +26,18 @@ class House(Study[Problem]):
     def problem(self, fields: Fields) -> Problem | None:
         return draw_problem(fields, partial(self.keep, fields))
 
+    def beside(self, problem: Problem) -> xr.Dataset:
+        from .simulate import at_fixed_queries
+
+        if not is_decomposed(problem, self.settings["decomposed"]):
+            return xr.Dataset()
+        return at_fixed_queries(problem, self.simulation.seed)
+
     def theory(self, problem: Problem) -> xr.Dataset:
         from .description import population
         from .predict import predicted
 
-        terms = predicted(problem, self.simulation.batches)
+        terms = predicted(problem, is_decomposed(problem, self.settings["decomposed"]))
         return terms.assign(population(problem))
 
     def as_file(self, problem: Problem) -> dict[str, Any]:

@@ -16,7 +16,8 @@ from sims.study.judge import cells_of
 from sims.study.panels import Panels
 from sims.study.results import Results
 
-from .sets import COMMON, DRAWN, EQUAL, HAAR, OWN_BEST, READINGS, TEMPERATURES
+from .reach import coverage_table
+from .sets import ALIGNED, BY_QUERY, COMMON, DRAWN, EQUAL, HAAR, OWN_BEST, READINGS, TEMPERATURES
 from .statistic import (
     COMPONENTS,
     TERMS,
@@ -56,7 +57,8 @@ def panels(results: Results) -> xr.Dataset:
 
     ``ladder`` are errors of equally good rungs over the first one's, ``straightness`` the R² of
     these on the index, ``inequality`` the difference of mean heads in standard errors, and
-    ``random_`` terms those of the random set at the common temperature.
+    ``random_`` terms those of the random set at the common temperature. ``tuned_error`` are errors
+    of nearly aligned and of random heads as drawn at their own best temperatures.
     """
     sample = Sample(results)
     shown = changes_over_the_ladder(sample)
@@ -66,6 +68,10 @@ def panels(results: Results) -> xr.Dataset:
     for name in TERMS:
         values = sample.first_round[name][:, :, DRAWN, HAAR, COMMON]
         shown[f"random_{name}"] = ("problem", values.mean(1, dtype=float))
+    ends = [sample.error(place)[:, DRAWN, OWN_BEST] for place in (ALIGNED, HAAR)]
+    shown["tuned_error"] = (("problem", "end"), np.stack(ends, axis=1))
+    for name in BY_QUERY:
+        shown[name] = (("problem", "query"), sample.law[name].values)
     return shown
 
 
@@ -80,6 +86,7 @@ def tables(panels: Panels) -> dict[str, str]:
         "population": markdown_table(population(shown, frame)),
         "specification": markdown_table(specification_table(cells)),
         "sizes": markdown_table(sizes_by_group(shown, frame)),
+        "coverage": markdown_table(coverage_table(frame, shown["tuned_error"].values)),
         "equality": equality_in_words(shown["inequality"].values),
     }
 

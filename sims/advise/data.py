@@ -202,7 +202,9 @@ def compare_diversity(search: Search, tried: dict[Setting, np.ndarray]) -> list[
     draws = search.draws(best.heads, best.width, REPORTING)
     rng = np.random.default_rng([search.seed, 7])
     shape = (best.heads, search.dimension, best.width)
-    independent = [np.linalg.qr(rng.normal(size=shape))[0] for _ in draws]
+    independent = []
+    for _ in draws:
+        independent.append(np.linalg.qr(rng.normal(size=shape))[0])
     losses = {
         "orthogonal heads": search.errors(best, draws),
         "independent heads": search.errors(best, independent),

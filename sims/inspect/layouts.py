@@ -115,7 +115,7 @@ def layers(model: Model, heads: int | None = None) -> Iterator[Layer]:
             unknown.
     """
     layouts = modules(model)
-    numbers = {module: layer_number(module) for module in layouts}
+    numbers = dict(zip(layouts, map(layer_number, layouts), strict=True))
     if None in numbers.values() or len({*numbers.values()}) < len(numbers):
         numbers = dict.fromkeys(layouts)
     tensors: dict[str, set[str]] = {}
@@ -189,9 +189,12 @@ def _unread(model: Model, module: str) -> list[str]:
         InputError: another tensor of the module is not understood.
     """
     root = _root(module)
-    names = [n for n in model.shapes if n.startswith(root) and n not in model.used]
-    left = [name for name in names if not BUFFERS.fullmatch(name.removeprefix(root))]
-    for name in left:
+    left = []
+    for name in model.shapes:
+        known = name in model.used or BUFFERS.fullmatch(name.removeprefix(root))
+        if known or not name.startswith(root):
+            continue
+        left.append(name)
         if not name.endswith(SINKS):
             got = f"unknown to model_type {model.config.get('model_type')}"
             allowed = "attention tensors of a known model_type; unknown ones are refused"
@@ -229,7 +232,7 @@ def _matrices(
     parts = [_with_bias(model, module, name, d, arrangement) for name in names]
     if len(parts) == 1:
         parts = _split(model, module, parts[0], arrangement == "groups", (heads, width))
-    sizes = [len(part) for part in parts]
+    sizes = list(map(len, parts))
     if documented_width not in (None, sizes[0] / heads):
         allowed = f"{heads} heads of d_k = {documented_width}, as config says"
         raise InputError(f"{model.name}: {module}", f"{sizes[0]} rows of queries", allowed)

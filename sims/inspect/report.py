@@ -153,8 +153,9 @@ def _rule(
 
 def _remarks(layer: Layer, config: Mapping[str, Any], rows: Sequence[xr.Dataset]) -> list[str]:
     """Remarks for the reader of a layer's numbers, which are in these rows."""
-    copies = {int(row.copies) for row in rows if row.get("copies", 0) > 0}
-    remarks = [f"{count} sequences are copies of others, left out" for count in copies]
+    remarks = []
+    for count in {int(row.get("copies", 0)) for row in rows} - {0}:
+        remarks.append(f"{count} sequences are copies of others, left out")
     for kind, heads in zero_maps(layer).items():
         if heads:
             listed = ", ".join(map(str, heads))
@@ -264,7 +265,7 @@ def _summary(weights: xr.Dataset) -> dict[str, float]:
         means = mean_of_pairs(weights.score_correlation_by_distance.values)
         for name, values in (("qk_effective_rank", ranks), ("score_correlation", means)):
             numbers |= {f"{name}_least": values.min(), f"{name}_most": values.max()}
-    return {name: float(value) for name, value in numbers.items()}
+    return dict(zip(numbers, map(float, numbers.values()), strict=True))
 
 
 def _input_summary(readings: xr.Dataset, tolerance: float) -> dict[str, float]:
@@ -284,8 +285,11 @@ def _input_summary(readings: xr.Dataset, tolerance: float) -> dict[str, float]:
 
 def scalars(data: xr.Dataset) -> dict[str, np.ndarray]:
     """Scalar numbers per layer, by name."""
-    numbers = {str(k): v for k, v in data.data_vars.items() if v.dims == ("layer",)}
-    return {k: v.values.astype(float) for k, v in numbers.items() if v.dtype.kind in "iufb"}
+    numbers = {}
+    for name, values in data.data_vars.items():
+        if values.dims == ("layer",) and values.dtype.kind in "iufb":
+            numbers[str(name)] = values.values.astype(float)
+    return numbers
 
 
 def exceeded(data: xr.Dataset, limits: Mapping[str, float]) -> list[str]:

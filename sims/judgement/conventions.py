@@ -17,8 +17,8 @@ SHOWN = 20
 INDEX_GAP = 0.05
 """Least difference of a diversity index at which two sets of heads are compared."""
 TOLERANCES = {"roads": 0.05, "exact": 0.01, "slope": 0.1, "order": 0.01}
-"""Agreement of simulation with first-order theory and with exact theory, relative; of slopes; the
-relative change below which two errors count as equal."""
+"""Agreement of simulation with theory, and with exact theory of like accuracy, relative; of slopes;
+the relative change below which two errors count as equal."""
 
 
 def tolerance(name: str | None) -> float | None:

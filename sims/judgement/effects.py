@@ -170,18 +170,36 @@ def mean(draws: np.ndarray | None, **fields: Any) -> Effects:
     return _of_batches("mean", draws, **fields)
 
 
-def gap(values: np.ndarray, predicted: np.ndarray, valid: np.ndarray | None = None) -> Effects:
-    """Relative gaps of simulation and theory, simulated / predicted − 1.
+def gap(
+    values: np.ndarray,
+    predicted: np.ndarray,
+    valid: np.ndarray | None = None,
+    scale: np.ndarray | None = None,
+    stated: np.ndarray | None = None,
+) -> Effects:
+    """Relative gaps of simulation and theory, (simulated − predicted)/scale.
+
+    Both methods look at the same queries: what the batches differ in is then Monte Carlo error.
 
     Args:
         values: (N, B) simulated batches.
         predicted: (M,) by theory, M ≥ N.
         valid: (M,) mask of the problems that count; None is all.
+        scale: (M,) to which gaps are relative; None is theory's number.
+        stated: (M,) standard error that theory states of its number, which adds to the Monte Carlo
+            error; None is none.
     """
-    theory = predicted[: len(values)]
-    inside = np.isfinite(theory) & (theory != 0)
-    inside &= True if valid is None else valid[: len(values)]
-    return _of_batches("gap", values / np.where(inside, theory, np.nan)[:, None] - 1)
+    count = len(values)
+    unit = (predicted if scale is None else scale)[:count]
+    inside = np.isfinite(unit) & (unit != 0)
+    inside &= True if valid is None else valid[:count]
+    unit = np.where(inside, unit, np.nan)
+    made = _of_batches("gap", (values - predicted[:count, None]) / unit[:, None])
+    if stated is None or made.halves is None:
+        return made
+    add = stated[:count] / np.abs(unit)
+    halves = [half._replace(error=np.hypot(half.error, add)) for half in made.halves]
+    return replace(made, error=np.hypot(made.error, add), halves=(halves[0], halves[1]))
 
 
 def outcome(falls: np.ndarray, size: np.ndarray | None = None) -> Effects:

@@ -39,6 +39,7 @@ from sims.theory.first_order.laws import (
     softmax_overlap_of_maps,
 )
 from sims.theory.first_order.views import ViewTerms, view_terms
+from sims.theory.limits import Unseen, limit_bias, limit_error, unseen
 from sims.weights import WeightRule
 from sims.weights.merged import SlotWeights
 from sims.weights.sparse import TopK
@@ -196,6 +197,7 @@ __all__ = [
     "BlockTerms",
     "FirstOrder",
     "Tilt",
+    "Unseen",
     "ViewTerms",
     "block_terms",
     "check_affordable",
@@ -204,6 +206,8 @@ __all__ = [
     "first_order_terms",
     "gaussian_overlap",
     "in_range",
+    "limit_bias",
+    "limit_error",
     "noise_correlation_law",
     "noise_covariance_law",
     "noise_for_share",
@@ -213,5 +217,6 @@ __all__ = [
     "terms",
     "tilted_mean",
     "tilted_product",
+    "unseen",
     "view_terms",
 ]

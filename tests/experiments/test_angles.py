@@ -57,3 +57,46 @@ def test_the_gaussian_kernel_is_its_own_match_and_a_product(width):
     result = predict.correlations(problem)
     assert result["gaussian"] == pytest.approx(result["correlation"], rel=1e-3)
     assert result["product"] == pytest.approx(0, abs=1e-3) or width == 1
+
+
+@pytest.mark.theory
+@pytest.mark.parametrize("kernel", ["gaussian", "softmax"])
+def test_the_gap_of_the_angle_law_by_plain_loops(kernel):
+    """1 − ρ at the eight queries by 4,000 draws of keys, over the law's by its closed form."""
+    problem = drawn(pair_kernel=kernel, pair_width=2, pair_keys=64)
+    found = predict.reach_of_law(problem)
+    _, heads, n, queries = predict.pair(problem)
+    first, second = np.asarray(heads.frames)
+    b = float(heads.bandwidth[0])
+    rng = np.random.default_rng(0)
+    moments = []
+    for _ in range(4_000):
+        keys = rng.normal(size=(n, queries.shape[1]))
+        weights = []
+        for frame in (first, second):
+            q, k = queries @ frame, keys @ frame
+            score = q @ k.T if kernel == "softmax" else -((q[:, None] - k) ** 2).sum(2) / 2
+            parts = np.exp((score - score.max(1, keepdims=True)) / b**2)
+            weights.append(parts / parts.sum(1, keepdims=True))
+        products = [weights[0] * weights[1], *(w**2 for w in weights)]
+        moments.append([product.sum(1).mean() for product in products])
+    cross, own, other = np.transpose(moments)
+    apart = 1 - cross.mean() / (own + other).mean() * 2
+    spread = np.std(cross - (1 - apart) * (own + other) / 2) / 4_000**0.5 / own.mean()
+    sigma, overlap = np.eye(queries.shape[1]), []
+    for u, v in ((first, second), (first, first), (second, second)):
+        rows = []
+        for x in queries:
+            if kernel == "softmax":
+                rows.append(np.exp(x @ u @ u.T @ v @ v.T @ x / b**4))
+                continue
+            frames, mass = np.concatenate([u, v], 1), []
+            for part in (frames, u, v):
+                gram = np.eye(part.shape[1]) + part.T @ sigma @ part / b**2
+                z = part.T @ x / b
+                mass.append(-0.5 * (np.linalg.slogdet(gram)[1] + z @ np.linalg.solve(gram, z)))
+            rows.append(np.exp(mass[0] - mass[1] - mass[2]))
+        overlap.append(np.mean(rows))
+    law = 1 - overlap[0] / np.mean(overlap[1:])
+    assert abs(apart / law - 1 - found["pair_gap"]) < 4 * spread / law + 0.02 * apart / law
+    assert found["pair_attended"] == pytest.approx(1 / own.mean(), rel=0.05)

@@ -88,19 +88,6 @@ def test_the_mean_cosine_and_keys_are_those_of_the_stack_with_skip_and_norm():
     assert (result["first_keys"], result["keys"][0]) == pytest.approx(keys[:2].mean(1))
 
 
-@pytest.mark.parametrize("matrix", ["gaussian", "semidefinite"])
-def test_scores_of_drawn_weights_have_the_standard_deviation_that_is_stated(matrix):
-    """Its square is β², or β²(1 + 1/2d) by Wishart's moments; 4.4 standard errors, 1 in 10⁵."""
-    rng, problem = np.random.default_rng(5), drawn(matrix=matrix, d=24)
-    form, _ = simulate.draw_weights(rng, 400, problem)
-    tokens = rng.normal(size=(400, 16, 24))
-    scores = tokens @ form[:, 0] @ tokens.swapaxes(1, 2)
-    squares = (scores[:, ~np.eye(16, dtype=bool)] ** 2).mean(1)
-    expected = problem.drawn["score_scale"] ** 2 * (1 + (matrix == "semidefinite") / 48)
-    error = squares.std(ddof=1) / 20
-    assert abs(squares.mean() - expected) < 4.4 * error < 0.25 * expected
-
-
 @pytest.mark.parametrize(("kernel", "start"), [("gaussian", "zero"), ("softmax", "copy")])
 def test_heads_of_a_second_layer_by_loops(kernel, start):
     """The product of both layers' kernels to the powers of their shares, key by key."""
