@@ -34,7 +34,6 @@ from .sets import (
     OWN_BEST,
     READINGS,
     TEMPERATURES,
-    THIRD,
 )
 
 COMPONENTS = {
@@ -75,6 +74,12 @@ class Sample:
         self.first_round = {}
         for name in self.problems[0]:
             self.first_round[name] = np.stack([terms[name][:batches] for terms in self.problems])
+
+    def error(self, place: int) -> np.ndarray:
+        """Mean error of a set in the first round, (problem, reading, temperature)."""
+        cell = np.s_[:, :, :, place]
+        terms = self.first_round["bias"][cell] + self.first_round["variance"][cell]
+        return np.asarray(terms.mean(1, dtype=float))
 
 
 def effects(results: Results) -> Mapping[str, Effects]:
@@ -149,7 +154,11 @@ def changes_over_the_ladder(sample: Sample) -> xr.Dataset:
         change = values[:, :, HAAR, COMMON] / values[:, :, ALIGNED, OWN_BEST] - 1
         made[name] = (DIMS[:2], change)
     mean_error, variance = means.values()
-    made["yardstick"] = (DIMS, mean_error[:, :, THIRD] / mean_error[:, :, HAAR] - 1)
+    yardstick = np.empty_like(mean_error[:, :, HAAR])
+    for cell in np.ndindex(2, 2):
+        falls = falls_of(QUESTIONS["chance"], sample.first_round, *cell)
+        yardstick[:, *cell] = -falls.mean((1, 2))
+    made["yardstick"] = (DIMS, yardstick)
     share = variance[:, :, ALIGNED, OWN_BEST] / mean_error[:, :, ALIGNED, OWN_BEST]
     return xr.Dataset(made | {"share": (DIMS[:2], share)})
 
