@@ -45,7 +45,7 @@ def test_one_token_a_slot_is_the_kernel():
         estimate(task, Heads(frames, rule, 0.9), 24, queries, 3, **options)
         for rule in (FACTORIES["merged"](1, scores="distance"), "gaussian")
     )
-    for name in ("bias", "noise_covariance", "signal_covariance", "raw_bias"):
+    for name in ("bias", "noise_covariance", "signal_covariance"):
         np.testing.assert_allclose(found[name], expected[name], rtol=1e-9, atol=1e-13)
 
 
@@ -62,7 +62,7 @@ def test_heads_over_slots_are_the_rule_over_tokens(monkeypatch, scores, gates):
     assert over_slots(heads, 61) is None
     monkeypatch.setattr("sims.simulation.ensemble.over_slots", lambda heads, n: None)
     expected = estimate(task, heads, 60, queries, 3, **options)
-    for name in ("bias", "noise_covariance", "signal_covariance", "raw_bias", "empty_rate"):
+    for name in ("bias", "noise_covariance", "signal_covariance", "empty_rate"):
         np.testing.assert_allclose(found[name], expected[name], rtol=1e-9, atol=1e-13)
 
 
