@@ -59,7 +59,7 @@ RANDOMISATIONS = 8
 QUANTILE = float(stdtrit(RANDOMISATIONS - 1, 0.975))
 FEWEST = 12
 """log2 of the approximate number of points at level 0; they double from level to level."""
-MOST_LEVEL = 5
+FIRST_LEVEL, MOST_LEVEL = -1, 5
 ORDER = 0.7
 """Power of their number with which errors are expected to fall."""
 LEFT = 3e-4
@@ -302,7 +302,7 @@ def solve_percent(
     solution.methods.add("tilted sobol" if law else "sum over rows")
     shapes = (count, h), (count, h, h), (count, h, h), (count, h, h), (count, h)
     moments = Moments(*(np.full((RANDOMISATIONS, *shape), np.nan) for shape in shapes))
-    level = np.zeros(count, int)
+    level = np.full(count, FIRST_LEVEL if law else 0)
     pending = np.arange(count)
     most = min(max_level, MOST_LEVEL)
     while len(pending):
