@@ -98,7 +98,8 @@ class Pilot:
         found = []
         for batch in batches:
             sums = self.sums(batch, frames, bandwidth, turned)
-            found.append(squared_errors(sums, self.noise_sd))
+            noise = self.noise_sd**2 * sums.ensemble_noise
+            found.append((sums.deviation.mean(3) ** 2 + noise).mean((0, 3)))
         return np.mean(found, axis=0)
 
     def tuned(
@@ -158,13 +159,6 @@ class Pilot:
                 errors.append(((weights @ values - truth) ** 2 + noise).mean(1))
             found.append(errors)
         return np.asarray(np.mean(found, axis=0).min(1))
-
-
-def squared_errors(sums: Sums, noise_sd: float) -> np.ndarray:
-    """Mean squared error of each set's average at each temperature, (S, T)."""
-    deviation = sums.deviation.mean(3)
-    noise = noise_sd**2 * sums.ensemble_noise
-    return np.asarray((deviation**2 + noise).mean((0, 3)))
 
 
 def vertex(near: np.ndarray) -> np.ndarray:

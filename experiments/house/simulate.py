@@ -26,8 +26,10 @@ TERMS = ("bias", "variance", "head_bias", "head_variance", "noise", "head_noise"
 
 PRECISE = 0.01
 """Monte Carlo error at fixed queries, as a share of error and variance, at which rounds suffice."""
-REPLICATES, ROUNDS, MOST_ROUNDS = 64, 16, 1024
-"""Replicates of a round, rounds to begin with, and at most."""
+REPLICATES, ROUNDS = 64, 16
+"""Replicates of a round, and rounds to begin with."""
+MOST_KEYS = 2**24
+"""Keys that are drawn at most: those of Student's t take seven seconds a million."""
 
 
 class HouseSampler(HostBatches):
@@ -83,7 +85,8 @@ def batch(draw: Draw, replicates: int, problem: Problem) -> dict[str, np.ndarray
 def at_fixed_queries(problem: Problem, seed: int) -> xr.Dataset:
     """Terms of the ladder's Haar set at the fixed queries, ``fixed_NAME`` (round).
 
-    Rounds double until the Monte Carlo errors of error and variance are :data:`PRECISE` of them.
+    Rounds double until the Monte Carlo errors of error and variance are :data:`PRECISE` of them, or
+    :data:`MOST_KEYS` are drawn.
     """
     task, heads, n, queries = decomposition.case(problem, filled=True)
     names = decomposition.TERMS
@@ -97,7 +100,9 @@ def at_fixed_queries(problem: Problem, seed: int) -> xr.Dataset:
     while True:
         found = estimate(task, heads, n, queries, seed, batches=rounds, resume=found, **options)
         sizes = [found[names[name]].values for name in ("mse", "variance")]
-        if rounds >= MOST_ROUNDS or all(mcse(part) <= PRECISE * part.mean() for part in sizes):
+        if all(mcse(part) <= PRECISE * part.mean() for part in sizes):
+            break
+        if 2 * rounds * REPLICATES * n > MOST_KEYS:
             break
         rounds *= 2
     terms = {f"fixed_{name}": ("round", found[term].values) for name, term in names.items()}

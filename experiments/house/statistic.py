@@ -34,7 +34,6 @@ from .sets import (
     OWN_BEST,
     READINGS,
     TEMPERATURES,
-    THIRD,
 )
 
 COMPONENTS = {
@@ -150,13 +149,17 @@ def changes_over_the_ladder(sample: Sample) -> xr.Dataset:
         rest = controlled(difference[:, :, EQUAL], control)
         difference[:, :, EQUAL] = 0 * control if name == "mean_head" else rest
         made[name] = (DIMS, difference.mean(1))
-    made["yardstick"] = (DIMS, sample.error(THIRD) / sample.error(HAAR) - 1)
-    variance = terms["variance"].mean(1)
-    ends = {"own_error": error.mean(1), "own_variance": variance}
-    for name, values in ends.items():
+    means = {"own_error": error.mean(1), "own_variance": terms["variance"].mean(1)}
+    for name, values in means.items():
         change = values[:, :, HAAR, COMMON] / values[:, :, ALIGNED, OWN_BEST] - 1
         made[name] = (DIMS[:2], change)
-    share = variance[:, :, ALIGNED, OWN_BEST] / error.mean(1)[:, :, ALIGNED, OWN_BEST]
+    mean_error, variance = means.values()
+    yardstick = np.empty_like(mean_error[:, :, HAAR])
+    for cell in np.ndindex(2, 2):
+        falls = falls_of(QUESTIONS["chance"], sample.first_round, *cell)
+        yardstick[:, *cell] = -falls.mean((1, 2))
+    made["yardstick"] = (DIMS, yardstick)
+    share = variance[:, :, ALIGNED, OWN_BEST] / mean_error[:, :, ALIGNED, OWN_BEST]
     return xr.Dataset(made | {"share": (DIMS[:2], share)})
 
 

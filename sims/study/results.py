@@ -138,5 +138,13 @@ def read(path: str | Path, identity: str | None = None) -> xr.Dataset:
         return data.load()
 
 
+def is_current(path: str | Path, identity: str, fingerprint: str) -> bool:
+    """True if a file is complete and was made by the code and settings of a fingerprint."""
+    try:
+        return bool(read(path, identity).attrs["fingerprint"] == fingerprint)
+    except InputError:
+        return False
+
+
 def _json(value: Any) -> str:
     return json.dumps(value, ensure_ascii=True, default=lambda v: np.asarray(v).tolist())

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from sims.base.errors import InputError
 from sims.study import code
-from sims.study.results import read
+from sims.study.results import is_current
 from sims.study.schema import ExperimentSpec, SimulationSpec
 from sims.study.study import Study
 
@@ -126,7 +126,8 @@ class Run:
         Results of a study of this name whose code or law was another count as missing.
         """
         for step, file in (("simulate", "simulation.nc"), ("predict", "theory.nc")):
-            if not self._is_current(step, file):
+            path = self.home / file
+            if not is_current(path, f"{file} of {self.identity}", self.digest(step)):
                 self._step(step, file)
         return self._judged()
 
@@ -160,14 +161,6 @@ class Run:
         from sims.study.stored import results_of
 
         return results_of(self, self.home)
-
-    def _is_current(self, step: str, file: str) -> bool:
-        """True if a step has written its file for what the study is now."""
-        try:
-            data = read(self.home / file, f"{file} of {self.identity}")
-        except InputError:
-            return False
-        return bool(data.attrs["fingerprint"] == self.digest(step))
 
     def _step(self, name: str, file: str, *arguments: Any, **options: Any) -> Any:
         # By name, since no step depends on all others (sims.study.code).

@@ -25,7 +25,7 @@ from sims.study.describing import KEYS, VARIABLES, Words
 from sims.study.grid import Point, point_errors
 from sims.study.planning import ProblemClass, classify, doubts, plan_lines
 from sims.study.referenced_files import without_paths
-from sims.study.results import labelled, read, write
+from sims.study.results import is_current, labelled, write
 from sims.study.schema import SimulationSpec, TheorySpec
 from sims.study.specification import Problem
 from sims.study.stacking import POINT, Scalar, column, short_names
@@ -257,11 +257,7 @@ class Sweep:
 
     def is_done(self) -> bool:
         """True if the file is complete and belongs to this sweep."""
-        try:
-            data = read(self.output, f"{self.output.name} of {self.identity}")
-        except InputError:
-            return False
-        return bool(data.attrs["fingerprint"] == self.source_digest)
+        return is_current(self.output, f"{self.output.name} of {self.identity}", self.source_digest)
 
     def _on_axes(self, columns: xr.Dataset) -> xr.Dataset:
         """The rows of all points under their coordinates."""

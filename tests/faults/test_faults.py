@@ -111,7 +111,7 @@ def test_a_truncated_altered_or_misplaced_file_is_noticed(folder, capsys, monkey
     home = Path("results/smoke/small")
     assert sims("step", "ledger", "--fidelity", "smoke") == 0
     paths = [p for p in Path("results/smoke").rglob("*") if p.is_file()]
-    assert len(paths) == 3 + 7 + 2 + 2  # the last are the seconds of steps
+    assert len(paths) == 3 + 9 + 2 + 1  # the last are the seconds of a step
     rng = np.random.default_rng(0)
     for path in paths:
         read = files.read_json if path.suffix == ".json" else files.read

@@ -4,6 +4,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from sims.base.errors import InputError
 from sims.judgement import conventions
 from sims.judgement.effects import Effects, gap, mean, outcome_over_pairs, share
 from sims.judgement.table import PRECISION, Table

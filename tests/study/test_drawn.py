@@ -22,7 +22,7 @@ def test_effects_are_gaps_of_the_problems_that_decompose_prints(capsys):
     study = experiment.study
     found = study.effects(results)["mse"]
     assert [a.result.problems for a in outcome.answers] == [3]
-    for i, name in enumerate(results.points):
+    for i, name in enumerate(results.estimates):
         bandwidth = study.file_of(i)["problem"]["heads"]["bandwidth"]
         assert results.coordinates[name] == {"heads.bandwidth": bandwidth}
         assert 0.7 <= bandwidth <= 0.9
@@ -30,7 +30,7 @@ def test_effects_are_gaps_of_the_problems_that_decompose_prints(capsys):
         assert found.value[i] == pytest.approx(gaps.mean())
         assert found.error[i] == pytest.approx(gaps.std(ddof=1) / 2)
         Path("one.yaml").write_text(yaml.safe_dump(study.file_of(i)))
-    assert len(set(found.value)) == len(results.points) == 3
+    assert len(set(found.value)) == len(results.estimates) == 3
     assert sims("decompose", "small#0", "--json") == 0
     drawn = json.loads(capsys.readouterr().out)["settings"]["problem"]
     assert drawn["heads"]["bandwidth"] == study.file_of(0)["problem"]["heads"]["bandwidth"]
