@@ -59,7 +59,7 @@ RANDOMISATIONS = 8
 QUANTILE = float(stdtrit(RANDOMISATIONS - 1, 0.975))
 FEWEST = 12
 """log2 of the approximate number of points at level 0; they double from level to level."""
-FIRST_LEVEL, MOST_LEVEL = -1, 5
+MOST_LEVEL = 5
 ORDER = 0.7
 """Power of their number with which errors are expected to fall."""
 LEFT = 3e-4
@@ -126,15 +126,15 @@ def atoms_at(
         keys = task.design.rows[None]
         mass = xp.full(keys.shape[:2], 1 / keys.shape[1])
     else:
-        fixed = task.design, law, heads, x
+        fixed: Any = task.design, law, heads, x
         if xp is jnp:
             fixed = jax.lax.stop_gradient(fixed)
-        design, *given = fixed
+        design, fixed_law, fixed_heads, at = fixed
         heavy = isinstance(design, StudentDesign | CustomDesign) and heads.kernel.around == "line"
-        tilts = tilts_at(*given, n, heavy)
+        tilts = tilts_at(fixed_law, fixed_heads, at, n, heavy)
 
         def draw(normal: Numbers) -> Points:
-            return transported(design, tilted_points(given[0], tilts, *given[1:], normal))
+            return transported(design, tilted_points(fixed_law, tilts, fixed_heads, at, normal))
 
         if xp is jnp:
             keys, mass = jax.lax.map(draw, normals)
@@ -302,7 +302,7 @@ def solve_percent(
     solution.methods.add("tilted sobol" if law else "sum over rows")
     shapes = (count, h), (count, h, h), (count, h, h), (count, h, h), (count, h)
     moments = Moments(*(np.full((RANDOMISATIONS, *shape), np.nan) for shape in shapes))
-    level = np.full(count, FIRST_LEVEL if law else 0)
+    level = np.zeros(count, int)
     pending = np.arange(count)
     most = min(max_level, MOST_LEVEL)
     while len(pending):
@@ -312,7 +312,7 @@ def solve_percent(
             if not np.isfinite(atoms.value).all():
                 allowed = "finite numbers wherever the design has mass"
                 raise InputError("target", "NaN or infinity at a point of the design", allowed)
-            check_never_zero(heads.kernel, atoms.log_kernel)
+            check_never_zero(heads.kernel, np.asarray(atoms.log_kernel))
             solution.effective_keys[q] = effective_keys(atoms, n).mean(0)
             found = query_moments(atoms, n, float(truth[q]), heads.kernel, 0 if law else level[q])
             for whole, part in zip(moments, found, strict=True):
