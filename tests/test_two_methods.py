@@ -19,7 +19,6 @@ from sims.problem import DESIGNS, TARGETS, Heads, Task
 from sims.simulation import estimate
 from sims.testing import assert_agree, assert_bound
 from sims.theory import noise_covariance_law, predict
-from tests.by_hand import refused
 
 pytestmark = pytest.mark.theory
 
@@ -86,33 +85,33 @@ def test_order_auto_beyond_first_order():
     assert_agree(simulated(task, heads, 40, queries), auto, terms=TERMS)
 
 
-def test_order_auto_where_no_theory_is_trustworthy():
-    """Too narrow for exact theory, too wide for a minute of it, refused, or within first order."""
+def test_order_auto_is_exact_where_first_order_fails():
+    """At any bandwidth and width; unless it would take minutes, or first order holds."""
     task, heads, queries = problem("gaussian", 1e-3)
     auto = partial(predict, task, queries=queries, order="auto")
-    narrow = auto(heads, 1500, rtol=1e-4)
-    assert narrow.attrs["order"] == "first"
-    assert "\nno theory is trustworthy here: exact theory " in narrow.attrs["cautions"]
-    with refused("at query 0, head 0"):  # below one effective key
-        auto(heads, 6, rtol=1e-4)
     wide = Heads(np.stack([np.eye(3)] * 2), "gaussian", 0.7)
-    assert "of width 3 with 6" in auto(wide, 6, rtol=1e-4).attrs["cautions"]
+    cautions = auto(wide, 6, rtol=1e-4).attrs["cautions"]
+    assert "here: exact theory does not cover heads of width 3" in cautions
     laplace = Heads(heads.frames, "laplace", 0.7)
     assert auto(laplace, 6, rtol=1e-3).attrs["order"] == "exact"
     with pytest.raises(Uncovered, match="laplace"):
         auto(Heads(wide.frames, "laplace", 0.7), 6, rtol=1e-3)
-    for few in (heads, wide):  # one per cent, of any width and bandwidth
-        assert float(auto(few, 6)["mse_error"] / auto(few, 6)["mse"]) < 0.02
+    for few, n in ((heads, 6), (heads, 1500), (wide, 6)):
+        exact = auto(few, n)
+        assert (exact.attrs["order"], exact.attrs.get("cautions")) == ("exact", None)
+        assert float(exact["mse_error"] / exact["mse"]) < 0.02
     fine = predict(task, Heads(heads.frames, "gaussian", 0.7), 1000, queries, order="auto")
     assert (fine.attrs["order"], fine.attrs.get("cautions")) == ("first", None)
 
 
 @pytest.mark.parametrize("engine", ["scipy", "h5netcdf"])
 def test_a_caution_survives_netcdf(engine, tmp_path):
-    for bandwidth, n in ((0.3, 6), (1e-3, 1500)):  # one caution, and two
-        task, heads, queries = problem("gaussian", bandwidth)
-        options = {} if n == 6 else {"order": "auto", "rtol": 1e-4}
-        data = predict(task, heads, n, queries, **options)
+    task, heads, queries = problem("gaussian", 0.3)
+    wide = Heads(np.stack([np.eye(3)] * 2), "gaussian", 0.7)
+    for given, options in ((heads, {}), (wide, {"order": "auto", "rtol": 1e-4})):
+        data = predict(task, given, 6, queries, **options)
+        cautions = data.attrs["cautions"].splitlines()
+        assert len(cautions) == 1 + bool(options)
         data.to_netcdf(tmp_path / "data.nc", engine=engine)
         xr.testing.assert_identical(xr.load_dataset(tmp_path / "data.nc"), data)
 

@@ -49,7 +49,11 @@ class Nodes(NamedTuple):
 
     def tile(self, index: Int[Array, ""], size: int = TILE) -> tuple[Array, Array]:
         """Points and log weights ``index·size`` to ``(index + 1)·size``."""
-        return tile(self.points, index, size), tile(self.log_weight, index, size)
+        points, log_weight = (
+            jax.lax.dynamic_slice_in_dim(array, index * size, size)
+            for array in (self.points, self.log_weight)
+        )
+        return points, log_weight
 
 
 class Head(NamedTuple):
@@ -161,24 +165,19 @@ class Setting(eqx.Module):
         return self.kernel.log_value(query, keys, jnp.asarray(head.bandwidth))
 
     def responses(
-        self, head: Head, log_k: Float[Array, "*B N"]
-    ) -> tuple[Float[Array, "*B M N"], Float[Array, "*B M N"], Float[Array, "*B M N"]]:
+        self, head: Head, log_k: Float[Array, " N"]
+    ) -> tuple[Float[Array, "M N"], Float[Array, "M N"], Float[Array, "M N"]]:
         """``1 − e^{−X}``, ``X e^{−X}`` and X for X = e^u K on the grid in u."""
         u = head.low + self.step * jnp.arange(self.size)
-        x = jnp.exp(jnp.minimum(u[:, None] + log_k[..., None, :], SATURATED))
+        x = jnp.exp(jnp.minimum(u[:, None] + log_k, SATURATED))
         if self.compact:
-            x = x.at[..., -1, :].set(jnp.where(log_k > -jnp.inf, jnp.exp(SATURATED), 0.0))
+            x = x.at[-1].set(jnp.where(log_k > -jnp.inf, jnp.exp(SATURATED), 0.0))
         return -jnp.expm1(-x), x * jnp.exp(-x), x
 
     def stacked_responses(self, head: Head, xi: Float[Array, "N k"]) -> Float[Array, "rows N"]:
         """``[1 − e^{−X}; X e^{−X}]`` on the grid in u."""
         hit, once, _ = self.responses(head, self.log_kernel(head, xi))
         return jnp.concatenate([hit, once])
-
-
-def tile(array: Numbers, index: Int[Array, ""], size: int = TILE) -> Array:
-    """Rows ``index·size`` to ``(index + 1)·size``."""
-    return jax.lax.dynamic_slice_in_dim(array, index * size, size)
 
 
 def tiles(used: Int[Numbers, ""] | int, size: int = TILE) -> Int[Array, ""]:

@@ -27,8 +27,6 @@ from sims.theory.exact.laplace import (
 
 ROWS = 32
 """Nodes of head h taken at once, against a tile of head g's."""
-NEGLIGIBLE = 1e-9
-"""Share of ``E K_h K_g`` that tiles left out of Var[m | node], which costs O(J²) a node, hold."""
 
 Buffers = tuple[Array, Array, Array, Array]
 """Responses, nodes, cosines and sines, and log weights of all tiles of a head."""
@@ -127,7 +125,6 @@ def product_pair(setting: Setting, grids: tuple[Nodes, Nodes], couple: Couple) -
 
     total = jax.lax.fori_loop(0, rows, contract, jnp.zeros((2 * size, 4 * size)))
     terms, outer = pair_terms(setting, couple.singles, total)
-    ignored = NEGLIGIBLE * terms.noise / (rows * columns)
 
     def square(i: Array, total: Array) -> Array:
         # The share of each node in the integral over (s, t), so that m² is needed once a node.
@@ -137,18 +134,14 @@ def product_pair(setting: Setting, grids: tuple[Nodes, Nodes], couple: Couple) -
             weight, mean = measures(i, j)
             psi = weight * (share @ right[j, size:])
 
-            def full_variance() -> Array:
-                # Cosines and sines of the sums of both heads' angles.
-                half = first.shape[2] // 2
-                a = first[i][:, None]
-                b = second[j]
-                cosine = a[..., :half] * b[:, :half] - a[..., half:] * b[:, half:]
-                sine = a[..., half:] * b[:, :half] + a[..., :half] * b[:, half:]
-                variance = (cosine @ regression.cosine) * cosine + (sine @ regression.sine) * sine
-                return jnp.sum(psi[..., None] * variance)
-
-            variance = jax.lax.cond(jnp.sum(psi) > ignored, full_variance, lambda: jnp.zeros(()))
-            return total + jnp.sum(psi * mean**2) + variance
+            # Cosines and sines of the sums of both heads' angles.
+            half = first.shape[2] // 2
+            a = first[i][:, None]
+            b = second[j]
+            cosine = a[..., :half] * b[:, :half] - a[..., half:] * b[:, half:]
+            sine = a[..., half:] * b[:, :half] + a[..., :half] * b[:, half:]
+            variance = (cosine @ regression.cosine) * cosine + (sine @ regression.sine) * sine
+            return total + jnp.sum(psi * (mean**2 + jnp.sum(variance, axis=-1)))
 
         return jax.lax.fori_loop(0, columns, add, total)
 

@@ -126,15 +126,15 @@ def atoms_at(
         keys = task.design.rows[None]
         mass = xp.full(keys.shape[:2], 1 / keys.shape[1])
     else:
-        fixed = task.design, law, heads, x
+        fixed: Any = task.design, law, heads, x
         if xp is jnp:
             fixed = jax.lax.stop_gradient(fixed)
-        design, *given = fixed
+        design, fixed_law, fixed_heads, at = fixed
         heavy = isinstance(design, StudentDesign | CustomDesign) and heads.kernel.around == "line"
-        tilts = tilts_at(*given, n, heavy)
+        tilts = tilts_at(fixed_law, fixed_heads, at, n, heavy)
 
         def draw(normal: Numbers) -> Points:
-            return transported(design, tilted_points(given[0], tilts, *given[1:], normal))
+            return transported(design, tilted_points(fixed_law, tilts, fixed_heads, at, normal))
 
         if xp is jnp:
             keys, mass = jax.lax.map(draw, normals)
@@ -312,7 +312,7 @@ def solve_percent(
             if not np.isfinite(atoms.value).all():
                 allowed = "finite numbers wherever the design has mass"
                 raise InputError("target", "NaN or infinity at a point of the design", allowed)
-            check_never_zero(heads.kernel, atoms.log_kernel)
+            check_never_zero(heads.kernel, np.asarray(atoms.log_kernel))
             solution.effective_keys[q] = effective_keys(atoms, n).mean(0)
             found = query_moments(atoms, n, float(truth[q]), heads.kernel, 0 if law else level[q])
             for whole, part in zip(moments, found, strict=True):
