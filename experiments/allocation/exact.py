@@ -286,9 +286,8 @@ def responses(key: Key, bandwidth: float, sizes: np.ndarray) -> Responses:
         x = np.exp(np.minimum(log_s[..., None] + log_kernel[:, None], 60.0))
         return x, -np.expm1(-x)
 
-    def rate(log_s: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """t at log s, and its derivative."""
-        x, hit = of_views(log_s)
+    def rate(x: np.ndarray, hit: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """t, and its derivative in log s."""
         once = x * (1 - hit) @ alone
         share = np.clip(hit @ alone, 1e-300, 1 - 1e-15)
         log = -np.log1p(-share)
@@ -301,19 +300,20 @@ def responses(key: Key, bandwidth: float, sizes: np.ndarray) -> Responses:
     high = 2 - log_kernel.min(1, keepdims=True)
     for _ in range(BISECTIONS):
         middle = (low + high) / 2
-        above = rate(middle)[0] > t[-1]
+        above = rate(*of_views(middle))[0] > t[-1]
         low, high = np.where(above, low, middle), np.where(above, middle, high)
     low = t[0] - mean - 0.5
     coarse = low + (high - low) * np.linspace(0, 1, COARSE)
-    rows = zip(rate(coarse)[0], coarse, strict=True)
+    rows = zip(rate(*of_views(coarse))[0], coarse, strict=True)
     log_s = np.stack([np.interp(t, found, row) for found, row in rows])
     for _ in range(NEWTON):
-        found, slope = rate(log_s)
+        found, slope = rate(*of_views(log_s))
         log_s = log_s - np.clip((found - t) / slope, -3, 3)
     x, hit = of_views(log_s)
+    weight = STEP / rate(x, hit)[1]
     once = x * (1 - hit)
     hit, once, twice = (part @ key.view.T for part in (hit, once, x * once))
-    return Responses(hit, once, twice, STEP / rate(log_s)[1])
+    return Responses(hit, once, twice, weight)
 
 
 def one_head(key: Key, at: Responses, sizes: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
