@@ -12,12 +12,12 @@ from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
 LAYOUT = {token.COMMENT, token.NL, token.NEWLINE, token.INDENT, token.DEDENT, token.ENDMARKER}
-BUDGETS = {"sims": 219_500, "experiments": 66_000, "tests": 201_000}
+BUDGETS = {"sims": 206_500, "experiments": 80_200, "tests": 204_000}
 FOLDERS = {
     "sims": "advise attention base cli figures inspect judgement montecarlo problem report "
     "simulation steps study theory weights",
     "experiments": "allocation angles collapse hidden_scores hierarchy house kq_svd "
-    "lottery_tickets merging rates temperature trained_models training unification",
+    "lottery_tickets merging rates temperature trained_models training unification values",
     "tests": "advise attention benchmarks browser cli experiments faults figures gpu inspect "
     "judgement montecarlo problem simulation slurm study theory weights",
 }

@@ -45,7 +45,7 @@ def test_the_paper_follows_the_answers(tmp_path):
     answers["hdi-monotone"] = replace(old, result=result, word="never")
     write_answers(answers.values(), run / "answers.json", "answers.json of standard")
     after = text()
-    for new in ("−6.5%(−8.8to−4.3%)", "never;notalways"):
+    for new in ("−6.5%(−8.8to−4.3%)", "never;falseasstated"):
         assert after.count(new) > before.count(new)
     size = re.sub(r"\s", "", old.result.how_much())
     assert after.count(size) <= before.count(size) - 2
