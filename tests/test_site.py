@@ -67,15 +67,14 @@ def said_of(answer, text):
     return re.findall(question + r"(.*(?:\n+- \*\*.*)?(?:\n- (?:Change|By).*)*)", text)
 
 
-def test_pages_tables_and_readme_have_one_share_and_size_of_an_answer():
-    """Claims' pages, of the site and of the report, have them; README and index no others."""
+def test_pages_and_tables_have_one_share_and_size_of_an_answer():
+    """Claims' pages, of the site and of the report, have them; the index no others."""
     answers = read_run(ROOT / "results/published")
     tables = [listing(paper, answers, brief=True) for paper in papers().values()]
     tables = "\n".join([*tables, found_besides(answers), instrument(answers)])
     index = (DOCS / "index.md").read_text("utf-8")
     assert set(re.findall(r"[\d.]+ ?%", index)) == {"95 %"}
     index += listing(papers()[MAIN], answers, brief=True, first=True)
-    readme = (ROOT / "README.md").read_text("utf-8")
     pages = {}
     for claim, rows in by_claim(answers).items():
         pages[claim] = claim_page(rows), report_page(rows)
@@ -87,7 +86,7 @@ def test_pages_tables_and_readme_have_one_share_and_size_of_an_answer():
             result = answer.result
             known |= numbers(f"{result.headline(short=True)} {result.answered}")
             known |= numbers(answer.restriction + answer.spoken())
-            for said in said_of(answer, readme + index):
+            for said in said_of(answer, index):
                 assert numbers(said) <= known, answer.id
 
 

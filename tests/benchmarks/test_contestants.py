@@ -21,11 +21,10 @@ def test_peers_agree_with_numpy(peer):
     expected = who.numpy_loop(WORK, "float64", 2)(3)
     at_query = np.asarray(WORK.problem()[0].target(WORK.problem()[2]))
     for found, (linear, gram) in zip(run(3), expected, strict=True):
-        labelled = linear[..., 0] + at_query[:, None]
         own, pairs = (np.asarray(x) for x in found)
-        if peer == "torch_batched":
-            own = own.transpose(1, 0, 2)
-        np.testing.assert_allclose(own[..., 0], labelled, rtol=1e-9)
+        # (head, query), or (query, head, column) of which the first is m.
+        own = own.T if peer == "torch_batched" else own[..., 0]
+        np.testing.assert_allclose(own, linear + at_query[:, None], rtol=1e-9)
         np.testing.assert_allclose(pairs, gram, rtol=1e-9)
 
 
@@ -35,8 +34,8 @@ def test_vmap_agrees_in_law():
     linear, gram = who.plain_vmap(WORK, "float64", replicates)(0)
     loop = who.numpy_loop(WORK, "float64", replicates // 8)(1)
     at_query = np.asarray(WORK.problem()[0].target(WORK.problem()[2]))
-    own = np.asarray(linear)[..., 1]
-    others = np.array([one[..., 1] for one, _ in loop]) + at_query[:, None]
+    own = np.asarray(linear)
+    others = np.array([one for one, _ in loop]) + at_query[:, None]
     error = np.hypot(own.std(0) / replicates**0.5, others.std(0) / (replicates / 8) ** 0.5)
     assert np.all(np.abs(own.mean(0) - others.mean(0)) < 5 * error)
     assert np.all(np.isfinite(jax.device_get(gram)))

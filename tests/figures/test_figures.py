@@ -176,10 +176,10 @@ def test_words_stand_where_answers_get_them(ax):
     figures.words(ax)
     (top,) = ax.child_axes
     for place, text in zip(top.get_xticks() / 100, top.get_xticklabels(), strict=True):
-        assert word((place, place), True, 100) == text.get_text().replace("\n", " ")
+        assert word(place, (place, place), 100) == text.get_text().replace("\n", " ")
     for line in ax.lines:
         near = line.get_xdata()[0] / 100 + np.array([-1e-6, 1e-6])
-        assert len({word((x, x), True, 100) for x in near}) == 2
+        assert len({word(x, (x, x), 100) for x in near}) == 2
 
 
 def test_outcomes_fill_a_bar_and_bins_leave_out_what_has_no_value(ax):
