@@ -89,9 +89,8 @@ def write_table(rows: Iterable[Row], caption: str, widths: Mapping[str, int] | N
 
 
 def rank_word(answer: str) -> int:
-    """Place of an answer's word among :data:`WORDS`, or behind them."""
-    ranks = (rank for rank, word in enumerate(WORDS) if answer.startswith(word))
-    return next(ranks, len(WORDS))
+    """Place of an answer's word among :data:`WORDS`."""
+    return next(rank for rank, word in enumerate(WORDS) if answer.startswith(word))
 
 
 def tabulate(paper: Paper, answers: Sequence[Answer]) -> list[Row]:
