@@ -9,7 +9,7 @@ from pathlib import Path
 
 from sims.base.errors import InputError
 from sims.base.places import experiments
-from sims.judgement.answers import write_answers
+from sims.judgement.answers import Answer, write_answers
 from sims.report.learnt import fill_readme, readme_texts
 from sims.steps.pages import pages
 from sims.study import ledger
@@ -26,19 +26,26 @@ COMMON = ("answers.md", "report.html", "counterexamples")
 def publish(of: Run | str, output: Path) -> None:
     """Publish an experiment, or the run at a fidelity, and fill README.md.
 
-    Of one experiment only its files are replaced, and those that all experiments share.
+    Of one experiment only its files are replaced, and those that all experiments share. Answers of
+    another one whose tables are not published stay as they are.
 
     Raises:
-        InputError: there are no tables, or another published experiment has none.
+        InputError: there are no tables.
     """
     target = ledger.PUBLISHED
     folder = target.with_name("publishing")
     shutil.rmtree(folder, ignore_errors=True)
+    kept: list[Answer] = []
     if isinstance(of, Run):
         fidelity, names, source = of.fidelity, [of.name], output.parents[1]
-        others = {answer.experiment for answer in ledger.read_run(target)} - {*names}
-        for name in sorted(others):
-            _copy(MADE_OF, target / name, folder / name)
+        others = [answer for answer in ledger.read_run(target) if answer.experiment != of.name]
+        for name in sorted({answer.experiment for answer in others}):
+            if (target / name / TABLE).is_file():
+                _copy(MADE_OF, target / name, folder / name)
+                continue
+            of_name = [answer for answer in others if answer.experiment == name]
+            write_answers(of_name, folder / name / "answers.json", f"{name} at {fidelity}")
+            kept += of_name
     else:
         fidelity, names, source = of, experiments(), output.parent
         names = [name for name in names if (source / name / TABLE).is_file()]
@@ -47,6 +54,9 @@ def publish(of: Run | str, output: Path) -> None:
     for name in names:
         _copy(MADE_OF, source / name, folder / name)
     pages(fidelity, folder / "report.html")
+    for answer in kept:
+        if answer.problem is not None:
+            shutil.copy(target / "counterexamples" / f"{answer.id}.yaml", folder / "counterexamples")
     answers = ledger.read_run(folder, fidelity)
     for name, text in readme_texts(answers).items():
         fill_readme(name, text)
