@@ -110,8 +110,8 @@ def test_the_table_has_a_papers_confirmatory_answers_in_the_order_of_its_claims(
     lines = listing(papers()[MAIN], [late, *others, ANSWER], lambda one: f"#{one.id}").splitlines()
     assert [line for line in lines if line.startswith("| [")] == [
         "| [Is &#124;a&#124; at least b?](#gaps) | usually | "
-        "90 % of problems (82 to 95 %), N 100 |  | false as stated |  | simulation |",
-        "| [L? (n = 9)](#late) | usually | 90 % of problems (82 to 95 %), N 100 |  "
+        "90 % of 100 problems (82 to 95 %); 10 % fail |  | false as stated |  | simulation |",
+        "| [L? (n = 9)](#late) | usually | 90 % of 100 problems (82 to 95 %); 10 % fail |  "
         "| false as stated |  | simulation |",
     ]
     proved = [line for line in lines if line.startswith("- By algebra true: Single-head softmax")]
@@ -142,7 +142,7 @@ def test_a_claims_page_answers_first_and_leads_to_what_is_behind():
         "simulation.",
         "- Of 100 problems: holds 90 %, fails 10 %.",
         "![panel](x.png)",
-        "- narrow: 90 % of problems (82 to 95 %)",
+        "- narrow: 90 % of 100 problems (82 to 95 %); 10 % fail",
         "effect −3 % ± 1 %, n 64. File: `results/published/counterexamples/gaps.yaml`. "
         "Run it: `sims decompose small#3`.",
         "$$\n\\operatorname{MSE}",

@@ -78,22 +78,22 @@ class Share:
         return word_of(self.deciding)
 
     def headline(self, short: bool = False) -> str:
-        """The share that decides the word, with its interval; without the noun if ``short``."""
+        """The share that holds, with its interval, and the others; without nouns if ``short``."""
         if self.deciding is None:
             return "–"
         if self.deciding.total < conventions.SHOWN:
             return too_few(self.deciding.total)
-        share, interval = (
-            percent_range(*ends, short=short)
-            for ends in (self.deciding.bracket, self.deciding.interval)
-        )
-        noun = "" if short else " of problems"
+        share = percent(self.deciding.bracket[0], short=short)
+        interval = percent_range(*self.deciding.interval, short=short)
+        total = f" of {self.deciding.total}" + ("" if short else " problems")
+        level = "of these level" if self.deciding.level_holds else "level"
         others = []
-        for name in ("level", "undecided"):
+        for name, said in {"fails": "fail", "level": level, "undecided": "undecided"}.items():
             part = self.deciding.parts[name]
             if part >= conventions.NEGLIGIBLE:
-                others.append(f"{percent(part, short=short)} {name}")
-        return "; ".join([f"{share}{noun} ({interval})", *others])
+                others.append(f"{percent(part, short=short)} {said}")
+        joined = ", ".join(others)
+        return f"{share}{total} ({interval})" + (f"; {joined}" if joined else "")
 
     def decided_by(self) -> str:
         """The method whose tally decides the word, contradictions, and why many are undecided."""

@@ -93,7 +93,7 @@ def cells_of(answer: Answer, link: Link | None = None, brief: bool = False) -> l
     if answer.conditions is not None:
         sizes = [escape_markdown(answer.conditions.in_words(brief)), ""]
     elif isinstance(result, Share):
-        sizes = [f"{headline}, N {result.answered}", answer.how_much(brief)]
+        sizes = [headline, answer.how_much(brief)]
     else:
         sizes = ["–" if isinstance(result, Mean) else f"N {result.problems}", headline]
     row = [question, word, *sizes]

@@ -44,7 +44,8 @@ def publish(of: Run | str, output: Path) -> None:
                 _copy(MADE_OF, target / name, folder / name)
                 continue
             of_name = [answer for answer in others if answer.experiment == name]
-            write_answers(of_name, folder / name / "answers.json", f"{name} at {fidelity}")
+            identity = f"answers.json of {name} at {fidelity}"
+            write_answers(of_name, folder / name / "answers.json", identity)
             kept += of_name
     else:
         fidelity, names, source = of, experiments(), output.parent
