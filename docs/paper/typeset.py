@@ -98,7 +98,7 @@ def tabulate(paper: Paper, answers: Sequence[Answer]) -> list[Row]:
     rows = []
     for answer in answers_on(paper, answers, "paper"):
         row = dict(zip(COLUMNS, cells_of(answer), strict=True))
-        row["how often"] = row["how often"].replace(" of problems", "")
+        row["how often"] = row["how often"].replace(" problems", "")
         rows.append(row | {"outcomes": draw_outcomes(answer.result)})
     return rows
 

@@ -146,8 +146,10 @@ def _cell(share: Share) -> str:
 
 
 def groups_of_problems(frame: pd.DataFrame) -> dict[str, np.ndarray]:
-    """Which problems are in a group: all, by H, and those beyond the baselines."""
+    """Which problems are in a group: all, by kernel and H, and those beyond the baselines."""
     groups = {"all": np.ones(len(frame), bool)}
+    for kernel in sorted(frame["kernel"].unique()):
+        groups[f"{kernel} kernel"] = (frame["kernel"] == kernel).to_numpy()
     for heads in sorted(frame["heads"].unique()):
         groups[f"H = {heads}"] = (frame["heads"] == heads).to_numpy()
     groups["average beats both baselines"] = frame["beats"].to_numpy(bool)
