@@ -3,6 +3,8 @@
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from sims.base import files
 from sims.base.errors import InputError
 from sims.figures import letters, save, scatter, style
@@ -46,6 +48,7 @@ def plot(run: Run, output: Path) -> None:
     if template is not None and template.is_file():
         numbers = study.numbers(panels)
         caption = render_caption(template, run.fidelity, run.settings, answers, numbers)
+    np.random.seed(0)  # noqa: NPY002, seaborn jitters points by the global generator
     with style():
         figure = study.figure(panels, answers) or _default_figure(run, panels.table)
         letters(ax for ax in figure.axes if ax.get_title())
