@@ -24,10 +24,10 @@ COMMON = ("answers.md", "report.html", "counterexamples")
 
 
 def publish(of: Run | str, output: Path) -> None:
-    """Publish an experiment, or the run at a fidelity, and fill README.md.
+    """Publish an experiment, or all that ran at a fidelity, and fill README.md.
 
-    Of one experiment only its files are replaced, and those that all experiments share. Answers of
-    another one whose tables are not published stay as they are.
+    Only their files are replaced, and those that all experiments share. Answers of another one
+    whose tables are not published stay as they are.
 
     Raises:
         InputError: there are no tables.
@@ -35,23 +35,25 @@ def publish(of: Run | str, output: Path) -> None:
     target = ledger.PUBLISHED
     folder = target.with_name("publishing")
     shutil.rmtree(folder, ignore_errors=True)
-    kept: list[Answer] = []
     if isinstance(of, Run):
         fidelity, names, source = of.fidelity, [of.name], output.parents[1]
-        others = [answer for answer in ledger.read_run(target) if answer.experiment != of.name]
-        for name in sorted({answer.experiment for answer in others}):
-            if (target / name / TABLE).is_file():
-                _copy(MADE_OF, target / name, folder / name)
-                continue
-            of_name = [answer for answer in others if answer.experiment == name]
-            identity = f"answers.json of {name} at {fidelity}"
-            write_answers(of_name, folder / name / "answers.json", identity)
-            kept += of_name
     else:
-        fidelity, names, source = of, experiments(), output.parent
-        names = [name for name in names if (source / name / TABLE).is_file()]
+        fidelity, source = of, output.parent
+        names = [name for name in experiments() if (source / name / TABLE).is_file()]
         if not names:
             raise InputError(str(source), "no finished run", "make reproduce, first")
+    others: dict[str, list[Answer]] = {}
+    for answer in ledger.read_run(target):
+        if answer.experiment in experiments() and answer.experiment not in names:
+            others.setdefault(answer.experiment, []).append(answer)
+    kept = []
+    for name, answers in others.items():
+        if (target / name / TABLE).is_file():
+            _copy(MADE_OF, target / name, folder / name)
+        else:
+            identity = f"answers.json of {name} at {fidelity}"
+            write_answers(answers, folder / name / "answers.json", identity)
+            kept += answers
     for name in names:
         _copy(MADE_OF, source / name, folder / name)
     pages(fidelity, folder / "report.html")
@@ -61,8 +63,6 @@ def publish(of: Run | str, output: Path) -> None:
     answers = ledger.read_run(folder, fidelity)
     for name, text in readme_texts(answers).items():
         fill_readme(name, text)
-    if not isinstance(of, Run):
-        shutil.rmtree(target, ignore_errors=True)
     for name in names:
         shutil.rmtree(target / name, ignore_errors=True)
         _copy((*MADE_OF, *SHOWN), folder / name, target / name)
