@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from sims.figures.marks import quartiles
+from sims.figures.marks import QUARTILES, band
 from sims.figures.theme import PALETTE
 
 if TYPE_CHECKING:
@@ -85,8 +85,8 @@ def binned(ax: Axes, x: ArrayLike, values: ArrayLike, ink: str, **line: Any) -> 
     groups = np.array_split(np.argsort(places_of), max(1, min(6, len(effects) // 4)))
     if len(effects):
         places = [np.median(places_of[rows]) for rows in groups]
-        parts = [np.quantile(effects[rows], (0.25, 0.5, 0.75)) for rows in groups]
-        quartiles(ax, places, np.transpose(parts), ink, marker="o", **line)
+        parts = [np.quantile(effects[rows], QUARTILES) for rows in groups]
+        band(ax, places, np.transpose(parts), ink, marker="o", **line)
 
 
 def binned_by(ax: Axes, frame: pd.DataFrame, x: str, y: str, hue: str, title: str) -> None:

@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 
 MANY = 200
 """Points of a group beyond which a vector file has them as a picture."""
+QUARTILES = (0.25, 0.5, 0.75)
+"""Shares of problems below the median and the ends of a band."""
 
 
 def quartiles(ax: Axes, x: ArrayLike, values: np.ndarray, ink: str, **line: Any) -> None:
@@ -27,9 +29,14 @@ def quartiles(ax: Axes, x: ArrayLike, values: np.ndarray, ink: str, **line: Any)
     Nothing is drawn without problems, which can occur in a smoke run.
     """
     if len(values):
-        low, median, high = np.quantile(values, [0.25, 0.5, 0.75], axis=0)
-        ax.fill_between(x, low, high, color=ink, alpha=0.2, lw=0)
-        ax.plot(x, median, color=ink, **line)
+        band(ax, x, np.quantile(values, QUARTILES, axis=0), ink, **line)
+
+
+def band(ax: Axes, x: ArrayLike, parts: np.ndarray, ink: str, **line: Any) -> None:
+    """Draw quartiles (3, X) that are known: the median as a line, the middle half as a band."""
+    low, median, high = parts
+    ax.fill_between(x, low, high, color=ink, alpha=0.2, lw=0)
+    ax.plot(x, median, color=ink, **line)
 
 
 def note(ax: Axes, text: str) -> None:

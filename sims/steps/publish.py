@@ -59,7 +59,9 @@ def publish(of: Run | str, output: Path) -> None:
     pages(fidelity, folder / "report.html")
     for answer in kept:
         if answer.problem is not None:
-            shutil.copy(target / "counterexamples" / f"{answer.id}.yaml", folder / "counterexamples")
+            shutil.copy(
+                target / "counterexamples" / f"{answer.id}.yaml", folder / "counterexamples"
+            )
     answers = ledger.read_run(folder, fidelity)
     for name, text in readme_texts(answers).items():
         fill_readme(name, text)

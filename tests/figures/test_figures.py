@@ -192,6 +192,8 @@ def test_outcomes_fill_a_bar_and_bins_leave_out_what_has_no_value(ax):
     x, values = np.arange(9.0), np.array([1, 2, 3, 4, np.nan, 5, 6, 7, 8.0])
     binned(ax, x[::-1], values[::-1], "C0")
     assert np.allclose(ax.lines[-1].get_xydata(), [[1.5, 2.5], [6.5, 6.5]])
+    edge = {tuple(point) for point in ax.collections[-1].get_paths()[0].vertices}
+    assert edge == {(1.5, 1.75), (1.5, 3.25), (6.5, 5.75), (6.5, 7.25)}
 
 
 def test_an_overview_has_numbers_for_labels_that_end_in_one_and_terms_that_differ():
