@@ -21,7 +21,7 @@ from sims.theory.coverage import (
     without_value,
 )
 from sims.theory.differentiable import terms
-from sims.theory.first_order.blocks import BlockTerms, block_terms
+from sims.theory.first_order.blocks import block_terms
 from sims.theory.first_order.closed_forms import (
     FirstOrder,
     Tilt,
@@ -37,7 +37,7 @@ from sims.theory.first_order.laws import (
     softmax_overlap,
     softmax_overlap_of_maps,
 )
-from sims.theory.first_order.views import ViewTerms, view_terms
+from sims.theory.first_order.views import SplitTerms, view_terms
 from sims.theory.limits import Unseen, limit_bias, limit_error, unseen
 from sims.weights import WeightRule
 from sims.weights.merged import SlotWeights
@@ -193,11 +193,10 @@ def predict(
 __all__ = [
     "FEW_KEYS",
     "ORDERS",
-    "BlockTerms",
     "FirstOrder",
+    "SplitTerms",
     "Tilt",
     "Unseen",
-    "ViewTerms",
     "block_terms",
     "check_affordable",
     "check_exact",

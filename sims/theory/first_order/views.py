@@ -5,7 +5,8 @@ Gaussian integrals: no target or query is drawn, and every term is smooth in all
 Reconstruction; the derivation is in ``docs/theory.md``, "Splitting a budget".
 """
 
-from collections.abc import Mapping
+import operator
+from collections.abc import Callable, Mapping
 from functools import cache
 from math import lgamma
 from typing import Literal, NamedTuple
@@ -14,7 +15,7 @@ import numpy as np
 from jaxtyping import Float
 from numpy.typing import ArrayLike
 
-from sims.base.checks import as_floats, check_non_negative, check_positive
+from sims.base.checks import as_floats, check_non_negative, check_positive, check_within
 from sims.base.errors import InputError
 from sims.theory.arrays import Number
 
@@ -24,13 +25,18 @@ STEP, TAIL, TOP = 0.5, 1e-9, 6.0
 and upper end."""
 
 
-class ViewTerms(NamedTuple):
-    """First-order terms of exchangeable heads; unit target and label variance, factor 1/n removed.
+class SplitTerms(NamedTuple):
+    """First-order terms of two heads g, h of many; unit target and label variance, 1/n taken out.
+
+    Terms of the pair are NaN if two heads do not fit into the coordinates.
 
     Attributes:
-        limit_squared: ``E (m* − m)²``.
-        limit_ratio: ``E (m* − m) δ`` with the ratio bias ``δ/n``.
-        ratio_squared: ``E δ²``.
+        limit_squared: ``E β_h²``, β = m* − m.
+        limit_product: ``E β_h β_g``.
+        limit_ratio: ``E β_h δ_h`` with the ratio bias ``δ/n``.
+        cross_ratio: ``E β_g δ_h``.
+        ratio_squared: ``E δ_h²``.
+        ratio_product: ``E δ_h δ_g``.
         signal_variance: n times a head's signal variance.
         signal_covariance: n times the signal covariance of two heads.
         noise_variance: ``E r_hh``, so that n over it is n_eff (harmonic mean over queries).
@@ -38,20 +44,24 @@ class ViewTerms(NamedTuple):
     """
 
     limit_squared: Float[np.ndarray, "*shape"]
+    limit_product: Float[np.ndarray, "*shape"]
     limit_ratio: Float[np.ndarray, "*shape"]
+    cross_ratio: Float[np.ndarray, "*shape"]
     ratio_squared: Float[np.ndarray, "*shape"]
+    ratio_product: Float[np.ndarray, "*shape"]
     signal_variance: Float[np.ndarray, "*shape"]
     signal_covariance: Float[np.ndarray, "*shape"]
     noise_variance: Float[np.ndarray, "*shape"]
     noise_covariance: Float[np.ndarray, "*shape"]
 
     def error(self, n: Number, heads: Number, noise_sd: Number) -> Float[np.ndarray, "*shape"]:
-        """``E(β + δ/n)² + v/H + (1 − 1/H) c``, all arguments broadcast; H real and ≥ 1.
+        """Mean squared error of the average of H heads, all arguments broadcast; H real and ≥ 1.
 
         As in the rest of the first-order theory, the square of the bias keeps its δ²/n².
         """
-        bias = self.limit_squared + 2 * self.limit_ratio / n + self.ratio_squared / n**2
-        return bias + self.variance(n, heads, noise_sd)
+        single = self.limit_squared + 2 * self.limit_ratio / n + self.ratio_squared / n**2
+        cross = self.limit_product + 2 * self.cross_ratio / n + self.ratio_product / n**2
+        return average(single, cross, heads) + self.variance(n, heads, noise_sd)
 
     def variance(self, n: Number, heads: Number, noise_sd: Number) -> Float[np.ndarray, "*shape"]:
         """Variance ``v/H + (1 − 1/H) c`` of the average of H heads."""
@@ -78,7 +88,7 @@ def view_terms(
     query_scale: float,
     nu: float | None = None,
     kernel: Literal["gaussian", "softmax"] = "gaussian",
-) -> ViewTerms:
+) -> SplitTerms:
     """Terms of heads that see ``z_1…z_{d_k}`` through independent noise τ.
 
     Latent z ~ N(0, I_r); target of unit variance with covariance ``exp(−½ Σ_j λ_j (z_j − z'_j)²)``,
@@ -120,78 +130,135 @@ def view_terms(
     check_averages(kernel, b, noise, query_scale)
     width = np.asarray(width)
     count = len(relevance)
-    if (width < 0).any() or (width > count).any():
-        raise InputError("width", width.tolist(), f"0 to {count}")
+    check_within("width", width, 0, count)
     scales, weights = matern_mixture(nu)
     # A tilt puts z_j at a_j x_j and leaves it a variance; an overlap is log C_j and q_j. They
     # belong to a seen coordinate; an unseen one has zeros (docs/theory.md, "Splitting a budget").
     rank = max(width.ndim, b.ndim)
-    none = np.zeros(1)
-    b = b.reshape(*[1] * (rank - b.ndim), *b.shape, 1)
-    v = noise**2 + b**2
-    twice = 2 + 2 * noise**2 + b**2
+    once, same, pair, *parts = tilts_of(
+        kernel, b.reshape(*[1] * (rank - b.ndim), *b.shape, 1), noise
+    )
+    place = {"query": np.ones(1)}
+    for name, moved in (("h", once), ("hh", same), ("hg", pair)):
+        place[name] = np.stack([np.zeros_like(moved), moved])
+    overlap, pair_overlap = (np.stack([np.zeros_like(part), part], axis=1) for part in parts)
+    scaled = relevance * scales.reshape(-1, *[1] * (rank + 2))
+
+    def product(logs: np.ndarray) -> np.ndarray:
+        """Product over coordinates, the first d_k of them seen, from logarithms (…, 2, *b, r)."""
+        logs = np.broadcast_to(logs, (*logs.shape[:-1], count))
+        unseen, seen = np.moveaxis(logs, -2 - rank, 0)
+        steps = np.zeros((*seen.shape[:-1], count + 1))
+        (seen - unseen).cumsum(-1, out=steps[..., 1:])
+        last = width.reshape(*[1] * (steps.ndim - 1 - width.ndim), *width.shape, 1)
+        return np.exp(unseen.sum(-1) + np.take_along_axis(steps, last, -1)[..., 0])
+
+    tilts = Tilts(kernel, query_scale, scaled, place, (overlap, overlap, pair_overlap))
+    return split_terms(tilts, weights, product, apart=False)
+
+
+class Tilts(NamedTuple):
+    """Laws of coordinates under products of the kernels of two heads g, h.
+
+    Attributes:
+        kernel: of the heads.
+        query_scale: κ.
+        relevance: λ.
+        place: how far a tilt moves a coordinate towards the query, by its name: ``h``, ``hh``
+            (twice by h), ``hg`` and so on; ``query`` is the query itself.
+        overlaps: log C and q of r_hh, r_gg and r_hg.
+    """
+
+    kernel: str
+    query_scale: float
+    relevance: np.ndarray
+    place: dict[str, np.ndarray]
+    overlaps: tuple[Number, Number, Number]
+
+
+def tilts_of(kernel: str, b: np.ndarray, noise: float) -> tuple[np.ndarray, ...]:
+    """Shares a of tilts by one head, by it twice, by two heads; (log C, q) of r_hh and r_hg.
+
+    See :func:`view_terms`.
+    """
     if kernel == "gaussian":
-        single = 1 / (1 + v)
+        v = noise**2 + b**2
+        twice = 2 + 2 * noise**2 + b**2
+        once = 1 / (1 + v)
         same = 2 / twice
         pair = 2 / (2 + v)
-        overlap = {
-            "same": (np.log((1 + v) / (b * np.sqrt(twice))), same - 2 * single),
-            "pair": (np.log((1 + v) / np.sqrt(v * (2 + v))), pair - 2 * single),
-        }
-    else:
-        # A dot product moves the keys and does not narrow them: the law keeps its variance.
-        single = 1 / b**2
-        same = 2 / b**2
-        pair = 2 / b**2
-        overlap = {"same": (none, -2 * (1 + noise**2) * single**2), "pair": (none, -2 * single**2)}
-    place = {"one": single, "same": same, "pair": pair}
-    query = {"query": np.ones(1)}
-    places = [dict.fromkeys(place, none) | query, place | query]
-    overlaps = [dict.fromkeys(("none", *overlap), (none, none)), {"none": (none, none), **overlap}]
-    scaled = relevance * scales.reshape(-1, *[1] * (rank + 1))
+        overlap = np.stack([np.log((1 + v) / (b * np.sqrt(twice))), same - 2 * once])
+        shared = np.stack([np.log((1 + v) / np.sqrt(v * (2 + v))), pair - 2 * once])
+        return once, same, pair, overlap, shared
+    # A dot product moves the keys and does not narrow them: the law keeps its variance.
+    once = 1 / b**2
+    q = -2 * once**2
+    shared = np.stack([0 * q, q])
+    return once, 2 * once, 2 * once, (1 + noise**2) * shared, shared
 
-    def product(unseen: np.ndarray, seen: np.ndarray) -> np.ndarray:
-        """Product over coordinates, the first d_k of them seen, from logarithms (…, *b, r)."""
-        steps = np.broadcast_to(seen - unseen, (*seen.shape[:-1], count))
-        logs = np.zeros((*steps.shape[:-1], count + 1))
-        steps.cumsum(-1, out=logs[..., 1:])
-        last = width.reshape(*[1] * (logs.ndim - 1 - width.ndim), *width.shape, 1)
-        unseen = np.broadcast_to(unseen, (*unseen.shape[:-1], count)).sum(-1)
-        return np.exp(unseen + np.take_along_axis(logs, last, -1)[..., 0])
+
+def split_terms(
+    tilts: Tilts,
+    weights: Float[np.ndarray, " K"],
+    product: Callable[[np.ndarray], np.ndarray],
+    apart: bool,
+) -> SplitTerms:
+    """Terms of heads from the laws of single coordinates.
+
+    Args:
+        tilts: the laws.
+        weights: of the K squared-exponential targets that are mixed.
+        product: product over coordinates, from logarithms.
+        apart: False if g and h see the same coordinates, so that their limits are equal.
+    """
+    kernel, query_scale, relevance, place, overlaps = tilts
+    spread = remaining_variances(kernel, place)
 
     @cache
-    def mean(tilt: str, power: int = 1, first: str = "", second: str = "") -> np.ndarray:
-        """``E r^power E_m[E_first m · E_second m]``; without tilts ``E r^power``."""
-        logs = []
-        for moved, known in zip(places, overlaps, strict=True):
-            log_c, q = known[tilt]
-            parts: tuple[Number, ...] = ()
-            if first:
-                spread = remaining_variances(kernel, moved)
-                parts = scaled, moved[first] - moved[second], spread[first] + spread[second]
-            logs.append(log_means(power * log_c, power * q, query_scale, *parts))
-        return np.tensordot(weights, product(*logs), 1) if first else product(*logs)
+    def mean(powers: tuple[int, int, int], first: str = "", second: str = "") -> np.ndarray:
+        """``E r_hh^p r_gg^k r_hg^l E_m[E_first m · E_second m]``; without tilts, of r alone."""
+        if first > second:
+            return mean(powers, second, first)
+        log_c, q = sum(map(operator.mul, powers, overlaps))
+        parts: tuple[Number, ...] = ()
+        if first:
+            parts = relevance, place[first] - place[second], spread[first] + spread[second]
+        means = product(log_means(log_c, q, query_scale, *parts))
+        return np.tensordot(weights, means, 1) if first else means
 
-    def gap(tilt: str, inner: str) -> np.ndarray:
-        """``E r E_inner (m − m*)²``."""
-        return mean(tilt) - 2 * mean(tilt, 1, inner, "one") + mean(tilt, 1, "one", "one")
+    def of_gaps(
+        powers: tuple[int, int, int], first_gap: tuple[str, str], second_gap: tuple[str, str]
+    ) -> np.ndarray:
+        """Expected product of two differences of tilted means."""
+        (plus, minus), (gain, loss) = first_gap, second_gap
+        return (
+            mean(powers, plus, gain)
+            - mean(powers, plus, loss)
+            - mean(powers, minus, gain)
+            + mean(powers, minus, loss)
+        )
 
-    # The squares and products of m* − m and of δ = −r_hh (E_hh m − m*), multiplied out; then the
-    # signal's E r (m − m*)² and the noise's E r.
-    shared = ("one", "one")
-    return ViewTerms(
-        1 + mean("none", 1, *shared) - 2 * mean("none", 1, "one", "query"),
-        mean("same", 1, *shared)
-        - mean("same", 1, "same", "one")
-        + mean("same", 1, "same", "query")
-        - mean("same", 1, "one", "query"),
-        mean("same", 2, "same", "same")
-        - 2 * mean("same", 2, "same", "one")
-        + mean("same", 2, *shared),
-        gap("same", "same"),
-        gap("pair", "pair"),
-        mean("same"),
-        mean("pair"),
+    none = (0, 0, 0)
+    once = (1, 0, 0)
+    twice = (2, 0, 0)
+    pair = (0, 0, 1)
+    g, gg, both = ("g", "gg", (1, 1, 0)) if apart else ("h", "hh", twice)
+    # The squares and products of m* − m and of δ = −r_hh (E_hh m − m*); then the signal's
+    # E r (m − m*_h)(m − m*_g) and the noise's E r.
+    bias = ("h", "query")
+    ratio = ("h", "hh")
+    signal = mean(pair) - mean(pair, "hg", "h") - mean(pair, "hg", g) + mean(pair, "h", g)
+    return SplitTerms(
+        limit_squared=of_gaps(none, bias, bias),
+        limit_product=of_gaps(none, bias, (g, "query")),
+        limit_ratio=of_gaps(once, bias, ratio),
+        cross_ratio=of_gaps(once, (g, "query"), ratio),
+        ratio_squared=of_gaps(twice, ratio, ratio),
+        ratio_product=of_gaps(both, ratio, (g, gg)),
+        signal_variance=mean(once) - 2 * mean(once, "hh", "h") + mean(once, "h", "h"),
+        signal_covariance=signal,
+        noise_variance=mean(once),
+        noise_covariance=mean(pair),
     )
 
 

@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 from sims.problem import DESIGNS, Heads
-from sims.theory import BlockTerms, block_terms, view_terms
+from sims.theory import SplitTerms, block_terms, view_terms
 from tests.by_hand import normal_rule, refusals
 from tests.theory.first_order.averages import averages
 
@@ -38,7 +38,7 @@ def test_terms_by_quadrature(kernel, bandwidth):
     z, weight = normal_rule(7, 3)
     at, query_weight = normal_rule(11, 3)
     heads = Heads(np.eye(3)[:, :, None], kernel, bandwidth)
-    *expected, pair_noise, whole = averages(
+    *expected, whole = averages(
         rows_of,
         DESIGNS["isotropic"](3),
         heads,
@@ -46,9 +46,9 @@ def test_terms_by_quadrature(kernel, bandwidth):
         (jnp.asarray(RELEVANCE**0.5 * z), weight),
     )
     closed = block_terms(1, bandwidth, kernel=kernel, **OPTIONS)
-    for name, value, brute in zip(BlockTerms._fields, closed, expected, strict=True):
+    for name, value, brute in zip(SplitTerms._fields, closed, expected, strict=True):
         assert float(value) == pytest.approx(brute, rel=2e-5, abs=1e-7), name
-    assert pair_noise == pytest.approx(1.0)
+    assert float(closed.noise_covariance) == pytest.approx(1.0)
     assert float(closed.error(N, 3, NOISE_SD)) == pytest.approx(whole, rel=2e-5)
 
 

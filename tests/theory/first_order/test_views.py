@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 from sims.problem import Heads, Task, TrigonometricSeries, redundant_views
-from sims.theory import ViewTerms, predict, view_terms
+from sims.theory import SplitTerms, predict, view_terms
 from sims.theory.first_order.views import matern_mixture
 from tests.by_hand import normal_rule, refusals
 from tests.theory.first_order.averages import averages, parts_of
@@ -19,8 +19,11 @@ def rows_of(limit, ratio, signal, noise):
     """Terms of two heads, of which the first one's own are taken."""
     return (
         limit[:, 0] ** 2,
+        limit[:, 0] * limit[:, 1],
         limit[:, 0] * ratio[:, 0],
+        limit[:, 1] * ratio[:, 0],
         ratio[:, 0] ** 2,
+        ratio[:, 0] * ratio[:, 1],
         signal[:, 0, 0],
         signal[:, 0, 1],
         noise[:, 0, 0],
@@ -47,7 +50,7 @@ def test_terms_by_quadrature(width, bandwidth, kernel):
     )
     expected = averages(rows_of, design, Heads(frames, kernel, bandwidth), queries, frequencies)
     closed = view_terms(width, bandwidth, kernel=kernel, **OPTIONS)
-    for name, value, brute in zip(ViewTerms._fields, closed, expected, strict=True):
+    for name, value, brute in zip(SplitTerms._fields, closed, expected, strict=True):
         assert float(value) == pytest.approx(float(brute), rel=2e-6, abs=1e-9), name
 
 
@@ -79,7 +82,7 @@ def test_error_is_that_of_any_number_of_heads():
         points = np.pad(queries, ((0, 0), (0, 2 * count)))
         return Task(law, target.padded(2 * count), 1.0), Heads(frames, "gaussian", 0.8), points
 
-    pair = ViewTerms(*(row.mean() for row in rows_of(*parts_of(*problem(2)))))
+    pair = SplitTerms(*(row.mean() for row in rows_of(*parts_of(*problem(2)))))
     for count, n in ((1, 50), (3, 50), (3, 800)):
         task, heads, at = problem(count)
         noisy = Task(task.design, task.target, 0.7)
