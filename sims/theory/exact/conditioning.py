@@ -9,14 +9,14 @@ The integrals in :mod:`sims.theory.exact.laplace` see only log-kernels at nodes,
 E[m | node] and Var[m | node]. Derivation: docs/theory.md, "Exact at every n".
 """
 
-from dataclasses import dataclass, replace
-
 import numpy as np
 from jaxtyping import Float
 
 from sims.base.errors import InputError
 from sims.problem import GaussianDesign, Heads, Task, TrigonometricSeries
-from sims.theory.exact.laplace import Regression
+from sims.theory.arrays import Numbers
+from sims.theory.exact.laplace import Head, Regression
+from sims.theory.exact.pairs import Couple
 from sims.theory.rounding import EPS, LARGEST
 
 RANK_TOLERANCE = 1e-12
@@ -24,59 +24,6 @@ RANK_TOLERANCE = 1e-12
 KERNEL_REACH, DENSITY_REACH = 7.5, 9.0
 """Bandwidths, and standard deviations, beyond which a gaussian kernel, and the design's density,
 are below 1e-12 and 1e-17 of their peaks: they shape the ellipsoid of the nodes."""
-
-
-@dataclass(frozen=True)
-class Projection:
-    """A head at a query, in whitened coordinates.
-
-    Attributes:
-        functional: T (d, k) with ``ξ = TᵀX``, ``TᵀΣT = I``.
-        map: A (d_k, k), ``VᵀX = A ξ``.
-        query: q = Uᵀx, shape (d_k,).
-        centre: ξ that the quadrature is arranged around, shape (k,).
-        shape: B (k, k); nodes are ``centre + r·B e`` for unit vectors e.
-        loading: ΩJ = Cov(ω_j·X, ξ), shape (J, k).
-        bandwidth: b.
-    """
-
-    functional: Float[np.ndarray, "d k"]
-    map: Float[np.ndarray, "d_k k"]
-    query: Float[np.ndarray, " d_k"]
-    centre: Float[np.ndarray, " k"]
-    shape: Float[np.ndarray, "k k"]
-    loading: Float[np.ndarray, "J k"]
-    bandwidth: float
-
-    @property
-    def rank(self) -> int:
-        """k, the number of directions in which keys differ for this head."""
-        return self.map.shape[1]
-
-    def rotated(self, rotation: Float[np.ndarray, "k k"]) -> "Projection":
-        """The same head in coordinates rotationᵀ ξ."""
-        return replace(
-            self,
-            functional=self.functional @ rotation,
-            map=self.map @ rotation,
-            centre=rotation.T @ self.centre,
-            shape=rotation.T @ self.shape,
-            loading=self.loading @ rotation,
-        )
-
-
-@dataclass(frozen=True)
-class PairProjection:
-    """Two heads at one query in canonical coordinates.
-
-    Attributes:
-        first, second: the heads, rotated so that ``Cov(ξ_h, ξ_g) = diag(ρ)``.
-        correlation: ρ (min(k_h, k_g),), descending.
-    """
-
-    first: Projection
-    second: Projection
-    correlation: Float[np.ndarray, " c"]
 
 
 class GaussianLaw:
@@ -109,21 +56,32 @@ class GaussianLaw:
             return cls(task.design, task.target)
         return None
 
-    def regression(
+    def condition(
         self,
-        first: Float[np.ndarray, "J k"],
-        second: Float[np.ndarray, "J k_g"],
-        explained: Float[np.ndarray, "J J"],
+        first: Float[Numbers, "J k"],
+        second: Float[Numbers, "J k_g"],
+        correlation: Float[Numbers, " c"],
     ) -> Regression:
-        """The target given coordinates with these loadings that explain this covariance."""
+        """The target given (ξ_h, ξ_g) of canonical correlations below 1, by the heads' loadings.
+
+        Those of g have no columns where a head is alone.
+        """
+        # The regression of ω·X on two coordinates of correlation ρ:
+        # (Ω_h − ρ Ω_g)/(1 − ρ²) and (Ω_g − ρ Ω_h)/(1 − ρ²).
+        c = len(correlation)
+        rho = correlation
+        first_loading = np.array(first)
+        second_loading = np.array(second)
+        first_loading[:, :c] = (first[:, :c] - rho * second[:, :c]) / (1 - rho**2)
+        second_loading[:, :c] = (second[:, :c] - rho * first[:, :c]) / (1 - rho**2)
+        explained = first @ first_loading.T + second @ second_loading.T
         # G = ωΣωᵀ − what the coordinates explain, made symmetric to the last bit.
         residual = self.total - explained
         residual = (residual + residual.T) / 2
         self._check(np.diag(residual))
         mean = self.amplitude * np.exp(-0.5 * np.diag(residual))
-        return Regression(
-            first, second, self.phase, mean, *variance_forms(self.amplitude, residual)
-        )
+        forms = variance_forms(self.amplitude, residual)
+        return Regression(first_loading, second_loading, self.phase, mean, *forms)
 
     def _check(self, residual: Float[np.ndarray, " J"]) -> None:
         """Raise InputError where e^{−G_jj/2} of a wave that is not damped away has no digits left.
@@ -138,27 +96,7 @@ class GaussianLaw:
             allowed = f"up to about {np.sqrt(LARGEST / EPS):.1g} where a head sees all of it"
             raise InputError("target.frequency", turns, f"{allowed} (order exact)")
 
-    def condition_on_one(self, head: Projection) -> Regression:
-        """The target given one head's coordinates ξ."""
-        loading = head.loading
-        return self.regression(loading, np.zeros((len(loading), 0)), loading @ loading.T)
-
-    def condition_on_both(self, pair: PairProjection) -> Regression:
-        """The target given (ξ_h, ξ_g), for canonical correlations below 1."""
-        # The regression of ω·X on two coordinates of correlation ρ:
-        # (Ω_h − ρ Ω_g)/(1 − ρ²) and (Ω_g − ρ Ω_h)/(1 − ρ²).
-        c = len(pair.correlation)
-        rho = pair.correlation
-        first = pair.first.loading
-        second = pair.second.loading
-        first_loading = first.copy()
-        second_loading = second.copy()
-        first_loading[:, :c] = (first[:, :c] - rho * second[:, :c]) / (1 - rho**2)
-        second_loading[:, :c] = (second[:, :c] - rho * first[:, :c]) / (1 - rho**2)
-        explained = first @ first_loading.T + second @ second_loading.T
-        return self.regression(first_loading, second_loading, explained)
-
-    def project(self, heads: Heads, head: int, x: Float[np.ndarray, " d"]) -> Projection:
+    def project(self, heads: Heads, head: int, x: Float[np.ndarray, " d"]) -> Head:
         """Head number ``head`` at the query x, through its query frame and its key frame.
 
         The kernel's own facts say where its level sets lie: around the query's nearest point, the
@@ -206,13 +144,13 @@ class GaussianLaw:
             if kernel.support is not None and reach > dense * np.sqrt(size[-1]):
                 shape = dense * np.eye(len(root))  # the support holds all of the design
         loading = self.spread @ functional
-        return Projection(functional, matrix, query, centre, shape, loading, bandwidth)
+        return Head(functional, matrix, query, centre, shape, loading, bandwidth)
 
-    def pair(self, first: Projection, second: Projection) -> PairProjection:
+    def pair(self, first: Head, second: Head) -> Couple:
         """Two heads at one query, brought to canonical coordinates by an SVD of Cov(ξ_h, ξ_g)."""
         cross = first.functional.T @ self.covariance @ second.functional
         left, correlation, right = np.linalg.svd(cross)
-        return PairProjection(first.rotated(left), second.rotated(right.T), correlation)
+        return Couple((first.rotated(left), second.rotated(right.T)), correlation)
 
 
 def variance_forms(

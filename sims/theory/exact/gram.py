@@ -163,22 +163,11 @@ def moments_of(sums: Sums, nodes: Nodes, n: Number, truth: Number) -> Moments:
     hit, once = rows[:, 0], rows[:, 1]
     alive = sums.single[:, -1, 0]
 
-    # One head: E f̂ and P(S > 0); one key twice, and two keys, about the mean.
-    # (docs/theory.md, "Exact at every n")
-    same = n * first_du * _power(n - 1, hit[..., 0])
-    centre = jnp.sum(same * once[..., 1], axis=1) / jnp.sum(same * once[..., 0], axis=1)
-    shift = centre[:, None]
-    same = n * du * _power(n - 1, hit[..., 0])
-    cross = n * (n - 1) * du * _power(n - 2, hit[..., 0])
-    twice = sums.twice
-    square = twice[..., 2] - shift * (2 * twice[..., 1] - shift * twice[..., 0])
-    centred = once[..., 1] - shift * once[..., 0]
-    reach = -jnp.expm1(n * _log(alive))
-    noise = jnp.sum(same * twice[..., 0], axis=1)
-    unit = (noise + jnp.sum(cross * once[..., 0] ** 2, axis=1)) / reach
-    signal = jnp.sum(same * square + cross * centred**2, axis=1) / unit
+    _, centre, (noise, unit, signal) = head_sums(n, (first_du, du), hit[..., 0], once, sums.twice)
+    reach = -jnp.expm1(n * log_phi(alive))
+    unit = unit / reach
     level = centre + truth
-    signal = signal + level**2 * reach * (1 - reach)
+    signal = signal / unit + level**2 * reach * (1 - reach)
     mean = centre * reach - truth * (1 - reach)
     alone = signal, noise / unit, unit - 1
     if heads == 1:
@@ -221,10 +210,8 @@ def _pair_moments(
     (both, hit_once, hit_r), (once_hit, once_once, once_r), (r_hit, r_once, r_r) = inner
     here = centre_h[:, None, None]
     there = centre_g[:, None, None]
-    area = n * du_h[:, :, None] * du_g[:, None]
+    area = du_h[:, :, None] * du_g[:, None]
     a = rows_h[:, 0, :, None, 0] + rows_g[:, 0, None, :, 0] - both
-    same = area * _power(n - 1, a)
-    cross = (n - 1) * area * _power(n - 2, a)
     # One key a head: E[X_h e^{−X_h − X_g} (r − c_h)], and the same of g.
     in_h = rows_h[:, 1, :, None, 0] - once_hit
     in_g = rows_g[:, 1, None, :, 0] - hit_once
@@ -236,13 +223,15 @@ def _pair_moments(
     outside_h = _outside(products[:, :-1, -1], rows_h, centre_h, alive_g, du_h, n)
     outside_g = _outside(products[:, -1, :-1], rows_g, centre_g, alive_h, du_g, n)
     reach_h, reach_g, either = (
-        -jnp.expm1(n * _log(a)) for a in (alive_h, alive_g, alive_h + alive_g - products[:, -1, -1])
+        -jnp.expm1(n * log_phi(a))
+        for a in (alive_h, alive_g, alive_h + alive_g - products[:, -1, -1])
     )
     reach = reach_h + reach_g - either
-    noise = jnp.sum(same * once_once, axis=(1, 2))
-    unit = (noise + jnp.sum(cross * in_h * in_g, axis=(1, 2))) / reach
-    signal = jnp.sum(same * product + cross * centred_h * centred_g, axis=(1, 2)) / unit
-    signal = signal + level_h * level_g * (reach - reach_h * reach_g)
+    noise, unit, signal = sums_of_keys(
+        n, area, a, (once_once, product), (in_h, in_g), (centred_h, centred_g), (-2, -1)
+    )
+    unit = unit / reach
+    signal = signal / unit + level_h * level_g * (reach - reach_h * reach_g)
     signal = signal - level_g * outside_h - level_h * outside_g
     return signal, noise / unit, unit - 1
 
@@ -267,16 +256,72 @@ def _outside(
     """
     hit, once, once_r = jnp.moveaxis(column.reshape(len(column), 3, -1), 1, 0)
     centred = rows[:, 1, :, 1] - once_r - centre[:, None] * (rows[:, 1, :, 0] - once)
-    power = _power(n - 1, rows[:, 0, :, 0] + alive[:, None] - hit)
-    return jnp.sum(n * du * centred * power, axis=1)
+    phi = power(n - 1, rows[:, 0, :, 0] + alive[:, None] - hit)
+    return jnp.sum(n * du * centred * phi, axis=1)
 
 
-def _power(exponent: Number, a: Array) -> Array:
-    """``φ`` to that exponent."""
-    return jnp.exp(exponent * _log(a))
+def sums_of_keys(
+    n: Number,
+    area: Numbers,
+    a: Array,
+    twice: tuple[Array, Array],
+    once: tuple[Array, Array],
+    centred: tuple[Array, Array],
+    axes: tuple[int, ...],
+) -> tuple[Array, Array, Array]:
+    """``E Σ_i w_hi w_gi``, ``E Σ_i w_hi Σ_j w_gj`` and ``E Σ_i w_hi r_i Σ_j w_gj r_j``, r about c.
+
+    One key twice and two keys: ``n ∫ E[K_hK_g …] φ^{n−1}`` and ``n(n−1) ∫ E[K_h …] E[K_g …]
+    φ^{n−2}``, over s and t, or over s where g is h (docs/theory.md, "Exact at every n").
+
+    Args:
+        n: number of keys.
+        area: weights of the nodes.
+        a: 1 − φ.
+        twice: expectations of a key in both sums, times 1 and r_h r_g.
+        once: of a key in the sum of h, and of one in that of g.
+        centred: these times r.
+        axes: those of the nodes.
+    """
+    same = n * area * power(n - 1, a)
+    cross = n * (n - 1) * area * power(n - 2, a)
+    noise = jnp.sum(same * twice[0], axis=axes)
+    total = noise + jnp.sum(cross * once[0] * once[1], axis=axes)
+    return noise, total, jnp.sum(same * twice[1] + cross * centred[0] * centred[1], axis=axes)
 
 
-def _log(a: Array) -> Array:
+def head_sums(
+    n: Number, weights: tuple[Array, Numbers], a: Array, once: Array, twice: Array
+) -> tuple[Array, Array, tuple[Array, Array, Array]]:
+    """``P(S > 0)`` and ``c = E[f̂ | S > 0]`` of heads, and :func:`sums_of_keys` about c.
+
+    Args:
+        n: number of keys.
+        weights: of the nodes in log s, the first with and without the left tail, (…, M).
+        a: 1 − φ, (…, M).
+        once: ``E X e^{−X}`` times (1, r, r²), (…, M, 3).
+        twice: ``E X² e^{−X}`` times these.
+    """
+    same = n * weights[0] * power(n - 1, a)
+    mass = jnp.sum(same * once[..., 0], axis=-1)
+    safe = jnp.where(mass > 0, mass, 1.0)
+    centre = jnp.where(mass > 0, jnp.sum(same * once[..., 1], axis=-1) / safe, 0.0)
+    shift = centre[..., None]
+    square = twice[..., 2] - shift * (2 * twice[..., 1] - shift * twice[..., 0])
+    own = once[..., 0]
+    centred = once[..., 1] - shift * own
+    of_keys = sums_of_keys(
+        n, weights[1], a, (twice[..., 0], square), (own, own), (centred, centred), (-1,)
+    )
+    return mass, centre, of_keys
+
+
+def power(exponent: Number, a: Array) -> Array:
+    """``φ`` to that exponent, ``φ = 1 − a``."""
+    return jnp.exp(exponent * log_phi(a))
+
+
+def log_phi(a: Array) -> Array:
     """``log φ``."""
     return jnp.log1p(-jnp.clip(a, 0.0, 1 - 1e-16))
 

@@ -23,10 +23,12 @@ from typing import NamedTuple
 import equinox as eqx
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jaxtyping import Array, Float, Int
 
 from sims.problem.kernels import Kernel
 from sims.theory.arrays import Number, Numbers
+from sims.theory.exact.gram import head_sums, log_phi
 
 TILE = 128
 """Nodes taken at once: their responses then stay in a core's cache."""
@@ -57,24 +59,48 @@ class Nodes(NamedTuple):
 
 
 class Head(NamedTuple):
-    """A :class:`~sims.theory.exact.conditioning.Projection` with its extent, as arrays.
+    """A head at a query, in whitened coordinates ξ ~ N(0, I_k).
 
-    Nodes are ``centre + shape y`` for y in the unit ball; ``log_scale`` is log |det shape| and the
-    constant of the density of N(0, I_k). The grid in log s starts at ``low``.
+    Attributes:
+        functional: T (d, k) with ``ξ = TᵀX``, ``TᵀΣT = I``.
+        map: A (d_k, k), ``VᵀX = A ξ``.
+        query: q = Uᵀx, shape (d_k,).
+        centre: ξ that the quadrature is arranged around, shape (k,).
+        shape: B (k, k); nodes are ``centre + B y`` for y in the unit ball.
+        loading: ΩJ = Cov(ω_j·X, ξ), shape (J, k).
+        bandwidth: b.
+        low: where the grid in log s starts.
     """
 
+    functional: Float[Numbers, "d k"]
     map: Float[Numbers, "d_k k"]
     query: Float[Numbers, " d_k"]
     centre: Float[Numbers, " k"]
     shape: Float[Numbers, "k k"]
+    loading: Float[Numbers, "J k"]
     bandwidth: Number
-    low: Number
-    log_scale: Number
+    low: Number = 0.0
+
+    @property
+    def rank(self) -> int:
+        """k, the number of directions in which keys differ for this head."""
+        return self.map.shape[1]
+
+    def rotated(self, rotation: Float[Numbers, "k k"]) -> "Head":
+        """The same head in coordinates rotationᵀ ξ."""
+        return self._replace(
+            functional=self.functional @ rotation,
+            map=self.map @ rotation,
+            centre=rotation.T @ self.centre,
+            shape=rotation.T @ self.shape,
+            loading=self.loading @ rotation,
+        )
 
     def placed(self, nodes: Nodes) -> Nodes:
         """Whitened nodes ξ from points of the unit ball, and log weights with the density."""
-        xi = jnp.asarray(self.centre) + nodes.points @ self.shape.T
-        density = self.log_scale - 0.5 * jnp.sum(xi**2, axis=-1)
+        xi = self.centre + nodes.points @ self.shape.T
+        log_scale = jnp.linalg.slogdet(self.shape)[1] - 0.5 * self.rank * np.log(2 * np.pi)
+        density = log_scale - 0.5 * jnp.sum(xi**2, axis=-1)
         return Nodes(xi, nodes.log_weight + density, nodes.used)
 
 
@@ -158,26 +184,19 @@ class Setting(eqx.Module):
         weights = jnp.full(self.size, self.step).at[0].set(self.step / -jnp.expm1(-self.step))
         return weights.at[-1].set(0.0) if self.compact else weights
 
-    def log_kernel(self, head: Head, xi: Float[Array, "N k"]) -> Float[Array, " N"]:
-        """``log K`` at whitened nodes."""
-        query = jnp.asarray(head.query)[:, None]
-        keys = jnp.asarray(head.map @ xi.T)
-        return self.kernel.log_value(query, keys, jnp.asarray(head.bandwidth))
-
     def responses(
-        self, head: Head, log_k: Float[Array, " N"]
+        self, head: Head, xi: Float[Array, "N k"]
     ) -> tuple[Float[Array, "M N"], Float[Array, "M N"], Float[Array, "M N"]]:
-        """``1 − e^{−X}``, ``X e^{−X}`` and X for X = e^u K on the grid in u."""
+        """``1 − e^{−X}``, ``X e^{−X}`` and X for X = e^u K on the grid in u, at whitened nodes."""
+        query = jnp.asarray(head.query)[:, None]
+        log_k = self.kernel.log_value(
+            query, jnp.asarray(head.map @ xi.T), jnp.asarray(head.bandwidth)
+        )
         u = head.low + self.step * jnp.arange(self.size)
         x = jnp.exp(jnp.minimum(u[:, None] + log_k, SATURATED))
         if self.compact:
             x = x.at[-1].set(jnp.where(log_k > -jnp.inf, jnp.exp(SATURATED), 0.0))
         return -jnp.expm1(-x), x * jnp.exp(-x), x
-
-    def stacked_responses(self, head: Head, xi: Float[Array, "N k"]) -> Float[Array, "rows N"]:
-        """``[1 − e^{−X}; X e^{−X}]`` on the grid in u."""
-        hit, once, _ = self.responses(head, self.log_kernel(head, xi))
-        return jnp.concatenate([hit, once])
 
 
 def tiles(used: Int[Numbers, ""] | int, size: int = TILE) -> Int[Array, ""]:
@@ -190,16 +209,16 @@ def relative(gap: Numbers, size: Numbers) -> Array:
     return jnp.asarray(gap) / jnp.maximum(size, 1e-12)
 
 
-def single(setting: Setting, nodes: Nodes, head: Head, regression: Regression) -> Single:
+def single(setting: Setting, grids: tuple[Nodes], head: Head, regression: Regression) -> Single:
     """Integrals of a head at a query.
 
     Args:
         setting: kernel, keys and grid.
-        nodes: of the unit ball.
+        grids: nodes of the unit ball.
         head: the head with its extent.
         regression: the target given a node.
     """
-    nodes = head.placed(nodes)
+    nodes = head.placed(*grids)
     size = setting.size
     n = setting.n
     # Squares are taken about the target at the kernel's centre, near E f̂: about 0 they would
@@ -209,7 +228,7 @@ def single(setting: Setting, nodes: Nodes, head: Head, regression: Regression) -
     def add(index: Array, total: Array) -> Array:
         xi, log_weight = nodes.tile(index)
         mean, square = regression.moments(origin, xi)
-        hit, once, x = setting.responses(head, setting.log_kernel(head, xi))
+        hit, once, x = setting.responses(head, xi)
         measures = jnp.exp(log_weight)[:, None] * jnp.stack(
             [jnp.ones_like(mean), mean, square], axis=1
         )
@@ -217,38 +236,21 @@ def single(setting: Setting, nodes: Nodes, head: Head, regression: Regression) -
 
     total = jax.lax.fori_loop(0, tiles(nodes.used), add, jnp.zeros((3 * size, 3)))
 
-    # Expectations over one key as curves in u: a, A and E[X e^{−X} m]; and log φ from a.
-    # (docs/theory.md, "Exact at every n")
-    a = total[:size, 0]
-    weight = total[size : 2 * size, 0]
-    weighted = total[size : 2 * size, 1] + origin * weight
-    log_phi = jnp.log1p(-jnp.clip(a, 0.0, 1 - 1e-16))
-
-    # E f̂ = n ∫ E[K m e^{−sK}] φ^{n−1} ds, and the same with m ≡ 1, which is P(S > 0).
-    power = n * jnp.exp((n - 1) * log_phi)
-    first = setting.weights() * power
-    estimate = first @ weighted
-    mass = first @ weight
-    reach = -jnp.expm1(n * log_phi[-1]) if setting.compact else jnp.ones(())
-    centre = jnp.where(mass > 0, estimate / jnp.where(mass > 0, mass, 1.0), 0.0)
-
-    # One key twice: n ∫ s E[K² (m − origin)^j e^{−sK}] φ^{n−1} ds for j = 0, 1, 2. Two keys:
-    # n(n−1) ∫ s E[K (m − c) e^{−sK}]² φ^{n−2} ds. Both moved from the origin to the centre c.
-    noise, tilt, square = setting.step * power @ total[2 * size :]
-    shift = centre - origin
-    cross = n * (n - 1) * setting.step * jnp.exp((n - 2) * log_phi)
+    # Expectations over one key as curves in u: a, A and E[X e^{−X} m]; the mean with m ≡ 1 is
+    # P(S > 0). (docs/theory.md, "Exact at every n")
+    hit, once, twice = total.reshape(3, size, 3)
+    a = hit[:, 0]
+    weights = setting.weights(), setting.step
+    mass, shift, (noise, total_square, signal) = head_sums(n, weights, a, once, twice)
+    reach = -jnp.expm1(n * log_phi(a[-1])) if setting.compact else jnp.ones(())
+    centre = jnp.where(mass > 0, shift + origin, 0.0)
     return Single(
         reach=reach,
-        signal=square
-        - shift * (2 * tilt - shift * noise)
-        + cross @ (weighted - centre * weight) ** 2
-        + centre**2 * reach * (1 - reach),
+        signal=signal + centre**2 * reach * (1 - reach),
         noise=noise,
-        defect=relative(
-            jnp.maximum(jnp.abs(mass - reach), jnp.abs(noise + cross @ weight**2 - reach)), reach
-        ),
+        defect=relative(jnp.maximum(jnp.abs(mass - reach), jnp.abs(total_square - reach)), reach),
         centre=centre,
         hit=a,
-        weight=weight,
-        weighted=weighted,
+        weight=once[:, 0],
+        weighted=once[:, 1] + origin * once[:, 0],
     )

@@ -13,7 +13,8 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
-from sims.theory.arrays import Number, Numbers
+from sims.theory.arrays import Numbers
+from sims.theory.exact.gram import log_phi, power, sums_of_keys
 from sims.theory.exact.laplace import (
     TILE,
     Head,
@@ -44,36 +45,42 @@ Terms = TypeVar("Terms", Single, Pair)
 """Result of a rule for a head or a pair."""
 
 
-class Mehler(NamedTuple):
-    """The joint density over the marginals': ``scale · exp(Σ pull x y − shrink (x² + y²))``."""
-
-    pull: Float[Numbers, " c"]
-    shrink: Float[Numbers, " c"]
-    log_scale: Number
-
-
 class Couple(NamedTuple):
-    """Two heads at a query.
+    """Two heads at one query in canonical coordinates.
 
     Attributes:
-        heads: both, in canonical coordinates.
-        singles: their own integrals and curves, on one grid in log s each.
-        regression: the target given a joint node.
-        mehler: their joint density.
+        heads: both, rotated so that ``Cov(ξ_h, ξ_g) = diag(ρ)``.
+        correlation: ρ (min(k_h, k_g),), descending.
     """
 
     heads: tuple[Head, Head]
-    singles: tuple[Single, Single]
-    regression: Regression
-    mehler: Mehler
+    correlation: Float[Numbers, " c"]
 
 
-def product_pair(setting: Setting, grids: tuple[Nodes, Nodes], couple: Couple) -> Pair:
-    """A pair on the product of two grids."""
+def product_pair(
+    setting: Setting,
+    grids: tuple[Nodes, Nodes],
+    couple: Couple,
+    singles: tuple[Single, Single],
+    regression: Regression,
+) -> Pair:
+    """A pair on the product of two grids.
+
+    Args:
+        setting: kernel, keys and grid.
+        grids: nodes of the unit ball of each head.
+        couple: the heads.
+        singles: their own integrals and curves, on one grid in log s each.
+        regression: the target given a joint node.
+    """
     size = setting.size
-    regression = couple.regression
-    mehler = couple.mehler
-    c = mehler.pull.shape[0]
+    # The joint density over the marginals': scale · exp(Σ pull x y − shrink (x² + y²)).
+    rho = couple.correlation
+    gap = 1 - rho**2
+    pull = rho / gap
+    shrink = 0.5 * rho * pull
+    log_scale = -0.5 * jnp.sum(jnp.log(gap))
+    c = len(rho)
     rows = tiles(grids[0].used, ROWS)
     columns = tiles(grids[1].used)
 
@@ -88,10 +95,10 @@ def product_pair(setting: Setting, grids: tuple[Nodes, Nodes], couple: Couple) -
             z, log_z = nodes.tile(i, length)
             angle = z @ loading.T + offset
             block = (
-                setting.stacked_responses(head, z),
+                jnp.concatenate(setting.responses(head, z)[:2]),
                 z,
                 jnp.concatenate([jnp.cos(angle), jnp.sin(angle)], axis=1),
-                log_z - (z[:, :c] ** 2) @ mehler.shrink,
+                log_z - (z[:, :c] ** 2) @ shrink,
             )
             return jax.tree.map(
                 lambda buffer, part: jax.lax.dynamic_update_index_in_dim(buffer, part, i, 0),
@@ -110,10 +117,10 @@ def product_pair(setting: Setting, grids: tuple[Nodes, Nodes], couple: Couple) -
 
     def measures(i: Array, j: Array) -> tuple[Array, Array]:
         """Joint weights and E[m | node] − c_h of a tile (ROWS, TILE)."""
-        log_weight = (xi[i, :, :c] * mehler.pull) @ eta[j, :, :c].T + log_w[i][:, None] + log_v[j]
+        log_weight = (xi[i, :, :c] * pull) @ eta[j, :, :c].T + log_w[i][:, None] + log_v[j]
         # cos(α + β) = cos α cos β − sin α sin β, so the mean is one product.
-        mean = (first[i] * signs) @ second[j].T - couple.singles[0].centre
-        return jnp.exp(log_weight + mehler.log_scale), mean
+        mean = (first[i] * signs) @ second[j].T - singles[0].centre
+        return jnp.exp(log_weight + log_scale), mean
 
     def contract(i: Array, total: Array) -> Array:
         def add(j: Array, part: Array) -> Array:
@@ -124,7 +131,7 @@ def product_pair(setting: Setting, grids: tuple[Nodes, Nodes], couple: Couple) -
         return total + first_rows[i] @ jnp.concatenate([part[:ROWS], part[ROWS:]], axis=1)
 
     total = jax.lax.fori_loop(0, rows, contract, jnp.zeros((2 * size, 4 * size)))
-    terms, outer = pair_terms(setting, couple.singles, total)
+    terms, outer = pair_terms(setting, singles, total)
 
     def square(i: Array, total: Array) -> Array:
         # The share of each node in the integral over (s, t), so that m² is needed once a node.
@@ -170,31 +177,28 @@ def pair_terms(
     du = setting.weights()
     parts = total[:, : 4 * setting.size].reshape(2, setting.size, 4, setting.size).swapaxes(1, 2)
     (hit_hit, hit_once, _, hit_once_m), (once_hit, once_once, once_hit_m, once_once_m) = parts
-    # φ(s, t) = 1 − a_h − a_g + D. One key in both heads: n ∬ ⟨K_hK_g⟩ φ^{n−1} ds dt, the noise.
-    # (docs/theory.md, "Exact at every n")
-    log_phi = jnp.log1p(-jnp.clip(first.hit[:, None] + second.hit - hit_hit, 0.0, 1 - 1e-16))
+    # φ(s, t) = 1 − a_h − a_g + D. Each bracket of one key a head is the head's own curve less what
+    # the other head's response takes off it. (docs/theory.md, "Exact at every n")
+    a = first.hit[:, None] + second.hit - hit_hit
     area = du[:, None] * du
-    outer = n * area * jnp.exp((n - 1) * log_phi)
-    noise = jnp.sum(outer * once_once)
-
-    # One key a head: n(n−1) ∬ ⟨K_h (m − c_h)⟩⟨K_g (m − c_g)⟩ φ^{n−2} ds dt, with each bracket the
-    # head's own curve less what the other head's response takes off it.
     shift = first.centre - second.centre
     in_h = first.weight[:, None] - once_hit
     in_g = second.weight - hit_once
     m_h = (first.weighted - first.centre * first.weight)[:, None] - once_hit_m
     m_g = (second.weighted - second.centre * second.weight) - hit_once_m - shift * hit_once
-    cross = n * (n - 1) * area * jnp.exp((n - 2) * log_phi)
-    signal = shift * jnp.sum(outer * once_once_m) + jnp.sum(cross * m_h * m_g)
+    noise, total_square, signal = sums_of_keys(
+        n, area, a, (once_once, shift * once_once_m), (in_h, in_g), (m_h, m_g), (-2, -1)
+    )
     joint_reach: Numbers = jnp.ones(())
     if setting.compact:
         # f̂ = G + c·1{S > 0} with G = Σ w (m − c): what the empty neighbourhoods add. E G = 0, so
         # E[G_h 1{S_g > 0}] is −E[G_h 1{S_g = 0}]; u = ∞ is the last point of the grids.
         # (docs/theory.md, "Exact at every n", empty neighbourhoods)
-        remainder_h = n * du @ (m_h[:, -1] * jnp.exp((n - 1) * log_phi[:, -1]))
-        remainder_g = n * du @ (m_g[-1] * jnp.exp((n - 1) * log_phi[-1]))
-        joint_reach = first.reach + second.reach + jnp.expm1(n * log_phi[-1, -1])
+        remainder_h = n * du @ (m_h[:, -1] * power(n - 1, a[:, -1]))
+        remainder_g = n * du @ (m_g[-1] * power(n - 1, a[-1]))
+        joint_reach = first.reach + second.reach + jnp.expm1(n * log_phi(a[-1, -1]))
         signal += first.centre * second.centre * (joint_reach - first.reach * second.reach)
         signal -= second.centre * remainder_h + first.centre * remainder_g
-    gap = jnp.abs(noise + jnp.sum(cross * in_h * in_g) - joint_reach)
-    return Pair(signal, noise, relative(gap, jnp.maximum(joint_reach, 1e-3))), outer
+    gap = jnp.abs(total_square - joint_reach)
+    defect = relative(gap, jnp.maximum(joint_reach, 1e-3))
+    return Pair(signal, noise, defect), n * area * power(n - 1, a)

@@ -5,10 +5,11 @@ kernel's centre, a pair the product of both heads' nodes. The error of a number 
 the level before, plus the tails left out and the defect.
 """
 
-from collections.abc import Callable, Sequence
+import math
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
-from itertools import combinations
+from itertools import combinations, product
 from typing import Any, NamedTuple
 
 import jax
@@ -18,12 +19,12 @@ from jaxtyping import Float
 
 from sims.base.runtime import in_threads
 from sims.problem import Heads
-from sims.theory.exact.conditioning import GaussianLaw, PairProjection, Projection
+from sims.theory.exact.conditioning import GaussianLaw
 from sims.theory.exact.laplace import Head, Nodes, Setting, Single, single
-from sims.theory.exact.pairs import Couple, Mehler, Pair, Terms, product_pair
+from sims.theory.exact.pairs import Couple, Pair, Terms, product_pair
 from sims.theory.exact.quadrature import ball_rule
 from sims.theory.exact.solution import ERROR_FLOOR, TINY, Place, Progress, Solution, close
-from sims.theory.exact.truncation import GRADING, Extent, pilot
+from sims.theory.exact.truncation import GRADING, pilot
 
 TAILS = {1: 1e-11, 2: 1e-9}
 """Share of an integral left outside its range, by head dimension; 1e-7 above. Refinement does not
@@ -82,75 +83,50 @@ def solve(
         progress: function called with the numbers of finished and of all heads and pairs.
     """
     tail = TAILS.get(heads.width, 1e-7)
-    projections: dict[Place, Projection] = {}
-    together: dict[Place, PairProjection] = {}
-    bandwidth = np.asarray(heads.bandwidth)
-    for q, x in enumerate(queries):
-        for h in range(heads.count):
-            projections[q, h, h] = law.project(heads, h, x)
-        for pair in combinations(range(heads.count), 2):
-            # The narrower head first, within whose support the other has no edge.
-            first, second = sorted(pair, key=bandwidth.__getitem__)
-            joint = law.pair(projections[q, first, first], projections[q, second, second])
-            together[q, first, second] = joint
-    if not all(map(_resolved, together.values())):
+    placed: dict[Place, Head] = {}
+    for q, h in np.ndindex(len(queries), heads.count):
+        placed[q, h, h] = law.project(heads, h, queries[q])
+    if max(head.rank for head in placed.values()) > max(SINGLE_SIZES):
         return None
-    if max(head.rank for head in projections.values()) > max(SINGLE_SIZES):
-        return None
-    extents = {k: pilot(heads.kernel, v, n, tail) for k, v in projections.items()}
+    extents = {place: pilot(heads.kernel, head, n, tail) for place, head in placed.items()}
     points = max((extent.high - extent.low) / STEP for extent in extents.values())
     if points > MOST_POINTS:
         return None
+    for place, extent in extents.items():
+        head = placed[place]
+        placed[place] = head._replace(shape=extent.radius * head.shape, low=extent.low)
+    bandwidth = np.asarray(heads.bandwidth)
+    couples: dict[Place, Couple] = {}
+    for q, pair in product(range(len(queries)), combinations(range(heads.count), 2)):
+        # The narrower head first, within whose support the other has no edge.
+        h, g = sorted(pair, key=bandwidth.__getitem__)
+        couple = law.pair(placed[q, h, h], placed[q, g, g])
+        narrowest = NARROWEST.get(max(head.rank for head in couple.heads), 0.3)
+        if (1 - couple.correlation**2 <= narrowest**2).any():
+            return None
+        couples[q, h, g] = couple
+    solution = Solution.unknown(len(queries), heads.count)
+    solution.methods.add("product quadrature")
     # Few sizes, so that problems share programs.
     padded = 64 * int(np.ceil((points + 1) / 64))
     setting = Setting(heads.kernel, padded, np.asarray(STEP), np.asarray(float(n)))
-    solution = Solution.unknown(len(queries), heads.count)
-    solution.methods.add("product quadrature")
     size = float(np.abs(law.amplitude).sum())
     refinement = Refinement(setting, truth, rtol, tail, size, max_level, progress, solution)
     singles = []
-    for place, head in projections.items():
+    for place, head in placed.items():
         solution.effective_keys[place[:2]] = extents[place].effective_keys
-        arrays = head_arrays(head, extents[place]), law.condition_on_one(head)
-        singles.append(Item(place, (head.rank,), arrays))
+        given = law.condition(head.loading, head.loading[:, :0], np.zeros(0))
+        singles.append(Item(place, (head.rank,), (head, given)))
     curves = refinement.singles(singles)
     pairs = []
-    for (q, h, g), joint in together.items():
-        couple = Couple(
-            (
-                head_arrays(joint.first, extents[q, h, h]),
-                head_arrays(joint.second, extents[q, g, g]),
-            ),
-            (curves[q, h, h], curves[q, g, g]),
-            law.condition_on_both(joint),
-            mehler(joint),
-        )
-        pairs.append(Item((q, h, g), (joint.first.rank, joint.second.rank), (couple,)))
+    for (q, h, g), couple in couples.items():
+        first, second = couple.heads
+        given = law.condition(first.loading, second.loading, couple.correlation)
+        arrays = couple, (curves[q, h, h], curves[q, g, g]), given
+        pairs.append(Item((q, h, g), (first.rank, second.rank), arrays))
     refinement.pairs(pairs)
     sums = solution.mean[:, :, None] + solution.signal + solution.noise
     return solution if np.isfinite(sums).all() else None
-
-
-def _resolved(pair: PairProjection) -> bool:
-    """True if grids of the two heads resolve the law of one given the other."""
-    rank = max(pair.first.rank, pair.second.rank)
-    narrowest = NARROWEST.get(rank, 0.3)
-    return bool(np.all(1 - pair.correlation**2 > narrowest**2))
-
-
-def head_arrays(head: Projection, extent: Extent) -> Head:
-    """A head as the integrals take it."""
-    shape = extent.radius * head.shape
-    log_scale = np.linalg.slogdet(shape)[1] - 0.5 * head.rank * np.log(2 * np.pi)
-    place = head.map, head.query, head.centre, shape
-    return Head(*place, np.asarray(head.bandwidth), np.asarray(extent.low), np.asarray(log_scale))
-
-
-def mehler(pair: PairProjection) -> Mehler:
-    """The joint density of the heads' coordinates."""
-    rho = pair.correlation
-    gap = 1 - rho**2
-    return Mehler(rho / gap, 0.5 * rho**2 / gap, np.asarray(-0.5 * np.sum(np.log(gap))))
 
 
 @cache
@@ -194,11 +170,16 @@ class Refinement:
         self,
         function: Callable[..., Terms],
         items: Sequence[Item],
-        nodes_at: Callable[[tuple[int, ...], int], Any],
+        sizes: Mapping[int, tuple[int, int]],
+        most: int,
         accept: Callable[[Place, Any, Any], None],
     ) -> dict[Place, Any]:
-        """The last value of every item; ``accept`` enters values and errors, level by level."""
+        """The last value of every item; ``accept`` enters values and errors, level by level.
+
+        Nodes have ``sizes`` at level 0; levels with more than ``most`` of them are left out.
+        """
         values: dict[Place, Any] = {}
+        grading = GRADING if self.setting.compact else 1
         converged = self.solution.converged
 
         def evaluate(item: Item, nodes: Any) -> Terms:
@@ -208,8 +189,9 @@ class Refinement:
         for level in range(self.max_level + 1):
             calls = []
             for item in items:
-                nodes = nodes_at(item.ranks, level)
-                if nodes is not None and not converged[item.place]:
+                nodes = tuple(grid(sizes[rank], rank, level, grading) for rank in item.ranks)
+                used = math.prod(int(part.used) for part in nodes)
+                if used <= most and not converged[item.place]:
                     calls.append((item, nodes))
             results = in_threads(lambda call: evaluate(*call), calls)
             for (item, _), value in zip(calls, results, strict=True):
@@ -255,7 +237,7 @@ class Refinement:
             converged = enough and close(value, error, rtol, scale, ERROR_FLOOR * self.size**2)
             solution.put(place, value, error, converged)
 
-        return self.refine(single, items, self.single_nodes, accept)
+        return self.refine(single, items, SINGLE_SIZES, MOST_SINGLE, accept)
 
     def pairs(self, items: Sequence[Item]) -> None:
         """Refine pairs: signal relative to √(S_hh S_gg), noise to itself."""
@@ -268,20 +250,4 @@ class Refinement:
             converged = close(value, error, self.rtol, scale, ERROR_FLOOR * self.size**2)
             self.solution.put(place, value, error, converged)
 
-        self.refine(product_pair, items, self.pair_nodes, accept)
-
-    @property
-    def grading(self) -> int:
-        """Grading of radii, as in :func:`~sims.theory.exact.quadrature.ball_rule`."""
-        return GRADING if self.setting.compact else 1
-
-    def single_nodes(self, ranks: tuple[int, ...], level: int) -> Nodes | None:
-        """A head's nodes; None where they are too many."""
-        (rank,) = ranks
-        nodes = grid(SINGLE_SIZES[rank], rank, level, self.grading)
-        return nodes if nodes.used <= MOST_SINGLE else None
-
-    def pair_nodes(self, ranks: tuple[int, ...], level: int) -> tuple[Nodes, Nodes] | None:
-        """A pair's nodes; None where they are too many."""
-        first, second = (grid(PAIR_SIZES[rank], rank, level, self.grading) for rank in ranks)
-        return (first, second) if first.used * second.used <= MOST_JOINT else None
+        self.refine(product_pair, items, PAIR_SIZES, MOST_JOINT, accept)

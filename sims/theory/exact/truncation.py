@@ -11,8 +11,8 @@ from scipy.special import logsumexp
 
 from sims.base.errors import Uncovered
 from sims.problem.kernels import Kernel
-from sims.theory.exact.conditioning import DENSITY_REACH, Projection
-from sims.theory.exact.laplace import SATURATED
+from sims.theory.exact.conditioning import DENSITY_REACH
+from sims.theory.exact.laplace import SATURATED, Head
 from sims.theory.exact.quadrature import graded_radii, sobol_normal, sphere_rule
 
 LOWER_TAIL = 12.0
@@ -35,7 +35,7 @@ class Extent:
 
     Attributes:
         low, high: range of log s.
-        radius: radius of the nodes around ``Projection.centre``, in units of ``Projection.shape``.
+        radius: radius of the nodes around ``Head.centre``, in units of ``Head.shape``.
         effective_keys: n (E K)²/E K², to pilot accuracy (about 1%).
     """
 
@@ -45,11 +45,11 @@ class Extent:
     effective_keys: float
 
 
-def pilot(kernel: Kernel, head: Projection, n: int, tail: float) -> Extent:
+def pilot(kernel: Kernel, head: Head, n: int, tail: float) -> Extent:
     """The extent by a rough rule.
 
     Radii are spaced evenly in log r, which sees every scale between 1e-8 and 1 of the design, so no
-    bandwidth is too small. Those of a compact kernel fill the unit ball of ``Projection.shape``.
+    bandwidth is too small. Those of a compact kernel fill the unit ball of ``Head.shape``.
 
     Args:
         kernel: K.
