@@ -13,6 +13,8 @@ Everything is scaled by λ^ν, so that ``κ = (1 − v)^ν`` with ``v = D²/λ``
 logarithm. Derivation: docs/theory/adaptive_kernels.md, "Exact at every n".
 """
 
+import operator
+from collections.abc import Callable
 from functools import cache
 from typing import NamedTuple
 
@@ -26,6 +28,19 @@ from sims.theory.exact.tables import COARSE, FARTHEST, TAPER, Level, Table
 from sims.theory.first_order.adaptive import Head, ProjectedDesign, Single, single
 from sims.theory.first_order.ball_rules import circle
 
+Part = tuple[int, ...]
+"""Name of a part of :class:`Side`."""
+Factor = tuple[int, ...]
+"""A function of one key, of each head: (present, power of κ', of κ, of m)."""
+REST = (0, 0, 0)
+NONE, ONE, SLOPE, KERNEL, MEAN = (
+    (0, 0, 0, 0),
+    (1, 0, 0, 0),
+    (1, 1, 0, 0),
+    (1, 0, 1, 0),
+    (1, 0, 1, 1),
+)
+
 
 class Side(NamedTuple):
     """Part of a head in the integrals at one λ: nodes in v times frequencies.
@@ -34,14 +49,14 @@ class Side(NamedTuple):
         places: v·λ, the squared distances of the nodes.
         scale: λ^ν/c.
         measure: weights of ω, in units of λ^{−ν}, over 2π and times ``e^{−iωc}``, and dλ's.
-        parts: the nodes' weights times ``e^{iωκ} − 1``, and times e^{iωκ} and 1, κ', κ,
-            κ², κκ' (``both``) or κ²κ'.
+        parts: the nodes' weights times ``e^{iωκ} − 1``, by (0, 0, 0), and times ``e^{iωκ} κ'^i
+            κ^j``, by (1, i, j).
     """
 
     places: Float[np.ndarray, " R"]
     scale: float
     measure: Complex[np.ndarray, " W"]
-    parts: dict[str, Complex[np.ndarray, "W R"]]
+    parts: dict[Part, Complex[np.ndarray, "W R"]]
 
 
 class Root(NamedTuple):
@@ -157,20 +172,10 @@ class Root(NamedTuple):
             measure[1:] *= 2
         angle = 1j * frequency[:, None] * kappa
         wave = node_weights * np.exp(angle)
-        return Side(
-            square * sine**2,
-            power / self.constant,
-            measure,
-            {
-                "rest": node_weights * np.expm1(angle),
-                "one": wave,
-                "slope": wave * slope,
-                "kernel": wave * kappa,
-                "square": wave * kappa**2,
-                "both": wave * (slope * kappa),
-                "both kernel": wave * (slope * kappa**2),
-            },
-        )
+        parts: dict[Part, np.ndarray] = {REST: node_weights * np.expm1(angle)}
+        for i, j in ((0, 0), (1, 0), (0, 1), (0, 2), (1, 1), (1, 2)):
+            parts[1, i, j] = wave * slope**i * kappa**j
+        return Side(square * sine**2, power / self.constant, measure, parts)
 
 
 def falling(
@@ -180,6 +185,38 @@ def falling(
     log = np.log(np.maximum(np.abs(phi), 1e-300)) + 1j * np.angle(phi)
     counts = np.cumprod(n - np.arange(4.0))
     return [count * measure * np.exp((n - b) * log) for b, count in enumerate(counts, 1)]
+
+
+def part_of(block: Factor) -> Part:
+    """The part of a side that factors of one head take of a key."""
+    return block[0] > 0, *block[1:3]
+
+
+def partitions(factors: tuple[Factor, ...]) -> list[tuple[Factor, ...]]:
+    """Set partitions of factors: their blocks, each the sum of its factors."""
+    if not factors:
+        return [()]
+    first, *others = factors
+    found = []
+    for blocks in partitions(tuple(others)):
+        found.append((first, *blocks))
+        for place, block in enumerate(blocks):
+            joined = tuple(map(operator.add, first, block))
+            found.append((*blocks[:place], joined, *blocks[place + 1 :]))
+    return found
+
+
+def expected(
+    powers: list[np.ndarray], mean: Callable[[Factor], np.ndarray], *factors: Factor
+) -> float:
+    """The integrand of a product of sums over keys, from the mean of each block and ``falling``."""
+    total = 0.0
+    for blocks in partitions(factors):
+        product = powers[len(blocks) - 1]
+        for block in blocks:
+            product = product * mean(block)
+        total += float(np.sum(product).real)
+    return total
 
 
 class HeadExpectations(NamedTuple):
@@ -220,7 +257,7 @@ class HeadExpectations(NamedTuple):
         return Pair(self.variance, self.noise, self.defect), Pair(signal, noise, 0.0)
 
 
-def sums_over_nodes(side: Side, table: Table) -> dict[str, Complex[np.ndarray, "W F"]]:
+def sums_over_nodes(side: Side, table: Table) -> dict[Part, Complex[np.ndarray, "W F"]]:
     """Every part of a side, summed over its nodes with the densities of a table."""
     values = table.basis(0, side.places) @ table.series
     return {name: part @ values for name, part in side.parts.items()}
@@ -237,26 +274,18 @@ def one_head(root: Root, level: Level) -> HeadExpectations:
     for square in grid:
         side = root.side(float(square), dlog, level, half=True)
         sums_of = sums_over_nodes(side, table)
-        f1, f2, f3, _ = falling(n, 1 + sums_of["rest"][:, 0], side.measure)
-        a = sums_of["slope"][:, 0]
-        c = sums_of["kernel"][:, 1]
-        e = sums_of["square"]
-        ac = sums_of["both"][:, 1]
-        ae = sums_of["both kernel"]
-        once = float(np.sum(f1 * a).real)
-        sums = (
-            f1 * ac + f2 * a * c,
-            f1 * ae[:, 3] + f2 * (a * e[:, 3] + 2 * ac * c) + f3 * a * c**2,
-            f1 * ae[:, 0] + f2 * a * e[:, 0],
-            f1 * a + f2 * a * sums_of["one"][:, 0],
-        )
-        mean, second, noise, attended = map(real_sum, sums)
+
+        def mean(block: Factor, sums_of: dict[Part, np.ndarray] = sums_of) -> np.ndarray:
+            return sums_of[part_of(block)][:, (0, 1, 3)[block[3]]]
+
+        powers = falling(n, 1 + mean(NONE), side.measure)
+        once = expected(powers, mean, SLOPE)
         total += (
             once,
-            side.scale * mean,
-            side.scale**2 * second,
-            side.scale**2 * noise,
-            attended,
+            side.scale * expected(powers, mean, SLOPE, MEAN),
+            side.scale**2 * expected(powers, mean, SLOPE, MEAN, MEAN),
+            side.scale**2 * expected(powers, mean, SLOPE, (1, 0, 2, 0)),
+            expected(powers, mean, SLOPE, ONE),
             once * square**0.5,
             once * square,
         )
@@ -283,7 +312,7 @@ class PairExpectations(NamedTuple):
         return Pair(self.product - means, self.noise, defect), Pair(*errors, 0.0)
 
 
-Weighed = tuple[Side, dict[str, np.ndarray], np.ndarray]
+Weighed = tuple[Side, dict[Part, np.ndarray], np.ndarray]
 """A side, its sums over nodes, and the joint table's basis at its places."""
 
 
@@ -317,12 +346,10 @@ def two_heads(
 def pair_integrand(
     n: int,
     sides: tuple[Side, Side],
-    head_sums: tuple[dict[str, np.ndarray], dict[str, np.ndarray]],
+    head_sums: tuple[dict[Part, np.ndarray], dict[Part, np.ndarray]],
     values: Float[np.ndarray, "4 R S"],
 ) -> Float[np.ndarray, "3"]:
     """The integrand at one pair (λ_h, λ_g), summed over frequencies.
-
-    A and B are κ' of h and g, C and D their κm, E is κ_hκ_g.
 
     Args:
         n: number of keys.
@@ -334,42 +361,28 @@ def pair_integrand(
     first_sums, second_sums = head_sums
 
     @cache
-    def first_product(name: str, f: int) -> np.ndarray:
-        return first.parts[name] @ values[f]
+    def first_product(part: Part, f: int) -> np.ndarray:
+        return first.parts[part] @ values[f]
 
-    def block(first_name: str, second_name: str, f: int) -> np.ndarray:
+    @cache
+    def mean(block: Factor) -> np.ndarray:
+        part = part_of(block[:4])
+        other = part_of(block[4:])
         # One small product after another: larger ones BLAS would spread over threads.
-        return first_product(first_name, f) @ second.parts[second_name].T
+        found = first_product(part, block[3] + 2 * block[7]) @ second.parts[other].T
+        if other == REST:
+            found = found + first_sums[part][:, None, block[3]]
+        if part == REST:
+            found = found + second_sums[other][:, block[7]]
+        return found
 
-    def blocks_h(name: str, f: int) -> np.ndarray:
-        return first_sums[name][:, None, f] + block(name, "rest", f)
-
-    def blocks_g(name: str, f: int) -> np.ndarray:
-        return second_sums[name][:, f] + block("rest", name, 2 * f)
-
-    phi = 1 + first_sums["rest"][:, None, 0] + second_sums["rest"][:, 0] + block("rest", "rest", 0)
-    f1, f2, f3, f4 = falling(n, phi, first.measure[:, None] * second.measure)
-    a, c, ac = blocks_h("slope", 0), blocks_h("kernel", 1), blocks_h("both", 1)
-    b, d, bd = blocks_g("slope", 0), blocks_g("kernel", 1), blocks_g("both", 1)
-    ab, ad = block("slope", "slope", 0), block("slope", "kernel", 2)
-    bc, cd = block("kernel", "slope", 1), block("kernel", "kernel", 3)
-    abc, abd = block("both", "slope", 1), block("slope", "both", 2)
-    acd, bcd = block("both", "kernel", 3), block("kernel", "both", 3)
-    e, abe = block("kernel", "kernel", 0), block("both", "both", 0)
-    ae, be = block("both", "kernel", 0), block("kernel", "both", 0)
-    once = f1 * ab + f2 * a * b
-    product = (
-        f1 * block("both", "both", 3)
-        + f2 * (abc * d + abd * c + acd * b + bcd * a + ab * cd + ac * bd + ad * bc)
-        + f3 * (ab * c * d + ac * b * d + ad * b * c + bc * a * d + bd * a * c + cd * a * b)
-        + f4 * a * b * c * d
-    )
-    noise = f1 * abe + f2 * (ab * e + ae * b + be * a) + f3 * a * b * e
+    powers = falling(n, 1 + mean(NONE + NONE), first.measure[:, None] * second.measure)
+    slopes = SLOPE + NONE, NONE + SLOPE
     scale = first.scale * second.scale
-    sums = (once, scale * product, scale * noise)
-    return np.array(list(map(real_sum, sums)))
-
-
-def real_sum(values: Complex[np.ndarray, "..."]) -> float:
-    """The real part of the sum of all values."""
-    return float(np.sum(values).real)
+    return np.array(
+        [
+            expected(powers, mean, *slopes),
+            scale * expected(powers, mean, *slopes, MEAN + NONE, NONE + MEAN),
+            scale * expected(powers, mean, *slopes, KERNEL + KERNEL),
+        ]
+    )

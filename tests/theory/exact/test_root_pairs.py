@@ -24,8 +24,8 @@ def test_terms_of_a_pair_by_all_sets_of_five_keys():
     scales, sides, alone = (0.9, 0.4), [], []
     for h in (0, 1):
         wave = np.exp(1j * np.outer(frequencies[h], kappa[h]))
-        parts = {"rest": wave - 1, "slope": wave * slope[h], "kernel": wave * kappa[h]}
-        parts["both"] = parts["slope"] * kappa[h]
+        parts = {(0, 0, 0): wave - 1, (1, 1, 0): wave * slope[h], (1, 0, 1): wave * kappa[h]}
+        parts[1, 1, 1] = parts[1, 1, 0] * kappa[h]
         sides.append(Side(np.zeros(3), scales[h], measures[h], parts))
         own = np.stack([PLACES, PLACES * target[h]], axis=1)
         alone.append({name: part @ own for name, part in parts.items()})
