@@ -34,7 +34,7 @@ def errors_of(
     chunks = (replicates, -1, problem.drawn["stride"])
     gates = draw_gates(problem, keys).reshape(chunks)
     slots = (gates[..., None] * keys.reshape(*chunks, keys.shape[-1])).sum(2)
-    values = problem.target.evaluate(keys)
+    values = problem.target.values(keys)
     means = (gates * values.reshape(chunks)).sum(-1)
     of_keys = terms_of(problem, keys, values, np.ones(values.shape), all_keys)
     of_slots = terms_of(problem, slots, means, (gates**2).sum(-1), merged)
@@ -84,7 +84,7 @@ def terms_of(
     if problem.drawn["kernel"] == "gaussian":
         scores -= (projected**2).sum(-1)[:, :, None] / 2
     scores -= scores.max(-1, keepdims=True)
-    truth = problem.target.evaluate(problem.queries)
+    truth = problem.target.values(problem.queries)
     rows = []
     for bandwidth in bandwidths:
         weights = np.exp(scores / bandwidth**2)

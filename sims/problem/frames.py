@@ -7,7 +7,14 @@ from jaxtyping import Array, Float
 from numpy.typing import ArrayLike
 
 from sims.base import threefry
-from sims.base.checks import as_floats, check_count, check_covariance, on_device, seeded_key
+from sims.base.checks import (
+    as_floats,
+    check_count,
+    check_covariance,
+    check_within,
+    on_device,
+    seeded_key,
+)
 from sims.base.errors import InputError
 
 
@@ -75,8 +82,7 @@ def equiangular(
     field = "heads.frames.cosine" if angle is None else "heads.frames.angle"
     cosines = np.asarray(as_floats(field, value, (), (width,)))
     if angle is not None:
-        if not ((cosines >= 0) & (cosines <= 90)).all():
-            raise InputError(field, angle, "degrees, 0 to 90")
+        check_within(field, angle, 0, 90, "degrees, ")
         # Exactly 0 at 90 degrees, where the cosine in radians is only 0 to rounding.
         cosines = np.where(cosines == 90, 0.0, np.cos(np.deg2rad(cosines)))
     matrices = [

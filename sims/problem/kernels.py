@@ -44,9 +44,6 @@ class Kernel:
             except that "line" leaves out all other coordinates of the key.
         support: radius, in units of b, of the ball around q outside which K is exactly 0; None
             for a kernel that never vanishes. Exact theory needs it of every kernel that does.
-        smooth: whether log K is smooth in k everywhere, so that exact theory may integrate over a
-            pair of heads by Gauss-Hermite rules; False (a kink somewhere, or not known) only costs
-            time.
         power: ν of a kernel ``(1 − ‖q − k‖²/b²)₊^ν``, None for any other.
         scores: scores whose softmax gives these weights; None if there are none.
 
@@ -61,7 +58,6 @@ class Kernel:
     scaled: bool = True
     around: Literal["query", "origin", "line"] = "query"
     support: float | None = None
-    smooth: bool = False
     power: int | None = None
     scores: Scores | None = None
 
@@ -145,7 +141,7 @@ class GaussianKernel(Kernel):
     """``exp(−‖q − k‖²/(2b²))``."""
 
     def __init__(self) -> None:
-        super().__init__("gaussian", gaussian_log, gaussian_log_ratio, smooth=True, scores=distance)
+        super().__init__("gaussian", gaussian_log, gaussian_log_ratio, scores=distance)
 
 
 class SoftmaxKernel(Kernel):
@@ -157,7 +153,6 @@ class SoftmaxKernel(Kernel):
             softmax_log,
             softmax_log_ratio,
             around="line",
-            smooth=True,
             scores=dot_product,
         )
 
@@ -180,7 +175,7 @@ KERNELS = {
         GAUSSIAN,
         SOFTMAX,
         Kernel("laplace", laplace_log, laplace_log_ratio),
-        Kernel("student", student_log, smooth=True),
+        Kernel("student", student_log),
         _ball("epanechnikov", 1),
         _ball("biweight", 2),
         _ball("triweight", 3),

@@ -138,11 +138,6 @@ class TrigonometricSeries(Target):
         frequency = np.pad(np.asarray(self.frequency), ((0, 0), (0, extra)))
         return TrigonometricSeries(self.amplitude, frequency, self.phase)
 
-    def evaluate(self, points: np.ndarray) -> np.ndarray:
-        """Values of the series at NumPy's points (…, d), by NumPy, which compiles nothing."""
-        angle = points @ np.asarray(self.frequency).T + np.asarray(self.phase)
-        return np.cos(angle) @ np.asarray(self.amplitude)
-
     def __call__(self, x: Float[Array, "*batch d"]) -> Float[Array, "*batch"]:
         angle = x @ self.frequency.T.astype(x.dtype) + self.phase.astype(x.dtype)
         cos = np.cos if isinstance(angle, np.ndarray) else jnp.cos  # NumPy compiles nothing

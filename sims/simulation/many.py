@@ -18,7 +18,7 @@ from jaxtyping import Array, PyTree
 from numpy.typing import ArrayLike
 
 from sims.base import threefry
-from sims.base.errors import InputError
+from sims.base.errors import located
 from sims.base.terms import PROBLEM
 from sims.montecarlo import Draw, Rounds, Sampling, run
 from sims.montecarlo.compiled import Program, by_value, run_batches
@@ -167,12 +167,11 @@ def _samplers(
     problems: Sequence[tuple[Task, Heads, int, ArrayLike]], options: dict[str, Any]
 ) -> Iterator[tuple[EnsembleSampler, Shares]]:
     """The sampler of every problem; of several, an error names the place."""
+    unless = "\n" if len(problems) > 1 else ""
     for place, problem in enumerate(problems):
-        try:
-            yield sampler_of(*problem, **options)
-        except InputError as error:
-            field = f"problem {place}: {error.field}" if len(problems) > 1 else error.field
-            raise InputError(field, error.value, error.allowed) from error
+        with located(f"problem {place}", unless):
+            sampler = sampler_of(*problem, **options)
+        yield sampler
 
 
 def _class(sampler: EnsembleSampler) -> object:

@@ -29,7 +29,7 @@ def limits_by_quadrature(heads, queries, nodes=24):
     grid = np.stack(np.meshgrid(*[z] * D), -1).reshape(-1, D)
     weight = np.prod(np.meshgrid(*[w] * D), axis=0).ravel()
     keys = grid @ np.linalg.cholesky(SIGMA).T
-    values = TARGET.evaluate(keys)
+    values = TARGET.values(keys)
     rows = []
     for u, v, b in zip(heads.frames, heads.of_keys, heads.bandwidth, strict=True):
         q, k = queries @ np.asarray(u), keys @ np.asarray(v)
@@ -50,10 +50,10 @@ def test_the_bias_by_quadrature_and_its_mean_square_by_drawn_queries(kernel, map
     bias = limit_bias(TASK, heads, alpha, factor=1.2)
     wider = heads_of(kernel, maps, 1.2 * np.array([0.6, 0.9]))
     points = np.random.default_rng(1).normal(size=(5, D)) * 0.7
-    by_hand = limits_by_quadrature(wider, points) @ alpha - TARGET.evaluate(points)
-    np.testing.assert_allclose(bias.evaluate(points), by_hand, rtol=1e-3, atol=1e-3)
+    by_hand = limits_by_quadrature(wider, points) @ alpha - TARGET.values(points)
+    np.testing.assert_allclose(bias.values(points), by_hand, rtol=1e-3, atol=1e-3)
     queries = np.random.default_rng(2).multivariate_normal(np.zeros(D), SIGMA, size=20_000)
-    squares = bias.evaluate(queries) ** 2
+    squares = bias.values(queries) ** 2
     found = limit_error(TASK, heads, alpha, factor=1.2)
     assert abs(squares.mean() - found) < 4 * squares.std() / 20_000**0.5
 
@@ -63,7 +63,7 @@ def test_it_is_the_limit_of_exact_theory(kernel):
     """At n = 10^7 and 10^9 the squared bias at the same queries is within theory's error."""
     heads = heads_of(kernel, bandwidth=(1.0, 1.3))
     points = np.random.default_rng(3).normal(size=(4, D)) * 0.7
-    limit = (limit_bias(TASK, heads).evaluate(points) ** 2).mean()
+    limit = (limit_bias(TASK, heads).values(points) ** 2).mean()
     for n in (10**7, 10**9):
         exact = predict(TASK, heads, n, points, order="exact", rtol=0.01)
         # Beyond theory's error there is a difference of order 1/n_eff, below 1e-3 here.
@@ -78,7 +78,7 @@ def test_it_is_the_least_error_over_temperatures(kernel):
     assert found.error == pytest.approx(min(errors), rel=1e-3)
     assert limit_error(TASK, heads_of(kernel), factor=found.factor) == pytest.approx(found.error)
     queries = np.random.default_rng(4).multivariate_normal(np.zeros(D), SIGMA, size=100_000)
-    assert found.variance == pytest.approx(TARGET.evaluate(queries).var(), rel=0.03)
+    assert found.variance == pytest.approx(TARGET.values(queries).var(), rel=0.03)
     assert 0 < found.coverage < 1
 
 

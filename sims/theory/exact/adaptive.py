@@ -19,7 +19,7 @@ from sims.theory.exact.pairs import Pair
 from sims.theory.exact.root import HeadExpectations, PairExpectations, Root, one_head, two_heads
 from sims.theory.exact.solution import ERROR_FLOOR, Facts, Progress, Solution, close
 from sims.theory.exact.tables import LEVELS
-from sims.theory.first_order.adaptive import ProjectedDesign, view_heads, views
+from sims.theory.first_order.adaptive import ProjectedDesign, single, view_heads, views
 from sims.weights.sparse import TopK
 
 LEAST_ATTENDED = 30.0
@@ -90,7 +90,7 @@ def roots_of(task: Task, heads: Heads, n: int, queries: np.ndarray) -> list[list
     rows = []
     fewest = (np.inf, 0, 0)
     for q, row in enumerate(view_heads(task, heads, n, queries)):
-        rows.append([Root.from_head(head, n) for head in row])
+        rows.append([Root(head, single(head), n) for head in row])
         for h, root in enumerate(rows[q]):
             fewest = min(fewest, (n * root.first.mass, q, h))
     keys, q, h = fewest

@@ -12,7 +12,7 @@ from jaxtyping import Float
 from numpy.typing import ArrayLike
 
 from sims.base import terms
-from sims.base.errors import InputError
+from sims.base.checks import check_within
 from sims.problem import Heads, Kernel, Task, check_compatible
 from sims.theory import rounding
 from sims.theory.coverage import LEAST_PERCENT, check_exact, without_value
@@ -91,8 +91,8 @@ def exact_terms(
             attended to, the kernel is so narrow that no query has a value, the design has no
             density, the kernel vanishes without a ``support``, or float64 cannot hold the problem.
     """
-    if rtol is not None and not LEAST_RTOL <= rtol <= MOST_RTOL:
-        raise InputError("rtol", rtol, f"{LEAST_RTOL:g} to {MOST_RTOL:g}")
+    if rtol is not None:
+        check_within("rtol", rtol, LEAST_RTOL, MOST_RTOL)
     points = check_compatible(task, heads, n, queries)
     check_exact(task, heads)
     if not isinstance(heads.rule, Kernel) or heads.rule.support is None:

@@ -1,41 +1,11 @@
-"""Quadrature rules: spheres, balls around a kernel's centre, and randomised quasi-Monte Carlo."""
+"""Quadrature rules: balls around a kernel's centre, and randomised quasi-Monte Carlo."""
 
 from functools import lru_cache
 
 import numpy as np
-from scipy.special import ndtri, roots_gegenbauer
+from scipy.special import ndtri
 
-
-@lru_cache(maxsize=64)
-def sphere_rule(dimension: int, order: int) -> tuple[np.ndarray, np.ndarray]:
-    """Nodes and weights on the unit sphere of R^k; the weights sum to its area.
-
-    A product of the trapezoid rule in the last angle and Gauss–Gegenbauer rules in the others:
-    exact for polynomials of degree below ``order`` (k ≥ 2). k = 1 is the pair of points ±1.
-
-    Args:
-        dimension: k ≥ 1.
-        order: number of points on a great circle.
-
-    Returns:
-        Nodes (S, k) and weights (S,).
-
-    Source: Stroud (1971), Approximate Calculation of Multiple Integrals, §2.6.
-    """
-    if dimension == 1:
-        return np.array([[1.0], [-1.0]]), np.ones(2)
-    # Half a step off the axis, so that no node sits on a plane of symmetry twice.
-    angle = 2 * np.pi * (np.arange(order) + 0.5) / order
-    points = np.stack([np.cos(angle), np.sin(angle)], axis=1)
-    weights = np.full(order, 2 * np.pi / order)
-    for k in range(3, dimension + 1):
-        # Integrals over S^{k−1} split as ∫ (1 − z²)^{(k−3)/2} dz over the pole's coordinate z.
-        height, height_weight = roots_gegenbauer(order // 2, (k - 2) / 2)
-        ring = np.sqrt(1 - height**2)
-        flat = (ring[:, None, None] * points).reshape(-1, k - 1)
-        points = np.column_stack([flat, np.repeat(height, len(points))])
-        weights = np.outer(height_weight, weights).ravel()
-    return points, weights
+from sims.theory.first_order.ball_rules import sphere_rule
 
 
 @lru_cache(maxsize=64)

@@ -25,8 +25,8 @@ from scipy.special import erfc
 
 from sims.theory.exact.pairs import Pair
 from sims.theory.exact.tables import COARSE, FARTHEST, TAPER, Level, Table
-from sims.theory.first_order.adaptive import Head, ProjectedDesign, Single, single
-from sims.theory.first_order.ball_rules import circle
+from sims.theory.first_order.adaptive import Head, ProjectedDesign, Single
+from sims.theory.first_order.ball_rules import sphere_rule
 
 Part = tuple[int, ...]
 """Name of a part of :class:`Side`."""
@@ -71,11 +71,6 @@ class Root(NamedTuple):
     head: Head
     first: Single
     n: int
-
-    @classmethod
-    def from_head(cls, head: Head, n: int) -> "Root":
-        """The head with its first-order quantities."""
-        return cls(head, single(head), n)
 
     @property
     def constant(self) -> float:
@@ -123,12 +118,12 @@ class Root(NamedTuple):
         """
         square = float(np.exp(log_square))
         cosine, sine, node_weights = self.nodes(square, COARSE[0])
-        directions, weight = circle(len(self.head.query), COARSE[1])
+        directions, weights = sphere_rule(len(self.head.query), COARSE[1])
         points = self.head.query + square**0.5 * sine[:, None, None] * directions
         density = self.head.seen.density(points.reshape(-1, points.shape[-1])).reshape(
             points.shape[:2]
         )
-        mass = weight * node_weights * density.sum(1)
+        mass = node_weights * (density @ weights)
         kappa = cosine ** (2 * self.head.power)
         target = self.constant / square**self.head.power / self.n
         if target >= 1:  # κ ≤ 1

@@ -8,7 +8,8 @@ from jaxtyping import Float
 from numpy.polynomial.chebyshev import chebvander
 
 from sims.theory.first_order.adaptive import Head, ProjectedDesign
-from sims.theory.first_order.ball_rules import circle, product_points
+from sims.theory.first_order.ball_rules import product_points, sphere_rule
+from sims.theory.first_order.closed_forms import about
 
 
 class Level(NamedTuple):
@@ -78,22 +79,22 @@ class Table(NamedTuple):
         offsets = []
         shape = []
         for head, limit in zip(heads, limits, strict=True):
-            around, weight = circle(len(head.query), level.angular)
+            around, weight = sphere_rule(len(head.query), level.angular)
             radius = np.sqrt(limit * (unit + 1) / 2)
             points = head.query + radius[:, None, None] * around
             offsets.append(points.reshape(-1, len(head.query)))
             weights.append(weight)
             shape += [level.table, len(around)]
         points = offsets[0] if len(heads) == 1 else product_points(*offsets)
-        mass, mean, square = seen.moments(heads[0].target, points)
+        moments = seen.moments(heads[0].target, points)
+        mass, mean, _ = moments
         a = centres[0]
         b = centres[-1]
-        product = square - (a + b) * mean + a * b * mass
-        values = np.stack([mass, mean - a * mass, mean - b * mass, product], axis=-1)
+        values = np.stack([mass, mean - a * mass, mean - b * mass, about(moments, a, b)], axis=-1)
         values = values.reshape(*shape, 4)
         inverse = np.linalg.inv(chebvander(unit, level.table - 1))
         for axis, weight in enumerate(weights):
-            values = weight * values.sum(axis=axis + 1)
+            values = np.tensordot(values, weight, axes=(axis + 1, 0))
             values = np.moveaxis(np.tensordot(inverse, values, axes=(1, axis)), 0, axis)
         return cls(limits, values)
 

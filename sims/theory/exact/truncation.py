@@ -13,7 +13,8 @@ from sims.base.errors import Uncovered
 from sims.problem.kernels import Kernel
 from sims.theory.exact.conditioning import DENSITY_REACH
 from sims.theory.exact.laplace import SATURATED, Head
-from sims.theory.exact.quadrature import graded_radii, sobol_normal, sphere_rule
+from sims.theory.exact.quadrature import graded_radii, sobol_normal
+from sims.theory.first_order.ball_rules import sphere_rule
 
 LOWER_TAIL = 12.0
 """The grid in log s starts where the integrands are e^{−12} of their scale: the leading tail is

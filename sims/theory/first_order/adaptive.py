@@ -26,8 +26,14 @@ from sims.problem import Heads, Task, TrigonometricSeries, check_compatible
 from sims.problem.design_laws import GaussianDesign
 from sims.theory import rounding
 from sims.theory.coverage import check_radii
-from sims.theory.first_order.ball_rules import ANGULAR, RADIAL, ball_rule, circle, product_points
-from sims.theory.first_order.closed_forms import Tilt, labelled, tilted_moments
+from sims.theory.first_order.ball_rules import (
+    ANGULAR,
+    RADIAL,
+    ball_rule,
+    product_points,
+    sphere_rule,
+)
+from sims.theory.first_order.closed_forms import Tilt, about, labelled, tilted_moments
 from sims.weights.entmax import Entmax
 
 PAIRED = (12, 16)
@@ -87,9 +93,9 @@ def shell(
     square: float,
 ) -> Float[np.ndarray, "3"]:
     """The density of D² at λ, times 1, and the means of m and m² on the sphere D² = λ."""
-    around, weight = circle(len(query), 2 * ANGULAR)
-    values = seen.moments(target, query + square**0.5 * around).sum(axis=1)
-    return weight * square ** (len(query) / 2 - 1) / 2 * values
+    around, weights = sphere_rule(len(query), 2 * ANGULAR)
+    values = seen.moments(target, query + square**0.5 * around) @ weights
+    return square ** (len(query) / 2 - 1) / 2 * values
 
 
 def slope_of(function: Callable[[float], float], x: float) -> float:
@@ -198,7 +204,7 @@ def single(head: Head) -> Single:
         lower,
         float(-(product[1] - lower * product[0]) / (gamma * slope))
         + 0.5 * variance / (gamma * slope) * turn,
-        float(twice[2] - 2 * lower * twice[1] + lower**2 * overlap) - (lower - limit) ** 2,
+        float(about(twice, lower, lower)) - (lower - limit) ** 2,
         overlap,
         head.mass(square, 3 * nu) / gamma**3,
         head.mass(square, 0.0),
@@ -214,13 +220,12 @@ def fixed_radius(head: Head) -> Single:
     of the radius.
     """
     free = single(head)
-    _, mean, square = head.integral(free.square, 2 * head.power) / head.mean_kernel**2
+    twice = head.integral(free.square, 2 * head.power) / head.mean_kernel**2
     limit = free.limit
-    overlap = free.overlap
     return free._replace(
         lower=limit,
-        bias=float(limit * overlap - mean),
-        signal=float(square - 2 * limit * mean + limit**2 * overlap),
+        bias=float(limit * free.overlap - twice[1]),
+        signal=float(about(twice, limit, limit)),
         spread=0.0,
         constant=0.0,
     )
@@ -253,9 +258,10 @@ def pair_terms(
     first, second = singles
     head, other = heads
     _, weights, moments = joint_ball(heads, singles, (head.power, other.power), joint_design)
-    mass, mean, product = weights[0] @ moments @ weights[1] / (head.mean_kernel * other.mean_kernel)
-    signal = product - (first.lower + second.lower) * mean + first.lower * second.lower * mass
-    return float(mass), float(signal - (first.lower - first.limit) * (second.lower - second.limit))
+    shared = weights[0] @ moments @ weights[1] / (head.mean_kernel * other.mean_kernel)
+    signal = about(shared, first.lower, second.lower)
+    radii = (first.lower - first.limit) * (second.lower - second.limit)
+    return float(shared[0]), float(signal - radii)
 
 
 def adaptive_terms(

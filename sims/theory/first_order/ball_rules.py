@@ -1,10 +1,10 @@
-"""Quadrature rules on balls and circles in one or two dimensions."""
+"""Quadrature rules on balls in one or two dimensions, and on spheres."""
 
 from functools import lru_cache
 
 import numpy as np
 from jaxtyping import Float
-from scipy.special import roots_jacobi
+from scipy.special import roots_gegenbauer, roots_jacobi
 
 RADIAL, ANGULAR = 24, 32
 """Nodes of a rule by radius (squared, if d_k = 2) and by angle."""
@@ -23,19 +23,43 @@ def ball_rule(
         return nodes[:, None], weights
     nodes, weights = roots_jacobi(radial, power, 0.0)
     radius = np.sqrt((nodes + 1) / 2)
-    angle = 2 * np.pi * (np.arange(angular) + 0.5) / angular
-    points = radius[:, None, None] * np.stack([np.cos(angle), np.sin(angle)], axis=-1)
+    around, direction_weights = sphere_rule(2, angular)
+    points = radius[:, None, None] * around
     # dA = ½ dr² dφ, and (1 − r²)^a d(r²) is the rule's weight over 2^{a+1}.
-    direction_weights = weights / 2 ** (power + 1) * np.pi / angular
-    return points.reshape(-1, 2), np.repeat(direction_weights, angular)
+    radial_weights = weights / 2 ** (power + 2)
+    return points.reshape(-1, 2), np.outer(radial_weights, direction_weights).ravel()
 
 
-def circle(width: int, angular: int) -> tuple[Float[np.ndarray, "A k"], float]:
-    """Directions in one or two dimensions, and the weight of each."""
-    if width == 1:
-        return np.array([[1.0], [-1.0]]), 1.0
-    angle = 2 * np.pi * (np.arange(angular) + 0.5) / angular
-    return np.stack([np.cos(angle), np.sin(angle)], axis=1), 2 * np.pi / angular
+@lru_cache(maxsize=64)
+def sphere_rule(dimension: int, order: int) -> tuple[np.ndarray, np.ndarray]:
+    """Nodes and weights on the unit sphere of R^k; the weights sum to its area.
+
+    A product of the trapezoid rule in the last angle and Gauss–Gegenbauer rules in the others:
+    exact for polynomials of degree below ``order`` (k ≥ 2). k = 1 is the pair of points ±1.
+
+    Args:
+        dimension: k ≥ 1.
+        order: number of points on a great circle.
+
+    Returns:
+        Nodes (S, k) and weights (S,).
+
+    Source: Stroud (1971), Approximate Calculation of Multiple Integrals, §2.6.
+    """
+    if dimension == 1:
+        return np.array([[1.0], [-1.0]]), np.ones(2)
+    # Half a step off the axis, so that no node sits on a plane of symmetry twice.
+    angle = 2 * np.pi * (np.arange(order) + 0.5) / order
+    points = np.stack([np.cos(angle), np.sin(angle)], axis=1)
+    weights = np.full(order, 2 * np.pi / order)
+    for k in range(3, dimension + 1):
+        # Integrals over S^{k−1} split as ∫ (1 − z²)^{(k−3)/2} dz over the pole's coordinate z.
+        height, height_weight = roots_gegenbauer(order // 2, (k - 2) / 2)
+        ring = np.sqrt(1 - height**2)
+        flat = (ring[:, None, None] * points).reshape(-1, k - 1)
+        points = np.column_stack([flat, np.repeat(height, len(points))])
+        weights = np.outer(height_weight, weights).ravel()
+    return points, weights
 
 
 def product_points(

@@ -15,7 +15,7 @@ array, for scaling laws at very large n).
 """
 
 import operator
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -155,17 +155,43 @@ def tilted_moments(
     xp = namespace(tilt.mean)
     covariance = target.frequency @ tilt.covariance @ target.frequency.T
     diagonal = xp.diagonal(covariance, axis1=-2, axis2=-1)
-    mean_variance = -0.5 * (diagonal[..., :, None] + diagonal[..., None, :])
-    # The exponents are −½ Var(ω_j·X ± ω_k·X); the bound removes rounding above zero.
-    difference = xp.exp(xp.minimum(mean_variance + covariance, 0.0))
-    total = xp.exp(xp.minimum(mean_variance - covariance, 0.0))
     angle = tilt.mean @ target.frequency.T + target.phase
     cosine, sine = xp.cos(angle) * target.amplitude, xp.sin(angle) * target.amplitude
-    square = 0.5 * (
-        xp.sum(cosine @ (difference + total) * cosine, axis=-1)
-        + xp.sum(sine @ (difference - total) * sine, axis=-1)
-    )
-    return xp.matvec(cosine, xp.exp(-0.5 * diagonal)), square
+    waves = Waves(cosine, sine, diagonal)
+    return waves.mean, waves.product(waves, covariance)
+
+
+class Waves(NamedTuple):
+    """A sum of waves ``a_j cos θ_j`` of Gaussian angles.
+
+    Attributes:
+        cosine, sine: a cos and a sin of the means of the angles, (…, Q, J).
+        variance: of the angles, (…, J).
+    """
+
+    cosine: Float[Numbers, "*sets Q J"]
+    sine: Float[Numbers, "*sets Q J"]
+    variance: Float[Numbers, "*sets J"]
+
+    @property
+    def mean(self) -> Float[Numbers, "*sets Q"]:
+        """Its expectation."""
+        xp = namespace(self.cosine)
+        return xp.matvec(self.cosine, xp.exp(-0.5 * self.variance))
+
+    def product(
+        self, other: "Waves", covariance: Float[Numbers, "*sets J K"]
+    ) -> Float[Numbers, "*sets Q"]:
+        """Expected product with another sum, by the covariances of the angles."""
+        xp = namespace(self.cosine)
+        mean_variance = -0.5 * (self.variance[..., :, None] + other.variance[..., None, :])
+        # The exponents are −½ Var(θ_j ± θ_k); the bound removes rounding above zero.
+        difference = xp.exp(xp.minimum(mean_variance + covariance, 0.0))
+        total = xp.exp(xp.minimum(mean_variance - covariance, 0.0))
+        return 0.5 * (
+            xp.sum(self.cosine @ (difference + total) * other.cosine, axis=-1)
+            + xp.sum(self.sine @ (difference - total) * other.sine, axis=-1)
+        )
 
 
 def tilted_product(
@@ -175,8 +201,13 @@ def tilted_product(
     second: Float[Numbers, " Q"],
 ) -> Float[Numbers, " Q"]:
     """``E_S[(m − first)(m − second)]``, shape (Q,)."""
-    mean, square = tilted_moments(target, tilt)
-    return square - (first + second) * mean + first * second
+    return about((1.0, *tilted_moments(target, tilt)), first, second)
+
+
+def about(moments: Sequence[Any] | Numbers, first: Number, second: Number) -> Any:
+    """Moments 1, m and m² of a measure made ``(m − first)(m − second)``."""
+    mass, mean, square = moments
+    return square - (first + second) * mean + first * second * mass
 
 
 class FirstOrder(NamedTuple):
@@ -277,7 +308,7 @@ def _closed_forms(
         tilt = tilt_by(selected)
         overlap = xp.exp(tilt.log_mass - log_mass[selected].sum(-2))
         mean, square = tilted_moments(target, tilt)
-        product = square - limit[selected].sum(-2) * mean + limit[selected].prod(-2)
+        product = about((1.0, mean, square), *xp.moveaxis(limit[selected], -2, 0))
         return overlap, overlap * product, mean
 
     # Few pairs at a time: of their (J, J) matrices few live at once, not all.

@@ -29,6 +29,7 @@ from sims.theory.first_order.adaptive import (
     slope_of,
 )
 from sims.theory.first_order.ball_rules import ANGULAR, RADIAL, ball_rule
+from sims.theory.first_order.closed_forms import about
 from sims.weights.sparse import TopK
 
 DEEP = 72.0
@@ -96,7 +97,7 @@ def head_facts(head: Near) -> Single:
     overlap = float(twice[0])
     drift = mass * (1 - mass)
     bend = slope_of(head.turn, square) / float(density)
-    inside = float(twice[2] - 2 * limit * twice[1] + limit**2 * overlap)
+    inside = float(about(twice, limit, limit))
     return Single(
         square,
         limit,
@@ -121,7 +122,8 @@ def pair_facts(
         singles: quantities of each head.
         joint_design: joint design of the two heads, h's coordinates first.
     """
-    places, inside, (mass, mean, square) = joint_ball(heads, singles, (0.0, 0.0), joint_design)
+    places, inside, moments = joint_ball(heads, singles, (0.0, 0.0), joint_design)
+    mass, mean, _ = moments
     weighed = []
     turns = []
     for head, single, place, node_weights in zip(heads, singles, places, inside, strict=True):
@@ -131,7 +133,7 @@ def pair_facts(
     a = singles[0].limit
     b = singles[1].limit
     overlap = weighed[0] @ mass @ weighed[1]
-    product = weighed[0] @ (square - (a + b) * mean + a * b * mass) @ weighed[1]
+    product = weighed[0] @ about(moments, a, b) @ weighed[1]
     # λ̂ moves with the keys within it, by which either head sees the other's.
     first = weighed[0] @ (mean - a * mass) @ inside[1]
     second = inside[0] @ (mean - b * mass) @ weighed[1]

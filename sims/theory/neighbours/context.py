@@ -17,7 +17,8 @@ from numpy.typing import ArrayLike
 from scipy.interpolate import CubicSpline
 from scipy.special import gamma
 
-from sims.theory.first_order.ball_rules import circle
+from sims.theory.first_order.ball_rules import sphere_rule
+from sims.theory.first_order.closed_forms import about
 
 RULES: dict[str, float] = {
     "softmax": np.inf,
@@ -81,7 +82,7 @@ def shells(
         nodes, weights = leggauss(NODES + int(np.ceil(0.7 * highest * (high - low))))
         radius = low + (high - low) * (nodes + 1) / 2
         weight = weights * (high - low) / 2 * radius ** (width - 1)
-        around, direction_weight = circle(width, 24 + int(np.ceil(2.4 * high * (highest + 3))))
+        around, direction_weight = sphere_rule(width, 24 + int(np.ceil(2.4 * high * (highest + 3))))
         projections = np.einsum("pjd,ad->pja", problems.frequency[:, long], around)
         toward = problems.queries @ around.T
         squared = np.sum(problems.queries**2, axis=1)[:, None]
@@ -225,18 +226,12 @@ def tables(problems: Problems, radii: ArrayLike) -> dict[str, Table]:
     gap = radii[:, None] ** 2 - radius**2
     inside = radius < radii[:, None]
 
-    def moments(kernel: np.ndarray) -> np.ndarray:
+    def integrals(kernel: np.ndarray) -> np.ndarray:
         """``E K``, ``E Km`` and ``E Km²``, (3, B, P, H), of kernels given at the nodes."""
         return np.asarray(values @ (kernel * weight).T)
 
     def ball(power: float) -> np.ndarray:
-        return moments(np.where(inside, gap, 0.0) ** power * inside)
-
-    def about(centre: np.ndarray, kernel_moments: np.ndarray) -> np.ndarray:
-        """``E K(m − centre)²``."""
-        return np.asarray(
-            kernel_moments[2] - 2 * centre * kernel_moments[1] + centre**2 * kernel_moments[0]
-        )
+        return integrals(np.where(inside, gap, 0.0) ** power * inside)
 
     flat = ball(0.0)
     none = np.zeros_like(flat[0])
@@ -260,10 +255,10 @@ def tables(problems: Problems, radii: ArrayLike) -> dict[str, Table]:
         limit = once[1] / once[0]
         square = once[0] ** 2
         ratio = -(twice[1] - limit * twice[0]) / square
-        return Fixed(limit, ratio, about(limit, twice) / square, twice[0] / square)
+        return Fixed(limit, ratio, about(twice, limit, limit) / square, twice[0] / square)
 
     bell = np.exp(-(radius**2) / (2 * (radii[:, None] / TAIL) ** 2))
-    add("softmax", logs - np.log(TAIL), *fixed(moments(bell), moments(bell**2)), mass=none + 1)
+    add("softmax", logs - np.log(TAIL), *fixed(integrals(bell), integrals(bell**2)), mass=none + 1)
     once = ball(1.0)
     gap_terms = fixed(once, ball(2.0))
     add("relu gap", logs, *gap_terms, slope=(flat[1] - gap_terms.limit * flat[0]) / once[0])
@@ -272,18 +267,18 @@ def tables(problems: Problems, radii: ArrayLike) -> dict[str, Table]:
         kernel = ball(nu)
         lower = ball(nu - 1)
         product = ball(2 * nu - 1)
-        twice = ball(2 * nu)
         total = kernel[0]
-        mean = kernel[1] / kernel[0]
+        mean = kernel[1] / total
         low = lower[1] / lower[0]
         slope = nu * lower[0]
-        overlap = twice[0] / total**2
+        twice = ball(2 * nu) / total**2
+        overlap = twice[0]
         # dm°/dλ along the radii, λ = h²; the mean under ν − 1 ≥ 0 is smooth enough for a spline.
         turn = CubicSpline(np.log(radii), low, axis=-1)(np.log(radii), 1) / (2 * radii**2)
         ratio = -nu * (product[1] - low * product[0]) / (total * slope)
         ratio = ratio + 0.5 * total * (overlap - 1) / slope * turn
-        signal = about(low, twice) / total**2 - (low - mean) ** 2
+        signal = about(twice, low, low) - (low - mean) ** 2
         add(name, np.log(total[0]), mean, ratio, signal, overlap)
     mean = flat[1] / flat[0]
-    add("top-k", np.log(flat[0, 0]), mean, none, about(mean, flat) / flat[0], 1 / flat[0])
+    add("top-k", np.log(flat[0, 0]), mean, none, about(flat, mean, mean) / flat[0], 1 / flat[0])
     return rules

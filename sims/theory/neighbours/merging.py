@@ -32,7 +32,7 @@ from sims.problem import (
 )
 from sims.problem.kernels import QuadraticKernel, kernel_of
 from sims.theory.coverage import series_of
-from sims.theory.first_order.closed_forms import Tilt, labelled, tilt_of, tilted_mean
+from sims.theory.first_order.closed_forms import Tilt, Waves, labelled, tilt_of, tilted_mean
 from sims.weights.merged import SlotScores
 from sims.weights.rules import WeightRule
 
@@ -118,8 +118,7 @@ def pair_moments(
 ) -> Float[np.ndarray, "3 Q"]:
     """E G, E G' and E GG' of ``G = Σ_i g_i m(X_i)`` of two slots that kernels reweight.
 
-    Given the slots, a token is Gaussian about ``M S⁺`` times them. Products of cosines become
-    cosines of sums and differences, as in :func:`~.closed_forms.tilted_moments`.
+    Given the slots, a token is Gaussian about ``M S⁺`` times them.
 
     Args:
         target: m.
@@ -138,34 +137,23 @@ def pair_moments(
     mean = tilt.mean.reshape(-1, count, d) @ omega.T
     law = np.einsum("jd,adbe,ke->ajbk", omega, tilt.covariance.reshape(count, d, count, d), omega)
     waves = omega @ sigma @ omega.T
+    amplitude = np.outer(gates, target.amplitude)
+    size = amplitude.size
 
-    def joint(first: int, second: int, tokens: np.ndarray) -> Float[np.ndarray, "s s J J"]:
+    def joint(first: int, second: int, tokens: np.ndarray) -> Float[np.ndarray, "sJ sJ"]:
         rest = tokens - gains[first] @ covariance @ gains[second].T
-        tilted = np.einsum("ia,ajbk,lb->iljk", gains[first], law, gains[second], optimize=IN_TURN)
-        return tilted + rest[:, :, None, None] * waves
+        tilted = np.einsum("ia,ajbk,lb->ijlk", gains[first], law, gains[second], optimize=IN_TURN)
+        return tilted.reshape(size, size) + np.kron(rest, waves)
 
     within = np.ones((len(gates), len(gates)))  # of a token with itself: the diagonal alone counts
-    size = gates[:, None, None] * target.amplitude
-    cosine = []
-    sine = []
-    diagonal = []
-    means = []
+    sums = []
     for side in (0, 1):
-        angle = np.einsum("ia,qaj->iqj", gains[side], mean) + target.phase
-        cosine.append(size * np.cos(angle))
-        sine.append(size * np.sin(angle))
-        diagonal.append(np.einsum("iijj->ij", joint(side, side, within)))
-        means.append(np.einsum("iqj,ij->q", cosine[side], np.exp(-0.5 * diagonal[side])))
-    cross = joint(0, 1, tokens)
-    mean_variance = -0.5 * (diagonal[0][:, None, :, None] + diagonal[1][None, :, None, :])
-    # The exponents are −½ Var(ω_j·X ± ω_k·X'); the bound removes rounding above zero.
-    minus = np.exp(np.minimum(mean_variance + cross, 0.0))
-    plus = np.exp(np.minimum(mean_variance - cross, 0.0))
-    product = 0.5 * (
-        np.einsum("iqj,iljk,lqk->q", cosine[0], minus + plus, cosine[1], optimize=IN_TURN)
-        + np.einsum("iqj,iljk,lqk->q", sine[0], minus - plus, sine[1], optimize=IN_TURN)
-    )
-    return np.stack([*means, product])
+        angle = np.einsum("ia,qaj->qij", gains[side], mean) + target.phase
+        parts = (amplitude * np.cos(angle), amplitude * np.sin(angle))
+        cosine, sine = (part.reshape(-1, size) for part in parts)
+        sums.append(Waves(cosine, sine, np.diag(joint(side, side, within))))
+    first, second = sums
+    return np.stack([first.mean, second.mean, first.product(second, joint(0, 1, tokens))])
 
 
 def slot_rule(rule: Kernel | WeightRule) -> tuple[Float[np.ndarray, " s"], Kernel]:

@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 from scipy.special import gamma
 
-from sims.theory.exact.quadrature import ball_rule, sphere_rule
+from sims.theory.exact.quadrature import ball_rule
+from sims.theory.first_order.ball_rules import sphere_rule
 
 pytestmark = pytest.mark.theory
 
