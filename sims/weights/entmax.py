@@ -9,7 +9,6 @@ With the largest score at 0 and ``u = −τ``, which lies in [n^{−1/ν}, 1], t
 that division by the sum replaces.
 """
 
-import abc
 from dataclasses import dataclass
 from functools import partial
 
@@ -34,24 +33,8 @@ State = tuple[Array, Array, Array, Array, Array]
 """State of the search for a root: place, ends of the bracket, length of last step, steps."""
 
 
-def nan_in_nan_out(scores: Float[Array, " n"], weights: Float[Array, " n"]) -> Float[Array, " n"]:
-    """The weights, or NaN for every key where a score is NaN: no key is dropped unnoticed."""
-    return jnp.where(jnp.isnan(scores).any(), jnp.nan, weights)
-
-
-class OfScores(abc.ABC):
-    """Weights from the scores of all keys; NaN scores give NaN weights."""
-
-    def __call__(self, scores: Float[Array, " n"]) -> Float[Array, " n"]:
-        return nan_in_nan_out(jnp.asarray(scores), self.weigh(scores))
-
-    @abc.abstractmethod
-    def weigh(self, scores: Float[Array, " n"]) -> Float[Array, " n"]:
-        """Weights of scores none of which is NaN."""
-
-
 @dataclass(frozen=True)
-class Entmax(OfScores):
+class Entmax:
     """α-entmax weights of the scores of all keys: non-negative, of sum 1, exactly 0 for low scores.
 
     Differentiable in the scores, to any order, where no score equals the threshold (at ν = 1 the
@@ -66,7 +49,7 @@ class Entmax(OfScores):
     def __post_init__(self) -> None:
         check_within("heads.kernel.nu", self.nu, *POWERS)
 
-    def weigh(self, scores: Float[Array, " n"]) -> Float[Array, " n"]:
+    def __call__(self, scores: Float[Array, " n"]) -> Float[Array, " n"]:
         top = lax.stop_gradient(jnp.max(scores))
         # A weight needs z > −ν: lower scores, −∞ among them, may all count as −2ν.
         shifted = jnp.maximum(scores - jnp.where(jnp.isfinite(top), top, 0.0), -2 * self.nu)

@@ -16,7 +16,6 @@ import numpy as np
 from jaxtyping import Array, ArrayLike, Float
 
 from sims.base.checks import as_floats, check_count
-from sims.weights.entmax import OfScores
 from sims.weights.rules import Scores, WeightRule, scores_of
 
 
@@ -42,7 +41,7 @@ class SlotScores:
 
 
 @dataclass(frozen=True)
-class SlotWeights(OfScores):
+class SlotWeights:
     """Weights ``g_i`` times softmax over slots, from scores that all tokens of a slot share.
 
     Attributes:
@@ -51,7 +50,7 @@ class SlotWeights(OfScores):
 
     gates: tuple[float, ...]
 
-    def weigh(self, scores: Float[Array, " n"]) -> Float[Array, " n"]:
+    def __call__(self, scores: Float[Array, " n"]) -> Float[Array, " n"]:
         stride = len(self.gates)
         n = len(scores)
         slots = jnp.repeat(jax.nn.softmax(scores[::stride]), stride)[:n]

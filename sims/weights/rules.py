@@ -15,7 +15,7 @@ from jaxtyping import Array, ArrayLike, Float
 
 from sims.base.checks import evaluate_calls
 from sims.base.errors import InputError, one_of
-from sims.weights.entmax import Entmax, nan_in_nan_out
+from sims.weights.entmax import Entmax
 
 Scores = Callable[[Array, Array, ArrayLike], Array]
 """``(query (p, …), keys (p, …), bandwidth) -> (…)``: coordinates first, like a log-kernel."""
@@ -47,7 +47,8 @@ class WeightRule:
     ) -> Float[Array, " n"]:
         """The weights of n keys at one query, in the keys' precision; NaN if a score is NaN."""
         scores = self.scores(query[:, None], keys, bandwidth)
-        return nan_in_nan_out(scores, self.weights(scores)).astype(keys.dtype)
+        weights = jnp.where(jnp.isnan(scores).any(), jnp.nan, self.weights(scores))
+        return weights.astype(keys.dtype)
 
 
 def dot_product(query: Array, keys: Array, bandwidth: ArrayLike) -> Array:

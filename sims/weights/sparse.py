@@ -15,7 +15,7 @@ from jaxtyping import Array, Float
 
 from sims.base.checks import check_count, check_finite, check_positive
 from sims.base.errors import InputError, one_of
-from sims.weights.entmax import Entmax, OfScores
+from sims.weights.entmax import Entmax
 from sims.weights.merged import merged
 from sims.weights.rules import WeightRule, Weights, scores_of
 
@@ -23,7 +23,7 @@ ScoreName = Literal["dot", "distance"]
 
 
 @dataclass(frozen=True)
-class Relu(OfScores):
+class Relu:
     """Normalised ReLU weights, ``relu(z/γ + b)`` over its sum.
 
     With keys of equal norm R, dot products at temperature 1 and a query of norm a this is the
@@ -46,7 +46,7 @@ class Relu(OfScores):
         if self.empty not in ("zero", "uniform"):
             raise InputError("heads.kernel.empty", self.empty, one_of(("zero", "uniform"), ""))
 
-    def weigh(self, scores: Float[Array, " n"]) -> Float[Array, " n"]:
+    def __call__(self, scores: Float[Array, " n"]) -> Float[Array, " n"]:
         parts = jax.nn.relu(scores / self.gain + self.offset)
         total = jnp.sum(parts)
         nothing = 0.0 if self.empty == "zero" else 1 / len(scores)
@@ -54,7 +54,7 @@ class Relu(OfScores):
 
 
 @dataclass(frozen=True)
-class ReluGap(OfScores):
+class ReluGap:
     """Weights ``relu((z − max z)/γ + 1)`` over their sum, which are never empty.
 
     In distances it is the Epanechnikov kernel of radius² ``d_(1)² + 2sγ``, d_(1) that of the
@@ -69,14 +69,14 @@ class ReluGap(OfScores):
     def __post_init__(self) -> None:
         check_positive("heads.kernel.gain", self.gain)
 
-    def weigh(self, scores: Float[Array, " n"]) -> Float[Array, " n"]:
+    def __call__(self, scores: Float[Array, " n"]) -> Float[Array, " n"]:
         top = jnp.max(scores)
         parts = jax.nn.relu((scores - jnp.where(jnp.isfinite(top), top, 0.0)) / self.gain + 1)
         return parts / jnp.maximum(jnp.sum(parts), 1.0)  # the best key's part is 1
 
 
 @dataclass(frozen=True)
-class TopK(OfScores):
+class TopK:
     """Weights of the k keys of highest score, 0 for all others; ties go to the first key.
 
     A key out of reach (z = −∞) has weight 0 even if it is among the k.
@@ -92,7 +92,7 @@ class TopK(OfScores):
     def __post_init__(self) -> None:
         check_count("heads.kernel.k", self.k)
 
-    def weigh(self, scores: Float[Array, " n"]) -> Float[Array, " n"]:
+    def __call__(self, scores: Float[Array, " n"]) -> Float[Array, " n"]:
         if self.k > len(scores):
             raise InputError("heads.kernel.k", self.k, f"1 to n = {len(scores)}")
         best, places = lax.top_k(scores, self.k)
