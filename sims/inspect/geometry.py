@@ -12,7 +12,7 @@ import numpy as np
 
 from sims.inspect.layer import CUTOFF, Layer
 from sims.inspect.patterns import Rule, rotated
-from sims.problem.diversity import DEFINITIONS
+from sims.problem.diversity import DEFINITIONS, effective_rank
 
 DISTANCES = (0, 1, 4, 16, 64, 256, 1024)
 """Distances Δ between a query and a key at which rotary score forms are compared."""
@@ -89,14 +89,6 @@ def form_spectrum(
     right = np.linalg.qr(second).R.swapaxes(-1, -2)
     left = left if rotations is None else left @ rotations[:, None]
     return np.asarray(np.linalg.svd(left @ right, compute_uv=False))
-
-
-def effective_rank(values: np.ndarray) -> np.ndarray:
-    """``exp(−Σ p log p)`` with ``p = σ/Σσ``, 1 to d_k (Roy & Vetterli 2007); 0 without a form."""
-    total = values.sum(-1, keepdims=True)
-    p = values / np.where(total > 0, total, 1.0)
-    entropy = -(p * np.log(np.where(p > 0, p, 1.0))).sum(-1)
-    return np.where(total[..., 0] > 0, np.exp(entropy), 0.0)
 
 
 def median_rank(ranks: np.ndarray) -> np.ndarray:

@@ -46,10 +46,20 @@ def top_index(r: np.ndarray) -> np.ndarray:
 
 def entropy_index(r: np.ndarray) -> np.ndarray:
     """``(exp(−Σ p log p) − 1)/(H − 1)`` with p = λ/H, in [0, 1]; 0 log 0 = 0."""
-    heads = r.shape[-1]
-    p = np.maximum(np.linalg.eigvalsh(r), 0.0) / heads
-    entropy = -np.sum(p * np.log(np.where(p > 0, p, 1.0)), axis=-1)
-    return (np.exp(entropy) - 1) / (heads - 1)
+    values = np.maximum(np.linalg.eigvalsh(r), 0.0)
+    return (effective_rank(values) - 1) / (r.shape[-1] - 1)
+
+
+def effective_rank(values: np.ndarray) -> np.ndarray:
+    """``exp(−Σ p log p)`` with ``p = σ/Σσ``, 1 to d_k (Roy & Vetterli 2007); 0 without a form.
+
+    Args:
+        values: singular values σ ≥ 0, (…, d_k).
+    """
+    total = values.sum(-1, keepdims=True)
+    p = values / np.where(total > 0, total, 1.0)
+    entropy = -(p * np.log(np.where(p > 0, p, 1.0))).sum(-1)
+    return np.where(total[..., 0] > 0, np.exp(entropy), 0.0)
 
 
 def participation_index(r: np.ndarray) -> np.ndarray:

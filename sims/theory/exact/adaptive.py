@@ -45,7 +45,7 @@ def solve_adaptive(
         InputError: too few keys are attended to, or two heads see dependent coordinates; more than
             one top-k head.
     """
-    solution = Solution.unknown(len(queries), heads.count)
+    solution = Solution(len(queries), heads.count)
     solution.empty[:] = 0.0
     rows: Any
     joint: dict[tuple[int, ...], ProjectedDesign] = {}

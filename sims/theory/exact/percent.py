@@ -150,10 +150,7 @@ def filled(atoms: Atoms, size: int) -> Atoms:
     """As many points, of mass 0 behind the others."""
     xp = namespace(atoms.mass)
     behind = (0, size - atoms.mass.shape[-1])
-    parts = []
-    for part in atoms:
-        parts.append(xp.pad(part, [(0, 0)] * (part.ndim - 1) + [behind]))
-    return Atoms(*parts)
+    return jax.tree.map(lambda part: xp.pad(part, [(0, 0)] * (part.ndim - 1) + [behind]), atoms)
 
 
 def effective_keys(atoms: Atoms, n: Number) -> Float[Numbers, "R H"]:
@@ -298,7 +295,7 @@ def solve_percent(
     noise = float(task.noise_sd) ** 2
     count, h = len(queries), heads.count
     alpha = ensemble_weights(weights, h)
-    solution = Solution.unknown(count, h)
+    solution = Solution(count, h)
     solution.methods.add("tilted sobol" if law else "sum over rows")
     shapes = (count, h), (count, h, h), (count, h, h), (count, h, h), (count, h)
     moments = Moments(*(np.full((RANDOMISATIONS, *shape), np.nan) for shape in shapes))

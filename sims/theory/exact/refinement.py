@@ -105,7 +105,7 @@ def solve(
         if (1 - couple.correlation**2 <= narrowest**2).any():
             return None
         couples[q, h, g] = couple
-    solution = Solution.unknown(len(queries), heads.count)
+    solution = Solution(len(queries), heads.count)
     solution.methods.add("product quadrature")
     # Few sizes, so that problems share programs.
     padded = 64 * int(np.ceil((points + 1) / 64))

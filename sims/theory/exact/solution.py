@@ -1,10 +1,9 @@
 """The solution: arrays of all terms and their errors, which refinement fills."""
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
 
 import numpy as np
-from jaxtyping import Bool, Float
+from jaxtyping import Float
 
 from sims.theory.exact.laplace import Single
 from sims.theory.exact.pairs import Pair
@@ -38,50 +37,35 @@ def close(
     return bool(signal and noise)
 
 
-@dataclass
 class Solution:
-    """Terms for σ² = 1, and how good they are.
+    """Terms for σ² = 1, and how good they are: at first unknown, and not converged.
 
     Attributes:
-        mean, mean_error: of E f̂_h, with their errors as in all that follow.
-        effective_keys: n (E K)²/E K².
-        empty: P(K_h = 0)^n.
-        signal, signal_error: Cov(Σ_i w_hi m(X_i), Σ_i w_gi m(X_i)).
-        noise, noise_error: E Σ_i w_hi w_gi.
-        defect: distance of Σ_i w_hi Σ_j w_gj from 1.
-        converged: whether the accuracy is reached.
+        mean, mean_error: of E f̂_h, with their errors as in all that follow, (Q, H).
+        effective_keys: n (E K)²/E K², (Q, H).
+        empty: P(K_h = 0)^n, (Q, H).
+        signal, signal_error: Cov(Σ_i w_hi m(X_i), Σ_i w_gi m(X_i)), (Q, H, H).
+        noise, noise_error: E Σ_i w_hi w_gi, (Q, H, H).
+        defect: distance of Σ_i w_hi Σ_j w_gj from 1, (Q, H, H).
+        converged: whether the accuracy is reached, (Q, H, H).
         methods: names of the rules used.
     """
 
-    mean: Float[np.ndarray, "Q H"]
-    mean_error: Float[np.ndarray, "Q H"]
-    effective_keys: Float[np.ndarray, "Q H"]
-    empty: Float[np.ndarray, "Q H"]
-    signal: Float[np.ndarray, "Q H H"]
-    signal_error: Float[np.ndarray, "Q H H"]
-    noise: Float[np.ndarray, "Q H H"]
-    noise_error: Float[np.ndarray, "Q H H"]
-    defect: Float[np.ndarray, "Q H H"]
-    converged: Bool[np.ndarray, "Q H H"]
-    methods: set[str] = field(default_factory=set, kw_only=True)
-
-    @classmethod
-    def unknown(cls, queries: int, heads: int) -> "Solution":
-        """A solution without numbers and errors, not converged."""
+    def __init__(self, queries: int, heads: int) -> None:
+        """Arrays for so many queries and heads."""
         single = (queries, heads)
         pair = (queries, heads, heads)
-        return cls(
-            mean=np.full(single, np.nan),
-            mean_error=np.full(single, np.inf),
-            effective_keys=np.zeros(single),
-            empty=np.full(single, np.nan),
-            signal=np.full(pair, np.nan),
-            signal_error=np.full(pair, np.inf),
-            noise=np.full(pair, np.nan),
-            noise_error=np.full(pair, np.inf),
-            defect=np.full(pair, np.nan),
-            converged=np.zeros(pair, bool),
-        )
+        self.mean = np.full(single, np.nan)
+        self.mean_error = np.full(single, np.inf)
+        self.effective_keys = np.zeros(single)
+        self.empty = np.full(single, np.nan)
+        self.signal = np.full(pair, np.nan)
+        self.signal_error = np.full(pair, np.inf)
+        self.noise = np.full(pair, np.nan)
+        self.noise_error = np.full(pair, np.inf)
+        self.defect = np.full(pair, np.nan)
+        self.converged = np.zeros(pair, bool)
+        self.methods: set[str] = set()
 
     def put(
         self,
