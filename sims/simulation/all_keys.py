@@ -21,7 +21,7 @@ from sims.simulation.heads import (
     scaled_projection,
 )
 from sims.simulation.native import native_rule_sums, with_native_bits
-from sims.simulation.replicate import KERNEL_SUMS, Replicate, Settings, Shared
+from sims.simulation.replicate import KERNEL_SUMS, Replicate, Settings, Shared, weighted
 from sims.weights import WeightRule
 from sims.weights.merged import SlotScores, SlotWeights
 
@@ -70,10 +70,10 @@ def over_keys(
     covariance ``σ² Σ_i w_hi w_gi``, as for kernels; a query whose weights are all 0 counts as
     empty, and its estimate as 0.
     """
-    task, heads, queries, _, constant = shared
+    heads = shared.heads
     keys = scaled_projection(heads, heads.of_keys, x, x.dtype)
-    projected = projected_queries(heads, queries, x.dtype)
-    columns = target_values(task.target, x)[None]
+    projected = projected_queries(heads, shared.queries, x.dtype)
+    columns = target_values(shared.task.target, x)[None]
     if gates:
         linear, gram = slot_sums(settings, heads, projected, keys, columns, jnp.asarray(gates))
     else:
@@ -84,11 +84,8 @@ def over_keys(
             linear, gram = native_rule_sums(heads.rule, projected, keys, columns, bandwidth)
         else:
             linear, gram = rule_sums(heads.rule, projected, keys, columns, bandwidth, block)
-    deviation = linear[..., 0] - task.target(queries)[:, None]
-    if constant is not None:  # weights may have any sum
-        deviation = deviation + constant * (linear[..., -1] - 1)
     empty = jnp.diagonal(gram, axis1=-2, axis2=-1) == 0
-    return Replicate(deviation, task.noise_sd**2 * gram, empty.astype(jnp.float64))
+    return weighted(shared, linear[..., 0], linear[..., -1], gram, empty)
 
 
 def slot_sums(

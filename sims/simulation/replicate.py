@@ -12,7 +12,7 @@ from typing import NamedTuple
 import jax
 import jax.numpy as jnp
 from jax import lax
-from jaxtyping import Array, Float
+from jaxtyping import Array, Bool, Float
 
 from sims.montecarlo.compiled import divisor
 from sims.problem import Heads, Task
@@ -223,16 +223,34 @@ def _merge(old: Sums, new: Sums) -> Sums:
 
 def finish_replicate(shared: Shared, sums: Sums) -> Replicate:
     """The conditional moments from the sums over all keys."""
-    task = shared.task
-    queries = shared.queries
     total = sums.linear[..., -1]
     empty = total <= 0
     inverse = jnp.where(empty, 0.0, 1 / jnp.where(empty, 1.0, total))
-    deviation = sums.linear[..., 0] * inverse - task.target(queries)[:, None]
-    if shared.constant is not None:  # f̂ = c·1{not empty} + f̂ of the rest, m = c + the rest
-        deviation = deviation - jnp.where(empty, shared.constant, 0.0)
-    noise = task.noise_sd**2 * sums.gram * inverse[..., None] * inverse[..., None, :]
-    return Replicate(deviation, noise, empty.astype(jnp.float64))
+    gram = sums.gram * inverse[..., None] * inverse[..., None, :]
+    return weighted(shared, sums.linear[..., 0] * inverse, jnp.where(empty, 0.0, 1.0), gram, empty)
+
+
+def weighted(
+    shared: Shared,
+    mean: Float[Array, "Q H"],
+    mass: Float[Array, "Q H"],
+    gram: Float[Array, "Q H H"],
+    empty: Bool[Array, "Q H"],
+) -> Replicate:
+    """The conditional moments from sums with the weights w_hi.
+
+    Args:
+        shared: the problem.
+        mean: ``Σ_i w_hi m(X_i)``.
+        mass: ``Σ_i w_hi``.
+        gram: ``Σ_i w_hi w_gi``.
+        empty: where no key is in reach.
+    """
+    task = shared.task
+    deviation = mean - task.target(shared.queries)[:, None]
+    if shared.constant is not None:  # f̂ = c Σ w + f̂ of the rest, m = c + the rest
+        deviation = deviation + shared.constant * (mass - 1)
+    return Replicate(deviation, task.noise_sd**2 * gram, empty.astype(jnp.float64))
 
 
 def _linear(sums: Sums, control: Control, n: int) -> tuple[Array, Array]:

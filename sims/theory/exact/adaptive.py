@@ -16,7 +16,14 @@ from sims.problem import Heads, Task
 from sims.theory.coverage import check_radii
 from sims.theory.exact.nearest import FINENESS, Nearest, average_over_radius, nearest
 from sims.theory.exact.pairs import Pair
-from sims.theory.exact.root import HeadExpectations, PairExpectations, Root, one_head, two_heads
+from sims.theory.exact.root import (
+    HeadExpectations,
+    PairExpectations,
+    Root,
+    one_head,
+    terms_of,
+    two_heads,
+)
 from sims.theory.exact.solution import ERROR_FLOOR, Facts, Progress, Solution, close
 from sims.theory.exact.tables import LEVELS
 from sims.theory.first_order.adaptive import ProjectedDesign, single, view_heads, views
@@ -112,7 +119,8 @@ def _put_head(
         mean_is_close = (
             error.mean <= rtol * float(np.hypot(limit + value.mean - truth, sd)) + ERROR_FLOOR
         )
-        terms, errors = value.terms(error)
+        mean_error = 2 * abs(value.mean) * error.mean
+        terms, errors = terms_of(value, error, value.mean**2, value.variance, mean_error)
         return terms, errors, close(terms, errors, rtol, value.variance) and mean_is_close
 
     if isinstance(root, Root):
@@ -141,7 +149,7 @@ def _put_pair(
     scale = float(np.sqrt(solution.signal[q, h, h] * solution.signal[q, g, g]))
 
     def judge(value: PairExpectations, error: PairExpectations) -> tuple[Pair, Pair, bool]:
-        terms, errors = value.terms(error, means, scale)
+        terms, errors = terms_of(value, error, means, scale)
         return terms, errors, close(terms, errors, rtol, scale)
 
     levels = LEVELS[:FINEST_PAIR]

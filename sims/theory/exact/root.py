@@ -220,7 +220,7 @@ class HeadExpectations(NamedTuple):
     Attributes:
         total: total of 1, which is 1 but for the defect.
         mean: ``E Σ_i w_i m_i``.
-        square: expected square of ``(Σ_i w_i m_i)²``.
+        product: ``E (Σ_i w_i m_i)²``.
         noise: ``E Σ_i w_i²``.
         attended: expected number of keys attended to.
         root: ``E λ̂^½``.
@@ -229,7 +229,7 @@ class HeadExpectations(NamedTuple):
 
     total: float
     mean: float
-    square: float
+    product: float
     noise: float
     attended: float
     root: float
@@ -238,18 +238,12 @@ class HeadExpectations(NamedTuple):
     @property
     def variance(self) -> float:
         """Variance of ``Σ_i w_i m_i``."""
-        return self.square - self.mean**2
+        return self.product - self.mean**2
 
     @property
     def defect(self) -> float:
         """Distance of the total from 1."""
         return abs(self.total - 1)
-
-    def terms(self, error: "HeadExpectations") -> tuple[Pair, Pair]:
-        """Signal, noise and defect, and the errors of the first two, which the defect adds to."""
-        signal = error.square + 2 * abs(self.mean) * error.mean + self.defect * self.variance
-        noise = error.noise + self.defect * self.noise
-        return Pair(self.variance, self.noise, self.defect), Pair(signal, noise, 0.0)
 
 
 def sums_over_nodes(side: Side, table: Table) -> dict[Part, Complex[np.ndarray, "W F"]]:
@@ -300,11 +294,27 @@ class PairExpectations(NamedTuple):
     product: float
     noise: float
 
-    def terms(self, error: "PairExpectations", means: float, scale: float) -> tuple[Pair, Pair]:
-        """Terms and their errors, from the product of ``means`` and the ``scale`` of the signal."""
-        defect = abs(self.total - 1)
-        errors = error.product + defect * scale, error.noise + defect * abs(self.noise)
-        return Pair(self.product - means, self.noise, defect), Pair(*errors, 0.0)
+
+def terms_of(
+    value: HeadExpectations | PairExpectations,
+    error: HeadExpectations | PairExpectations,
+    means: float,
+    scale: float,
+    mean_error: float = 0.0,
+) -> tuple[Pair, Pair]:
+    """Signal, noise and defect, and the errors of the first two, which the defect adds to.
+
+    Args:
+        value: of a head, or of a pair.
+        error: its errors.
+        means: product of the means.
+        scale: of the signal.
+        mean_error: error of the product.
+    """
+    defect = abs(value.total - 1)
+    signal = error.product + mean_error + defect * scale
+    noise = error.noise + defect * abs(value.noise)
+    return Pair(value.product - means, value.noise, defect), Pair(signal, noise, 0.0)
 
 
 Weighed = tuple[Side, dict[Part, np.ndarray], np.ndarray]
