@@ -19,6 +19,7 @@ from itertools import product
 import numpy as np
 
 from sims.attention.attention import HeadMatrices
+from sims.base.documents import mapping
 from sims.base.errors import InputError
 from sims.inspect.completeness import not_folded
 from sims.inspect.families import FAMILIES, REFUSED, Family
@@ -26,26 +27,27 @@ from sims.inspect.layer import CROSS, Layer
 from sims.inspect.norms import read_norms
 from sims.inspect.reader import Model, count, layer_number
 
-FUSED = "in_proj_weight"
 SEPARATE = ("q_proj_weight", "k_proj_weight", "v_proj_weight")
-Layout = tuple[str, tuple[str, ...], tuple[str, ...], str]
+Layout = tuple[str, list[str], list[str], str]
 """Ending of modules, names of their tensors and of possible outputs, and the arrangement."""
-LAYOUTS: tuple[Layout, ...] = (
-    (r"layers\.\d+\.(?:self_attn|encoder_attn|cross_attn|attention)",
-     ("q_proj", "k_proj", "v_proj"), ("o_proj", "out_proj", "dense"), "separate"),
-    (r"layer\.\d+\.(?:cross)?attention\.(?:self|attention)",
-     ("query", "key", "value"), ("../output.dense",), "separate"),
-    (r"albert_layers\.\d+\.attention", ("query", "key", "value"), ("dense",), "separate"),
-    (r"layer\.\d+\.attention", ("q_lin", "k_lin", "v_lin"), ("out_lin",), "separate"),
-    (r"h\.\d+\.attn", ("c_attn",), ("c_proj",), "columns"),
-    (r"layers\.\d+\.self_attn", ("qkv_proj",), ("o_proj",), "blocks"),
-    (r"blocks\.\d+\.attn", ("qkv",), ("proj",), "blocks"),
-    (r"blocks\.\d+\.attn", ("W_Q", "W_K", "W_V"), ("W_O",), "heads"),
-    (r"(?:gpt_neox\.|(?<!.))layers\.\d+\.attention", ("query_key_value",), ("dense",), "groups"),
-    (r"h\.\d+\.self_attention", ("query_key_value",), ("dense",), "groups"),
-    (r".*", SEPARATE, ("out_proj",), "separate"),
-    (r".*", (FUSED,), ("out_proj",), "blocks"),
-)  # fmt: skip
+RECORDS = r"""
+layouts:
+- [layers\.\d+\.(?:self_attn|encoder_attn|cross_attn|attention), [q_proj, k_proj, v_proj],
+   [o_proj, out_proj, dense], separate]
+- [layer\.\d+\.(?:cross)?attention\.(?:self|attention), [query, key, value],
+   [../output.dense], separate]
+- [albert_layers\.\d+\.attention, [query, key, value], [dense], separate]
+- [layer\.\d+\.attention, [q_lin, k_lin, v_lin], [out_lin], separate]
+- [h\.\d+\.attn, [c_attn], [c_proj], columns]
+- [layers\.\d+\.self_attn, [qkv_proj], [o_proj], blocks]
+- [blocks\.\d+\.attn, [qkv], [proj], blocks]
+- [blocks\.\d+\.attn, [W_Q, W_K, W_V], [W_O], heads]
+- ['(?:gpt_neox\.|(?<!.))layers\.\d+\.attention', [query_key_value], [dense], groups]
+- [h\.\d+\.self_attention, [query_key_value], [dense], groups]
+- [.*, [q_proj_weight, k_proj_weight, v_proj_weight], [out_proj], separate]
+- [.*, [in_proj_weight], [out_proj], blocks]
+"""
+LAYOUTS: list[Layout] = list(map(tuple, mapping(RECORDS, "layouts")["layouts"]))
 """Known layouts; the first that fits a module is its layout."""
 WHOLE_NAMES = re.compile(r"\w+_proj_weight|_?W_[QKVO]")
 """Tensors of torch.nn.MultiheadAttention and TransformerLens; others end in ``.weight``."""
