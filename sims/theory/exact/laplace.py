@@ -28,7 +28,7 @@ from jaxtyping import Array, Float, Int
 
 from sims.problem.kernels import Kernel
 from sims.theory.arrays import Number, Numbers
-from sims.theory.exact.gram import head_sums, log_phi
+from sims.theory.exact.gram import compiled, head_sums, log_phi
 
 TILE = 128
 """Nodes taken at once: their responses then stay in a core's cache."""
@@ -209,6 +209,7 @@ def relative(gap: Numbers, size: Numbers) -> Array:
     return jnp.asarray(gap) / jnp.maximum(size, 1e-12)
 
 
+@compiled
 def single(setting: Setting, grids: tuple[Nodes], head: Head, regression: Regression) -> Single:
     """Integrals of a head at a query.
 

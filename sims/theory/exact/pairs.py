@@ -14,7 +14,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float
 
 from sims.theory.arrays import Numbers
-from sims.theory.exact.gram import log_phi, power, sums_of_keys
+from sims.theory.exact.gram import compiled, log_phi, power, sums_of_keys
 from sims.theory.exact.laplace import (
     TILE,
     Head,
@@ -57,6 +57,7 @@ class Couple(NamedTuple):
     correlation: Float[Numbers, " c"]
 
 
+@compiled
 def product_pair(
     setting: Setting,
     grids: tuple[Nodes, Nodes],

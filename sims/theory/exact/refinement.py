@@ -14,7 +14,6 @@ from typing import Any, NamedTuple
 
 import jax
 import numpy as np
-from jax.stages import Wrapped
 from jaxtyping import Float
 
 from sims.base.runtime import in_threads
@@ -146,12 +145,6 @@ def grid(sizes: tuple[int, int], rank: int, level: int, grading: int) -> Nodes:
     return Nodes(points, log_weight, np.asarray(used))
 
 
-@cache
-def _program(function: Callable[..., Terms]) -> Wrapped:
-    # A third faster to compile than with fusion emitters, and as fast to run.
-    return jax.jit(function, compiler_options={"xla_cpu_use_fusion_emitters": False})
-
-
 @dataclass
 class Refinement:
     """Levels of nodes, run over what has not converged, of a problem as :func:`solve` has it."""
@@ -183,7 +176,7 @@ class Refinement:
         converged = self.solution.converged
 
         def evaluate(item: Item, nodes: Any) -> Terms:
-            found = _program(function)(self.setting, nodes, *item.arrays)
+            found = function(self.setting, nodes, *item.arrays)
             return jax.tree.map(np.asarray, found)
 
         for level in range(self.max_level + 1):

@@ -193,22 +193,6 @@ class Errors(NamedTuple):
     attended: np.ndarray
 
 
-class Fixed(NamedTuple):
-    """First-order quantities of a kernel of fixed radius, each (B, P, H) or (P, H).
-
-    Attributes:
-        limit: m*.
-        ratio_bias: n times the rest of the bias.
-        signal: n times the signal variance.
-        overlap: r = n/n_eff.
-    """
-
-    limit: np.ndarray
-    ratio_bias: np.ndarray
-    signal: np.ndarray
-    overlap: np.ndarray
-
-
 def tables(problems: Problems, radii: ArrayLike) -> dict[str, Table]:
     """A table of every rule.
 
@@ -251,17 +235,20 @@ def tables(problems: Problems, radii: ArrayLike) -> dict[str, Table]:
         columns = [limit - truth, ratio, signal, slope, np.log(overlap), np.log(mass)]
         rules[name] = Table(level, np.stack(columns), name, nearest, width)
 
-    def fixed(once: np.ndarray, twice: np.ndarray) -> Fixed:
+    def fixed(
+        once: np.ndarray, twice: np.ndarray
+    ) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+        """Of a fixed radius: m*, n times the rest of the bias and the signal variance, and r."""
         limit = once[1] / once[0]
         square = once[0] ** 2
         ratio = -(twice[1] - limit * twice[0]) / square
-        return Fixed(limit, ratio, about(twice, limit, limit) / square, twice[0] / square)
+        return limit, ratio, about(twice, limit, limit) / square, twice[0] / square
 
     bell = np.exp(-(radius**2) / (2 * (radii[:, None] / TAIL) ** 2))
     add("softmax", logs - np.log(TAIL), *fixed(integrals(bell), integrals(bell**2)), mass=none + 1)
     once = ball(1.0)
     gap_terms = fixed(once, ball(2.0))
-    add("relu gap", logs, *gap_terms, slope=(flat[1] - gap_terms.limit * flat[0]) / once[0])
+    add("relu gap", logs, *gap_terms, slope=(flat[1] - gap_terms[0] * flat[0]) / once[0])
     for name in ENTMAX:  # docs/theory.md, "Adaptive radii to first order"
         nu = RULES[name]
         kernel = ball(nu)

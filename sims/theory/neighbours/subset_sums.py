@@ -65,11 +65,6 @@ def products(rng: np.random.Generator, draws: int, count: int) -> np.ndarray:
     return np.asarray(rng.uniform(-1, 1, (draws, count)) * rng.uniform(-1, 1, (draws, count)))
 
 
-def failure_probability(items: np.ndarray, entry: np.ndarray, tolerance: ArrayLike) -> np.ndarray:
-    """The mean of :func:`miss_probability` over drawn items (draws, n'), a number for each ε."""
-    return np.asarray(miss_probability(items, entry, tolerance).mean(-1))
-
-
 def log_error(items: np.ndarray, entry: np.ndarray, entries: ArrayLike) -> np.ndarray:
     """E log of the largest error of N independent entries, over drawn items (draws, n').
 
@@ -77,7 +72,7 @@ def log_error(items: np.ndarray, entry: np.ndarray, entries: ArrayLike) -> np.nd
     number for each N.
     """
     log = np.linspace(-40.0, 5.0, 301)
-    miss = failure_probability(items, entry, np.exp(log))
+    miss = miss_probability(items, entry, np.exp(log)).mean(-1)
     count = np.asarray(entries, float)[..., None]
     above = -np.expm1(count * np.log1p(-np.minimum(miss, 1 - 1e-16)))
     return np.asarray(log[0] + np.trapezoid(above, log, axis=-1))

@@ -60,7 +60,8 @@ def test_failures_by_the_exact_solver():
     for entry, multiple in ((0.5, 3), (1.8, 10)):
         eps = multiple * 2.0**-16
         error = errors_of(items_of(4000, 16, seed=1), entry)
-        law = laws.failure_probability(items_of(4000, 16, seed=2), np.full(4000, entry), eps)
+        missed = laws.miss_probability(items_of(4000, 16, seed=2), np.full(4000, entry), eps)
+        law = missed.mean(-1)
         spread = np.sqrt(2 * law * (1 - law) / 4000)
         assert abs((error > eps).mean() - law) < 4 * spread + 0.02
     beyond = laws.miss_probability(np.array([[0.5, 0.2]]), np.array([1.0]), 0.29)
@@ -70,7 +71,9 @@ def test_failures_by_the_exact_solver():
 
 def test_median_error_halves_with_an_item():
     entry, log = np.full(2000, 0.3), np.linspace(-40, 5, 601)
-    misses = [laws.failure_probability(items_of(2000, n), entry, np.exp(log)) for n in (12, 16, 20)]
+    misses = []
+    for n in (12, 16, 20):
+        misses.append(laws.miss_probability(items_of(2000, n), entry, np.exp(log)).mean(-1))
     medians = [np.exp(np.interp(-0.5, -miss, log)) for miss in misses]
     steps = -np.diff(np.log(medians)) / 4
     assert np.all(abs(steps / np.log(2) - 1) < 0.1)
