@@ -1,7 +1,6 @@
 """A custom distribution of the keys: a sampler, and a density for exact theory."""
 
 from collections.abc import Callable
-from typing import ClassVar
 
 import equinox as eqx
 import jax
@@ -18,8 +17,8 @@ from sims.base.checks import (
     error_summary,
     on_device,
 )
-from sims.base.errors import InputError, Uncovered
-from sims.problem.design_laws import Design, WeightedPoints, student_points
+from sims.base.errors import InputError
+from sims.problem.design_laws import Design, student_points
 
 FREEDOM = 4.0
 """Degrees of freedom of the multivariate t that proposes a custom design's points: heavy tails, and
@@ -54,9 +53,6 @@ class CustomDesign(Design):
     mean: Float[Array, " d"]
     covariance: Float[Array, "d d"]
     """Mean and covariance of 4096 draws: exact theory places its heavier-tailed nodes by them."""
-    EXTRA_NORMALS: ClassVar[int] = 1
-    """One coordinate is the length of a multivariate t."""
-    OF_NORMALS: ClassVar[bool] = False
 
     def __init__(
         self,
@@ -93,17 +89,21 @@ class CustomDesign(Design):
     def sample(self, key: Array, n: int, dtype: DTypeLike = jnp.float64) -> Float[Array, "n d"]:
         return self.sampler(key, n, dtype)
 
-    def from_normals(self, normal: Float[np.ndarray, "N p"]) -> WeightedPoints:
-        """Importance-weighted points of a multivariate t around the proposal."""
+    def weighted_points(
+        self, normal: Float[np.ndarray, "N p"]
+    ) -> tuple[Float[np.ndarray, "N d"], Float[np.ndarray, " N"]]:
+        """Points (N, d) of a multivariate t around the proposal, and log weights of sum 1.
+
+        Args:
+            normal: standard normal points in d + 1 coordinates, the last of them the length's.
+        """
         from scipy.special import logsumexp
 
-        if self.log_density is None:
-            raise Uncovered("design", type(self).__name__, "one with a log_density (exact)")
+        assert self.log_density is not None  # for the type checker; see _check_density
         # t = mean + L z √(ν/χ²_ν), with density ∝ (1 + ‖z‖²/ν)^{−(ν + d)/2}.
         whitened = student_points(normal, FREEDOM)
-        points = (
-            np.asarray(self.mean) + whitened @ np.linalg.cholesky(np.asarray(self.covariance)).T
-        )
+        root = np.linalg.cholesky(np.asarray(self.covariance))
+        points = np.asarray(self.mean) + whitened @ root.T
         square = np.sum(whitened**2, axis=1)
         proposal = -0.5 * (FREEDOM + self.dimension) * np.log1p(square / FREEDOM)
         log_weight = np.asarray(self.log_density(jnp.asarray(points))) - proposal
@@ -130,7 +130,7 @@ class CustomDesign(Design):
         false-alarm rate of a right density is below 1e-10.
         """
         normals = np.random.default_rng(0).normal(size=(8 * DRAWS, self.dimension + 1))
-        points, log_weight = self.from_normals(normals)
+        points, log_weight = self.weighted_points(normals)
         weight = np.exp(log_weight)
         if 1 / (weight**2).sum() < LEAST_DRAWS:
             return

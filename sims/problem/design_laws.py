@@ -23,17 +23,10 @@ from sims.base.checks import (
 from sims.base.errors import InputError
 from sims.problem.normals import normal
 
-WeightedPoints = tuple[Float[np.ndarray, "N d"], Float[np.ndarray, " N"]]
-"""Points that represent a distribution, and their log weights, which sum to 1."""
-
 
 class Design(eqx.Module):
     """Distribution of a key X in R^d. Subclasses are final and override nothing concrete."""
 
-    EXTRA_NORMALS: ClassVar[int] = 0
-    """Coordinates beyond d of the normal points that :meth:`from_normals` takes."""
-    OF_NORMALS: ClassVar[bool] = True
-    """True if :meth:`from_normals` makes points of equal weight from normal ones."""
     EXPONENTIAL: ClassVar[bool] = True
     """True if ``E exp⟨v, X⟩`` is finite for every v."""
 
@@ -49,22 +42,23 @@ class Design(eqx.Module):
         The first m rows of ``sample(key, n)`` equal ``sample(key, m)``: sweeps over n share draws.
         """
 
+
+class ImageDesign(Design):
+    """Distribution of a function of normal variables."""
+
+    EXTRA_NORMALS: ClassVar[int] = 0
+    """Coordinates beyond d of the normal points that :meth:`from_normals` takes."""
+
     @abc.abstractmethod
-    def from_normals(self, normal: Float[np.ndarray, "N p"]) -> WeightedPoints:
-        """Points of the distribution, transported from standard normal (quasi-Monte Carlo) points.
+    def from_normals(self, normal: Float[np.ndarray, "N p"]) -> Float[np.ndarray, "N d"]:
+        """Points of the distribution, (N, d), transported from standard normal points.
 
         Args:
             normal: N standard normal points in p = d + :attr:`EXTRA_NORMALS` coordinates.
-
-        Returns:
-            Points (N, d), and log weights (N,) of sum 1.
-
-        Raises:
-            InputError: the density is unknown.
         """
 
 
-class GaussianDesign(Design):
+class GaussianDesign(ImageDesign):
     """X ~ N(0, Σ).
 
     Args:
@@ -89,11 +83,11 @@ class GaussianDesign(Design):
     def sample(self, key: Array, n: int, dtype: DTypeLike = jnp.float64) -> Float[Array, "n d"]:
         return normal(key, (n, self.dimension), dtype) @ self.factor.astype(dtype)
 
-    def from_normals(self, normal: Float[np.ndarray, "N p"]) -> WeightedPoints:
-        return normal @ np.asarray(self.factor), _equal(normal)
+    def from_normals(self, normal: Float[np.ndarray, "N p"]) -> Float[np.ndarray, "N d"]:
+        return normal @ np.asarray(self.factor)
 
 
-class SphereDesign(Design):
+class SphereDesign(ImageDesign):
     """X uniform on the sphere ``‖x‖ = R`` of R^d, d ≥ 2: keys normalised to equal length.
 
     ``E X = 0``, ``Cov X = (R²/d) I``.
@@ -121,12 +115,12 @@ class SphereDesign(Design):
         length = jnp.linalg.norm(points, axis=1, keepdims=True)
         return self.radius.astype(dtype) * points / length
 
-    def from_normals(self, normal: Float[np.ndarray, "N p"]) -> WeightedPoints:
+    def from_normals(self, normal: Float[np.ndarray, "N p"]) -> Float[np.ndarray, "N d"]:
         length = np.linalg.norm(normal, axis=1, keepdims=True)
-        return float(self.radius) * normal / length, _equal(normal)
+        return float(self.radius) * normal / length
 
 
-class CubeDesign(Design):
+class CubeDesign(ImageDesign):
     """X uniform on the cube [−a, a]^d: ``E X = 0``, ``Cov X = (a²/3) I``.
 
     Args:
@@ -150,13 +144,13 @@ class CubeDesign(Design):
         uniform = jax.random.uniform(key, (n, self.dimension), dtype, -1.0, 1.0)
         return self.half_width.astype(dtype) * uniform
 
-    def from_normals(self, normal: Float[np.ndarray, "N p"]) -> WeightedPoints:
+    def from_normals(self, normal: Float[np.ndarray, "N p"]) -> Float[np.ndarray, "N d"]:
         from scipy.special import ndtr
 
-        return float(self.half_width) * (2 * ndtr(normal) - 1), _equal(normal)
+        return float(self.half_width) * (2 * ndtr(normal) - 1)
 
 
-class MixtureDesign(Design):
+class MixtureDesign(ImageDesign):
     """``X ~ Σ_c π_c N(μ_c, Σ_c)``.
 
     Args:
@@ -203,7 +197,7 @@ class MixtureDesign(Design):
             out = jnp.where((component == index)[:, None], mean + normals @ factor, out)
         return out
 
-    def from_normals(self, normal: Float[np.ndarray, "N p"]) -> WeightedPoints:
+    def from_normals(self, normal: Float[np.ndarray, "N p"]) -> Float[np.ndarray, "N d"]:
         from scipy.special import ndtr
 
         edges = np.cumsum(np.asarray(self.weights))[:-1]
@@ -212,10 +206,10 @@ class MixtureDesign(Design):
         for index, (mean, factor) in enumerate(zip(self.means, self.factors, strict=True)):
             rows = component == index
             points[rows] = np.asarray(mean) + normal[rows, :-1] @ np.asarray(factor)
-        return points, _equal(normal)
+        return points
 
 
-class StudentDesign(Design):
+class StudentDesign(ImageDesign):
     """``X = Z √(ν/W)`` with Z ~ N(0, S) and W ~ χ²_ν independent: multivariate t, centred.
 
     Density ∝ ``(1 + xᵀS⁻¹x/ν)^{−(ν+d)/2}`` for S ≻ 0; projections VᵀX are t with VᵀSV and the same
@@ -256,9 +250,8 @@ class StudentDesign(Design):
         gamma = jax.vmap(lambda row_key: jax.random.gamma(row_key, half, (), dtype))(keys)
         return normals * jnp.sqrt(half / gamma)[:, None]
 
-    def from_normals(self, normal: Float[np.ndarray, "N p"]) -> WeightedPoints:
-        points = student_points(normal, float(self.freedom)) @ np.asarray(self.factor)
-        return points, _equal(normal)
+    def from_normals(self, normal: Float[np.ndarray, "N p"]) -> Float[np.ndarray, "N d"]:
+        return student_points(normal, float(self.freedom)) @ np.asarray(self.factor)
 
 
 def student_points(normal: Float[np.ndarray, "N p"], freedom: float) -> Float[np.ndarray, "N d"]:
@@ -275,11 +268,6 @@ def with_root(field: str, covariance: ArrayLike) -> tuple[Array, Array]:
     matrix = as_floats(field, covariance)
     check_covariance(field, matrix)
     return matrix, square_root(matrix)
-
-
-def _equal(normal: Float[np.ndarray, "N p"]) -> Float[np.ndarray, " N"]:
-    """Equal log weights of sum 1."""
-    return np.full(len(normal), -np.log(len(normal)))
 
 
 def _positive(field: str, value: ArrayLike) -> Float[Array, ""]:

@@ -14,7 +14,7 @@ from numpy.typing import ArrayLike
 from sims.base.checks import as_floats
 from sims.base.errors import InputError
 from sims.base.files import regular_file
-from sims.problem.design_laws import Design, WeightedPoints
+from sims.problem.design_laws import ImageDesign
 
 MOST_ROWS = 2**20
 LARGEST_FILE = 2**30
@@ -32,7 +32,7 @@ LEAST_SPREAD, MOST_SPREAD = 1e-2, 1e2
 than 1e-4, and above which one key has all the weight."""
 
 
-class EmpiricalDesign(Design):
+class EmpiricalDesign(ImageDesign):
     """Empirical distribution of N given rows: keys are drawn iid with replacement.
 
     Exactly, ``E X = r̄`` and ``Cov X = (1/N) Σ_i (r_i − r̄)(r_i − r̄)ᵀ`` (N, not N − 1); every
@@ -60,12 +60,12 @@ class EmpiricalDesign(Design):
         # One integer per row: a uniform float32 has too few digits for 10⁵ rows.
         return self.rows.astype(dtype)[jax.random.randint(key, (n,), 0, len(self.rows))]
 
-    def from_normals(self, normal: Float[np.ndarray, "N p"]) -> WeightedPoints:
+    def from_normals(self, normal: Float[np.ndarray, "N p"]) -> Float[np.ndarray, "N d"]:
         """Rows chosen by the additional first coordinate of the normal points."""
         from scipy.special import ndtr
 
         place = np.minimum(ndtr(normal[:, 0]) * len(self.rows), len(self.rows) - 1).astype(int)
-        return np.asarray(self.rows)[place], np.full(len(normal), -np.log(len(normal)))
+        return np.asarray(self.rows)[place]
 
 
 def unit_cautions(rows: Array, frames: Array, bandwidth: Array) -> list[str]:

@@ -1,7 +1,6 @@
 """Ordered keys: stationary Gaussian sequences with correlated neighbours."""
 
 from collections.abc import Callable
-from typing import ClassVar
 
 import jax
 import jax.numpy as jnp
@@ -12,8 +11,8 @@ from jaxtyping import Array, Float
 from numpy.typing import ArrayLike
 
 from sims.base.checks import as_floats, check_count, check_positive, is_concrete
-from sims.base.errors import InputError, Uncovered
-from sims.problem.design_laws import Design, WeightedPoints, with_root
+from sims.base.errors import InputError
+from sims.problem.design_laws import Design, with_root
 from sims.problem.normals import normal
 
 BLOCK = 32
@@ -37,7 +36,6 @@ class SequenceDesign(Design):
     factor: Float[Array, "d d"]
     """Symmetric square root of Σ."""
     roots: Float[Array, "2"]
-    OF_NORMALS: ClassVar[bool] = False
 
     def __init__(self, covariance: ArrayLike, roots: ArrayLike) -> None:
         self.covariance, self.factor = with_root("design.covariance", covariance)
@@ -77,9 +75,6 @@ class SequenceDesign(Design):
         driven = cumulate(jnp.concatenate([after - second * start, spread * normals[2:]]), first)
         path = cumulate(jnp.concatenate([start, driven]), second)
         return path[:n] @ self.factor.astype(dtype)
-
-    def from_normals(self, normal: Float[np.ndarray, "N p"]) -> WeightedPoints:
-        raise Uncovered("design", type(self).__name__, "a design of iid keys (order exact)")
 
 
 @jax.jit  # a branch outside of jit would be compiled at every call

@@ -19,6 +19,7 @@ from jaxtyping import Array, Float
 
 from sims.base.errors import InputError
 from sims.problem import Heads, Kernel, Target, Task, TrigonometricSeries
+from sims.problem.design_laws import ImageDesign
 from sims.simulation.all_keys import over_keys
 from sims.simulation.draws import draw, split_constant, target_values
 from sims.simulation.heads import projected_queries
@@ -147,9 +148,9 @@ def _share(move: float, value: float) -> float:
 def _keys(task: Task, rng: np.random.Generator, count: int) -> Float[np.ndarray, "N d"]:
     """Keys of the design, drawn by NumPy, which compiles nothing, where normals make them."""
     design = task.design
-    if not design.OF_NORMALS:
+    if not isinstance(design, ImageDesign):
         return np.asarray(draw(task, jax.random.key(0), count)[0])
-    return design.from_normals(rng.normal(size=(count, design.dimension + design.EXTRA_NORMALS)))[0]
+    return design.from_normals(rng.normal(size=(count, design.dimension + design.EXTRA_NORMALS)))
 
 
 def _mean_square(values: Float[np.ndarray, "D Q H"], share: float) -> Float[np.ndarray, "Q H"]:

@@ -9,6 +9,7 @@ from numpy.typing import ArrayLike
 from sims.base.errors import InputError, Uncovered
 from sims.base.terms import PAIRS, SCALARS, phrases
 from sims.problem import (
+    CustomDesign,
     EmpiricalDesign,
     GaussianDesign,
     Heads,
@@ -17,6 +18,7 @@ from sims.problem import (
     Task,
     TrigonometricSeries,
 )
+from sims.problem.design_laws import ImageDesign
 from sims.weights import SCORES, WeightRule
 from sims.weights.entmax import Entmax
 from sims.weights.sparse import TopK
@@ -79,7 +81,13 @@ def check_exact(task: Task, heads: Heads) -> None:
     if not isinstance(heads.rule, Kernel):
         check_radii(task, heads)
         return
-    design.from_normals(np.zeros((1, design.dimension + design.EXTRA_NORMALS)))
+    if isinstance(design, CustomDesign):
+        if design.log_density is None:
+            allowed = "one with a log_density (exact)"
+            raise Uncovered("design", type(design).__name__, allowed)
+    elif not isinstance(design, ImageDesign):
+        allowed = "a design of iid keys (order exact)"
+        raise Uncovered("design", type(design).__name__, allowed)
     if isinstance(design, StudentDesign) and not float(design.freedom) >= LEAST_FREEDOM:
         raise Uncovered("design.freedom", float(design.freedom), f"{LEAST_FREEDOM:g} or more")
     if not (heads.rule.around == "line" or has_mean(task, heads)):
