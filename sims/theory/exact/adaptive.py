@@ -17,11 +17,9 @@ from sims.theory.coverage import check_radii
 from sims.theory.exact.nearest import FINENESS, Nearest, average_over_radius, nearest
 from sims.theory.exact.pairs import Pair
 from sims.theory.exact.root import (
-    HeadExpectations,
-    PairExpectations,
+    Expectations,
     Root,
     one_head,
-    terms_of,
     two_heads,
 )
 from sims.theory.exact.solution import ERROR_FLOOR, Facts, Progress, Solution, close
@@ -33,7 +31,6 @@ LEAST_ATTENDED = 30.0
 """Expected keys within the radius below which no number is given."""
 FINEST_PAIR = 4
 """How many levels are tried for pairs: the next takes minutes."""
-Expectations = TypeVar("Expectations", HeadExpectations, PairExpectations)
 Level = TypeVar("Level")
 
 
@@ -110,17 +107,16 @@ def roots_of(task: Task, heads: Heads, n: int, queries: np.ndarray) -> list[list
 
 def _put_head(
     solution: Solution, q: int, h: int, root: Root | Nearest, truth: float, rtol: float
-) -> HeadExpectations:
+) -> Expectations:
     """Enter a head at a query."""
     limit = root.first.limit
 
-    def judge(value: HeadExpectations, error: HeadExpectations) -> tuple[Pair, Pair, bool]:
+    def judge(value: Expectations, error: Expectations) -> tuple[Pair, Pair, bool]:
         sd = max(value.variance, 0.0) ** 0.5
         mean_is_close = (
             error.mean <= rtol * float(np.hypot(limit + value.mean - truth, sd)) + ERROR_FLOOR
         )
-        mean_error = 2 * abs(value.mean) * error.mean
-        terms, errors = terms_of(value, error, value.mean**2, value.variance, mean_error)
+        terms, errors = value.terms(error, value.mean**2, value.variance)
         return terms, errors, close(terms, errors, rtol, value.variance) and mean_is_close
 
     if isinstance(root, Root):
@@ -148,8 +144,8 @@ def _put_pair(
     q, h, g = place
     scale = float(np.sqrt(solution.signal[q, h, h] * solution.signal[q, g, g]))
 
-    def judge(value: PairExpectations, error: PairExpectations) -> tuple[Pair, Pair, bool]:
-        terms, errors = terms_of(value, error, means, scale)
+    def judge(value: Expectations, error: Expectations) -> tuple[Pair, Pair, bool]:
+        terms, errors = value.terms(error, means, scale)
         return terms, errors, close(terms, errors, rtol, scale)
 
     levels = LEVELS[:FINEST_PAIR]
@@ -170,7 +166,7 @@ def _refine(
     for level in levels[1:]:
         coarser = value
         value = expectations_at(level)
-        error = type(value)(*map(abs, map(operator.sub, value, coarser)))
+        error = Expectations(*map(abs, map(operator.sub, value, coarser)))
         entry = judge(value, error)
         if entry[2]:
             break

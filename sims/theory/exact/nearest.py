@@ -15,9 +15,10 @@ from scipy.special import betainccinv, betaincinv, betaln
 from sims.base.errors import InputError
 from sims.problem import Heads, Task
 from sims.theory import rounding
-from sims.theory.exact.root import HeadExpectations
+from sims.theory.exact.root import Expectations
 from sims.theory.first_order.adaptive import Single, shell
 from sims.theory.first_order.ball_rules import ball_rule
+from sims.theory.first_order.closed_forms import about
 from sims.theory.first_order.nearest import Near, head_facts, view_nearest
 
 TAIL = 1e-16
@@ -60,7 +61,7 @@ def nearest(task: Task, heads: Heads, n: int, queries: np.ndarray) -> list[list[
     return [[Nearest(head, head_facts(head), round(n * head.share), n)] for (head,) in rows]
 
 
-def average_over_radius(nearest_keys: Nearest, level: Fineness) -> HeadExpectations:
+def average_over_radius(nearest_keys: Nearest, level: Fineness) -> Expectations:
     """Expectations over the radius's law, at one level."""
     head, first, k, n = nearest_keys
     largest = 1 - 1e3 * rounding.EPS
@@ -76,22 +77,23 @@ def average_over_radius(nearest_keys: Nearest, level: Fineness) -> HeadExpectati
         weight = dlog * square * density * float(np.exp(log_beta))
         inside = within(head, square, k, first.limit, level)
         total += weight * np.array([*inside, 0.0, square**0.5, square])
-    return HeadExpectations(*map(float, total))._replace(attended=float(k))
+    return Expectations(*map(float, total))._replace(attended=float(k))
 
 
 def within(
     head: Near, square: float, k: int, centre: float, level: Fineness
 ) -> tuple[float, float, float, float]:
-    """First four of the :class:`HeadExpectations` for k iid keys in the ball D² < λ."""
+    """First four of the :class:`Expectations` for k iid keys in the ball D² < λ."""
     nodes, weights = ball_rule(len(head.query), 0.0, level.radial, level.angular)
-    mass, mean, second = weights * head.seen.moments(head.target, head.query + square**0.5 * nodes)
-    second = second - 2 * centre * mean + centre**2 * mass
+    moments = weights * head.seen.moments(head.target, head.query + square**0.5 * nodes)
+    second = about(moments, centre, centre)
+    mass, mean, _ = moments
     mean = mean - centre * mass
     if head.sharpness == 0:
         first_moment = mean.sum() / mass.sum()
         second_moment = second.sum() / mass.sum()
         square_mean = second_moment / k + (1 - 1 / k) * first_moment**2
-        return 1.0, float(first_moment), float(square_mean), 1 / k
+        return 1.0, float(square_mean), 1 / k, float(first_moment)
     if len(head.query) == 2:  # e is the same in all directions
         mass, mean, second = np.reshape([mass, mean, second], (3, level.radial, -1)).sum(2)
         nodes = nodes[:: level.angular]
@@ -117,7 +119,7 @@ def within(
     weight = share_moment(mass, 2)
     return (
         float((dt * t) @ (once * weight + twice * mass_moment**2)),
-        float(dt @ (once * mean_moment)),
         float((dt * t) @ (once * share_moment(second, 2) + twice * mean_moment**2)),
         float((dt * t) @ (once * weight)),
+        float(dt @ (once * mean_moment)),
     )

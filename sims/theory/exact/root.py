@@ -214,26 +214,26 @@ def expected(
     return total
 
 
-class HeadExpectations(NamedTuple):
-    """Expectations for one head; m is about its limit m*.
+class Expectations(NamedTuple):
+    """Expectations for a head, or for a pair of heads g, h; m_h is about its limit m*_h.
 
     Attributes:
         total: total of 1, which is 1 but for the defect.
-        mean: ``E Σ_i w_i m_i``.
-        product: ``E (Σ_i w_i m_i)²``.
-        noise: ``E Σ_i w_i²``.
+        product: ``E Σ_i w_hi m_hi Σ_j w_gj m_gj``, g = h for a head.
+        noise: ``E Σ_i w_hi w_gi``.
+        mean: of a head, as all that follow: ``E Σ_i w_i m_i``.
         attended: expected number of keys attended to.
         root: ``E λ̂^½``.
         root_square: ``E λ̂``.
     """
 
     total: float
-    mean: float
     product: float
     noise: float
-    attended: float
-    root: float
-    root_square: float
+    mean: float = 0.0
+    attended: float = 0.0
+    root: float = 0.0
+    root_square: float = 0.0
 
     @property
     def variance(self) -> float:
@@ -245,6 +245,18 @@ class HeadExpectations(NamedTuple):
         """Distance of the total from 1."""
         return abs(self.total - 1)
 
+    def terms(self, error: "Expectations", means: float, scale: float) -> tuple[Pair, Pair]:
+        """Signal, noise and defect, and the errors of the first two, which the defect adds to.
+
+        Args:
+            error: the errors.
+            means: product of the means.
+            scale: of the signal.
+        """
+        signal = error.product + 2 * abs(self.mean) * error.mean + self.defect * scale
+        noise = error.noise + self.defect * abs(self.noise)
+        return Pair(self.product - means, self.noise, self.defect), Pair(signal, noise, 0.0)
+
 
 def sums_over_nodes(side: Side, table: Table) -> dict[Part, Complex[np.ndarray, "W F"]]:
     """Every part of a side, summed over its nodes with the densities of a table."""
@@ -252,7 +264,7 @@ def sums_over_nodes(side: Side, table: Table) -> dict[Part, Complex[np.ndarray, 
     return {name: part @ values for name, part in side.parts.items()}
 
 
-def one_head(root: Root, level: Level) -> HeadExpectations:
+def one_head(root: Root, level: Level) -> Expectations:
     """Expectations of a head at one level of refinement."""
     head = root.head
     n = root.n
@@ -271,50 +283,14 @@ def one_head(root: Root, level: Level) -> HeadExpectations:
         once = expected(powers, mean, SLOPE)
         total += (
             once,
-            side.scale * expected(powers, mean, SLOPE, MEAN),
             side.scale**2 * expected(powers, mean, SLOPE, MEAN, MEAN),
             side.scale**2 * expected(powers, mean, SLOPE, (1, 0, 2, 0)),
+            side.scale * expected(powers, mean, SLOPE, MEAN),
             expected(powers, mean, SLOPE, ONE),
             once * square**0.5,
             once * square,
         )
-    return HeadExpectations(*map(float, total))
-
-
-class PairExpectations(NamedTuple):
-    """Expectations for two heads, each with m about its own limit.
-
-    Attributes:
-        total: total of 1, which is 1 but for the defect.
-        product: ``E Σ_i w_hi m_i Σ_j w_gj m_j``.
-        noise: ``E Σ_i w_hi w_gi``.
-    """
-
-    total: float
-    product: float
-    noise: float
-
-
-def terms_of(
-    value: HeadExpectations | PairExpectations,
-    error: HeadExpectations | PairExpectations,
-    means: float,
-    scale: float,
-    mean_error: float = 0.0,
-) -> tuple[Pair, Pair]:
-    """Signal, noise and defect, and the errors of the first two, which the defect adds to.
-
-    Args:
-        value: of a head, or of a pair.
-        error: its errors.
-        means: product of the means.
-        scale: of the signal.
-        mean_error: error of the product.
-    """
-    defect = abs(value.total - 1)
-    signal = error.product + mean_error + defect * scale
-    noise = error.noise + defect * abs(value.noise)
-    return Pair(value.product - means, value.noise, defect), Pair(signal, noise, 0.0)
+    return Expectations(*map(float, total))
 
 
 Weighed = tuple[Side, dict[Part, np.ndarray], np.ndarray]
@@ -323,7 +299,7 @@ Weighed = tuple[Side, dict[Part, np.ndarray], np.ndarray]
 
 def two_heads(
     roots: tuple[Root, Root], joint_design: ProjectedDesign, level: Level
-) -> PairExpectations:
+) -> Expectations:
     """Expectations of a pair at one level; in ``joint_design`` h's coordinates are first."""
     n = roots[0].n
     heads = [root.head for root in roots]
@@ -345,7 +321,7 @@ def two_heads(
         for second, second_sums, second_basis in sides[1]:
             values = np.einsum("rkf,sk->frs", near, second_basis)
             total += pair_integrand(n, (first, second), (first_sums, second_sums), values)
-    return PairExpectations(*map(float, total))
+    return Expectations(*map(float, total))
 
 
 def pair_integrand(
