@@ -112,7 +112,7 @@ def heads(rng: np.random.Generator, sets: int, problem: Problem) -> tuple[np.nda
     Tokens do not move: both layers see the same keys N(0, I_2), each through its view.
     """
     fields = problem.drawn
-    target = TrigonometricSeries(*problem.waves).evaluate
+    target = TrigonometricSeries(*problem.waves).values
     keys = rng.normal(size=(sets, 1, fields["keys"], 2))
     labels = target(keys) + fields["noise_sd"] * rng.normal(size=keys.shape[:-1])
     scores = []

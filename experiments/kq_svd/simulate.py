@@ -79,7 +79,7 @@ def estimator_errors(problem: Problem, tokens: np.ndarray, stored: np.ndarray) -
     """Errors of the averaged heads at the points of the problem, by the keys stored, (scores,)."""
     queries = problem.points @ problem.of_queries
     weights = softmax(queries @ stored / problem.temperature).mean(1)
-    target = problem.target.evaluate
+    target = problem.target.values
     gap = weights @ target(tokens) - target(problem.points)
     noise = problem.noise_sd**2 * (weights**2).sum(-1)
     return (gap**2 + noise).mean(-1)

@@ -149,8 +149,8 @@ def pair_moments(
     sums = []
     for side in (0, 1):
         angle = np.einsum("ia,qaj->qij", gains[side], mean) + target.phase
-        parts = (amplitude * np.cos(angle), amplitude * np.sin(angle))
-        cosine, sine = (part.reshape(-1, size) for part in parts)
+        cosine = (amplitude * np.cos(angle)).reshape(-1, size)
+        sine = (amplitude * np.sin(angle)).reshape(-1, size)
         sums.append(Waves(cosine, sine, np.diag(joint(side, side, within))))
     first, second = sums
     return np.stack([first.mean, second.mean, first.product(second, joint(0, 1, tokens))])
