@@ -15,8 +15,8 @@ logarithm. Derivation: docs/theory/adaptive_kernels.md, "Exact at every n".
 
 import operator
 from collections.abc import Callable
-from functools import cache
-from typing import NamedTuple
+from functools import cache, reduce
+from typing import Any, NamedTuple
 
 import numpy as np
 from jaxtyping import Complex, Float
@@ -187,6 +187,7 @@ def part_of(block: Factor) -> Part:
     return block[0] > 0, *block[1:3]
 
 
+@cache
 def partitions(factors: tuple[Factor, ...]) -> list[tuple[Factor, ...]]:
     """Set partitions of factors: their blocks, each the sum of its factors."""
     if not factors:
@@ -205,12 +206,12 @@ def expected(
     powers: list[np.ndarray], mean: Callable[[Factor], np.ndarray], *factors: Factor
 ) -> float:
     """The integrand of a product of sums over keys, from the mean of each block and ``falling``."""
-    total = 0.0
+    sums: list[Any] = [0.0] * len(factors)
     for blocks in partitions(factors):
-        product = powers[len(blocks) - 1]
-        for block in blocks:
-            product = product * mean(block)
-        total += float(np.sum(product).real)
+        sums[len(blocks) - 1] = sums[len(blocks) - 1] + reduce(operator.mul, map(mean, blocks))
+    total = 0.0
+    for power, values in zip(powers, sums, strict=False):
+        total += float(np.sum(power * values).real)
     return total
 
 

@@ -14,6 +14,7 @@ from numpy.typing import ArrayLike
 from sims.base.checks import as_floats, check_non_negative, check_positive, check_within
 from sims.theory.first_order.views import (
     SplitTerms,
+    TargetLaw,
     Tilts,
     check_averages,
     matern_mixture,
@@ -90,8 +91,9 @@ def block_terms(
         return np.exp(np.einsum("...j,...j->...", counts, logs))
 
     scaled = relevance * scales.reshape(-1, *[1] * max(width.ndim, once.ndim))
-    tilts = Tilts(kernel, query_scale, scaled, place, (overlap * unit_h, overlap * unit_g, 0.0))
-    terms = split_terms(tilts, weights, product, apart=True)
+    tilts = Tilts(place, [overlap * unit_h, overlap * unit_g, 0.0])
+    law = TargetLaw(kernel, query_scale, scaled, weights)
+    terms = split_terms(law, [tilts], product, apart=True)
     fits = 2 * width[..., 0] <= dimension
     lost = {}
     for name in PAIRED:

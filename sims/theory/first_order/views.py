@@ -6,7 +6,7 @@ Reconstruction; the derivation is in ``docs/theory.md``, "Splitting a budget".
 """
 
 import operator
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from functools import cache
 from math import lgamma
 from typing import Literal, NamedTuple
@@ -135,45 +135,55 @@ def view_terms(
     # A tilt puts z_j at a_j x_j and leaves it a variance; an overlap is log C_j and q_j. They
     # belong to a seen coordinate; an unseen one has zeros (docs/theory.md, "Splitting a budget").
     rank = max(width.ndim, b.ndim)
-    once, same, pair, *parts = tilts_of(
-        kernel, b.reshape(*[1] * (rank - b.ndim), *b.shape, 1), noise
-    )
-    place = {"query": np.ones(1)}
-    for name, moved in (("h", once), ("hh", same), ("hg", pair)):
-        place[name] = np.stack([np.zeros_like(moved), moved])
-    overlap, pair_overlap = (np.stack([np.zeros_like(part), part], axis=1) for part in parts)
-    scaled = relevance * scales.reshape(-1, *[1] * (rank + 2))
+    reshaped = b.reshape(*[1] * (rank - b.ndim), *b.shape, 1)
+    once, same, pair, overlap, pair_overlap = tilts_of(kernel, reshaped, noise)
+    none = np.zeros(1)
+    place = {"h": once, "hh": same, "hg": pair}
+    query = {"query": np.ones(1)}
+    unseen = Tilts(dict.fromkeys(place, none) | query, [np.zeros((2, 1))] * 3)
+    seen = Tilts(place | query, [overlap, overlap, pair_overlap])
+    scaled = relevance * scales.reshape(-1, *[1] * (rank + 1))
 
-    def product(logs: np.ndarray) -> np.ndarray:
-        """Product over coordinates, the first d_k of them seen, from logarithms (…, 2, *b, r)."""
-        logs = np.broadcast_to(logs, (*logs.shape[:-1], count))
-        unseen, seen = np.moveaxis(logs, -2 - rank, 0)
-        steps = np.zeros((*seen.shape[:-1], count + 1))
-        (seen - unseen).cumsum(-1, out=steps[..., 1:])
-        last = width.reshape(*[1] * (steps.ndim - 1 - width.ndim), *width.shape, 1)
-        return np.exp(unseen.sum(-1) + np.take_along_axis(steps, last, -1)[..., 0])
+    def product(unseen: np.ndarray, seen: np.ndarray) -> np.ndarray:
+        """Product over coordinates, the first d_k of them seen, from logarithms (…, *b, r)."""
+        steps = np.broadcast_to(seen - unseen, (*seen.shape[:-1], count))
+        logs = np.zeros((*steps.shape[:-1], count + 1))
+        steps.cumsum(-1, out=logs[..., 1:])
+        last = width.reshape(*[1] * (logs.ndim - 1 - width.ndim), *width.shape, 1)
+        unseen = np.broadcast_to(unseen, (*unseen.shape[:-1], count)).sum(-1)
+        return np.exp(unseen + np.take_along_axis(logs, last, -1)[..., 0])
 
-    tilts = Tilts(kernel, query_scale, scaled, place, (overlap, overlap, pair_overlap))
-    return split_terms(tilts, weights, product, apart=False)
+    law = TargetLaw(kernel, query_scale, scaled, weights)
+    return split_terms(law, [unseen, seen], product, apart=False)
 
 
-class Tilts(NamedTuple):
-    """Laws of coordinates under products of the kernels of two heads g, h.
+class TargetLaw(NamedTuple):
+    """What terms are averaged over, and the heads' kernel.
 
     Attributes:
         kernel: of the heads.
         query_scale: κ.
-        relevance: λ.
-        place: how far a tilt moves a coordinate towards the query, by its name: ``h``, ``hh``
-            (twice by h), ``hg`` and so on; ``query`` is the query itself.
-        overlaps: log C and q of r_hh, r_gg and r_hg.
+        relevance: λ of K squared-exponential targets, the first axis.
+        weights: of these targets, (K,).
     """
 
     kernel: str
     query_scale: float
     relevance: np.ndarray
+    weights: Float[np.ndarray, " K"]
+
+
+class Tilts(NamedTuple):
+    """Laws of coordinates of a sort under products of the kernels of two heads g, h.
+
+    Attributes:
+        place: how far a tilt moves a coordinate towards the query, by its name: ``h``, ``hh``
+            (twice by h), ``hg`` and so on; ``query`` is the query itself.
+        overlaps: log C and q of r_hh, r_gg and r_hg.
+    """
+
     place: dict[str, np.ndarray]
-    overlaps: tuple[Number, Number, Number]
+    overlaps: Sequence[Number]
 
 
 def tilts_of(kernel: str, b: np.ndarray, noise: float) -> tuple[np.ndarray, ...]:
@@ -198,33 +208,33 @@ def tilts_of(kernel: str, b: np.ndarray, noise: float) -> tuple[np.ndarray, ...]
 
 
 def split_terms(
-    tilts: Tilts,
-    weights: Float[np.ndarray, " K"],
-    product: Callable[[np.ndarray], np.ndarray],
-    apart: bool,
+    law: TargetLaw, sorts: Sequence[Tilts], product: Callable[..., np.ndarray], apart: bool
 ) -> SplitTerms:
     """Terms of heads from the laws of single coordinates.
 
     Args:
-        tilts: the laws.
-        weights: of the K squared-exponential targets that are mixed.
-        product: product over coordinates, from logarithms.
+        law: of targets and queries.
+        sorts: laws of the coordinates of every sort.
+        product: product over coordinates, from logarithms of every sort.
         apart: False if g and h see the same coordinates, so that their limits are equal.
     """
-    kernel, query_scale, relevance, place, overlaps = tilts
-    spread = remaining_variances(kernel, place)
 
     @cache
     def mean(powers: tuple[int, int, int], first: str = "", second: str = "") -> np.ndarray:
         """``E r_hh^p r_gg^k r_hg^l E_m[E_first m · E_second m]``; without tilts, of r alone."""
         if first > second:
             return mean(powers, second, first)
-        log_c, q = sum(map(operator.mul, powers, overlaps))
-        parts: tuple[Number, ...] = ()
-        if first:
-            parts = relevance, place[first] - place[second], spread[first] + spread[second]
-        means = product(log_means(log_c, q, query_scale, *parts))
-        return np.tensordot(weights, means, 1) if first else means
+        logs = []
+        for place, overlaps in sorts:
+            log_c, q = sum(map(operator.mul, powers, overlaps))
+            parts: tuple[Number, ...] = ()
+            if first:
+                spread = remaining_variances(law.kernel, place)
+                gap = place[first] - place[second]
+                parts = law.relevance, gap, spread[first] + spread[second]
+            logs.append(log_means(log_c, q, law.query_scale, *parts))
+        means = product(*logs)
+        return np.tensordot(law.weights, means, 1) if first else means
 
     def of_gaps(
         powers: tuple[int, int, int], first_gap: tuple[str, str], second_gap: tuple[str, str]
