@@ -6,9 +6,9 @@ import numpy as np
 import pandas as pd
 import xarray as xr
 
-from sims.base.estimates import jackknife, ratio
+from sims.base.estimates import falls, jackknife
 from sims.judgement import conventions
-from sims.judgement.effects import Effects, gap, mean, outcome, share
+from sims.judgement.effects import Effects, gap, mean, share, sized_outcome
 from sims.study.batches import drawn_values, stack_batches
 from sims.study.results import Results
 
@@ -49,12 +49,7 @@ def decays(sampled: np.ndarray, predicted: np.ndarray, half: np.ndarray) -> Effe
     for errors, count in zip(sampled, half, strict=False):
         draws.append(jackknife({"": errors[:, :count]}, lambda mean: straightness(mean[""])))
     theory = [straightness(row[:count]) for row, count in zip(predicted, half, strict=True)]
-    return share(np.stack(draws), predicted=np.array(theory))
-
-
-def rise(values: np.ndarray, later: int, earlier: int) -> np.ndarray:
-    """Relative rises (N, B) between two columns of batches (N, B, …)."""
-    return ratio(values[..., later], values[..., earlier], axis=1) - 1
+    return share(np.array(draws), predicted=np.array(theory))
 
 
 def effects(results: Results) -> Mapping[str, Effects]:
@@ -67,17 +62,14 @@ def effects(results: Results) -> Mapping[str, Effects]:
     last = half[: len(sampled)] - 1
     both = sampled[rows, :, BOTH, last]
     parts = theory[rows, :, last]
-    silent = np.full((len(sampled), 2), np.nan)
     block = stack_batches(results, "remainder")
-    corrected = rise(block, FOURTH, GAUSSIAN)
-    third = rise(block, THIRD, GAUSSIAN)
     return {
         "decay": decays(sampled[:, :, LEVELS], theory[:, LEVELS], half),
         "parts": gap(both, parts[:, LEVELS] + parts[:, RANK]),
         "roads": mean(both / parts[:, BOTH, None] - 1),
-        "definite": mean(silent, predicted=law["definite"].values),
-        "correction": outcome(-corrected, size=corrected.mean(1)),
-        "third cumulant": outcome(-third, size=third.mean(1)),
+        "definite": mean(None, predicted=law["definite"].values),
+        "correction": sized_outcome(falls(block, FOURTH, GAUSSIAN)),
+        "third cumulant": sized_outcome(falls(block, THIRD, GAUSSIAN)),
         "one bandwidth": mixture_rise(results, OUTPUTS, SINGLE),
         "ensemble": mixture_rise(results, SCORES, OUTPUTS),
     }
@@ -88,7 +80,7 @@ def mixture_rise(results: Results, worse: int, better: int) -> Effects:
     law = results.predictions["law"]
     mse = law["mse"].values
     return share(
-        rise(stack_batches(results, "mse"), worse, better),
+        -falls(stack_batches(results, "mse"), worse, better),
         predicted=mse[:, worse] / mse[:, better] - 1,
         valid=law["in_range"].values,
     )
