@@ -6,9 +6,9 @@ import numpy as np
 import pandas as pd
 import xarray as xr
 
-from sims.base.estimates import ratio
+from sims.base.estimates import falls, ratio
 from sims.judgement import conventions
-from sims.judgement.effects import Effects, gap, outcome, share
+from sims.judgement.effects import Effects, gap, share, sized_outcome
 from sims.study.batches import drawn_values, stack_batches
 from sims.study.results import Results
 
@@ -37,14 +37,13 @@ def effects(results: Results) -> Mapping[str, Effects]:
     steps = np.diff(path[..., -3:])
     fell = ends[..., 1] - ends[..., 0]
     near = ends[..., 0].mean(1) < NEAR_COLLAPSE
-    gating = ratio(lost[..., GATED], lost[..., WITHOUT], axis=1) - 1
     return {
         "soon": share(COLLAPSED - path[..., SOON] / np.log(10)),
         "order": gap(ratio(steps[..., 1], steps[..., 0], axis=1), np.full(len(path), CUBE)),
         "rate": gap(fell / law["depth"].values[:, None], law["rate"].values, near),
         "depth": share(conventions.TOLERANCES["slope"] - exponents(ends)),
         "lost": share(lost[..., WITHOUT] - least, predicted=theory[:, WITHOUT] - least),
-        "gates": outcome(-gating, size=gating.mean(1)),
+        "gates": sized_outcome(falls(lost, GATED, WITHOUT)),
         "recovered": gap(lost[..., GATED], theory[:, GATED], theory[:, GATED] >= least),
     }
 

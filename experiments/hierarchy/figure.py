@@ -63,17 +63,18 @@ def _levels(ax: Axes, panels: Panels) -> None:
     half = panels.parameters["levels"].to_numpy()[:, None] // 2 >= KEPT
     for place, kind in enumerate(TARGETS):
         of_kind = (panels.parameters["target"] == kind).to_numpy()
-        look = {"color": figures.PALETTE[place]}
+        ink = figures.PALETTE[place]
+        label = None
         for name, mark in {"predicted": "-", "simulated": figures.MARKERS[place]}.items():
             error = panels[name]
             ratio = np.where(half[: len(error)], (error / error[:, :1]) ** 0.5, np.nan)
             rows = pd.DataFrame(ratio[of_kind[: len(error)]])
             low, median, high = rows.quantile([0.25, 0.5, 0.75]).to_numpy()
             if mark == "-":
-                ax.fill_between(KEPT, low, high, alpha=0.2, lw=0, **look)
+                ax.fill_between(KEPT, low, high, color=ink, alpha=0.2, lw=0)
             else:
-                look["label"] = f"{kind} (n = {len(rows)})"
-            ax.plot(KEPT, median, mark, **look)
+                label = f"{kind} (n = {len(rows)})"
+            ax.plot(KEPT, median, mark, color=ink, label=label)
     figures.log_axes(ax, y=True)
     ax.legend(title="target's weights", loc="lower left")
     ax.set(
