@@ -56,9 +56,7 @@ def stack(rng: np.random.Generator, replicates: int, problem: Problem, depth: in
     return np.array(logs)
 
 
-def pass_layer(
-    stream: Stream, rng: np.random.Generator, problem: Problem, branch: Array
-) -> Stream:
+def pass_layer(stream: Stream, rng: np.random.Generator, problem: Problem, branch: Array) -> Stream:
     """The stream after attention and, in some residual streams, an MLP, times the branch's factor.
 
     Their weights are drawn.

@@ -3,6 +3,7 @@
 import numpy as np
 import xarray as xr
 
+from sims.base.arrays import fill_up
 from sims.base.terms import PAIRS
 from sims.problem import DESIGNS, Heads, Task
 from sims.theory import in_range, predict
@@ -41,11 +42,12 @@ def mixtures(problem: Problem) -> tuple[np.ndarray, bool]:
     """Errors of the arms to first order in 1/n, and whether it is in its range."""
     bandwidths, mix = problem.arms
     count = len(bandwidths)
-    rest = WIDEST - problem["views"]
-    frame = np.diag(np.arange(WIDEST) < problem["views"]) * 1.0
+    views = problem["views"]
+    frame = fill_up(np.eye(views), WIDEST, WIDEST)
     filled = np.resize(bandwidths, 2 + MOST)
     heads = Heads(np.stack([frame] * len(filled)), "gaussian", filled)
-    task = Task(DESIGNS["isotropic"](WIDEST), problem.target.padded(rest), problem["noise_sd"])
-    terms = predict(task, heads, problem["n"], np.pad(problem.queries, ((0, 0), (0, rest))))
+    target = problem.target.padded(WIDEST - views)
+    task = Task(DESIGNS["isotropic"](WIDEST), target, problem["noise_sd"])
+    terms = predict(task, heads, problem["n"], fill_up(problem.queries, WIDEST))
     error = sum(terms[f"integrated_{name}"].values[:count, :count] for name in PAIRS)
     return np.einsum("ai,ij,aj->a", mix, error, mix), in_range(terms)

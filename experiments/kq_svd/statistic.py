@@ -1,12 +1,12 @@
 """Gains of KQ-SVD over its rivals, cost of calibration, and error of a compressed estimator."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 
 import numpy as np
 import pandas as pd
 import xarray as xr
 
-from sims.base.estimates import mcse, ratio
+from sims.base.estimates import falls, mcse
 from sims.judgement.effects import Effects, gap, mean, outcome_over_pairs, share
 from sims.study.batches import drawn_values, stack_batches
 from sims.study.results import Results
@@ -20,31 +20,22 @@ def effects(results: Results) -> Mapping[str, Effects]:
     law = results.predictions["law"]
     score = stack_batches(results, "score")
     output = stack_batches(results, "output")
-    rise = -falls(stack_batches(results, "mse"), 1, (0,))[..., 0]
     theory = law["mse"].values
     bound = stack_batches(results, "bound")
     saved = 1 - law["least"].values / law["keys_only"].values
     return {
-        "scores": _order(falls(score, KQ, (K,))),
-        "outputs": _order(falls(output, KQ, (K, EIGEN))),
-        "centring": _order(falls(output, CENTRED, (KQ,))),
+        "scores": _order(falls(score, [KQ], [K])),
+        "outputs": _order(falls(output, [KQ], [K, EIGEN])),
+        "centring": _order(falls(output, [CENTRED], [KQ])),
         "bound": share(1 - bound, size=bound.mean(1) - 1),
         "saved": mean(None, predicted=saved),
         "calibration": gap(score[..., KQ], law["least"].values * (1 + law["cost"].values)),
         "estimator": share(
-            rise,
+            -falls(stack_batches(results, "mse"), 1, 0),
             predicted=theory[:, 1] / theory[:, 0] - 1,
             valid=law["in_range"].values,
         ),
     }
-
-
-def falls(error: np.ndarray, method: int, rivals: Sequence[int]) -> np.ndarray:
-    """Relative falls from each rival's error (problem, batch, method) to a method's.
-
-    Pseudo-values (problem, batch, rival) over batches, whose mean is the fall of the means.
-    """
-    return 1 - ratio(error[..., [method]], error[..., list(rivals)], axis=1)
 
 
 def _order(draws: np.ndarray) -> Effects:
