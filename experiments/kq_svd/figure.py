@@ -71,7 +71,7 @@ def _calibration(ax: Axes, panels: Panels) -> None:
     figures.simulated(
         ax, cost, ratio, panels["excess_error"], elinewidth=0.4, capsize=0, label="problem"
     )
-    figures.theory(ax, [cost.min(), cost.max()], [1, 1], figures.PALETTE[1], label="as predicted")
+    figures.dotted(ax, y=1, label="as predicted")
     figures.log_axes(ax, x=True)
     ax.set(
         ylim=(0, 2.5),

@@ -5,9 +5,9 @@ from collections.abc import Mapping
 import numpy as np
 import pandas as pd
 
-from sims.base.estimates import ratio
+from sims.base.estimates import falls, ratio
 from sims.judgement import conventions
-from sims.judgement.effects import Effects, gap, outcome, share
+from sims.judgement.effects import Effects, gap, share, sized_outcome
 from sims.study.batches import drawn_values, stack_batches
 from sims.study.results import Results
 
@@ -44,18 +44,13 @@ def effects(results: Results) -> Mapping[str, Effects]:
     correlation = ratio(terms["covariance"], terms["variance"], axis=1)
     decorrelation = correlation[..., PLAIN] - correlation[..., DIVERSE]
     apart = decorrelation.mean(1, keepdims=True) >= conventions.INDEX_GAP
-
-    def fall(error: np.ndarray) -> Effects:
-        """Relative fall from the plain to the diverse pool, where the correlation falls."""
-        change = ratio(error[..., DIVERSE], error[..., PLAIN], axis=1) - 1
-        change = np.where(apart, change, np.nan)
-        return outcome(-change, size=change.mean(1))
-
+    fall = np.where(apart, falls(terms["error"], DIVERSE, PLAIN), np.nan)
+    of_many = np.where(apart, falls(terms["many"], DIVERSE, PLAIN), np.nan)
     law = results.predictions["law"]
     theory = law["error"].values[:, DIVERSE]
     return {
-        "fall": fall(terms["error"]),
-        "fall of many": fall(terms["many"]),
+        "fall": sized_outcome(fall),
+        "fall of many": sized_outcome(of_many),
         "decorrelation": share(decorrelation),
         "roads": gap(terms["error"][..., DIVERSE], theory, law["predicted"].values.astype(bool)),
     }
@@ -70,9 +65,8 @@ def selectivity(results: Results) -> np.ndarray:
     level = law["noise_sd"].values ** 2 / law["keys"].values
     share = np.full(len(results.estimates), np.nan)
     for number, (_, data) in enumerate(sorted(results.estimates.items())):
-        if "integrated_noise_covariance" in data:
-            covariance = data["integrated_noise_covariance"].values.mean(0)[PLAIN]
-            share[number] = level[number] / np.diag(covariance).mean()
+        if "noise_variance" in data:
+            share[number] = level[number] / data["noise_variance"].values[:, PLAIN].mean()
     return share
 
 
