@@ -37,10 +37,11 @@ def _rates(ax: Axes, panels: Panels) -> None:
     steps -= steps[0]
     error = panels["log_output"][:, FIRST:]
     ratio = np.exp(error - error[:, :1] + steps)
-    for place, (name, rows) in enumerate(_by_norm(panels.parameters["norm"].to_numpy()).items()):
-        label = f"{name}, n = {rows.sum()}"
-        ink = figures.PALETTE[place]
-        figures.quartiles(ax, items, ratio[rows], ink, marker="o", label=label)
+    above = panels.parameters["norm"].to_numpy() > 1
+    for place, name in enumerate(("norm up to 1", "norm above 1")):
+        rows = ratio[above == place]
+        label = f"{name}, n = {len(rows)}"
+        figures.quartiles(ax, items, rows, figures.PALETTE[place], marker="o", label=label)
     tolerance = conventions.TOLERANCES["slope"]
     fast = np.exp(tolerance * steps)
     ax.fill_between(items, 0 * steps, fast, color=figures.BAND, zorder=0, label="as fast")
@@ -55,11 +56,6 @@ def _rates(ax: Axes, panels: Panels) -> None:
         ylabel="error / √n′ 2$^{-n′}$, 1 at first",
         title="Errors fall at the law's rate or faster",
     )
-
-
-def _by_norm(norm: np.ndarray) -> dict[str, np.ndarray]:
-    """Problems within the theorem's assumption, and beyond."""
-    return {"norm up to 1": norm <= 1, "norm above 1": norm > 1}
 
 
 def _items(ax: Axes, panels: Panels) -> None:

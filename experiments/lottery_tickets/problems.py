@@ -31,7 +31,7 @@ class Problem(Drawn):
         Weights U[−s, s] have the factor ``s²/√n_K``: n_K^{1/4} has 1; s = √(6|w|√d), |w| the root
         mean square of W_QK's entries; and Xavier's, √(6/(d + n_K)).
         """
-        d = self.drawn["dimension"]
+        d = self["dimension"]
         width = d * ITEMS[FEW]
         entry = np.mean(self.target[0, 0] ** 2) ** 0.5
         return np.array([1.0, 6 * entry * (d / width) ** 0.5, 6 / (d + width) / width**0.5])

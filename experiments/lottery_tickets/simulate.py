@@ -45,17 +45,18 @@ def sampler(problem: Problem) -> HostBatches:
 def batch(draw: Draw, sources: int, problem: Problem) -> Mapping[str, ArrayLike]:
     """Errors of some sources, each of nested widths, by :func:`ticket_errors`; and others."""
     rng = draw.rng()
-    drawn = problem.drawn
-    goal = problem.target[: drawn["blocks"]]
+    goal = problem.target[: problem["blocks"]]
     pool = products(rng, (sources, *goal.shape), ITEMS[-1])
-    x = tokens(rng, (sources, INPUTS, drawn["tokens"], goal.shape[-1]))
+    x = tokens(rng, (sources, INPUTS, problem["tokens"], goal.shape[-1]))
+    scaled = np.multiply.outer(problem.factors, pool[:, 0, 0, ..., : ITEMS[FEW]])
+    scores = goal[0, 0]
     tickets = [closest_sum(pool[..., :items], goal)[:, None] for items in ITEMS]
     errors = np.transpose([ticket_errors(x, ticket, goal) for ticket in tickets])
     return {
         **dict(zip(WIDTH_ERRORS, errors, strict=True)),
-        "log_scaled": errors_by_scale(pool[:, 0, 0, ..., : ITEMS[FEW]], problem),
+        "log_scaled": np.log(np.abs(closest_sum(scaled, scores) - scores)).mean((1, 2, 3)),
         "error_by_length": errors_by_length(rng, tickets[FEW][:, :, 0], goal[0]),
-        "failed": [failure_share(rng, sources, problem, c) for c in (8.0, drawn["constant"])],
+        "failed": [failure_share(rng, sources, problem, c) for c in (8.0, problem["constant"])],
     }
 
 
@@ -96,23 +97,15 @@ def tokens(rng: np.random.Generator, shape: tuple[int, ...]) -> np.ndarray:
 
 def attend(x: np.ndarray, matrices: np.ndarray) -> np.ndarray:
     """Output of a head at tokens (S, I, T, d), by its W_QK and W_VO (…, 2, d, d)."""
-    score = matrices[..., 0, :, :]
-    value = matrices[..., 1, :, :]
+    score, value = np.moveaxis(matrices, -3, 0)
     return softmax(x @ score @ x.swapaxes(-1, -2)) @ (x @ value)
 
 
 def pass_blocks(x: np.ndarray, blocks: np.ndarray) -> np.ndarray:
     """Tokens after some ``x + head(x)`` in series, by their matrices (…, B, 2, d, d)."""
-    for place in range(blocks.shape[-4]):
-        x = x + attend(x, blocks[..., place, :, :, :])
+    for block in np.moveaxis(blocks, -4, 0):
+        x = x + attend(x, block)
     return x
-
-
-def errors_by_scale(pool: np.ndarray, problem: Problem) -> np.ndarray:
-    """Mean log error of W_QK's entries with weights of each scale, of items (S, d, d, n')."""
-    goal = problem.target[0, 0]
-    errors = [np.abs(closest_sum(pool * c, goal) - goal) for c in problem.factors]
-    return np.log(errors).mean((1, 2, 3))
 
 
 def errors_by_length(
@@ -136,15 +129,15 @@ def failure_share(
     The printed widths are ``d C log(8Hα³d^{3/2}/ε)`` for W_QK and ``d C log(2Hαd^{3/2}/ε)`` for
     W_VO, α = √d.
     """
-    goal = problem.target[: problem.drawn["heads"]]
-    accuracy = problem.drawn["accuracy"]
+    goal = problem.target[: problem["heads"]]
+    accuracy = problem["accuracy"]
     heads, _, d, _ = goal.shape
     tickets = np.empty((sources, *goal.shape))
     for part, size in enumerate((8 * heads * d**3, 2 * heads * d**2)):
         items = int(np.ceil(constant * np.log(size / accuracy)))
         pool = products(rng, (sources, heads, d, d), items)
         tickets[:, :, part] = prune_wide(pool, goal[:, part])
-    x = tokens(rng, (sources, INPUTS, problem.drawn["tokens"], d))
+    x = tokens(rng, (sources, INPUTS, problem["tokens"], d))
     change = [attend(x, tickets[:, None, h]) - attend(x, goal[h]) for h in range(heads)]
     return float((largest_norm(np.sum(change, axis=0)) > accuracy).mean())
 
