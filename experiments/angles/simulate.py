@@ -15,8 +15,8 @@ from .problems import Problem
 
 def noise_sampler(problem: Problem, queries: int) -> Replicates:
     """The heads' shared noise at drawn queries; ``angle`` is as drawn, then half of that."""
-    replicate = partial(shared_noise, n=problem.drawn["keys"], queries=queries)
-    constants = problem.heads, jnp.asarray(problem.drawn["reach"])
+    replicate = partial(shared_noise, n=problem["keys"], queries=queries)
+    constants = problem.heads, jnp.asarray(problem["reach"])
     return Replicates(replicate, constants=constants, dims={"pair": ("angle",)})
 
 

@@ -2,7 +2,7 @@
 
 from typing import TYPE_CHECKING
 
-from sims.study.study import Fields, Study, from_module
+from sims.study.modular import ModularStudy
 
 from .problems import Problem
 
@@ -10,16 +10,10 @@ if TYPE_CHECKING:
     from sims.montecarlo import Sampler
 
 
-class Angles(Study[Problem]):
+class Angles(ModularStudy[Problem]):
     """Noise correlations by simulation and by the angle series."""
 
-    theory = from_module("predict")
-    effects = from_module("statistic")
-    parameters = from_module("statistic")
-    figure = from_module("figure")
-
-    def problem(self, fields: Fields) -> Problem:
-        return Problem(fields)
+    problem = staticmethod(Problem)
 
     def sampler(self, problem: Problem) -> "Sampler":
         from .simulate import noise_sampler

@@ -30,8 +30,8 @@ def errors_of(
 ) -> pd.DataFrame:
     """Terms of heads over all keys, then over slots, at these bandwidths, as :func:`terms_of`."""
     random = jax.random.split(key, replicates)
-    keys = np.asarray(draw_sequences(problem.design, random, problem.drawn["keys"]))
-    chunks = (replicates, -1, problem.drawn["stride"])
+    keys = np.asarray(draw_sequences(problem.design, random, problem["keys"]))
+    chunks = (replicates, -1, problem["stride"])
     gates = draw_gates(problem, keys).reshape(chunks)
     slots = (gates[..., None] * keys.reshape(*chunks, keys.shape[-1])).sum(2)
     values = problem.target.evaluate(keys)
@@ -48,12 +48,12 @@ def draw_gates(problem: Problem, keys: np.ndarray) -> np.ndarray:
     ``normalised``, or, as in the paper's formula (``printed``), by its mean s/2, a constant that a
     value matrix can absorb.
     """
-    stride = problem.drawn["stride"]
+    stride = problem["stride"]
     replicates, count, _ = keys.shape
     if problem.gates is not None:
         return np.tile(problem.gates, (replicates, count // stride))
-    raw = 1 / (1 + np.exp(-problem.drawn["spread"] * keys @ problem.raw_gates))
-    if problem.drawn["gates"] == "printed":
+    raw = 1 / (1 + np.exp(-problem["spread"] * keys @ problem.raw_gates))
+    if problem["gates"] == "printed":
         return raw / (stride / 2)
     sums = raw.reshape(replicates, -1, stride).sum(-1)
     return raw / sums.repeat(stride, axis=1)
@@ -81,7 +81,7 @@ def terms_of(
     """
     projected = keys[:, None] @ problem.frames
     scores = problem.queries @ problem.frames @ projected.swapaxes(-1, -2)
-    if problem.drawn["kernel"] == "gaussian":
+    if problem["kernel"] == "gaussian":
         scores -= (projected**2).sum(-1)[:, :, None] / 2
     scores -= scores.max(-1, keepdims=True)
     truth = problem.target.evaluate(problem.queries)
@@ -91,7 +91,7 @@ def terms_of(
         weights /= weights.sum(-1, keepdims=True)
         average = weights.mean(1)
         centre = (average @ values[..., None])[..., 0]
-        noise = problem.drawn["noise_sd"] ** 2 * (average**2 @ squares[..., None])[..., 0]
+        noise = problem["noise_sd"] ** 2 * (average**2 @ squares[..., None])[..., 0]
         rows.append(
             {
                 "mse": ((centre - truth) ** 2 + noise).mean(),

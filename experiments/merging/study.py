@@ -3,25 +3,17 @@
 from collections.abc import Mapping
 from typing import Any
 
+from sims.study.modular import ModularStudy
 from sims.study.panels import Panels
-from sims.study.study import Fields, Study, from_module
+from sims.study.study import from_module
 
 from .problems import Problem
 
 
-class Merging(Study[Problem]):
+class Merging(ModularStudy[Problem]):
     """Errors of heads over keys and over slots, each tuned, and theory of fixed gates."""
 
-    sampler = from_module("simulate")
-    theory = from_module("predict")
-    effects = from_module("statistic")
-    parameters = from_module("statistic")
-    figure = from_module("figure")
-
-    def problem(self, fields: Fields) -> Problem | None:
-        from .tuning import draw_problem
-
-        return draw_problem(fields)
+    problem = from_module("tuning")
 
     def numbers(self, panels: Panels) -> Mapping[str, Any]:
         drawn = panels.parameters

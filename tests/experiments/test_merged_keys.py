@@ -70,7 +70,7 @@ def test_temperatures_are_tuned_by_draws_that_do_not_judge():
     found = 0
     for number in range(6):
         fields = Fields(fields_of("merging", number, keys=24, stride=4), 3, number)
-        problem = tuning.draw_problem(fields)
+        problem = tuning.problem(fields)
         plain = Problem(fields)
         tried = plain.bandwidth * tuning.GRID
         draw = Draw.from_seed(fields["pilot"], (), 48)
