@@ -28,11 +28,11 @@ WITHOUT, GATED = 0, 1
 
 def effects(results: Results) -> Mapping[str, Effects]:
     """Effects by name; which problems each is put to, the questions' restrictions say."""
-    law = results.predictions["law"]
+    law = results.law
     path = stack_batches(results, "path")
     ends = stack_batches(results, "ends")
     lost = stack_batches(results, "lost")
-    theory = law["lost"].values
+    theory = law["lost"]
     least = conventions.TOLERANCES["roads"]
     steps = np.diff(path[..., -3:])
     fell = ends[..., 1] - ends[..., 0]
@@ -40,7 +40,7 @@ def effects(results: Results) -> Mapping[str, Effects]:
     return {
         "soon": share(COLLAPSED - path[..., SOON] / np.log(10)),
         "order": gap(ratio(steps[..., 1], steps[..., 0], axis=1), np.full(len(path), CUBE)),
-        "rate": gap(fell / law["depth"].values[:, None], law["rate"].values, near),
+        "rate": gap(fell / law["depth"][:, None], law["rate"], near),
         "depth": share(conventions.TOLERANCES["slope"] - exponents(ends)),
         "lost": share(lost[..., WITHOUT] - least, predicted=theory[:, WITHOUT] - least),
         "gates": sized_outcome(falls(lost, GATED, WITHOUT)),
@@ -59,7 +59,7 @@ def panels(results: Results) -> xr.Dataset:
         {
             "path": (("problem", "layer"), stack_batches(results, "path").mean(1) / np.log(10)),
             "power": ("problem", exponents(stack_batches(results, "ends")).mean(1)),
-            "gated": ("number", results.predictions["law"]["lost"].values[:, GATED]),
+            "gated": ("number", results.law["lost"][:, GATED]),
         }
     )
 
@@ -73,5 +73,5 @@ def parameters(results: Results) -> pd.DataFrame:
     positioned = (table["positions"] != NONE).astype(float)
     return table.assign(
         collapsing=positioned.where(table["block"] == ALONE),
-        lost=results.predictions["law"]["lost"].values[:, WITHOUT],
+        lost=results.law["lost"][:, WITHOUT],
     )

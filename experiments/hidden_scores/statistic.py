@@ -15,7 +15,7 @@ PLAIN, MEMORY = 0, 1
 
 def effects(results: Results) -> Mapping[str, Effects]:
     """Effects by name: outcomes, which hold where the claim does, and the gap of theory."""
-    law = results.predictions["law"]
+    law = results.law
     residual = stack_batches(results, "log_residual")
     cosine = stack_batches(results, "cosine")
     mse = stack_batches(results, "mse")
@@ -25,7 +25,7 @@ def effects(results: Results) -> Mapping[str, Effects]:
         "cosine": outcome(cosine[..., PLAIN] - cosine[..., MEMORY]),
         "keys": outcome(more_keys, size=more_keys.mean(1)),
         "error": sized_outcome(falls(mse, MEMORY, PLAIN)),
-        "roads": gap(mse[..., MEMORY], law["mse"].values[:, MEMORY], law["in_range"].values),
+        "roads": gap(mse[..., MEMORY], law["mse"][:, MEMORY], law["in_range"]),
     }
 
 

@@ -54,10 +54,10 @@ def decays(sampled: np.ndarray, predicted: np.ndarray, half: np.ndarray) -> Effe
 
 def effects(results: Results) -> Mapping[str, Effects]:
     """Effects by name, positive where the claim holds."""
-    law = results.predictions["law"]
+    law = results.law
     sampled = stack_batches(results, "error")
-    theory = law["error"].values
-    half = law["levels"].values // 2
+    theory = law["error"]
+    half = law["levels"] // 2
     rows = np.arange(len(sampled))
     last = half[: len(sampled)] - 1
     both = sampled[rows, :, BOTH, last]
@@ -67,7 +67,7 @@ def effects(results: Results) -> Mapping[str, Effects]:
         "decay": decays(sampled[:, :, LEVELS], theory[:, LEVELS], half),
         "parts": gap(both, parts[:, LEVELS] + parts[:, RANK]),
         "roads": mean(both / parts[:, BOTH, None] - 1),
-        "definite": mean(None, predicted=law["definite"].values),
+        "definite": mean(None, predicted=law["definite"]),
         "correction": sized_outcome(falls(block, FOURTH, GAUSSIAN)),
         "third cumulant": sized_outcome(falls(block, THIRD, GAUSSIAN)),
         "one bandwidth": mixture_rise(results, OUTPUTS, SINGLE),
@@ -77,18 +77,18 @@ def effects(results: Results) -> Mapping[str, Effects]:
 
 def mixture_rise(results: Results, worse: int, better: int) -> Effects:
     """Relative rise of the error from one arm of the mixtures to another, which is worse."""
-    law = results.predictions["law"]
-    mse = law["mse"].values
+    law = results.law
+    mse = law["mse"]
     return share(
         -falls(stack_batches(results, "mse"), worse, better),
         predicted=mse[:, worse] / mse[:, better] - 1,
-        valid=law["in_range"].values,
+        valid=law["in_range"],
     )
 
 
 def panels(results: Results) -> xr.Dataset:
     """Squared errors of 1, 2, … levels by both methods, (problem, L)."""
-    predicted = results.predictions["law"]["error"].values[:, LEVELS]
+    predicted = results.law["error"][:, LEVELS]
     simulated = stack_batches(results, "error").mean(1)[:, LEVELS]
     return xr.Dataset(
         {

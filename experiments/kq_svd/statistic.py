@@ -17,23 +17,23 @@ KQ, K, EIGEN, CENTRED = range(4)
 
 def effects(results: Results) -> Mapping[str, Effects]:
     """Falls of errors from each rival to KQ-SVD, ratios to the bound, and gaps to theory."""
-    law = results.predictions["law"]
+    law = results.law
     score = stack_batches(results, "score")
     output = stack_batches(results, "output")
-    theory = law["mse"].values
+    theory = law["mse"]
     bound = stack_batches(results, "bound")
-    saved = 1 - law["least"].values / law["keys_only"].values
+    saved = 1 - law["least"] / law["keys_only"]
     return {
         "scores": _order(falls(score, [KQ], [K])),
         "outputs": _order(falls(output, [KQ], [K, EIGEN])),
         "centring": _order(falls(output, [CENTRED], [KQ])),
         "bound": share(1 - bound, size=bound.mean(1) - 1),
         "saved": mean(None, predicted=saved),
-        "calibration": gap(score[..., KQ], law["least"].values * (1 + law["cost"].values)),
+        "calibration": gap(score[..., KQ], law["least"] * (1 + law["cost"])),
         "estimator": share(
             -falls(stack_batches(results, "mse"), 1, 0),
             predicted=theory[:, 1] / theory[:, 0] - 1,
-            valid=law["in_range"].values,
+            valid=law["in_range"],
         ),
     }
 
@@ -51,9 +51,9 @@ def panels(results: Results) -> xr.Dataset:
     """
     output = stack_batches(results, "output").mean(1)
     score = stack_batches(results, "score")
-    law = results.predictions["law"].isel(number=slice(len(score)))
-    over = score / law["least"].values[:, None, None]
-    excess = (over[..., KQ] - 1) / law["cost"].values[:, None]
+    count = len(score)
+    over = score / results.law["least"][:count, None, None]
+    excess = (over[..., KQ] - 1) / results.law["cost"][:count, None]
     rival = output[:, K : EIGEN + 1].min(1, keepdims=True)
     return xr.Dataset(
         {

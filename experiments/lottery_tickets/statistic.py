@@ -24,29 +24,27 @@ ONE = 0
 
 def effects(results: Results) -> Mapping[str, Effects]:
     """Falls, items and scales of errors, a number per problem."""
-    law = results.predictions["law"]
+    law = results.law
     tolerance = conventions.TOLERANCES["slope"]
-    far = falls_by_law(law["far"].values, law["log_largest"].values[..., ONE])
+    far = falls_by_law(law["far"], law["log_largest"][..., ONE])
     fall = falls_by_law(ITEMS[FIRST:], stack_batches(results, "log_output")[..., FIRST:])
     ratio = np.exp(stack_batches(results, "log_ratio")[..., FIRST:])
-    needed = law["needed"].values
+    needed = law["needed"]
     middle = needed[..., len(law["accuracy_asked"]) // 2, :]
-    room = law["accuracy"].values[:, None, None] - stack_batches(results, "failed")
+    room = law["accuracy"][:, None, None] - stack_batches(results, "failed")
     root, matched, usual = np.moveaxis(stack_batches(results, "log_scaled"), -1, 0)
-    law_root, law_matched, law_usual = law["log_scaled"].values.T
+    law_root, law_matched, law_usual = law["log_scaled"].T
     lengths = log_mean(stack_batches(results, "error_by_length"))
     # In the width n_K, dimension × items.
     decay = -fit_slope(ITEMS, log_mean(stack_batches(results, "mean_output")))
     entry = stack_batches(results, "log_entry")[..., -2:].mean(-1)
-    excess = entry - law["log_entry"].values.mean(1)[:, None]
+    excess = entry - law["log_entry"].mean(1)[:, None]
     return {
         "rate": share(fall - 1 + tolerance, predicted=far - 1 + tolerance),
-        "entries": at_most_one(fit_slope(np.log2(law["entries"].values), middle)),
-        "accuracies": at_most_one(
-            fit_slope(-np.log2(law["accuracy_asked"].values), needed[..., ONE])
-        ),
+        "entries": at_most_one(fit_slope(np.log2(law["entries"]), middle)),
+        "accuracies": at_most_one(fit_slope(-np.log2(law["accuracy_asked"]), needed[..., ONE])),
         "blocks": slope(2.0 ** ITEMS[FIRST:], ratio, 0.0),
-        "fit": mean(decay / law["dimension"].values[:, None] / PRINTED),
+        "fit": mean(decay / law["dimension"][:, None] / PRINTED),
         "width": share(room[..., 0]),
         "constant": share(room[..., 1]),
         "larger": share(usual - root, predicted=law_usual - law_root),

@@ -41,9 +41,9 @@ def effects(results: Results) -> Mapping[str, Effects]:
 
 def gap_of(results: Results, name: str) -> Effects:
     """Gap of theory in a term of merged heads at the drawn temperature."""
-    law = results.predictions["law"]
+    law = results.law
     values = stack_batches(results, name)[..., DRAWN]
-    return gap(values, law[name].values, law["in_range"].values)
+    return gap(values, law[name], law["in_range"])
 
 
 def parameters(results: Results) -> pd.DataFrame:

@@ -20,7 +20,7 @@ FAR = 5e7
 
 def sizes(results: Results) -> np.ndarray:
     """The simulated numbers of keys, (K,): the first ones of theory."""
-    return results.predictions["law"]["n"].values[: len(results.estimates)]
+    return results.law["n"][: len(results.estimates)]
 
 
 def simulated(results: Results) -> np.ndarray:
@@ -34,13 +34,13 @@ def effects(results: Results) -> Mapping[str, Effects]:
 
     Without nuisance coordinates averaged heads are one head: nothing is asked of them.
     """
-    law = results.predictions["law"]
+    law = results.law
     sampled = simulated(results)
-    stated = law["exponent"].values
-    error = law["error"].values
-    valid = law["in_range"].values
-    far = law["n"].values > FAR
-    n = law["n"].values[far]
+    stated = law["exponent"]
+    error = law["error"]
+    valid = law["in_range"]
+    far = law["n"] > FAR
+    n = law["n"][far]
     rival = np.log(np.log(n))
     not_simulated = np.empty((0, 2, len(n)))
     last = len(results.estimates) - 1
@@ -60,15 +60,15 @@ def effects(results: Results) -> Mapping[str, Effects]:
 
 def panels(results: Results) -> xr.Dataset:
     """Slopes by theory, far and local less the stated exponent, and the fits to simulation."""
-    law = results.predictions["law"]
-    n = law["n"].values
+    law = results.law
+    n = law["n"]
     far = n > FAR
-    log_error = np.log(law["error"].values)
-    local = np.diff(log_error) / np.diff(np.log(n)) - law["exponent"].values[:, None, None]
+    log_error = np.log(law["error"])
+    local = np.diff(log_error) / np.diff(np.log(n)) - law["exponent"][:, None, None]
     arrays = {
-        "stated": ("number", law["exponent"].values),
+        "stated": ("number", law["exponent"]),
         "slope": ("number", np.polyfit(np.log(n[far]), log_error[:, 0, far].T, 1)[0]),
-        "local": (("separate", "pool", "middle"), local[law["nuisance"].values > 0]),
+        "local": (("separate", "pool", "middle"), local[law["nuisance"] > 0]),
         "middle": np.sqrt(n[1:] * n[:-1]),
         "sizes": ("size", sizes(results)),
     }
@@ -90,10 +90,10 @@ def relative(results: Results) -> dict[str, Exponents]:
     Both of the problems with nuisance coordinates, by least squares and hierarchically.
     """
     sampled = simulated(results)
-    law = results.predictions["law"].isel(number=slice(len(sampled)))
-    asked = law["nuisance"].values > 0
+    count = len(sampled)
+    asked = results.law["nuisance"][:count] > 0
     batches = np.moveaxis(sampled[asked], 1, 0)
-    x = sizes(results) ** law["exponent"].values[asked, None]
+    x = sizes(results) ** results.law["exponent"][:count][asked, None]
     mean = batches.mean(0)
     error = mcse(batches)
     return {pool: exponents(x, mean[:, k], error[:, k]) for k, pool in enumerate(POOLS[:2])}

@@ -23,7 +23,7 @@ def pool_terms(results: Results) -> dict[str, np.ndarray]:
     which it falls with ever more like agents: ``(M e_M − e_1)/(M − 1)``; ``variance`` of an agent
     and ``covariance`` of two, in the same way.
     """
-    agents = results.predictions["law"]["agents"].values[:, None, None]
+    agents = results.law["agents"][:, None, None]
     error = stack_batches(results, "mse")
     variance = stack_batches(results, "variance")
 
@@ -46,13 +46,13 @@ def effects(results: Results) -> Mapping[str, Effects]:
     apart = decorrelation.mean(1, keepdims=True) >= conventions.INDEX_GAP
     fall = np.where(apart, falls(terms["error"], DIVERSE, PLAIN), np.nan)
     of_many = np.where(apart, falls(terms["many"], DIVERSE, PLAIN), np.nan)
-    law = results.predictions["law"]
-    theory = law["error"].values[:, DIVERSE]
+    law = results.law
+    theory = law["error"][:, DIVERSE]
     return {
         "fall": sized_outcome(fall),
         "fall of many": sized_outcome(of_many),
         "decorrelation": share(decorrelation),
-        "roads": gap(terms["error"][..., DIVERSE], theory, law["predicted"].values.astype(bool)),
+        "roads": gap(terms["error"][..., DIVERSE], theory, law["predicted"].astype(bool)),
     }
 
 
@@ -61,8 +61,8 @@ def selectivity(results: Results) -> np.ndarray:
 
     ``n_eff = σ²/v`` with the noise variance v of a head, averaged over heads and queries.
     """
-    law = results.predictions["law"]
-    level = law["noise_sd"].values ** 2 / law["keys"].values
+    law = results.law
+    level = law["noise_sd"] ** 2 / law["keys"]
     share = np.full(len(results.estimates), np.nan)
     for number, (_, data) in enumerate(sorted(results.estimates.items())):
         if "noise_variance" in data:
