@@ -45,7 +45,7 @@ class Problem(Drawn):
     @property
     def alone(self) -> bool:
         """True for attention without a residual stream."""
-        return bool(self["block"] == ALONE)
+        return self["block"] == ALONE
 
     @property
     def scaled(self) -> bool:

@@ -1,7 +1,6 @@
 """Stacks of a Transformer's layers, and heads that are recovered from their mixed output."""
 
-from sims.study.modular import ModularStudy
-from sims.study.study import from_module
+from sims.study.modular import ModularStudy, from_module
 
 from .problems import Problem
 

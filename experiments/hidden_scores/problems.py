@@ -36,4 +36,4 @@ class Problem(Drawn):
     def bandwidth(self) -> float:
         """Bandwidth of the head's kernel."""
         name = "bandwidth" if self["kernel"] == "gaussian" else "softmax_bandwidth"
-        return float(self[name])
+        return self[name]

@@ -77,13 +77,9 @@ def effects(results: Results) -> Mapping[str, Effects]:
 
 def mixture_rise(results: Results, worse: int, better: int) -> Effects:
     """Relative rise of the error from one arm of the mixtures to another, which is worse."""
-    law = results.law
-    mse = law["mse"]
-    return share(
-        -falls(stack_batches(results, "mse"), worse, better),
-        predicted=mse[:, worse] / mse[:, better] - 1,
-        valid=law["in_range"],
-    )
+    rise = -falls(stack_batches(results, "mse"), worse, better)
+    predicted = results.law["mse"][:, worse] / results.law["mse"][:, better] - 1
+    return share(rise, predicted=predicted, valid=results.law["in_range"])
 
 
 def panels(results: Results) -> xr.Dataset:

@@ -1,7 +1,6 @@
 """Scores on scales: their error by levels and ranks, blocks of keys, and mixtures of scales."""
 
-from sims.study.modular import ModularStudy
-from sims.study.study import from_module
+from sims.study.modular import ModularStudy, from_module
 
 from .problems import Problem
 

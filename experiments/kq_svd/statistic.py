@@ -21,6 +21,7 @@ def effects(results: Results) -> Mapping[str, Effects]:
     score = stack_batches(results, "score")
     output = stack_batches(results, "output")
     theory = law["mse"]
+    rise = -falls(stack_batches(results, "mse"), 1, 0)
     bound = stack_batches(results, "bound")
     saved = 1 - law["least"] / law["keys_only"]
     return {
@@ -30,11 +31,7 @@ def effects(results: Results) -> Mapping[str, Effects]:
         "bound": share(1 - bound, size=bound.mean(1) - 1),
         "saved": mean(None, predicted=saved),
         "calibration": gap(score[..., KQ], law["least"] * (1 + law["cost"])),
-        "estimator": share(
-            -falls(stack_batches(results, "mse"), 1, 0),
-            predicted=theory[:, 1] / theory[:, 0] - 1,
-            valid=law["in_range"],
-        ),
+        "estimator": share(rise, predicted=theory[:, 1] / theory[:, 0] - 1, valid=law["in_range"]),
     }
 
 

@@ -1,7 +1,6 @@
 """KQ-SVD and its rivals, calibrated on drawn tokens and tried on new ones."""
 
-from sims.study.modular import ModularStudy
-from sims.study.study import from_module
+from sims.study.modular import ModularStudy, from_module
 
 from .problems import Problem, make_problem
 

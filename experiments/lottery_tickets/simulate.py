@@ -43,7 +43,10 @@ def sampler(problem: Problem) -> HostBatches:
 
 
 def batch(draw: Draw, sources: int, problem: Problem) -> Mapping[str, ArrayLike]:
-    """Errors of some sources, each of nested widths, by :func:`ticket_errors`; and others."""
+    """Errors of some sources, each of nested widths, by :func:`ticket_errors`; and others.
+
+    ``error_by_length`` is the mean error of one query's output by the number of tokens.
+    """
     rng = draw.rng()
     goal = problem.target[: problem["blocks"]]
     pool = products(rng, (sources, *goal.shape), ITEMS[-1])
@@ -52,10 +55,17 @@ def batch(draw: Draw, sources: int, problem: Problem) -> Mapping[str, ArrayLike]
     scores = goal[0, 0]
     tickets = [closest_sum(pool[..., :items], goal)[:, None] for items in ITEMS]
     errors = np.transpose([ticket_errors(x, ticket, goal) for ticket in tickets])
+    every = tokens(rng, (sources, 1, max(LENGTHS), goal.shape[-1]))
+    few = tickets[FEW][:, :, 0]
+    by_length = []
+    for length in LENGTHS:
+        some = every[:, :, :length]
+        change = attend(some, few) - attend(some, goal[0])
+        by_length.append(np.linalg.norm(change[:, 0, 0], axis=-1).mean())
     return {
         **dict(zip(WIDTH_ERRORS, errors, strict=True)),
         "log_scaled": np.log(np.abs(closest_sum(scaled, scores) - scores)).mean((1, 2, 3)),
-        "error_by_length": errors_by_length(rng, tickets[FEW][:, :, 0], goal[0]),
+        "error_by_length": by_length,
         "failed": [failure_share(rng, sources, problem, c) for c in (8.0, problem["constant"])],
     }
 
@@ -106,19 +116,6 @@ def pass_blocks(x: np.ndarray, blocks: np.ndarray) -> np.ndarray:
     for block in np.moveaxis(blocks, -4, 0):
         x = x + attend(x, block)
     return x
-
-
-def errors_by_length(
-    rng: np.random.Generator, tickets: np.ndarray, goal: np.ndarray
-) -> list[float]:
-    """Mean error of one query's output by the number of tokens, of heads (S, 1, 2, d, d)."""
-    every = tokens(rng, (len(tickets), 1, max(LENGTHS), goal.shape[-1]))
-    errors = []
-    for length in LENGTHS:
-        x = every[:, :, :length]
-        change = attend(x, tickets) - attend(x, goal)
-        errors.append(np.linalg.norm(change[:, 0, 0], axis=-1).mean())
-    return errors
 
 
 def failure_share(

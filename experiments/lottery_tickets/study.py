@@ -3,8 +3,7 @@
 import numpy as np
 import xarray as xr
 
-from sims.study.modular import ModularStudy
-from sims.study.study import Fields, from_module
+from sims.study.modular import Fields, ModularStudy, from_module
 
 from .problems import Problem, make_problem
 

@@ -48,7 +48,7 @@ class Problem(Drawn):
     def bandwidth(self) -> float:
         """The drawn bandwidth, the middle of the grid that is tried."""
         scale = self["width"] ** 0.5 if self["kernel"] == "gaussian" else 1.0
-        return float(scale * self["bandwidth"])
+        return scale * self["bandwidth"]
 
     @cached_property
     def queries(self) -> np.ndarray:

@@ -3,9 +3,8 @@
 from collections.abc import Mapping
 from typing import Any
 
-from sims.study.modular import ModularStudy
+from sims.study.modular import ModularStudy, from_module
 from sims.study.panels import Panels
-from sims.study.study import from_module
 
 from .problems import Problem
 

@@ -31,13 +31,13 @@ class Problem(Drawn):
     @property
     def width(self) -> int:
         """d_k: the relevant coordinates, which all heads share, and the nuisances of one head."""
-        return int(self["relevant"] + self["nuisance"])
+        return self["relevant"] + self["nuisance"]
 
     @property
     def exponent(self) -> float:
         """The exponent stated for one head: −2β/(2β + d_k), β at most 2."""
         twice = 2 * min(self["smoothness"], SATURATION)
-        return float(-twice / (twice + self.width))
+        return -twice / (twice + self.width)
 
     @cached_property
     def target(self) -> TrigonometricSeries:

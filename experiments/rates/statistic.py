@@ -72,10 +72,10 @@ def panels(results: Results) -> xr.Dataset:
         "middle": np.sqrt(n[1:] * n[:-1]),
         "sizes": ("size", sizes(results)),
     }
-    fits = relative(results).values()
-    dims = {"squares": ("fit", "asked"), "interval": ("fit", "end")}
+    fits = relative(results)
     for name in FITTED:
-        arrays[name] = (dims.get(name, "fit"), np.array([getattr(fit, name) for fit in fits]))
+        values = np.array([getattr(fit, name) for fit in fits])
+        arrays[name] = (("fit", f"of {name}")[: values.ndim], values)
     return xr.Dataset(arrays)
 
 
@@ -84,7 +84,7 @@ def parameters(results: Results) -> pd.DataFrame:
     return drawn_values(results, "exponent")
 
 
-def relative(results: Results) -> dict[str, Exponents]:
+def relative(results: Results) -> list[Exponents]:
     """Simulated exponents over the stated ones, of one head and of averaged ones.
 
     Both of the problems with nuisance coordinates, by least squares and hierarchically.
@@ -96,4 +96,4 @@ def relative(results: Results) -> dict[str, Exponents]:
     x = sizes(results) ** results.law["exponent"][:count][asked, None]
     mean = batches.mean(0)
     error = mcse(batches)
-    return {pool: exponents(x, mean[:, k], error[:, k]) for k, pool in enumerate(POOLS[:2])}
+    return [exponents(x, mean[:, k], error[:, k]) for k in (0, 1)]

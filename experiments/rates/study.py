@@ -2,8 +2,7 @@
 
 from typing import TYPE_CHECKING
 
-from sims.study.modular import ModularStudy
-from sims.study.study import from_module
+from sims.study.modular import ModularStudy, from_module
 
 from .pools import POOLS
 from .problems import Problem

@@ -35,7 +35,7 @@ class Problem(Drawn):
     @property
     def dimension(self) -> int:
         """Dimension of the keys of heads, or of the features of trees."""
-        return DIMENSION if self["kind"] == "heads" else int(self["features"])
+        return DIMENSION if self["kind"] == "heads" else self["features"]
 
     @property
     def mechanism(self) -> str:
@@ -66,8 +66,8 @@ class Problem(Drawn):
         """Bandwidth of the heads; for softmax heads a temperature, its square, is drawn."""
         drawn = self["bandwidth"]
         if self["kernel"] == "softmax":
-            return float(drawn**0.5)
-        return float(self["width"] ** 0.5 * drawn)
+            return drawn**0.5
+        return self["width"] ** 0.5 * drawn
 
     @property
     def heads(self) -> list[tuple[Task, Heads, int, np.ndarray]]:

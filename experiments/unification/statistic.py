@@ -56,23 +56,19 @@ def effects(results: Results) -> Mapping[str, Effects]:
     }
 
 
-def selectivity(results: Results) -> np.ndarray:
-    """Effective share n_eff/n of the keys of the plain pool's heads, NaN of other agents.
-
-    ``n_eff = σ²/v`` with the noise variance v of a head, averaged over heads and queries.
-    """
-    law = results.law
-    level = law["noise_sd"] ** 2 / law["keys"]
-    share = np.full(len(results.estimates), np.nan)
-    for number, (_, data) in enumerate(sorted(results.estimates.items())):
-        if "noise_variance" in data:
-            share[number] = level[number] / data["noise_variance"].values[:, PLAIN].mean()
-    return share
-
-
 def parameters(results: Results) -> pd.DataFrame:
-    """Drawn values of all kinds, n_eff/n, and the plain pool's correlation, a row per problem."""
+    """Drawn values of all kinds, n_eff/n, and the plain pool's correlation, a row per problem.
+
+    ``n_eff = σ²/v`` with the noise variance v of a head of the plain pool, averaged over heads and
+    queries; NaN of other agents.
+    """
     terms = pool_terms(results)
     correlation = terms["covariance"].mean(1) / terms["variance"].mean(1)
-    table = drawn_values(results)[[*SHOWN]]
-    return table.assign(selectivity=selectivity(results), correlation=correlation[:, PLAIN])
+    noise = []
+    for _, data in sorted(results.estimates.items()):
+        noise.append(
+            data["noise_variance"][:, PLAIN].mean() if "noise_variance" in data else np.nan
+        )
+    table = drawn_values(results)
+    share = table["noise_sd"] ** 2 / table["keys"] / np.array(noise)
+    return table[[*SHOWN]].assign(selectivity=share, correlation=correlation[:, PLAIN])

@@ -2,8 +2,7 @@
 
 from typing import TYPE_CHECKING
 
-from sims.study.modular import ModularStudy
-from sims.study.study import Fields
+from sims.study.modular import Fields, ModularStudy
 
 from .problems import Problem, solve_noise
 

@@ -1,6 +1,8 @@
 """A study whose methods stand in modules next to its ``study.py``."""
 
-from sims.study.study import Problem, Study, from_module
+from sims.study.study import Fields as Fields  # studies take both from here
+from sims.study.study import Problem, Study
+from sims.study.study import from_module as from_module
 
 
 class ModularStudy(Study[Problem]):
