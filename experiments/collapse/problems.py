@@ -9,6 +9,7 @@ from typing import NamedTuple
 import numpy as np
 from scipy.special import expit, softmax
 
+from sims.attention.attention import causal_mask, distance_bias
 from sims.study.problem import Drawn
 
 ALONE = "attention alone"
@@ -60,10 +61,9 @@ class Problem(Drawn):
     @property
     def bias(self) -> np.ndarray | None:
         """Score bias by position, (n, n), −∞ where a causal mask hides; None without positions."""
-        place = np.arange(self["tokens"])
-        gap = place[:, None] - place
-        hidden = np.where(gap < 0, -np.inf, 0.0)
-        return {MASK: hidden, BIAS: -self["slope"] * abs(gap)}.get(self["positions"])
+        n = self["tokens"]
+        hidden = np.where(causal_mask(n), 0.0, -np.inf)
+        return {MASK: hidden, BIAS: distance_bias(n, self["slope"])}.get(self["positions"])
 
     def tokens(self, rng: np.random.Generator, *lead: int) -> np.ndarray:
         """Tokens (…, n, d) of unit variance a feature, two of them of the drawn mean cosine."""

@@ -31,32 +31,29 @@ def errors_of(
     """Terms of heads over all keys, then over slots, at these bandwidths, as :func:`terms_of`."""
     random = jax.random.split(key, replicates)
     keys = np.asarray(draw_sequences(problem.design, random, problem["keys"]))
-    chunks = (replicates, -1, problem["stride"])
-    gates = draw_gates(problem, keys).reshape(chunks)
-    slots = (gates[..., None] * keys.reshape(*chunks, keys.shape[-1])).sum(2)
+    chunks = keys.reshape(replicates, -1, problem["stride"], keys.shape[-1])
+    gates = draw_gates(problem, chunks)
+    slots = (gates[..., None] * chunks).sum(2)
     values = problem.target.evaluate(keys)
-    means = (gates * values.reshape(chunks)).sum(-1)
+    means = (gates * values.reshape(gates.shape)).sum(-1)
     of_keys = terms_of(problem, keys, values, np.ones(values.shape), all_keys)
     of_slots = terms_of(problem, slots, means, (gates**2).sum(-1), merged)
     return pd.concat([of_keys, of_slots], ignore_index=True)
 
 
-def draw_gates(problem: Problem, keys: np.ndarray) -> np.ndarray:
-    """A gate for every key, (R, n).
+def draw_gates(problem: Problem, chunks: np.ndarray) -> np.ndarray:
+    """A gate for every key of chunks (R, C, s, d), (R, C, s).
 
     Gates that depend on the keys are sigmoids of a projection, divided by their chunk's sum if
     ``normalised``, or, as in the paper's formula (``printed``), by its mean s/2, a constant that a
     value matrix can absorb.
     """
-    stride = problem["stride"]
-    replicates, count, _ = keys.shape
     if problem.gates is not None:
-        return np.tile(problem.gates, (replicates, count // stride))
-    raw = 1 / (1 + np.exp(-problem["spread"] * keys @ problem.raw_gates))
+        return np.broadcast_to(problem.gates, chunks.shape[:-1])
+    raw = 1 / (1 + np.exp(-problem["spread"] * chunks @ problem.raw_gates))
     if problem["gates"] == "printed":
-        return raw / (stride / 2)
-    sums = raw.reshape(replicates, -1, stride).sum(-1)
-    return raw / sums.repeat(stride, axis=1)
+        return raw / (problem["stride"] / 2)
+    return raw / raw.sum(-1, keepdims=True)
 
 
 def terms_of(
