@@ -1,7 +1,5 @@
 """The angle law of sparse attention: one number a problem."""
 
-from collections.abc import Mapping
-
 import numpy as np
 import pandas as pd
 
@@ -22,7 +20,7 @@ def correlations(results: Results) -> np.ndarray:
     return jackknife(parts, lambda terms: terms["pair"] / terms["own"]).swapaxes(0, 1)
 
 
-def effects(results: Results) -> Mapping[str, Effects]:
+def effects(results: Results) -> dict[str, Effects]:
     """Rises as angles halve, and gaps of one less the correlation to the laws and to a product."""
     law = results.law
     simulated = correlations(results)

@@ -1,6 +1,6 @@
 """Stacks of layers, whose residual is followed, and heads, which are recovered from their mix."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from functools import lru_cache, partial
 
 import numpy as np
@@ -24,7 +24,7 @@ def sampler(problem: Problem) -> HostBatches:
     return HostBatches(batch, constants=problem, dims=dims)
 
 
-def batch(draw: Draw, replicates: int, problem: Problem) -> Mapping[str, Array]:
+def batch(draw: Draw, replicates: int, problem: Problem) -> dict[str, Array]:
     """Mean log ρ along a stack and at the depths L and 2L, and what is lost of heads."""
     depth = problem["depth"]
     long = short = stack(draw.rng(), replicates, problem, 2 * depth)

@@ -1,7 +1,5 @@
 """Effects of depth on tokens, and recovery of heads: one number per problem."""
 
-from collections.abc import Mapping
-
 import numpy as np
 import pandas as pd
 import xarray as xr
@@ -26,7 +24,7 @@ WITHOUT, GATED = 0, 1
 """Places of the shares that are lost."""
 
 
-def effects(results: Results) -> Mapping[str, Effects]:
+def effects(results: Results) -> dict[str, Effects]:
     """Effects by name; which problems each is put to, the questions' restrictions say."""
     law = results.law
     path = stack_batches(results, "path")

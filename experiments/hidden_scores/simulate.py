@@ -3,8 +3,6 @@
 Of two arms the first is plain attention, the second has memory.
 """
 
-from collections.abc import Mapping
-
 import numpy as np
 
 from sims.attention import hidden
@@ -26,7 +24,7 @@ def sampler(problem: Problem) -> HostBatches:
     return HostBatches(batch, constants=problem, dims=dict.fromkeys(ARMS, ("arm",)))
 
 
-def batch(draw: Draw, replicates: int, problem: Problem) -> Mapping[str, np.ndarray]:
+def batch(draw: Draw, replicates: int, problem: Problem) -> dict[str, np.ndarray]:
     """Residuals without skip and norm; cosines and keys with both; errors and keys of heads."""
     rng = draw.rng()
     alone, _ = stack(rng, replicates, problem, problem["depth"], normed=False)

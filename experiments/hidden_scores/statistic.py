@@ -1,7 +1,5 @@
 """Stacks with memory against plain ones, and heads of a second layer: one number per problem."""
 
-from collections.abc import Mapping
-
 import pandas as pd
 
 from sims.base.estimates import falls
@@ -13,7 +11,7 @@ PLAIN, MEMORY = 0, 1
 """Arms of a problem."""
 
 
-def effects(results: Results) -> Mapping[str, Effects]:
+def effects(results: Results) -> dict[str, Effects]:
     """Effects by name: outcomes, which hold where the claim does, and the gap of theory."""
     law = results.law
     residual = stack_batches(results, "log_residual")

@@ -1,7 +1,5 @@
 """Scores on scales by simulation: errors of levels and ranks, of block means, and of mixtures."""
 
-from collections.abc import Mapping
-
 import numpy as np
 from scipy.stats import ortho_group
 
@@ -15,7 +13,7 @@ BLOCKS, SETS = 64, 6
 """Blocks, and sets of keys, for every replicate of tokens."""
 
 
-def batch(draw: Draw, replicates: int, problem: Problem) -> Mapping[str, np.ndarray]:
+def batch(draw: Draw, replicates: int, problem: Problem) -> dict[str, np.ndarray]:
     """Mean squared errors of scores, remainders of blocks, and mean squared errors of mixtures."""
     rng = draw.rng()
     return {

@@ -1,7 +1,5 @@
 """Errors by levels, corrections of blocks, and mixtures of scales: one number a problem."""
 
-from collections.abc import Mapping
-
 import numpy as np
 import pandas as pd
 import xarray as xr
@@ -52,7 +50,7 @@ def decays(sampled: np.ndarray, predicted: np.ndarray, half: np.ndarray) -> Effe
     return share(np.array(draws), predicted=np.array(theory))
 
 
-def effects(results: Results) -> Mapping[str, Effects]:
+def effects(results: Results) -> dict[str, Effects]:
     """Effects by name, positive where the claim holds."""
     law = results.law
     sampled = stack_batches(results, "error")

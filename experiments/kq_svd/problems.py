@@ -1,9 +1,7 @@
 """Problems of the law ``kq_svd``: maps of tokens to keys, queries and values, and a regression."""
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
 
 import numpy as np
 from scipy.linalg import expm
@@ -11,7 +9,7 @@ from scipy.linalg import expm
 from sims.attention.low_rank import kq_svd, stacked
 from sims.base.arrays import fill_up
 from sims.problem import DESIGNS, TARGETS, Heads, Task, TrigonometricSeries
-from sims.study.problem import Drawn
+from sims.study.problem import Drawn, Fields
 from sims.theory import first_order_terms, noise_for_share
 
 WIDEST_HEAD = 16
@@ -108,7 +106,7 @@ class Problem(Drawn):
         return task, heads, self["tokens"], fill_up(self.points, WIDEST_HEAD)
 
 
-def make_problem(drawn: Mapping[str, Any]) -> Problem:
+def make_problem(drawn: Fields) -> Problem:
     """The problem of a law's fields.
 
     The keys' axes are those of space. Each head's queries are turned against them by a random

@@ -1,7 +1,5 @@
 """Factors calibrated on drawn tokens and tried on new ones: scores, outputs and estimates."""
 
-from collections.abc import Mapping
-
 import numpy as np
 
 from sims.attention.attention import softmax
@@ -22,7 +20,7 @@ def sampler(problem: Problem) -> HostBatches:
     return HostBatches(batch, constants=problem, dims=dims, coords=coords)
 
 
-def batch(draw: Draw, replicates: int, problem: Problem) -> Mapping[str, np.ndarray]:
+def batch(draw: Draw, replicates: int, problem: Problem) -> dict[str, np.ndarray]:
     """Means over replicates, each with a calibration sample and tokens of its own.
 
     ``score`` is the error of a method's scores in the mean over all new tokens, ``output`` that of

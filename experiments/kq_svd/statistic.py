@@ -1,7 +1,5 @@
 """Gains of KQ-SVD over its rivals, cost of calibration, and error of a compressed estimator."""
 
-from collections.abc import Mapping
-
 import numpy as np
 import pandas as pd
 import xarray as xr
@@ -15,7 +13,7 @@ KQ, K, EIGEN, CENTRED = range(4)
 """Indices of the compressions along the axis ``method``."""
 
 
-def effects(results: Results) -> Mapping[str, Effects]:
+def effects(results: Results) -> dict[str, Effects]:
     """Falls of errors from each rival to KQ-SVD, ratios to the bound, and gaps to theory."""
     law = results.law
     score = stack_batches(results, "score")

@@ -1,12 +1,10 @@
 """Problems of the law ``lottery_tickets``: targets of pruning, and widths of their sources."""
 
-from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
-from sims.study.problem import Drawn
+from sims.study.problem import Drawn, Fields
 
 ITEMS = np.array([6, 10, 14, 18])
 """Items an entry of sources that are searched: widths over d."""
@@ -37,7 +35,7 @@ class Problem(Drawn):
         return np.array([1.0, 6 * entry * (d / width) ** 0.5, 6 / (d + width) / width**0.5])
 
 
-def make_problem(drawn: Mapping[str, Any]) -> Problem:
+def make_problem(drawn: Fields) -> Problem:
     """The problem of a law's fields.
 
     A matrix is a product of two normal ones, scaled to the drawn norm; W_QK to that over √d.

@@ -3,8 +3,6 @@
 Entries are missed as the solver finds; nothing is known here of laws of subset sums.
 """
 
-from collections.abc import Mapping
-
 import numpy as np
 from numpy.typing import ArrayLike
 
@@ -42,7 +40,7 @@ def sampler(problem: Problem) -> HostBatches:
     return HostBatches(batch, constants=problem, dims=DIMS, coords=COORDINATES)
 
 
-def batch(draw: Draw, sources: int, problem: Problem) -> Mapping[str, ArrayLike]:
+def batch(draw: Draw, sources: int, problem: Problem) -> dict[str, ArrayLike]:
     """Errors of some sources, each of nested widths, by :func:`ticket_errors`; and others.
 
     ``error_by_length`` is the mean error of one query's output by the number of tokens.

@@ -1,7 +1,5 @@
 """Rates, needed items, widths, scales and lengths of lottery tickets: one number per problem."""
 
-from collections.abc import Mapping
-
 import numpy as np
 import pandas as pd
 import xarray as xr
@@ -22,7 +20,7 @@ ONE = 0
 """Place of the fewest entries."""
 
 
-def effects(results: Results) -> Mapping[str, Effects]:
+def effects(results: Results) -> dict[str, Effects]:
     """Falls, items and scales of errors, a number per problem."""
     law = results.law
     tolerance = conventions.TOLERANCES["slope"]

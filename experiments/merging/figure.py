@@ -1,7 +1,5 @@
 """Cost of merging by correlation and stride, and how often it is small."""
 
-from collections.abc import Mapping
-
 import numpy as np
 import pandas as pd
 import seaborn as sns
@@ -57,7 +55,7 @@ def _costs(ax: Axes, panels: Panels, word: str) -> None:
     )
 
 
-def _shares(ax: Axes, shares: Mapping[str, Share | None]) -> None:
+def _shares(ax: Axes, shares: dict[str, Share | None]) -> None:
     """Share of problems in which merging costs at most the tolerance: middle and interval."""
     names = list(shares)
     ink = figures.PALETTE[0]

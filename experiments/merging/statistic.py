@@ -1,6 +1,5 @@
 """Effect of merging on the error of heads: one number per problem."""
 
-from collections.abc import Mapping
 from dataclasses import replace
 
 import numpy as np
@@ -25,7 +24,7 @@ def falls(results: Results, later: int, earlier: int) -> np.ndarray:
     return 1 - jackknife({"": mse}, lambda means: means[""][..., later] / means[""][..., earlier]).T
 
 
-def effects(results: Results) -> Mapping[str, Effects]:
+def effects(results: Results) -> dict[str, Effects]:
     """Errors within the tolerance, the order of errors, and gaps to theory of merged heads."""
     room = conventions.TOLERANCES["roads"]
     tuned = falls(results, TUNED, ALL)

@@ -1,6 +1,5 @@
 """Heads over the keys of a sequence, one by one or merged s to a slot."""
 
-from collections.abc import Mapping
 from typing import Any
 
 from sims.study.modular import ModularStudy, from_module
@@ -14,7 +13,7 @@ class Merging(ModularStudy[Problem]):
 
     problem = from_module("tuning")
 
-    def numbers(self, panels: Panels) -> Mapping[str, Any]:
+    def numbers(self, panels: Panels) -> dict[str, Any]:
         drawn = panels.parameters
         redraws = float(drawn["redraws"].sum())
         attended = drawn["selectivity"].quantile([0.25, 0.75]).tolist()

@@ -1,7 +1,5 @@
 """Slopes of the error in the number of keys, of one head and of averages: one per problem."""
 
-from collections.abc import Mapping
-
 import numpy as np
 import pandas as pd
 import xarray as xr
@@ -29,7 +27,7 @@ def simulated(results: Results) -> np.ndarray:
     return np.moveaxis(errors.reshape(len(errors), -1, 2, errors.shape[-1]), 0, 1)
 
 
-def effects(results: Results) -> Mapping[str, Effects]:
+def effects(results: Results) -> dict[str, Effects]:
     """How far slopes are inside the tolerance about those stated, and two gaps.
 
     Without nuisance coordinates averaged heads are one head: nothing is asked of them.

@@ -1,7 +1,5 @@
 """Pools of three kinds of agents by simulation: errors and variances of a pool and of one agent."""
 
-from collections.abc import Mapping
-
 import numpy as np
 from sklearn import config_context
 from sklearn.tree import DecisionTreeRegressor
@@ -23,7 +21,7 @@ def pools_sampler(problem: Problem, precision: str) -> Sampler:
     return HostBatches(batch, constants=problem, dims=dict.fromkeys(NAMES, ("problem",)))
 
 
-def moments(estimates: np.ndarray, truth: np.ndarray | float) -> Mapping[str, np.ndarray]:
+def moments(estimates: np.ndarray, truth: np.ndarray | float) -> dict[str, np.ndarray]:
     """Unbiased :data:`NAMES` of estimates (R, pool, M, Q), averaged over queries."""
     errors = estimates - truth
     moved = estimates - estimates.mean(0)
@@ -36,7 +34,7 @@ def moments(estimates: np.ndarray, truth: np.ndarray | float) -> Mapping[str, np
     }
 
 
-def forests(draw: Draw, replicates: int, problem: Problem) -> Mapping[str, np.ndarray]:
+def forests(draw: Draw, replicates: int, problem: Problem) -> dict[str, np.ndarray]:
     """Two forests on every training set (Breiman 2001, doi:10.1023/A:1010933404324)."""
     rng = draw.rng()
     queries = problem.queries.astype(np.float32)
@@ -70,7 +68,7 @@ def values(problem: Problem, points: np.ndarray) -> np.ndarray:
     return np.asarray(np.cos(points @ series.frequency.T + series.phase) @ series.amplitude)
 
 
-def colonies(draw: Draw, replicates: int, problem: Problem) -> Mapping[str, np.ndarray]:
+def colonies(draw: Draw, replicates: int, problem: Problem) -> dict[str, np.ndarray]:
     """Colonies of ants, of every pool; θ is 0."""
     rng = draw.rng()
     pools = [draw_readings(rng, replicates, problem, *options) for options in problem.colonies]

@@ -1,7 +1,5 @@
 """Effect of less correlated agents on their pool: one number per problem."""
 
-from collections.abc import Mapping
-
 import numpy as np
 import pandas as pd
 
@@ -38,7 +36,7 @@ def pool_terms(results: Results) -> dict[str, np.ndarray]:
     }
 
 
-def effects(results: Results) -> Mapping[str, Effects]:
+def effects(results: Results) -> dict[str, Effects]:
     """Relative falls of the error, falls of the correlation, and gaps."""
     terms = pool_terms(results)
     correlation = ratio(terms["covariance"], terms["variance"], axis=1)
