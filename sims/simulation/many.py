@@ -105,7 +105,7 @@ def averages_sampler(
 
     Arguments are as of :func:`estimate_many`.
     """
-    options: dict[str, Any] = {"precision": precision, "keep_queries": False}
+    options = {"precision": precision, "keep_queries": False}
     samplers, _ = zip(*_samplers(problems, options), strict=True)
     return ProblemsSampler(samplers, streams)
 
