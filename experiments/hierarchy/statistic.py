@@ -61,11 +61,12 @@ def effects(results: Results) -> dict[str, Effects]:
     both = sampled[rows, :, BOTH, last]
     parts = theory[rows, :, last]
     block = stack_batches(results, "remainder")
+    silent = np.full((len(sampled), 2), np.nan)
     return {
         "decay": decays(sampled[:, :, LEVELS], theory[:, LEVELS], half),
         "parts": gap(both, parts[:, LEVELS] + parts[:, RANK]),
         "roads": mean(both / parts[:, BOTH, None] - 1),
-        "definite": mean(None, predicted=law["definite"]),
+        "definite": mean(silent, predicted=law["definite"]),
         "correction": sized_outcome(falls(block, FOURTH, GAUSSIAN)),
         "third cumulant": sized_outcome(falls(block, THIRD, GAUSSIAN)),
         "one bandwidth": mixture_rise(results, OUTPUTS, SINGLE),
