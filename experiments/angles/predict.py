@@ -4,6 +4,7 @@ import numpy as np
 import xarray as xr
 from scipy.optimize import brentq
 
+from sims.base.estimates import Batches, jackknife, mcse
 from sims.problem import TARGETS, GaussianDesign, Heads, Task
 from sims.theory import FEW_KEYS, first_order_terms, noise_correlation_law, predict
 from sims.theory.first_order.angle_series import angle_series
@@ -27,8 +28,7 @@ NARROWEST = 0.15
 
 def theory(problem: Problem) -> xr.Dataset:
     """What the angle series and exact theory say of a problem, and what was drawn."""
-    drawn = {name: value for name, value in problem.drawn.items() if name != "pair_draws"}
-    return xr.Dataset({**correlations(problem), **reach_of_law(problem), **drawn})
+    return xr.Dataset({**correlations(problem), **reach_of_law(problem), **problem.drawn})
 
 
 def pair(problem: Problem) -> tuple[Task, Heads, int, np.ndarray]:
@@ -36,19 +36,18 @@ def pair(problem: Problem) -> tuple[Task, Heads, int, np.ndarray]:
 
     The angle law is finite at all of their temperatures.
     """
-    drawn = problem.drawn
-    width = drawn["pair_width"]
+    width = problem["pair_width"]
     rng = problem.rng("pair_draws")
     angles = np.deg2rad(rng.uniform(20, 90, size=width))
     frames = np.zeros((2, 2 * width, width))
     frames[0, :width] = np.eye(width)
     frames[1] = np.concatenate([np.diag(np.cos(angles)), np.diag(np.sin(angles))])
-    bandwidth = NARROWEST * drawn["pair_scale"] * width**0.5
-    if drawn["pair_kernel"] == "softmax":
-        bandwidth = (COLDEST * drawn["pair_scale"]) ** 0.5
-    heads = Heads(frames, drawn["pair_kernel"], bandwidth)
+    bandwidth = NARROWEST * problem["pair_scale"] * width**0.5
+    if problem["pair_kernel"] == "softmax":
+        bandwidth = (COLDEST * problem["pair_scale"]) ** 0.5
+    heads = Heads(frames, problem["pair_kernel"], bandwidth)
     task = Task(GaussianDesign(np.eye(2 * width)), TARGETS["constant"](2 * width), 1.0)
-    return task, heads, drawn["pair_keys"], rng.normal(size=(QUERIES, 2 * width))
+    return task, heads, problem["pair_keys"], rng.normal(size=(QUERIES, 2 * width))
 
 
 def reach_of_law(problem: Problem) -> dict[str, float]:
@@ -62,27 +61,27 @@ def reach_of_law(problem: Problem) -> dict[str, float]:
     exact = predict(*case, order="exact", rtol=PRECISE)
     covariance = exact["noise_covariance"].values
     law = first_order_terms(*case)["noise_covariance"].values
-    gap = _apart(covariance) / _apart(law) - 1
-    left_out = []
-    for query in range(QUERIES):
-        rest = np.arange(QUERIES) != query
-        left_out.append(_apart(covariance[rest]) / _apart(law[rest]) - 1)
-    spread = np.std(left_out) * (QUERIES - 1) ** 0.5
+    ratio = {"exact": covariance, "law": law}
+    gap = _gap({name: values.mean(0) for name, values in ratio.items()})
+    own = np.trace(covariance.mean(0)) / 2
     # Half of a 95 % interval is two standard errors.
     stated = exact["integrated_noise_covariance_error"].values[0, 1] / 2
-    own = np.diagonal(covariance.mean(0)).mean()
-    stated /= own * _apart(covariance)
+    stated /= own * _apart(covariance.mean(0))
     return {
         "pair_gap": float(gap),
-        "pair_error": float(np.hypot(spread, stated)),
+        "pair_error": float(np.hypot(mcse(jackknife(ratio, _gap)), stated)),
         "pair_attended": float(1 / own),
     }
 
 
-def _apart(covariance: np.ndarray) -> float:
-    """One less the noise correlation of two heads, from covariances by query (Q, 2, 2)."""
-    mean = covariance.mean(0)
-    return float(1 - mean[0, 1] / np.diagonal(mean).mean())
+def _gap(covariances: Batches) -> np.ndarray:
+    """Gap of one less the noise correlation between ``exact`` theory and ``law``."""
+    return _apart(covariances["exact"]) / _apart(covariances["law"]) - 1
+
+
+def _apart(covariance: np.ndarray) -> np.ndarray:
+    """One less the noise correlation of two heads, of mean covariances (…, 2, 2)."""
+    return 1 - 2 * covariance[..., 0, 1] / np.trace(covariance, axis1=-2, axis2=-1)
 
 
 def correlations(problem: Problem) -> dict[str, float | bool]:
@@ -93,9 +92,9 @@ def correlations(problem: Problem) -> dict[str, float | bool]:
     ρ(c_1, 0)ρ(0, c_2), less 1, NaN at width 1.
     """
     cosines = problem.cosines[0]
-    width = problem.drawn["width"]
-    n = problem.drawn["keys"]
-    reach = problem.drawn["reach"]
+    width = problem["width"]
+    n = problem["keys"]
+    reach = problem["reach"]
     series = angle_series(
         problem.rule, problem.bandwidth, reach, width=width, n=n, degree=DEGREES[width]
     )

@@ -24,7 +24,7 @@ class Problem(Drawn):
     @property
     def rule(self) -> str | WeightRule:
         """The rule of weights: a kernel's name, or α-entmax of distances."""
-        name = str(self.drawn["rule"])
+        name = str(self["rule"])
         if name not in POWERS:
             return name
         return FACTORIES["entmax"](nu=POWERS[name], scores="distance")
@@ -36,27 +36,25 @@ class Problem(Drawn):
         The population radius of adaptive rules solves ``n E(h² − D²)₊^ν = (2b²ν)^ν``, D² ~ χ²(d_k).
         The Gaussian kernel, which has no radius, has the bandwidth h/3.
         """
-        drawn = self.drawn
-        nu = POWERS.get(drawn["rule"])
-        radius = drawn["radius"] * drawn["width"] ** 0.5
+        nu = POWERS.get(self["rule"])
+        radius = self["radius"] * self["width"] ** 0.5
         if nu is None:
-            return float(radius / 3 if drawn["rule"] == "gaussian" else radius)
-        law = stats.chi2(drawn["width"])
+            return float(radius / 3 if self["rule"] == "gaussian" else radius)
+        law = stats.chi2(self["width"])
         mean = law.expect(lambda square: (radius**2 - square) ** nu, ub=radius**2)
-        return float(((drawn["keys"] * mean) ** (1 / nu) / (2 * nu)) ** 0.5)
+        return float(((self["keys"] * mean) ** (1 / nu) / (2 * nu)) ** 0.5)
 
     @property
     def cosines(self) -> np.ndarray:
         """Of the principal angles to the first head, as drawn and at half of them, (2, d_k)."""
-        drawn = self.drawn
-        angles = np.array([drawn["first"], drawn["second"]])[: drawn["width"]]
+        angles = np.array([self["first"], self["second"]])[: self["width"]]
         return np.cos(np.deg2rad([angles, angles / 2]))
 
     @cached_property
     def heads(self) -> Heads:
         """The first head and those at the angles of :attr:`cosines`, in R^4."""
         frames = np.zeros((3, 2 * WIDEST, WIDEST))
-        aligned = np.ones(self.drawn["width"])
+        aligned = np.ones(self["width"])
         for frame, cosines in zip(frames, [aligned, *self.cosines], strict=True):
             for i, c in enumerate(cosines):
                 frame[i, i] = c

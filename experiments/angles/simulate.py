@@ -12,11 +12,14 @@ from sims.simulation import nw_weights
 
 from .problems import Problem
 
+QUERIES = 4
+"""Queries of a replicate."""
 
-def noise_sampler(problem: Problem, queries: int) -> Replicates:
+
+def sampler(problem: Problem) -> Replicates:
     """The heads' shared noise at drawn queries; ``angle`` is as drawn, then half of that."""
-    replicate = partial(shared_noise, n=problem.drawn["keys"], queries=queries)
-    constants = problem.heads, jnp.asarray(problem.drawn["reach"])
+    replicate = partial(shared_noise, n=problem["keys"], queries=QUERIES)
+    constants = problem.heads, jnp.asarray(problem["reach"])
     return Replicates(replicate, constants=constants, dims={"pair": ("angle",)})
 
 

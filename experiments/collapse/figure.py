@@ -52,13 +52,13 @@ def _paths(ax: Axes, path: np.ndarray, law: pd.DataFrame, alone: pd.Series) -> N
         "residual": ~alone & whole,
         r"residual$/\sqrt{L}$": ~alone & ~whole,
     }
+    layers = range(path.shape[1])
     for place, (label, chosen) in enumerate(kinds.items()):
         look = {"marker": figures.MARKERS[place], "label": f"{label} ({chosen.sum()})"}
-        layers = np.arange(path.shape[1])
         figures.quartiles(ax, layers, path[chosen], figures.PALETTE[place], **look)
     ax.set(
-        xlim=(0, len(path[0]) - 1),
-        xticks=range(0, len(path[0]), 3),
+        xlim=(0, layers[-1]),
+        xticks=layers[::3],
         ylim=(LOWEST, 0.2),
         xlabel="layer",
         ylabel=r"$\log_{10}$ of relative residual $\rho$",
@@ -85,12 +85,9 @@ def _powers(ax: Axes, law: pd.DataFrame) -> None:
 
 def _lost(ax: Axes, law: pd.DataFrame) -> None:
     """Share of the heads' variance that is lost without gates and with, by theory."""
-    for place, content in enumerate(("free", "attended")):
-        for output, face in (("plain sum", None), ("projection", "none")):
-            rows = law[(law["content"] == content) & (law["output"] == output)]
-            x, y = 100 * rows["lost"], 100 * rows["gated"]
-            label = f"{content}, {output} ({len(rows)})"
-            figures.dots(ax, x, y, place, label, mfc=face)
+    for place, (kind, rows) in enumerate(law.groupby(["content", "output"])):
+        label = f"{kind[0]}, {kind[1]} ({len(rows)})"
+        figures.dots(ax, 100 * rows["lost"], 100 * rows["gated"], place, label)
     figures.diagonal(ax, 0, 100, "equal")
     ax.legend(title="heads (n)", loc="upper left")
     ax.set(

@@ -17,8 +17,8 @@ def theory(problem: Problem) -> xr.Dataset:
     without gates and with.
     """
     layer = problem.layer
-    noise = problem.drawn["noise"]
-    lost = [lost_share(layer.factors, gates, layer.output, noise) for gates in layer.gate_sets]
+    noise = problem["noise"]
+    lost = [lost_share(layer.factors, gates, layer.output, noise) for gates in layer.gates]
     return xr.Dataset(
         {
             "rate": rate(problem),
@@ -32,10 +32,9 @@ def theory(problem: Problem) -> xr.Dataset:
 
 def rate(problem: Problem) -> float:
     """Slope of log ρ under a mask or bias; NaN without."""
-    fields = problem.drawn
     bias = problem.bias
     if bias is None:
         return np.nan
-    space = fields["dimension"] - (fields["norm"] == "layer")
-    normed = fields["placed"] != "nowhere"
+    space = problem["dimension"] - (problem["norm"] == "layer")
+    normed = problem["placed"] != "nowhere"
     return late_rate(softmax(bias, axis=1)) + normed * norm_rate(problem.values, space)

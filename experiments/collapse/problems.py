@@ -9,6 +9,7 @@ from typing import NamedTuple
 import numpy as np
 from scipy.special import expit, softmax
 
+from sims.attention.attention import causal_mask, distance_bias
 from sims.study.problem import Drawn
 
 ALONE = "attention alone"
@@ -23,25 +24,15 @@ class Layer(NamedTuple):
     Attributes:
         factors: F, (H, n, r): the identity, or what attention leaves of the tokens, of mean square
             1 a row.
-        gates: g, (n, H), in (0, 1).
+        gates: gates that are 1, and g in (0, 1), (2, n, H).
         output: W_O by heads, (H, d_k, d).
-        attention: softmax of the scores, (H, n, n).
+        selectivity: n_eff/n, the inverse of the mean Σw² of a row of attention, over n.
     """
 
     factors: np.ndarray
     gates: np.ndarray
     output: np.ndarray
-    attention: np.ndarray
-
-    @property
-    def gate_sets(self) -> tuple[np.ndarray, np.ndarray]:
-        """Gates that are 1, and those of the layer."""
-        return np.ones_like(self.gates), self.gates
-
-    @property
-    def selectivity(self) -> float:
-        """n_eff/n: the inverse of the mean Σw² of a row of attention, over n."""
-        return float(1 / np.mean(np.sum(self.attention**2, axis=-1)) / len(self.gates))
+    selectivity: float
 
 
 class Problem(Drawn):
@@ -50,38 +41,36 @@ class Problem(Drawn):
     @property
     def width(self) -> int:
         """d_k: two at least, since a plain sum of heads of width 1 leaves a token its sign."""
-        drawn = self.drawn
-        return max(2, round(drawn["channels"] * drawn["dimension"] / drawn["heads"]))
+        return max(2, round(self["channels"] * self["dimension"] / self["heads"]))
 
     @property
     def alone(self) -> bool:
         """True for attention without a residual stream."""
-        return bool(self.drawn["block"] == ALONE)
+        return self["block"] == ALONE
 
     @property
     def scaled(self) -> bool:
         """True if branches of a residual stream are scaled by 1/√L."""
-        return self.drawn["branches"] == "scaled" and not self.alone
+        return self["branches"] == "scaled" and not self.alone
 
     @property
     def values(self) -> int:
         """Dimension that values are mapped through: H d_k, and d_k of a plain sum."""
-        return self.width * (1 if self.drawn["output"] == "plain sum" else self.drawn["heads"])
+        return self.width * (1 if self["output"] == "plain sum" else self["heads"])
 
     @property
     def bias(self) -> np.ndarray | None:
         """Score bias by position, (n, n), −∞ where a causal mask hides; None without positions."""
-        place = np.arange(self.drawn["tokens"])
-        gap = place[:, None] - place
-        hidden = np.where(gap < 0, -np.inf, 0.0)
-        return {MASK: hidden, BIAS: -self.drawn["slope"] * abs(gap)}.get(self.drawn["positions"])
+        n = self["tokens"]
+        hidden = np.where(causal_mask(n), 0.0, -np.inf)
+        return {MASK: hidden, BIAS: distance_bias(n, self["slope"])}.get(self["positions"])
 
     def tokens(self, rng: np.random.Generator, *lead: int) -> np.ndarray:
         """Tokens (…, n, d) of unit variance a feature, two of them of the drawn mean cosine."""
-        cosine = self.drawn["cosine"]
-        d = self.drawn["dimension"]
+        cosine = self["cosine"]
+        d = self["dimension"]
         common = rng.normal(size=(*lead, 1, d))
-        apart = rng.normal(size=(*lead, self.drawn["tokens"], d))
+        apart = rng.normal(size=(*lead, self["tokens"], d))
         return cosine**0.5 * common + (1 - cosine) ** 0.5 * apart
 
     def matrices(self, rng: np.random.Generator, *lead: int) -> tuple[np.ndarray, ...]:
@@ -90,16 +79,15 @@ class Problem(Drawn):
         Scores over √d_k have about the drawn scale. Values and output together have entries of
         variance σ²/d; σ² is 1 without a residual stream, which there is nothing to compare with.
         """
-        drawn = self.drawn
-        variance = 1.0 if self.alone else drawn["variance"]
-        d = drawn["dimension"]
-        heads = drawn["heads"]
+        variance = 1.0 if self.alone else self["variance"]
+        d = self["dimension"]
+        heads = self["heads"]
         width = self.width
         query, key, value = rng.normal(size=(3, heads, *lead, d, width)) / d**0.5
         output = rng.normal(size=(heads, *lead, width, d)) * (variance / heads / width) ** 0.5
-        if drawn["output"] == "plain sum":
+        if self["output"] == "plain sum":
             output = np.broadcast_to(output[:1], output.shape)
-        return drawn["scale"] * query, key, value, output
+        return self["scale"] * query, key, value, output
 
     @cached_property
     def layer(self) -> Layer:
@@ -108,13 +96,14 @@ class Problem(Drawn):
         tokens = self.tokens(rng)[:DECODED]
         query, key, _, output = self.matrices(rng)
         n = len(tokens)
-        gates = expit(self.drawn["gate"] * rng.normal(size=(n, len(output))))
+        gates = expit(self["gate"] * rng.normal(size=(n, len(output))))
         scores = (tokens @ query) @ (tokens @ key).swapaxes(1, 2) / self.width**0.5
         bias = 0.0 if self.bias is None else self.bias[:n, :n]
         attention = softmax(scores + bias, axis=-1)
         factors = np.broadcast_to(np.eye(n), attention.shape)
-        if self.drawn["content"] == "attended":
+        if self["content"] == "attended":
             left, values, _ = np.linalg.svd(attention @ tokens, full_matrices=False)
             size = np.sqrt(np.mean(np.sum(values**2, -1)) / n)
             factors = left * values[:, None] / size
-        return Layer(factors, gates, output, attention)
+        selectivity = float(1 / np.mean(np.sum(attention**2, axis=-1)) / n)
+        return Layer(factors, np.stack([np.ones_like(gates), gates]), output, selectivity)

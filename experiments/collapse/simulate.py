@@ -1,8 +1,7 @@
 """Stacks of layers, whose residual is followed, and heads, which are recovered from their mix."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable
 from functools import lru_cache, partial
-from typing import NamedTuple
 
 import numpy as np
 from scipy import linalg
@@ -13,7 +12,6 @@ from sims.montecarlo import Draw, HostBatches
 from .problems import Problem
 
 Array = np.ndarray
-Block = Callable[[Stream], Stream]
 PATH = 12
 """Layers that are shown one by one; a stack has as many at least."""
 DRAWS = 96
@@ -26,9 +24,9 @@ def sampler(problem: Problem) -> HostBatches:
     return HostBatches(batch, constants=problem, dims=dims)
 
 
-def batch(draw: Draw, replicates: int, problem: Problem) -> Mapping[str, Array]:
+def batch(draw: Draw, replicates: int, problem: Problem) -> dict[str, Array]:
     """Mean log ρ along a stack and at the depths L and 2L, and what is lost of heads."""
-    depth = problem.drawn["depth"]
+    depth = problem["depth"]
     long = short = stack(draw.rng(), replicates, problem, 2 * depth)
     if problem.scaled:
         # Of the same tokens and first weights, which takes most of the spread out of the ratio.
@@ -53,32 +51,33 @@ def stack(rng: np.random.Generator, replicates: int, problem: Problem, depth: in
     branch = signs[:, None, None, None] * (depth**-0.5 if problem.scaled else 1.0)
     logs = [mean_log(stream)]
     for _ in range(depth):
-        for block in draw_blocks(rng, count, problem, branch):
-            stream = pass_block(stream, block, problem)
+        stream = pass_layer(stream, rng, problem, branch)
         logs.append(mean_log(stream))
     return np.array(logs)
 
 
-def draw_blocks(
-    rng: np.random.Generator, count: int, problem: Problem, branch: Array
-) -> Sequence[Block]:
-    """Attention of one layer, and in a residual stream its MLP, times the branch's factor."""
+def pass_layer(stream: Stream, rng: np.random.Generator, problem: Problem, branch: Array) -> Stream:
+    """The stream after attention and, in some residual streams, an MLP, times the branch's factor.
+
+    Their weights are drawn.
+    """
+    count = stream.mean.shape[1]
     query, key, value, output = problem.matrices(rng, 1, count)
     score = query @ key.swapaxes(-1, -2) / problem.width**0.5
-    blocks = [partial(attention, score=score, value=branch * value @ output, bias=problem.bias)]
-    if problem.drawn["mlps"] and not problem.alone:
-        d = problem.drawn["dimension"]
-        variance = problem.drawn["variance"]
+    heads = partial(attention, score=score, value=branch * value @ output, bias=problem.bias)
+    stream = pass_block(stream, heads, problem)
+    if problem["mlps"] and not problem.alone:
+        d = problem["dimension"]
         inner = rng.normal(size=(1, count, d, 4 * d)) / d**0.5
-        outer = rng.normal(size=(1, count, 4 * d, d)) * (variance / (4 * d)) ** 0.5
-        blocks.append(partial(mlp, inner=inner, outer=branch * outer))
-    return blocks
+        outer = rng.normal(size=(1, count, 4 * d, d)) * (problem["variance"] / (4 * d)) ** 0.5
+        stream = pass_block(stream, partial(mlp, inner=inner, outer=branch * outer), problem)
+    return stream
 
 
-def pass_block(stream: Stream, block: Block, problem: Problem) -> Stream:
+def pass_block(stream: Stream, block: Callable[[Stream], Stream], problem: Problem) -> Stream:
     """The stream after a block, with its norm, and with a skip unless attention is alone."""
-    norm = {"layer": layer_norm, "rms": split_rms_norm}[problem.drawn["norm"]]
-    placed = problem.drawn["placed"]
+    norm = {"layer": layer_norm, "rms": split_rms_norm}[problem["norm"]]
+    placed = problem["placed"]
     after = block(norm(stream) if placed == "before" else stream)
     if not problem.alone:
         pairs = zip(stream[:3], after[:3], strict=True)
@@ -142,7 +141,7 @@ def lost_shares(rng: np.random.Generator, problem: Problem) -> Array:
     factors = problem.layer.factors
     heads, _, rank = factors.shape
     pair = decoders(problem)
-    sources, channels = pair[0].mixing.shape
+    sources, channels = pair[0][0].shape
     values = rng.normal(size=(DRAWS, sources))
     noise = rng.normal(size=(DRAWS, channels))
 
@@ -155,33 +154,21 @@ def lost_shares(rng: np.random.Generator, problem: Problem) -> Array:
     return np.array(errors) / square(values)
 
 
-class Decoder(NamedTuple):
-    """What recovers heads from their mixed output.
-
-    Attributes:
-        mixing: the map of all heads of all tokens to the mixed output, (H r d_k, n d).
-        inverse: the regression of heads on the mixed output and its noise.
-        noise_sd: of the mixed output.
-    """
-
-    mixing: Array
-    inverse: Array
-    noise_sd: float
-
-
 @lru_cache(maxsize=1)
-def decoders(problem: Problem) -> list[Decoder]:
+def decoders(problem: Problem) -> list[tuple[Array, Array, float]]:
     """The best decoders of a problem's layer, without gates and with, by ridge regression.
 
-    Of normal heads no function of the output has less error.
+    Each is the map of all heads of all tokens to the mixed output, (H r d_k, n d), the regression
+    of heads on the output and its noise, and the noise's standard deviation. Of normal heads no
+    function of the output has less error.
     """
     layer = problem.layer
     pair = []
-    for gates in layer.gate_sets:
+    for gates in layer.gates:
         mixing = np.einsum("nh,hnr,hkd->hrknd", gates, layer.factors, layer.output, optimize=True)
         mixing = mixing.reshape(-1, len(gates) * layer.output.shape[2])
         size = float(np.sqrt(np.sum(mixing**2) / mixing.shape[1]))
-        noise_sd = problem.drawn["noise"] * size
+        noise_sd = problem["noise"] * size
         square = mixing @ mixing.T + noise_sd**2 * np.eye(len(mixing))
-        pair.append(Decoder(mixing, linalg.solve(square, mixing, assume_a="pos").T, noise_sd))
+        pair.append((mixing, linalg.solve(square, mixing, assume_a="pos").T, noise_sd))
     return pair

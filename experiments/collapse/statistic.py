@@ -1,14 +1,12 @@
 """Effects of depth on tokens, and recovery of heads: one number per problem."""
 
-from collections.abc import Mapping
-
 import numpy as np
 import pandas as pd
 import xarray as xr
 
-from sims.base.estimates import ratio
+from sims.base.estimates import falls, ratio
 from sims.judgement import conventions
-from sims.judgement.effects import Effects, gap, outcome, share
+from sims.judgement.effects import Effects, gap, share, sized_outcome
 from sims.study.batches import drawn_values, stack_batches
 from sims.study.results import Results
 
@@ -26,25 +24,24 @@ WITHOUT, GATED = 0, 1
 """Places of the shares that are lost."""
 
 
-def effects(results: Results) -> Mapping[str, Effects]:
+def effects(results: Results) -> dict[str, Effects]:
     """Effects by name; which problems each is put to, the questions' restrictions say."""
-    law = results.predictions["law"]
+    law = results.law
     path = stack_batches(results, "path")
     ends = stack_batches(results, "ends")
     lost = stack_batches(results, "lost")
-    theory = law["lost"].values
+    theory = law["lost"]
     least = conventions.TOLERANCES["roads"]
     steps = np.diff(path[..., -3:])
     fell = ends[..., 1] - ends[..., 0]
     near = ends[..., 0].mean(1) < NEAR_COLLAPSE
-    gating = ratio(lost[..., GATED], lost[..., WITHOUT], axis=1) - 1
     return {
         "soon": share(COLLAPSED - path[..., SOON] / np.log(10)),
         "order": gap(ratio(steps[..., 1], steps[..., 0], axis=1), np.full(len(path), CUBE)),
-        "rate": gap(fell / law["depth"].values[:, None], law["rate"].values, near),
+        "rate": gap(fell / law["depth"][:, None], law["rate"], near),
         "depth": share(conventions.TOLERANCES["slope"] - exponents(ends)),
         "lost": share(lost[..., WITHOUT] - least, predicted=theory[:, WITHOUT] - least),
-        "gates": outcome(-gating, size=gating.mean(1)),
+        "gates": sized_outcome(falls(lost, GATED, WITHOUT)),
         "recovered": gap(lost[..., GATED], theory[:, GATED], theory[:, GATED] >= least),
     }
 
@@ -60,7 +57,7 @@ def panels(results: Results) -> xr.Dataset:
         {
             "path": (("problem", "layer"), stack_batches(results, "path").mean(1) / np.log(10)),
             "power": ("problem", exponents(stack_batches(results, "ends")).mean(1)),
-            "gated": ("number", results.predictions["law"]["lost"].values[:, GATED]),
+            "gated": ("number", results.law["lost"][:, GATED]),
         }
     )
 
@@ -74,5 +71,5 @@ def parameters(results: Results) -> pd.DataFrame:
     positioned = (table["positions"] != NONE).astype(float)
     return table.assign(
         collapsing=positioned.where(table["block"] == ALONE),
-        lost=results.predictions["law"]["lost"].values[:, WITHOUT],
+        lost=results.law["lost"][:, WITHOUT],
     )

@@ -5,6 +5,7 @@ Both methods take the problems from here.
 
 import numpy as np
 
+from sims.problem import TrigonometricSeries
 from sims.study.problem import Drawn
 
 QUERIES = 16
@@ -16,27 +17,23 @@ class Problem(Drawn):
     @property
     def views(self) -> np.ndarray:
         """Directions that the head sees in the first and in the second layer, (2, 2)."""
-        turn = np.deg2rad(self.drawn["angle"])
+        turn = np.deg2rad(self["angle"])
         return np.array([[np.cos(turn), np.sin(turn)], [1.0, 0.0]])
 
     @property
-    def waves(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Amplitudes (2,), frequencies (2, 2) and phases (2,) of the regression function.
-
-        The first wave is along the second coordinate, the other along the view of the second layer.
-        """
-        amplitude = np.array([self.drawn["relevance"], 1.0])
-        frequency = self.drawn["frequency"] * np.array([[0.0, 1.0], [1.0, 0.0]])
-        return amplitude, frequency, self.rng("phases").uniform(0, 2 * np.pi, 2)
+    def target(self) -> TrigonometricSeries:
+        """Regression function: a wave along each coordinate, the second layer's view last."""
+        frequency = self["frequency"] * np.eye(2)[::-1]
+        phases = self.rng("phases").uniform(0, 2 * np.pi, 2)
+        return TrigonometricSeries([self["relevance"], 1.0], frequency, phases)
 
     @property
     def queries(self) -> np.ndarray:
         """Queries of the head, (Q, 2)."""
-        drawn = self.rng("queries").normal(size=(QUERIES, 2))
-        return self.drawn["reach"] * drawn
+        return self["reach"] * self.rng("queries").normal(size=(QUERIES, 2))
 
     @property
     def bandwidth(self) -> float:
         """Bandwidth of the head's kernel."""
-        name = "bandwidth" if self.drawn["kernel"] == "gaussian" else "softmax_bandwidth"
-        return float(self.drawn[name])
+        name = "bandwidth" if self["kernel"] == "gaussian" else "softmax_bandwidth"
+        return self[name]

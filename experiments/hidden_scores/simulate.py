@@ -3,14 +3,11 @@
 Of two arms the first is plain attention, the second has memory.
 """
 
-from collections.abc import Mapping
-
 import numpy as np
 
 from sims.attention import hidden
 from sims.attention.attention import softmax
 from sims.montecarlo import Draw, HostBatches
-from sims.problem import TrigonometricSeries
 
 from .problems import Problem
 
@@ -27,19 +24,18 @@ def sampler(problem: Problem) -> HostBatches:
     return HostBatches(batch, constants=problem, dims=dict.fromkeys(ARMS, ("arm",)))
 
 
-def batch(draw: Draw, replicates: int, problem: Problem) -> Mapping[str, np.ndarray]:
+def batch(draw: Draw, replicates: int, problem: Problem) -> dict[str, np.ndarray]:
     """Residuals without skip and norm; cosines and keys with both; errors and keys of heads."""
     rng = draw.rng()
-    fields = problem.drawn
-    alone, _ = stack(rng, replicates, problem, fields["depth"], normed=False)
-    log_residual, keys = stack(rng, replicates, problem, fields["deep"], normed=True)
+    alone, _ = stack(rng, replicates, problem, problem["depth"], normed=False)
+    log_residual, keys = stack(rng, replicates, problem, problem["deep"], normed=True)
     # Exact of tokens of equal size, which the norm leaves.
-    cosine = 1 - fields["n"] / (fields["n"] - 1) * np.exp(2 * log_residual)
+    cosine = 1 - problem["n"] / (problem["n"] - 1) * np.exp(2 * log_residual)
     mse, head_keys = heads(rng, SETS * replicates, problem)
     return {
         "log_residual": alone.mean(0),
         "cosine": cosine.mean(0),
-        "keys": keys[fields["depth"] - 1],
+        "keys": keys[problem["depth"] - 1],
         "first_keys": keys[0, 0],
         "mse": mse,
         "head_keys": head_keys,
@@ -49,17 +45,16 @@ def batch(draw: Draw, replicates: int, problem: Problem) -> Mapping[str, np.ndar
 def draw_weights(
     rng: np.random.Generator, draws: int, problem: Problem
 ) -> tuple[np.ndarray, np.ndarray]:
-    """M and W of one layer, (R, 1, d, d).
+    """M and W of one layer, (R, 1, 1, d, d).
 
     Off the diagonal scores of tokens of norm √d have standard deviation β, whether M is Gaussian or
     the positive semidefinite GGᵀ; W has entries N(0, v²/d).
     """
-    fields = problem.drawn
-    d = fields["d"]
-    form, value = rng.normal(size=(2, draws, 1, d, d))
-    if fields["matrix"] == "semidefinite":
+    d = problem["d"]
+    form, value = rng.normal(size=(2, draws, 1, 1, d, d))
+    if problem["matrix"] == "semidefinite":
         form = form @ form.swapaxes(-1, -2) / np.sqrt(2 * d)
-    return fields["score_scale"] / d * form, fields["value_scale"] / np.sqrt(d) * value
+    return problem["score_scale"] / d * form, problem["value_scale"] / np.sqrt(d) * value
 
 
 def stack(
@@ -79,25 +74,24 @@ def stack(
         layers: Number of layers.
         normed: Whether layers have the skip weight, and an RMS norm after them.
     """
-    fields = problem.drawn
-    memory = np.array([0.0, fields["memory"]])
-    signs = np.array([1.0, -1.0] if normed else [1.0])[:, None, None, None]
+    memory = np.array([0.0, problem["memory"]])
+    signs = np.array([1.0, -1.0])[: 1 + normed, None, None, None]
     count = draws // len(signs)
-    tokens = rng.normal(size=(count, 1, 1, fields["n"], fields["d"]))
+    tokens = rng.normal(size=(count, 1, 1, problem["n"], problem["d"]))
     stream = hidden.split(np.tile(tokens, (1, len(signs), 2, 1, 1)))
-    skip = fields["skip"] if normed else 0.0
+    skip = normed * problem["skip"]
     keys = []
     for layer in range(layers):
-        if layer == 0 or fields["weights"] == "independent":
-            form, value = (part[:, None] for part in draw_weights(rng, count, problem))
+        if layer == 0 or problem["weights"] == "independent":
+            form, value = draw_weights(rng, count, problem)
             value = signs * value
-        share = 1 - memory if layer else hidden.first_share(memory, fields["start"])
+        share = 1 - memory if layer else hidden.first_share(memory, problem["start"])
         stream = hidden.split_layer(stream, form, value, memory, skip, share)
         attention = softmax(stream.common[..., None, :] + stream.rows)
         keys.append(effective_share(attention).mean((0, 1)))
         if normed:
             stream = hidden.split_rms_norm(stream)
-    log_residual = stream.log_residual.reshape(-1, len(memory))
+    log_residual = stream.log_residual.reshape(-1, 2)
     return np.maximum(log_residual, LEAST_RESIDUAL), np.array(keys)
 
 
@@ -111,21 +105,19 @@ def heads(rng: np.random.Generator, sets: int, problem: Problem) -> tuple[np.nda
 
     Tokens do not move: both layers see the same keys N(0, I_2), each through its view.
     """
-    fields = problem.drawn
-    target = TrigonometricSeries(*problem.waves).values
-    keys = rng.normal(size=(sets, 1, fields["keys"], 2))
-    labels = target(keys) + fields["noise_sd"] * rng.normal(size=keys.shape[:-1])
+    target = problem.target.values
+    keys = rng.normal(size=(sets, 1, problem["keys"], 2))
+    labels = target(keys) + problem["noise_sd"] * rng.normal(size=keys.shape[:-1])
     scores = []
     for view in problem.views:
         query = (problem.queries @ view)[:, None]
         key = keys @ view
-        score = query * key if fields["kernel"] == "softmax" else -0.5 * (query - key) ** 2
+        score = query * key if problem["kernel"] == "softmax" else -0.5 * (query - key) ** 2
         scores.append(score / problem.bandwidth**2)
-    errors = []
-    shares = []
-    for memory in (0.0, fields["memory"]):
-        weights = softmax(hidden.accumulate(np.stack(scores), memory, fields["start"])[-1])
+    arms = []
+    for memory in (0.0, problem["memory"]):
+        weights = softmax(hidden.accumulate(np.stack(scores), memory, problem["start"])[-1])
         gap = (weights * labels).sum(-1) - target(problem.queries)
-        errors.append(np.mean(gap**2))
-        shares.append(effective_share(weights).mean())
-    return np.array(errors), np.array(shares)
+        arms.append((np.mean(gap**2), effective_share(weights).mean()))
+    mse, shares = np.transpose(arms)
+    return mse, shares

@@ -1,11 +1,9 @@
 """Stacks with memory against plain ones, and heads of a second layer: one number per problem."""
 
-from collections.abc import Mapping
-
 import pandas as pd
 
-from sims.base.estimates import ratio
-from sims.judgement.effects import Effects, gap, outcome
+from sims.base.estimates import falls
+from sims.judgement.effects import Effects, gap, outcome, sized_outcome
 from sims.study.batches import drawn_values, stack_batches
 from sims.study.results import Results
 
@@ -13,21 +11,19 @@ PLAIN, MEMORY = 0, 1
 """Arms of a problem."""
 
 
-def effects(results: Results) -> Mapping[str, Effects]:
+def effects(results: Results) -> dict[str, Effects]:
     """Effects by name: outcomes, which hold where the claim does, and the gap of theory."""
-    law = results.predictions["law"]
+    law = results.law
     residual = stack_batches(results, "log_residual")
     cosine = stack_batches(results, "cosine")
-    keys = stack_batches(results, "keys")
     mse = stack_batches(results, "mse")
-    more_keys = ratio(keys[..., MEMORY], keys[..., PLAIN], axis=1) - 1
-    more_error = ratio(mse[..., MEMORY], mse[..., PLAIN], axis=1) - 1
+    more_keys = -falls(stack_batches(results, "keys"), MEMORY, PLAIN)
     return {
         "residual": outcome(residual[..., MEMORY] - residual[..., PLAIN]),
         "cosine": outcome(cosine[..., PLAIN] - cosine[..., MEMORY]),
         "keys": outcome(more_keys, size=more_keys.mean(1)),
-        "error": outcome(-more_error, size=more_error.mean(1)),
-        "roads": gap(mse[..., MEMORY], law["mse"].values[:, MEMORY], law["in_range"].values),
+        "error": sized_outcome(falls(mse, MEMORY, PLAIN)),
+        "roads": gap(mse[..., MEMORY], law["mse"][:, MEMORY], law["in_range"]),
     }
 
 

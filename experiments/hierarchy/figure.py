@@ -1,6 +1,7 @@
 """The error by levels, outcomes, corrections of blocks, and mixtures of scales."""
 
 import numpy as np
+import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
@@ -33,7 +34,13 @@ def figure(panels: Panels, answers: Answers) -> Figure:
     outcome_bars(axes["b"], outcomes_of_answers(answers, QUESTIONS))
     axes["b"].set_title(f"The correction helps narrow blocks: {answers['scale-error'].word}")
     corrected = 1 - panels.effects["correction"].value[:, 0]
-    _ratios(axes["c"], panels, "spread", corrected, "keys")
+    mixed = 1 + panels.effects["one bandwidth"].value
+    frame = panels.parameters[: len(mixed)].assign(corrected=corrected, mixed=mixed)
+    binned_by(axes["c"], frame, "spread", "corrected", "keys", "keys")
+    binned_by(axes["d"], frame, "step", "mixed", "views", "$d_k$")
+    for ax in (axes["c"], axes["d"]):
+        figures.dotted(ax, y=1)
+        figures.log_axes(ax, x=True, y=True)
     figures.ticks(axes["c"].xaxis, (0.1, 0.3, 1, 3))
     axes["c"].set(
         ylim=(2e-4, None),
@@ -41,8 +48,6 @@ def figure(panels: Panels, answers: Answers) -> Figure:
         ylabel="error, corrected / not",
         title="Correcting wide blocks harms",
     )
-    mixed = 1 + panels.effects["one bandwidth"].value
-    _ratios(axes["d"], panels, "step", mixed, "views")
     figures.ticks(axes["d"].xaxis, (1.1, 1.5, 2, 3))
     figures.ticks(axes["d"].yaxis, (0.5, 0.7, 1))
     axes["d"].set(
@@ -55,21 +60,21 @@ def figure(panels: Panels, answers: Answers) -> Figure:
 
 def _levels(ax: Axes, panels: Panels) -> None:
     """Root mean squared error over that of one level, up to half of the target's levels."""
-    half = panels.parameters["levels"].to_numpy()[:, None] // 2 >= np.array(KEPT)
-    ends = (panels["predicted"], "-", 1.0), (panels["simulated"], "", 0.0)
-    for ink, marker, kind in zip(figures.PALETTE, figures.MARKERS, TARGETS, strict=False):
-        for error, line, band in ends:
-            of_kind = (panels.parameters["target"] == kind).to_numpy()
-            inside = (half & of_kind[:, None])[: len(error)]
-            ratio = np.where(inside, (error / error[:, :1]) ** 0.5, np.nan)
-            if not inside.any():
-                continue
-            shown = inside.any(0)
-            low, median, high = np.nanquantile(ratio[:, shown], (0.25, 0.5, 0.75), axis=0)
-            kept = np.array(KEPT)[shown]
-            ax.fill_between(kept, low, high, color=ink, alpha=0.2 * band, lw=0)
-            label = None if line else f"{kind} (n = {inside[:, 0].sum()})"
-            ax.plot(kept, median, line or marker, color=ink, label=label)
+    half = panels.parameters["levels"].to_numpy()[:, None] // 2 >= KEPT
+    for place, kind in enumerate(TARGETS):
+        of_kind = (panels.parameters["target"] == kind).to_numpy()
+        ink = figures.PALETTE[place]
+        label = None
+        for name, mark in {"predicted": "-", "simulated": figures.MARKERS[place]}.items():
+            error = panels[name]
+            ratio = np.where(half[: len(error)], (error / error[:, :1]) ** 0.5, np.nan)
+            rows = pd.DataFrame(ratio[of_kind[: len(error)]])
+            low, median, high = rows.quantile([0.25, 0.5, 0.75]).to_numpy()
+            if mark == "-":
+                ax.fill_between(KEPT, low, high, color=ink, alpha=0.2, lw=0)
+            else:
+                label = f"{kind} (n = {len(rows)})"
+            ax.plot(KEPT, median, mark, color=ink, label=label)
     figures.log_axes(ax, y=True)
     ax.legend(title="target's weights", loc="lower left")
     ax.set(
@@ -78,11 +83,3 @@ def _levels(ax: Axes, panels: Panels) -> None:
         ylabel="error / error of one level",
         title="Levels pay if weights are ordered",
     )
-
-
-def _ratios(ax: Axes, panels: Panels, x: str, values: np.ndarray, hue: str) -> None:
-    """Medians and quartiles of a ratio along a field of the law, by another one."""
-    frame = panels.parameters.iloc[: len(values)].assign(ratio=values)
-    binned_by(ax, frame, x, "ratio", hue, {"views": "$d_k$"}.get(hue, hue))
-    figures.dotted(ax, y=1)
-    figures.log_axes(ax, x=True, y=True)

@@ -5,10 +5,11 @@ Both methods take the problems from here.
 
 import numpy as np
 
+from sims.problem import TrigonometricSeries
 from sims.study.problem import Drawn
 
 QUERIES = 16
-KEPT = tuple(range(1, 7))
+KEPT = np.arange(1, 7)
 """Numbers of levels kept, at most; of a problem half of its target's levels."""
 
 
@@ -18,12 +19,12 @@ class Problem(Drawn):
     @property
     def levels(self) -> int:
         """Levels of the target: the coarsest has two tokens."""
-        return int(np.log2(self.drawn["tokens"]))
+        return int(np.log2(self["tokens"]))
 
     @property
     def taps(self) -> np.ndarray:
         """Taps of every down-sampling, of norm 1: weights say what a level weighs."""
-        taps = self.rng("taps").normal(size=self.drawn["tap_count"])
+        taps = self.rng("taps").normal(size=self["tap_count"])
         return taps / np.linalg.norm(taps)
 
     @property
@@ -31,32 +32,32 @@ class Problem(Drawn):
         """Weights λ* of the target's levels, of sum 1."""
         level = np.arange(self.levels)
         weights = {
-            "geometric": self.drawn["ratio"] ** level,
-            "power law": (1.0 + level) ** -self.drawn["power"],
+            "geometric": self["ratio"] ** level,
+            "power law": (1.0 + level) ** -self["power"],
             "any order": self.rng("order").exponential(size=self.levels),
-        }[self.drawn["target"]]
+        }[self["target"]]
         return weights / weights.sum()
 
-    def model(self, count: int) -> np.ndarray:
-        """Weights of the model that has the first levels alone: the target's, renormalised."""
-        head = np.where(np.arange(self.levels) < count, self.spectrum, 0.0)
-        return head / head.sum()
+    @property
+    def models(self) -> np.ndarray:
+        """Weights of models of :data:`KEPT` first levels: the target's, renormalised, (kept, l)."""
+        weights = self.spectrum * (np.arange(self.levels) < KEPT[:, None])
+        return weights / weights.sum(1, keepdims=True)
 
     @property
     def singular_values(self) -> np.ndarray:
         """Singular values of every form M_l, falling from 1; a head keeps the leading ones."""
-        return self.drawn["decay"] ** np.arange(self.drawn["width"])
+        return self["decay"] ** np.arange(self["width"])
 
     @property
     def bandwidths(self) -> np.ndarray:
         """Bandwidths of the scales that are mixed."""
-        steps = np.arange(self.drawn["scales"])
-        return self.drawn["finest"] * self.drawn["step"] ** steps
+        return self["finest"] * self["step"] ** np.arange(self["scales"])
 
     @property
     def shares(self) -> np.ndarray:
         """Weights of these scales, uniform on the simplex."""
-        return self.rng("shares").dirichlet(np.ones(self.drawn["scales"]))
+        return self.rng("shares").dirichlet(np.ones(self["scales"]))
 
     @property
     def arms(self) -> tuple[np.ndarray, np.ndarray]:
@@ -70,13 +71,17 @@ class Problem(Drawn):
         in_scores = (share @ h**-2.0) ** -0.5
         single = (share @ h**2) ** 0.5
         mix = np.zeros((3, 2 + len(h)))
-        mix[0, 0] = 1
+        mix[[0, 2], [0, 1]] = 1
         mix[1, 2:] = share
-        mix[2, 1] = 1
         return np.array([in_scores, single, *h]), mix
 
     @property
     def queries(self) -> np.ndarray:
         """Queries of the mixtures, (Q, d_k)."""
-        drawn = self.rng("queries").normal(size=(QUERIES, self.drawn["views"]))
-        return self.drawn["reach"] * drawn
+        return self["reach"] * self.rng("queries").normal(size=(QUERIES, self["views"]))
+
+    @property
+    def target(self) -> TrigonometricSeries:
+        """Wave along the first coordinate of keys."""
+        frequency = self["frequency"] * np.eye(1, self["views"])
+        return TrigonometricSeries([1.0], frequency, [self["phase"]])

@@ -1,7 +1,5 @@
 """Scores on scales by simulation: errors of levels and ranks, of block means, and of mixtures."""
 
-from collections.abc import Mapping
-
 import numpy as np
 from scipy.stats import ortho_group
 
@@ -9,13 +7,13 @@ from sims.attention import hierarchy
 from sims.attention.attention import softmax
 from sims.montecarlo import Draw, HostBatches
 
-from .problems import KEPT, Problem
+from .problems import Problem
 
 BLOCKS, SETS = 64, 6
 """Blocks, and sets of keys, for every replicate of tokens."""
 
 
-def batch(draw: Draw, replicates: int, problem: Problem) -> Mapping[str, np.ndarray]:
+def batch(draw: Draw, replicates: int, problem: Problem) -> dict[str, np.ndarray]:
     """Mean squared errors of scores, remainders of blocks, and mean squared errors of mixtures."""
     rng = draw.rng()
     return {
@@ -36,28 +34,19 @@ def errors(rng: np.random.Generator, problem: Problem) -> np.ndarray:
 
     Parts are the truncation of levels, the rank of the heads' forms, and both together.
     """
-    width = problem.drawn["width"]
+    width = problem["width"]
     levels = problem.levels
-    tokens = rng.normal(size=(problem.drawn["tokens"], width))
+    tokens = rng.normal(size=(problem["tokens"], width))
     coarse = hierarchy.levels(tokens, problem.taps, levels)
-    left, right = ortho_group.rvs(width, 2 * levels, rng).reshape(2, levels, width, width)
-    rank = problem.drawn["head_width"]
-    forms = np.zeros((levels, 2, width, width))  # what a head keeps, and the rest
-    for place, columns in enumerate((slice(rank), slice(rank, None))):
-        size = problem.singular_values[columns]
-        forms[:, place] = left[..., columns] * size @ right[:, columns]
-    product = products(coarse, forms)
-    target = problem.spectrum
-    squares = np.empty((3, len(KEPT)))
-    for place, count in enumerate(KEPT):
-        model = problem.model(count)
-        lost = target - model
-        # Weights of what a head keeps, and of the rest, in the error by each part.
-        pairs = (lost, lost), (0 * lost, model), (lost, target)
-        for part, pair in enumerate(pairs):
-            share = np.stack(pair, axis=1)
-            squares[part, place] = np.einsum("lx,lxmy,my", share, product, share)
-    return squares
+    left, right = ortho_group.rvs(width, 2 * levels, rng).reshape(2, levels, 1, width, width)
+    kept = np.arange(width) < problem["head_width"]
+    sizes = problem.singular_values * np.stack([kept, ~kept])[:, None]
+    model = problem.models
+    lost = problem.spectrum - model
+    # Weights of what a head keeps, and of the rest, in the error by each part.
+    share = np.array([[lost, 0 * lost, lost], [lost, model, lost + model]])
+    product = products(coarse, left * sizes @ right)
+    return np.einsum("xpkl,lxmy,ypkm->pk", share, product, share, optimize=True)
 
 
 def products(coarse: list[np.ndarray], forms: np.ndarray) -> np.ndarray:
@@ -70,15 +59,14 @@ def products(coarse: list[np.ndarray], forms: np.ndarray) -> np.ndarray:
         coarse: tokens of the levels.
         forms: (level, part, d, d).
     """
-    levels, width = len(forms), forms.shape[-1]
+    levels, _, width, _ = forms.shape
     gram = np.empty((levels, levels, width, width))
     for low in range(levels):
         sums = 2.0**low * coarse[low]
         for high in range(low, levels):
-            if high > low:
-                sums = sums[::2] + sums[1::2]
             gram[low, high] = sums.T @ coarse[high]
             gram[high, low] = gram[low, high].T
+            sums = sums[::2] + sums[1::2]
     turned = gram[:, :, None] @ forms @ gram.swapaxes(-1, -2)[:, :, None]
     return np.einsum("lxab,lmyab->lxmy", forms, turned)
 
@@ -88,20 +76,13 @@ def remainders(rng: np.random.Generator, count: int, problem: Problem) -> np.nda
 
     The first is that of the block's mean key; the second has the Gaussian term, too.
     """
-    size = count, problem.drawn["block"]
-    match problem.drawn["keys"]:
-        case "normal":
-            unit = rng.normal(size=size)
-        case "uniform":
-            unit = rng.uniform(-(3**0.5), 3**0.5, size)
-        case _:
-            unit = rng.exponential(size=size)
-    scores = problem.drawn["spread"] * unit
-    mean = scores.mean(1)
-    off = scores - mean[:, None]
+    scores = getattr(rng, problem["keys"])(size=(count, problem["block"]))
+    if problem["keys"] == "uniform":
+        scores *= 12**0.5  # to standard deviation 1, as the others
+    off = problem["spread"] * (scores - scores.mean(1, keepdims=True))
     second, third, fourth = ((off**k).mean(1) for k in (2, 3, 4))
     rest = np.log(np.exp(off).mean(1))
-    terms = [0 * mean, second / 2, third / 6, (fourth - 3 * second**2) / 24]
+    terms = [0 * rest, second / 2, third / 6, (fourth - 3 * second**2) / 24]
     return np.abs(rest - np.cumsum(terms, axis=0)).mean(1)
 
 
@@ -110,14 +91,10 @@ def mixtures(rng: np.random.Generator, count: int, problem: Problem) -> np.ndarr
 
     Keys and labels ``cos(ωx_1 + φ)`` with noise are new in every draw.
     """
-    fields = problem.drawn
     queries = problem.queries
-
-    def target(points: np.ndarray) -> np.ndarray:
-        return np.cos(fields["frequency"] * points[..., 0] + fields["phase"])
-
-    keys = rng.normal(size=(count, 1, fields["n"], fields["views"]))
-    labels = target(keys) + fields["noise_sd"] * rng.normal(size=keys.shape[:-1])
+    target = problem.target.evaluate
+    keys = rng.normal(size=(count, 1, problem["n"], problem["views"]))
+    labels = target(keys) + problem["noise_sd"] * rng.normal(size=keys.shape[:-1])
     gaps = -0.5 * ((queries[:, None] - keys) ** 2).sum(-1)
     shares = problem.shares
     scores = [gaps / h**2 for h in problem.bandwidths]

@@ -1,14 +1,12 @@
 """Errors by levels, corrections of blocks, and mixtures of scales: one number a problem."""
 
-from collections.abc import Mapping
-
 import numpy as np
 import pandas as pd
 import xarray as xr
 
-from sims.base.estimates import jackknife, ratio
+from sims.base.estimates import falls, jackknife
 from sims.judgement import conventions
-from sims.judgement.effects import Effects, gap, mean, outcome, share
+from sims.judgement.effects import Effects, gap, mean, share, sized_outcome
 from sims.study.batches import drawn_values, stack_batches
 from sims.study.results import Results
 
@@ -49,35 +47,28 @@ def decays(sampled: np.ndarray, predicted: np.ndarray, half: np.ndarray) -> Effe
     for errors, count in zip(sampled, half, strict=False):
         draws.append(jackknife({"": errors[:, :count]}, lambda mean: straightness(mean[""])))
     theory = [straightness(row[:count]) for row, count in zip(predicted, half, strict=True)]
-    return share(np.stack(draws), predicted=np.array(theory))
+    return share(np.array(draws), predicted=np.array(theory))
 
 
-def rise(values: np.ndarray, later: int, earlier: int) -> np.ndarray:
-    """Relative rises (N, B) between two columns of batches (N, B, …)."""
-    return ratio(values[..., later], values[..., earlier], axis=1) - 1
-
-
-def effects(results: Results) -> Mapping[str, Effects]:
+def effects(results: Results) -> dict[str, Effects]:
     """Effects by name, positive where the claim holds."""
-    law = results.predictions["law"]
+    law = results.law
     sampled = stack_batches(results, "error")
-    theory = law["error"].values
-    half = law["levels"].values // 2
+    theory = law["error"]
+    half = law["levels"] // 2
     rows = np.arange(len(sampled))
     last = half[: len(sampled)] - 1
     both = sampled[rows, :, BOTH, last]
     parts = theory[rows, :, last]
-    silent = np.full((len(sampled), 2), np.nan)
     block = stack_batches(results, "remainder")
-    corrected = rise(block, FOURTH, GAUSSIAN)
-    third = rise(block, THIRD, GAUSSIAN)
+    silent = np.full((len(sampled), 2), np.nan)
     return {
         "decay": decays(sampled[:, :, LEVELS], theory[:, LEVELS], half),
         "parts": gap(both, parts[:, LEVELS] + parts[:, RANK]),
         "roads": mean(both / parts[:, BOTH, None] - 1),
-        "definite": mean(silent, predicted=law["definite"].values),
-        "correction": outcome(-corrected, size=corrected.mean(1)),
-        "third cumulant": outcome(-third, size=third.mean(1)),
+        "definite": mean(silent, predicted=law["definite"]),
+        "correction": sized_outcome(falls(block, FOURTH, GAUSSIAN)),
+        "third cumulant": sized_outcome(falls(block, THIRD, GAUSSIAN)),
         "one bandwidth": mixture_rise(results, OUTPUTS, SINGLE),
         "ensemble": mixture_rise(results, SCORES, OUTPUTS),
     }
@@ -85,18 +76,14 @@ def effects(results: Results) -> Mapping[str, Effects]:
 
 def mixture_rise(results: Results, worse: int, better: int) -> Effects:
     """Relative rise of the error from one arm of the mixtures to another, which is worse."""
-    law = results.predictions["law"]
-    mse = law["mse"].values
-    return share(
-        rise(stack_batches(results, "mse"), worse, better),
-        predicted=mse[:, worse] / mse[:, better] - 1,
-        valid=law["in_range"].values,
-    )
+    rise = -falls(stack_batches(results, "mse"), worse, better)
+    predicted = results.law["mse"][:, worse] / results.law["mse"][:, better] - 1
+    return share(rise, predicted=predicted, valid=results.law["in_range"])
 
 
 def panels(results: Results) -> xr.Dataset:
     """Squared errors of 1, 2, … levels by both methods, (problem, L)."""
-    predicted = results.predictions["law"]["error"].values[:, LEVELS]
+    predicted = results.law["error"][:, LEVELS]
     simulated = stack_batches(results, "error").mean(1)[:, LEVELS]
     return xr.Dataset(
         {

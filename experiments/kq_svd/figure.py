@@ -9,7 +9,6 @@ from matplotlib.figure import Figure
 from sims import figures
 from sims.figures.groups import binned
 from sims.judgement.answers import Answers
-from sims.judgement.wording import percent_range
 from sims.study.panels import Panels
 
 from .statistic import EIGEN, KQ, K
@@ -17,15 +16,8 @@ from .statistic import EIGEN, KQ, K
 
 def figure(panels: Panels, answers: Answers) -> Figure:
     """The figure, by the numbers that the answers count."""
-    shares = {name: answer.shares() for name, answer in answers.items()}
-    often = {}
-    for name in ("kq-heldout", "kq-output"):
-        counted = shares[name]["all"].simulated
-        often[name] = percent_range(*counted.bracket) if counted else "none"
-    title = (
-        f"KQ-SVD has the best scores in {often['kq-heldout']} of problems, the best outputs in "
-        f"{often['kq-output']}"
-    )
+    scores, outputs = answers["kq-heldout"].how_often(), answers["kq-output"].how_often()
+    title = f"KQ-SVD has the best scores in {scores} of problems, the best outputs in {outputs}"
     drawing, axes = figures.panels(2, 2, height=4.2, title=title)
     _outputs(axes[0, 0], panels)
     _balance(axes[0, 1], panels)
@@ -40,9 +32,9 @@ def _outputs(ax: Axes, panels: Panels) -> None:
     shown = pd.DataFrame(over, columns=["KQ-SVD", "of centred keys"])
     shown["mean"] = panels.parameters["key_mean"][: len(over)]
     counts = shown["mean"].value_counts().sort_index()
-    long = shown.melt("mean", var_name="method", value_name="ratio")
     style = {"palette": figures.PALETTE[::3][:2], "fliersize": 1, "linewidth": 0.6}
-    sns.boxplot(long, x="mean", y="ratio", hue="method", log_scale=(False, True), ax=ax, **style)
+    figures.log_axes(ax, y=True)
+    sns.boxplot(shown.melt("mean"), x="mean", y="value", hue="variable", ax=ax, **style)
     figures.dotted(ax, y=1)
     figures.ticks(ax.yaxis, (0.1, 0.2, 0.5, 1))
     ax.set_xticks(range(len(counts)), [f"{mean}\nn = {count}" for mean, count in counts.items()])
@@ -79,7 +71,7 @@ def _calibration(ax: Axes, panels: Panels) -> None:
     figures.simulated(
         ax, cost, ratio, panels["excess_error"], elinewidth=0.4, capsize=0, label="problem"
     )
-    figures.theory(ax, [cost.min(), cost.max()], [1, 1], figures.PALETTE[1], label="as predicted")
+    figures.dotted(ax, y=1, label="as predicted")
     figures.log_axes(ax, x=True)
     ax.set(
         ylim=(0, 2.5),
@@ -91,14 +83,11 @@ def _calibration(ax: Axes, panels: Panels) -> None:
 
 
 def _estimator(ax: Axes, panels: Panels) -> None:
-    estimator = panels.effects["estimator"]
-    rise = 100 * np.asarray(estimator.predicted)
-    in_range = np.asarray(estimator.valid, bool)
-    for ink, share in zip(figures.PALETTE, (0.125, 0.25, 0.5), strict=False):
-        rows = in_range & (panels.parameters["rank_share"] == share).to_numpy()
-        order = np.sort(rise[rows])
-        rank = 100 * (np.arange(len(order)) + 0.5) / max(len(order), 1)
-        ax.plot(order, rank, color=ink, label=f"{share:g} ({len(order)})")
+    rise = 100 * np.asarray(panels.effects["estimator"].predicted)
+    frame = panels.parameters.assign(rise=rise).query("in_range == 1")
+    for ink, (share, rows) in zip(figures.PALETTE, frame.groupby("rank_share"), strict=False):
+        label = f"{share} ({len(rows)})"
+        sns.ecdfplot(rows, x="rise", stat="percent", ax=ax, color=ink, label=label)
     ax.axvspan(-1, 1, color=figures.BAND, zorder=0, label="at most 1 %")
     figures.dotted(ax, x=0)
     ax.set_xscale("symlog", linthresh=1)

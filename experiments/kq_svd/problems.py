@@ -1,24 +1,23 @@
 """Problems of the law ``kq_svd``: maps of tokens to keys, queries and values, and a regression."""
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
 
 import numpy as np
 from scipy.linalg import expm
 
 from sims.attention.low_rank import kq_svd, stacked
+from sims.base.arrays import fill_up
 from sims.problem import DESIGNS, TARGETS, Heads, Task, TrigonometricSeries
-from sims.study.problem import Drawn
+from sims.study.problem import Drawn, Fields
 from sims.theory import first_order_terms, noise_for_share
 
 WIDEST_HEAD = 16
 """Width that heads of the regression are filled up to: one compiled shape."""
 MOST_HEADS = 4
 """Heads that they are repeated to."""
-NOISE_RANGE = (0.1, 10)
-"""Least and largest label noise."""
+NOISE_RANGE = (0.01, 100)
+"""Least and largest variance of label noise."""
 POINTS = 16
 """Queries at which the heads are judged as an estimator."""
 
@@ -48,12 +47,12 @@ class Problem(Drawn):
     @property
     def rank(self) -> int:
         """Numbers kept of a key."""
-        return round(self.drawn["width"] * self.drawn["rank_share"])
+        return round(self["width"] * self["rank_share"])
 
     @property
     def calibration(self) -> int:
         """Tokens of the calibration sample."""
-        return round(self.drawn["calibration"])
+        return round(self["calibration"])
 
     @property
     def key_moment(self) -> np.ndarray:
@@ -68,16 +67,13 @@ class Problem(Drawn):
     @property
     def temperature(self) -> float:
         """Divisor of the scores, which gives them the drawn standard deviation."""
-        square = ((self.of_keys @ self.of_queries.swapaxes(1, 2)) ** 2).sum() / self.drawn["heads"]
-        return float(square**0.5 / self.drawn["score_sd"])
+        square = ((self.of_keys @ self.of_queries.swapaxes(1, 2)) ** 2).sum() / self["heads"]
+        return float(square**0.5 / self["score_sd"])
 
     @cached_property
     def target(self) -> TrigonometricSeries:
         """m on R^d."""
-        scale = self.drawn["lengthscale"]
-        seed = self.drawn["target"]
-        width = self.drawn["width"]
-        return TARGETS["rbf"](width, lengthscale=scale, features=32, seed=seed)
+        return TARGETS["rbf"](self["width"], self["target"], self["lengthscale"], 32)
 
     @cached_property
     def noise_sd(self) -> float:
@@ -86,8 +82,7 @@ class Problem(Drawn):
         To first order, and within :data:`NOISE_RANGE`.
         """
         terms = first_order_terms(*self.regression(False, 1.0))  # in its range or not
-        square = max(noise_for_share(terms, self.drawn["share"]), 0.0)
-        return float(np.clip(square**0.5, *NOISE_RANGE))
+        return float(np.clip(noise_for_share(terms, self["share"]), *NOISE_RANGE) ** 0.5)
 
     def regression(self, compressed: bool, noise_sd: float) -> tuple[Task, Heads, int, np.ndarray]:
         """The heads as an ensemble, plain or compressed by KQ-SVD calibrated without end.
@@ -101,22 +96,17 @@ class Problem(Drawn):
             maps = kq_svd(rows, stacked(queries), self.rank)
             keys = keys @ maps.key_map
             queries = queries @ maps.query_map
-        rest = WIDEST_HEAD - keys.shape[1]
-        bandwidth = self.temperature**0.5
-        heads = Heads(fill_up(queries), "softmax", bandwidth, key_frames=fill_up(keys))
-        task = Task(DESIGNS["isotropic"](WIDEST_HEAD), self.target.padded(rest), noise_sd)
-        return task, heads, self.drawn["tokens"], np.pad(self.points, ((0, 0), (0, rest)))
+        frames = []
+        for matrices in (queries, keys):
+            wide = fill_up(matrices, WIDEST_HEAD, WIDEST_HEAD)
+            frames.append(np.tile(wide, (MOST_HEADS // len(matrices), 1, 1)))
+        heads = Heads(frames[0], "softmax", self.temperature**0.5, frames[1])
+        target = self.target.padded(WIDEST_HEAD - self["width"])
+        task = Task(DESIGNS["isotropic"](WIDEST_HEAD), target, noise_sd)
+        return task, heads, self["tokens"], fill_up(self.points, WIDEST_HEAD)
 
 
-def fill_up(maps: np.ndarray) -> np.ndarray:
-    """Maps (m, d, r) repeated to :data:`MOST_HEADS` heads and filled up with zeros."""
-    rows = WIDEST_HEAD - maps.shape[1]
-    columns = WIDEST_HEAD - maps.shape[2]
-    wide = np.pad(maps, ((0, 0), (0, rows), (0, columns)))
-    return np.tile(wide, (MOST_HEADS // len(maps), 1, 1))
-
-
-def make_problem(drawn: Mapping[str, Any]) -> Problem:
+def make_problem(drawn: Fields) -> Problem:
     """The problem of a law's fields.
 
     The keys' axes are those of space. Each head's queries are turned against them by a random

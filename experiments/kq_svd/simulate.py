@@ -1,7 +1,5 @@
 """Factors calibrated on drawn tokens and tried on new ones: scores, outputs and estimates."""
 
-from collections.abc import Mapping
-
 import numpy as np
 
 from sims.attention.attention import softmax
@@ -22,7 +20,7 @@ def sampler(problem: Problem) -> HostBatches:
     return HostBatches(batch, constants=problem, dims=dims, coords=coords)
 
 
-def batch(draw: Draw, replicates: int, problem: Problem) -> Mapping[str, np.ndarray]:
+def batch(draw: Draw, replicates: int, problem: Problem) -> dict[str, np.ndarray]:
     """Means over replicates, each with a calibration sample and tokens of its own.
 
     ``score`` is the error of a method's scores in the mean over all new tokens, ``output`` that of
@@ -37,12 +35,12 @@ def batch(draw: Draw, replicates: int, problem: Problem) -> Mapping[str, np.ndar
 
 def replicate(rng: np.random.Generator, problem: Problem) -> dict[str, np.ndarray]:
     """One calibration sample and one set of tokens."""
-    d = problem.drawn["width"]
+    d = problem["width"]
     products = calibrated_products(rng, problem)
     change = products - np.eye(d)
     moment = problem.query_moments.sum(0)
     score = ((problem.key_moment @ change) * (change @ moment)).sum((1, 2))
-    tokens = rng.standard_normal((problem.drawn["tokens"], 2 * d))
+    tokens = rng.standard_normal((problem["tokens"], 2 * d))
     keys = tokens[:, :d] @ problem.of_keys + problem.mean
     # (method, head, d, key), the exact scores first
     stored = (keys @ np.concatenate([np.eye(d)[None], products]))[:, None].swapaxes(2, 3)
@@ -91,9 +89,9 @@ def calibrated(rng: np.random.Generator, problem: Problem) -> tuple[np.ndarray, 
     Normal rows enter by Bartlett's triangular factor: normal above the diagonal, and on it roots of
     χ² of n, …, n − d + 1 degrees of freedom. The mean of the keys' sample is a row of its own.
     """
-    d = problem.drawn["width"]
+    d = problem["width"]
     n = problem.calibration
-    factors = np.triu(rng.standard_normal((1 + problem.drawn["heads"], d, d)), 1)
+    factors = np.triu(rng.standard_normal((1 + problem["heads"], d, d)), 1)
     freedom = n - np.arange(d) - np.eye(1, len(factors))[0][:, None]
     factors[:, np.arange(d), np.arange(d)] = rng.chisquare(freedom) ** 0.5
     middle = n**0.5 * problem.mean + rng.standard_normal(d) @ problem.of_keys

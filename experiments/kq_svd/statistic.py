@@ -1,12 +1,10 @@
 """Gains of KQ-SVD over its rivals, cost of calibration, and error of a compressed estimator."""
 
-from collections.abc import Mapping, Sequence
-
 import numpy as np
 import pandas as pd
 import xarray as xr
 
-from sims.base.estimates import mcse, ratio
+from sims.base.estimates import falls, mcse
 from sims.judgement.effects import Effects, gap, mean, outcome_over_pairs, share
 from sims.study.batches import drawn_values, stack_batches
 from sims.study.results import Results
@@ -15,36 +13,24 @@ KQ, K, EIGEN, CENTRED = range(4)
 """Indices of the compressions along the axis ``method``."""
 
 
-def effects(results: Results) -> Mapping[str, Effects]:
+def effects(results: Results) -> dict[str, Effects]:
     """Falls of errors from each rival to KQ-SVD, ratios to the bound, and gaps to theory."""
-    law = results.predictions["law"]
+    law = results.law
     score = stack_batches(results, "score")
     output = stack_batches(results, "output")
-    rise = -falls(stack_batches(results, "mse"), 1, (0,))[..., 0]
-    theory = law["mse"].values
+    theory = law["mse"]
+    rise = -falls(stack_batches(results, "mse"), 1, 0)
     bound = stack_batches(results, "bound")
-    saved = 1 - law["least"].values / law["keys_only"].values
+    saved = 1 - law["least"] / law["keys_only"]
     return {
-        "scores": _order(falls(score, KQ, (K,))),
-        "outputs": _order(falls(output, KQ, (K, EIGEN))),
-        "centring": _order(falls(output, CENTRED, (KQ,))),
+        "scores": _order(falls(score, [KQ], [K])),
+        "outputs": _order(falls(output, [KQ], [K, EIGEN])),
+        "centring": _order(falls(output, [CENTRED], [KQ])),
         "bound": share(1 - bound, size=bound.mean(1) - 1),
         "saved": mean(None, predicted=saved),
-        "calibration": gap(score[..., KQ], law["least"].values * (1 + law["cost"].values)),
-        "estimator": share(
-            rise,
-            predicted=theory[:, 1] / theory[:, 0] - 1,
-            valid=law["in_range"].values,
-        ),
+        "calibration": gap(score[..., KQ], law["least"] * (1 + law["cost"])),
+        "estimator": share(rise, predicted=theory[:, 1] / theory[:, 0] - 1, valid=law["in_range"]),
     }
-
-
-def falls(error: np.ndarray, method: int, rivals: Sequence[int]) -> np.ndarray:
-    """Relative falls from each rival's error (problem, batch, method) to a method's.
-
-    Pseudo-values (problem, batch, rival) over batches, whose mean is the fall of the means.
-    """
-    return 1 - ratio(error[..., [method]], error[..., list(rivals)], axis=1)
 
 
 def _order(draws: np.ndarray) -> Effects:
@@ -60,9 +46,9 @@ def panels(results: Results) -> xr.Dataset:
     """
     output = stack_batches(results, "output").mean(1)
     score = stack_batches(results, "score")
-    law = results.predictions["law"].isel(number=slice(len(score)))
-    over = score / law["least"].values[:, None, None]
-    excess = (over[..., KQ] - 1) / law["cost"].values[:, None]
+    count = len(score)
+    over = score / results.law["least"][:count, None, None]
+    excess = (over[..., KQ] - 1) / results.law["cost"][:count, None]
     rival = output[:, K : EIGEN + 1].min(1, keepdims=True)
     return xr.Dataset(
         {

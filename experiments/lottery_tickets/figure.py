@@ -37,10 +37,11 @@ def _rates(ax: Axes, panels: Panels) -> None:
     steps -= steps[0]
     error = panels["log_output"][:, FIRST:]
     ratio = np.exp(error - error[:, :1] + steps)
-    for place, (name, rows) in enumerate(_by_norm(panels.parameters["norm"].to_numpy()).items()):
-        label = f"{name}, n = {rows.sum()}"
-        ink = figures.PALETTE[place]
-        figures.quartiles(ax, items, ratio[rows], ink, marker="o", label=label)
+    above = panels.parameters["norm"].to_numpy() > 1
+    for place, name in enumerate(("norm up to 1", "norm above 1")):
+        rows = ratio[above == place]
+        label = f"{name}, n = {len(rows)}"
+        figures.quartiles(ax, items, rows, figures.PALETTE[place], marker="o", label=label)
     tolerance = conventions.TOLERANCES["slope"]
     fast = np.exp(tolerance * steps)
     ax.fill_between(items, 0 * steps, fast, color=figures.BAND, zorder=0, label="as fast")
@@ -57,11 +58,6 @@ def _rates(ax: Axes, panels: Panels) -> None:
     )
 
 
-def _by_norm(norm: np.ndarray) -> dict[str, np.ndarray]:
-    """Problems within the theorem's assumption, and beyond."""
-    return {"norm up to 1": norm <= 1, "norm above 1": norm > 1}
-
-
 def _items(ax: Axes, panels: Panels) -> None:
     """Items added, with the tolerance as a band, a point a problem."""
     norm = panels.parameters["norm"].to_numpy()
@@ -69,10 +65,10 @@ def _items(ax: Axes, panels: Panels) -> None:
     names = {"entries": "entries doubled", "accuracies": "ε halved"}
     inside = []
     for place, (name, label) in enumerate(names.items()):
-        items = most - np.asarray(panels.effects[name].predicted)
+        room = np.asarray(panels.effects[name].predicted)
         if (norm <= 1).any():
-            inside.append(percent((items[norm <= 1] <= most).mean()))
-        figures.dots(ax, norm, items, place, label, rasterized=False)
+            inside.append(percent((room[norm <= 1] >= 0).mean()))
+        figures.dots(ax, norm, most - room, place, label, rasterized=False)
     ax.axhspan(0, most, color=figures.BAND, zorder=0, label="at most one")
     figures.dotted(ax, x=1)
     figures.log_axes(ax, x=True, plain=True)
@@ -86,13 +82,10 @@ def _items(ax: Axes, panels: Panels) -> None:
 
 
 def _constants(ax: Axes, panels: Panels) -> None:
-    law = panels.parameters
-    rows = (law["norm"] <= 1).to_numpy()
-    constant = law["constant"].to_numpy()[rows]
-    ratio = 1 - (panels.effects["constant"].value / law["accuracy"]).to_numpy()[rows]
-    broken = constant[ratio > 1]
-    enough = np.ceil(10 * broken.max()) / 10 if len(broken) else 1
-    figures.dots(ax, constant, ratio, 0, "source")
+    missed = 1 - panels.effects["constant"].value / panels.parameters["accuracy"]
+    law = panels.parameters.assign(missed=missed).query("norm <= 1")
+    enough = np.ceil(10 * max([1, *law["constant"][law["missed"] > 1]])) / 10
+    figures.dots(ax, law["constant"], law["missed"], 0, "source")
     ax.axhspan(-1, 1, color=figures.BAND, zorder=0, label="promise kept")
     figures.log_axes(ax, x=True)
     figures.ticks(ax.xaxis, (1, 2, 3, 4, 8))
@@ -101,7 +94,7 @@ def _constants(ax: Axes, panels: Panels) -> None:
         ylim=(-0.2, None),
         xlabel="constant C of the theorem's widths",
         ylabel="share of misses / ε",
-        title=f"Promise kept from C = {enough:.2g} on (n = {rows.sum()})",
+        title=f"Promise kept from C = {enough:.2g} on (n = {len(law)})",
     )
     ax.legend(loc="upper right")
 

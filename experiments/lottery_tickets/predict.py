@@ -1,8 +1,9 @@
 """Typical and largest errors of a target's entries by the laws of subset sums."""
 
+from functools import partial
+
 import numpy as np
 import xarray as xr
-from numpy.typing import ArrayLike
 
 from sims.theory.neighbours import subset_sums as sums
 
@@ -30,6 +31,8 @@ def theory(problem: Problem, rng: np.random.Generator, draws: int) -> xr.Dataset
     for part in np.array_split(pool, PARTS):
         entries = np.resize(problem.target, len(part))
         curves.append([sums.log_error(part[:, :k], entries, ENTRIES) for k in FAR])
+    fall = partial(np.interp, -np.log(ACCURACIES), fp=FAR)
+    needed = np.apply_along_axis(fall, 1, -np.array(curves))
     less = pool[: draws // PARTS]
     entries = np.resize(problem.target, len(less))
     near = [sums.log_error(less[:, :k], entries, 1) for k in ITEMS[-2:]]
@@ -40,15 +43,9 @@ def theory(problem: Problem, rng: np.random.Generator, draws: int) -> xr.Dataset
         {
             **problem.drawn,
             "log_largest": (("far", "entries"), np.mean(curves, axis=0)),
-            "needed": (("part", "accuracy_asked", "entries"), list(map(find_needed, curves))),
+            "needed": (("part", "accuracy_asked", "entries"), needed),
             "log_entry": ("per_entry", near),
             "log_scaled": ("scale", scaled),
         },
         {"far": FAR, "entries": ENTRIES, "accuracy_asked": ACCURACIES, "per_entry": ITEMS[-2:]},
     )
-
-
-def find_needed(log_largest: ArrayLike) -> np.ndarray:
-    """Items at which errors (far, entries) fall through each accuracy, (accuracy, entries)."""
-    columns = np.transpose(log_largest)
-    return np.transpose([np.interp(-np.log(ACCURACIES), -column, FAR) for column in columns])

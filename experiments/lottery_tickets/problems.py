@@ -1,12 +1,10 @@
 """Problems of the law ``lottery_tickets``: targets of pruning, and widths of their sources."""
 
-from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
-from sims.study.problem import Drawn
+from sims.study.problem import Drawn, Fields
 
 ITEMS = np.array([6, 10, 14, 18])
 """Items an entry of sources that are searched: widths over d."""
@@ -31,13 +29,13 @@ class Problem(Drawn):
         Weights U[−s, s] have the factor ``s²/√n_K``: n_K^{1/4} has 1; s = √(6|w|√d), |w| the root
         mean square of W_QK's entries; and Xavier's, √(6/(d + n_K)).
         """
-        d = self.drawn["dimension"]
+        d = self["dimension"]
         width = d * ITEMS[FEW]
         entry = np.mean(self.target[0, 0] ** 2) ** 0.5
         return np.array([1.0, 6 * entry * (d / width) ** 0.5, 6 / (d + width) / width**0.5])
 
 
-def make_problem(drawn: Mapping[str, Any]) -> Problem:
+def make_problem(drawn: Fields) -> Problem:
     """The problem of a law's fields.
 
     A matrix is a product of two normal ones, scaled to the drawn norm; W_QK to that over √d.

@@ -3,8 +3,6 @@
 Entries are missed as the solver finds; nothing is known here of laws of subset sums.
 """
 
-from collections.abc import Mapping
-
 import numpy as np
 from numpy.typing import ArrayLike
 
@@ -42,20 +40,31 @@ def sampler(problem: Problem) -> HostBatches:
     return HostBatches(batch, constants=problem, dims=DIMS, coords=COORDINATES)
 
 
-def batch(draw: Draw, sources: int, problem: Problem) -> Mapping[str, ArrayLike]:
-    """Errors of some sources, each of nested widths, by :func:`ticket_errors`; and others."""
+def batch(draw: Draw, sources: int, problem: Problem) -> dict[str, ArrayLike]:
+    """Errors of some sources, each of nested widths, by :func:`ticket_errors`; and others.
+
+    ``error_by_length`` is the mean error of one query's output by the number of tokens.
+    """
     rng = draw.rng()
-    drawn = problem.drawn
-    goal = problem.target[: drawn["blocks"]]
+    goal = problem.target[: problem["blocks"]]
     pool = products(rng, (sources, *goal.shape), ITEMS[-1])
-    x = tokens(rng, (sources, INPUTS, drawn["tokens"], goal.shape[-1]))
+    x = tokens(rng, (sources, INPUTS, problem["tokens"], goal.shape[-1]))
+    scaled = np.multiply.outer(problem.factors, pool[:, 0, 0, ..., : ITEMS[FEW]])
+    scores = goal[0, 0]
     tickets = [closest_sum(pool[..., :items], goal)[:, None] for items in ITEMS]
     errors = np.transpose([ticket_errors(x, ticket, goal) for ticket in tickets])
+    every = tokens(rng, (sources, 1, max(LENGTHS), goal.shape[-1]))
+    few = tickets[FEW][:, :, 0]
+    by_length = []
+    for length in LENGTHS:
+        some = every[:, :, :length]
+        change = attend(some, few) - attend(some, goal[0])
+        by_length.append(np.linalg.norm(change[:, 0, 0], axis=-1).mean())
     return {
         **dict(zip(WIDTH_ERRORS, errors, strict=True)),
-        "log_scaled": errors_by_scale(pool[:, 0, 0, ..., : ITEMS[FEW]], problem),
-        "error_by_length": errors_by_length(rng, tickets[FEW][:, :, 0], goal[0]),
-        "failed": [failure_share(rng, sources, problem, c) for c in (8.0, drawn["constant"])],
+        "log_scaled": np.log(np.abs(closest_sum(scaled, scores) - scores)).mean((1, 2, 3)),
+        "error_by_length": by_length,
+        "failed": [failure_share(rng, sources, problem, c) for c in (8.0, problem["constant"])],
     }
 
 
@@ -96,36 +105,15 @@ def tokens(rng: np.random.Generator, shape: tuple[int, ...]) -> np.ndarray:
 
 def attend(x: np.ndarray, matrices: np.ndarray) -> np.ndarray:
     """Output of a head at tokens (S, I, T, d), by its W_QK and W_VO (…, 2, d, d)."""
-    score = matrices[..., 0, :, :]
-    value = matrices[..., 1, :, :]
+    score, value = np.moveaxis(matrices, -3, 0)
     return softmax(x @ score @ x.swapaxes(-1, -2)) @ (x @ value)
 
 
 def pass_blocks(x: np.ndarray, blocks: np.ndarray) -> np.ndarray:
     """Tokens after some ``x + head(x)`` in series, by their matrices (…, B, 2, d, d)."""
-    for place in range(blocks.shape[-4]):
-        x = x + attend(x, blocks[..., place, :, :, :])
+    for block in np.moveaxis(blocks, -4, 0):
+        x = x + attend(x, block)
     return x
-
-
-def errors_by_scale(pool: np.ndarray, problem: Problem) -> np.ndarray:
-    """Mean log error of W_QK's entries with weights of each scale, of items (S, d, d, n')."""
-    goal = problem.target[0, 0]
-    errors = [np.abs(closest_sum(pool * c, goal) - goal) for c in problem.factors]
-    return np.log(errors).mean((1, 2, 3))
-
-
-def errors_by_length(
-    rng: np.random.Generator, tickets: np.ndarray, goal: np.ndarray
-) -> list[float]:
-    """Mean error of one query's output by the number of tokens, of heads (S, 1, 2, d, d)."""
-    every = tokens(rng, (len(tickets), 1, max(LENGTHS), goal.shape[-1]))
-    errors = []
-    for length in LENGTHS:
-        x = every[:, :, :length]
-        change = attend(x, tickets) - attend(x, goal)
-        errors.append(np.linalg.norm(change[:, 0, 0], axis=-1).mean())
-    return errors
 
 
 def failure_share(
@@ -136,15 +124,15 @@ def failure_share(
     The printed widths are ``d C log(8Hα³d^{3/2}/ε)`` for W_QK and ``d C log(2Hαd^{3/2}/ε)`` for
     W_VO, α = √d.
     """
-    goal = problem.target[: problem.drawn["heads"]]
-    accuracy = problem.drawn["accuracy"]
+    goal = problem.target[: problem["heads"]]
+    accuracy = problem["accuracy"]
     heads, _, d, _ = goal.shape
     tickets = np.empty((sources, *goal.shape))
     for part, size in enumerate((8 * heads * d**3, 2 * heads * d**2)):
         items = int(np.ceil(constant * np.log(size / accuracy)))
         pool = products(rng, (sources, heads, d, d), items)
         tickets[:, :, part] = prune_wide(pool, goal[:, part])
-    x = tokens(rng, (sources, INPUTS, problem.drawn["tokens"], d))
+    x = tokens(rng, (sources, INPUTS, problem["tokens"], d))
     change = [attend(x, tickets[:, None, h]) - attend(x, goal[h]) for h in range(heads)]
     return float((largest_norm(np.sum(change, axis=0)) > accuracy).mean())
 

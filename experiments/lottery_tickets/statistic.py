@@ -1,7 +1,5 @@
 """Rates, needed items, widths, scales and lengths of lottery tickets: one number per problem."""
 
-from collections.abc import Mapping
-
 import numpy as np
 import pandas as pd
 import xarray as xr
@@ -22,31 +20,34 @@ ONE = 0
 """Place of the fewest entries."""
 
 
-def effects(results: Results) -> Mapping[str, Effects]:
+def effects(results: Results) -> dict[str, Effects]:
     """Falls, items and scales of errors, a number per problem."""
-    law = results.predictions["law"]
+    law = results.law
     tolerance = conventions.TOLERANCES["slope"]
-    far = falls_by_law(law["far"].values, law["log_largest"].values[..., ONE])
+    far = falls_by_law(law["far"], law["log_largest"][..., ONE])
     fall = falls_by_law(ITEMS[FIRST:], stack_batches(results, "log_output")[..., FIRST:])
     ratio = np.exp(stack_batches(results, "log_ratio")[..., FIRST:])
-    needed = growth(results)
-    room = law["accuracy"].values[:, None, None] - stack_batches(results, "failed")
+    needed = law["needed"]
+    middle = needed[..., len(law["accuracy_asked"]) // 2, :]
+    room = law["accuracy"][:, None, None] - stack_batches(results, "failed")
     root, matched, usual = np.moveaxis(stack_batches(results, "log_scaled"), -1, 0)
-    law_root, law_matched, law_usual = law["log_scaled"].values.T
-    lengths = stack_batches(results, "error_by_length")
+    law_root, law_matched, law_usual = law["log_scaled"].T
+    lengths = log_mean(stack_batches(results, "error_by_length"))
+    # In the width n_K, dimension × items.
+    decay = -fit_slope(ITEMS, log_mean(stack_batches(results, "mean_output")))
     entry = stack_batches(results, "log_entry")[..., -2:].mean(-1)
-    excess = entry - law["log_entry"].values.mean(1)[:, None]
+    excess = entry - law["log_entry"].mean(1)[:, None]
     return {
         "rate": share(fall - 1 + tolerance, predicted=far - 1 + tolerance),
-        "entries": at_most_one(needed["entries"]),
-        "accuracies": at_most_one(needed["accuracies"]),
+        "entries": at_most_one(fit_slope(np.log2(law["entries"]), middle)),
+        "accuracies": at_most_one(fit_slope(-np.log2(law["accuracy_asked"]), needed[..., ONE])),
         "blocks": slope(2.0 ** ITEMS[FIRST:], ratio, 0.0),
-        "fit": mean(printed_decay(results) / PRINTED),
+        "fit": mean(decay / law["dimension"][:, None] / PRINTED),
         "width": share(room[..., 0]),
         "constant": share(room[..., 1]),
         "larger": share(usual - root, predicted=law_usual - law_root),
         "entry's scale": share(root - matched, predicted=law_root - law_matched),
-        "length": mean(log_ratio(lengths[..., 1], lengths[..., 0])),
+        "length": mean(lengths[..., 1] - lengths[..., 0]),
         "law": mean(excess),
     }
 
@@ -56,22 +57,11 @@ def falls_by_law(items: np.ndarray, log_error: np.ndarray) -> np.ndarray:
     return -fit_slope(items * np.log(2) - np.log(items) / 2, log_error)
 
 
-def growth(results: Results) -> dict[str, np.ndarray]:
-    """Needed items that a doubling of the entries, or a halving of ε, adds, (problem, part).
-
-    Least squares in each part of theory's draws.
-    """
-    law = results.predictions["law"]
-    needed = law["needed"].values
-    middle = needed[..., needed.shape[2] // 2, :]
-    return {
-        "entries": fit_slope(np.log2(law["entries"].values), middle),
-        "accuracies": fit_slope(-np.log2(law["accuracy_asked"].values), needed[..., ONE]),
-    }
-
-
 def at_most_one(added: np.ndarray) -> Effects:
-    """Room up to one added item, with the tolerance, by theory's parts (problem, part) alone."""
+    """Room up to one added item, with the tolerance, by theory's parts (problem, part) alone.
+
+    Items are added by a doubling of the entries, or a halving of ε.
+    """
     room = 1 + conventions.TOLERANCES["slope"] - added.mean(1)
     sure = abs(room) > conventions.CALLED * mcse(added.T)
     return share(None, predicted=room, valid=sure)
@@ -83,23 +73,10 @@ def fit_slope(x: np.ndarray, y: np.ndarray) -> np.ndarray:
     return (y * by).sum(-1) / (by**2).sum()
 
 
-def printed_decay(results: Results) -> np.ndarray:
-    """Rates of the mean error in n_K, (problem, batch), over all widths.
-
-    Linear in the batches, so that their mean is the rate of the mean error.
-    """
-    error = stack_batches(results, "mean_output")
-    middle = error.mean(1, keepdims=True)
-    width = results.predictions["law"]["dimension"].values[:, None] * ITEMS
-    by = (width - width.mean(1, keepdims=True))[:, None]
-    return -(by * (np.log(middle) + error / middle - 1)).sum(-1) / (by**2).sum(-1)
-
-
-def log_ratio(top: np.ndarray, bottom: np.ndarray) -> np.ndarray:
-    """log of a ratio of means, (problem, batch), to first order in the batches."""
-    over = top.mean(1, keepdims=True)
-    under = bottom.mean(1, keepdims=True)
-    return np.log(over / under) + top / over - bottom / under
+def log_mean(values: np.ndarray) -> np.ndarray:
+    """log of means, (problem, batch, …), as pseudo-values: to first order in the batches."""
+    middle = values.mean(1, keepdims=True)
+    return np.log(middle) + values / middle - 1
 
 
 def panels(results: Results) -> xr.Dataset:

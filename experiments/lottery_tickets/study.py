@@ -3,22 +3,16 @@
 import numpy as np
 import xarray as xr
 
-from sims.study.study import Fields, Study, from_module
+from sims.study.modular import Fields, ModularStudy, from_module
 
 from .problems import Problem, make_problem
 
 
-class LotteryTickets(Study[Problem]):
+class LotteryTickets(ModularStudy[Problem]):
     """Errors of pruned attention, and what the laws of subset sums say of them."""
 
-    sampler = from_module("simulate")
-    effects = from_module("statistic")
-    parameters = from_module("statistic")
     panels = from_module("statistic")
-    figure = from_module("figure")
-
-    def problem(self, fields: Fields) -> Problem:
-        return make_problem(fields)
+    problem = staticmethod(make_problem)
 
     def theory(self, problem: Problem) -> xr.Dataset:
         from .predict import theory

@@ -1,7 +1,5 @@
 """Cost of merging by correlation and stride, and how often it is small."""
 
-from collections.abc import Mapping
-
 import numpy as np
 import pandas as pd
 import seaborn as sns
@@ -11,8 +9,7 @@ from matplotlib.figure import Figure
 from sims import figures
 from sims.judgement import conventions
 from sims.judgement.answers import Answers
-from sims.judgement.tally import Tally
-from sims.judgement.wording import percent_range
+from sims.judgement.summaries import Share
 from sims.study.panels import Panels
 
 ALIKE = {"iid": 1e-9, "up to 0.6": 0.6, "0.6 to 0.85": 0.85, "above 0.85": 1.0}
@@ -21,21 +18,18 @@ ALIKE = {"iid": 1e-9, "up to 0.6": 0.6, "0.6 to 0.85": 0.85, "above 0.85": 1.0}
 
 def figure(panels: Panels, answers: Answers) -> Figure:
     """The figure; rises and shares are those that the answers count."""
-    shares = {name: answer.shares() for name, answer in answers.items()}
-    same = shares["merge-same"]
+    same = answers["merge-same"].shares()
     counted = {
-        "correlated keys,\nboth tuned": shares["mtla-competitive"]["all"],
+        "correlated keys,\nboth tuned": answers["mtla-competitive"].shares()["all"],
         "correlated keys,\nsame temperature": same.get("correlated keys"),
-        "iid keys,\nboth tuned": shares["merge-iid"]["all"],
+        "iid keys,\nboth tuned": answers["merge-iid"].shares()["all"],
         "iid keys,\nsame temperature": same.get("iid keys"),
     }
-    tallies = {name: share.simulated for name, share in counted.items() if share}
-    first = tallies["correlated keys,\nboth tuned"]
-    often = percent_range(*first.bracket) if first else "none"
+    often = answers["mtla-competitive"].how_often()
     title = f"Merging correlated keys raises the error by at most 5 % in {often} of problems"
     drawing, axes = figures.mosaic(("a", "b"), height=4.2, heights=(1.1, 1), title=title)
     _costs(axes["a"], panels, answers["merge-dominated"].word)
-    _shares(axes["b"], tallies)
+    _shares(axes["b"], counted)
     return drawing
 
 
@@ -61,14 +55,15 @@ def _costs(ax: Axes, panels: Panels, word: str) -> None:
     )
 
 
-def _shares(ax: Axes, tallies: Mapping[str, Tally | None]) -> None:
+def _shares(ax: Axes, shares: dict[str, Share | None]) -> None:
     """Share of problems in which merging costs at most the tolerance: middle and interval."""
-    names = list(tallies)
-    for place, counted in enumerate(tallies.values()):
-        if counted is not None:
-            ax.plot(100 * np.array(counted.interval), [-place] * 2, color=figures.PALETTE[0])
-            ax.plot(100 * np.mean(counted.bracket), -place, "o", color=figures.PALETTE[0])
-            names[place] += f" ({counted.total})"
+    names = list(shares)
+    ink = figures.PALETTE[0]
+    for place, share in enumerate(shares.values()):
+        if share and share.simulated:
+            ax.plot(100 * np.array(share.simulated.interval), [-place] * 2, color=ink)
+            ax.plot(100 * np.mean(share.simulated.bracket), -place, "o", color=ink)
+            names[place] += f" ({share.simulated.total})"
     ax.set_yticks(-np.arange(len(names)), names)
     figures.words(ax)
     ax.set(

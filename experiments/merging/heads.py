@@ -30,33 +30,30 @@ def errors_of(
 ) -> pd.DataFrame:
     """Terms of heads over all keys, then over slots, at these bandwidths, as :func:`terms_of`."""
     random = jax.random.split(key, replicates)
-    keys = np.asarray(draw_sequences(problem.design, random, problem.drawn["keys"]))
-    chunks = (replicates, -1, problem.drawn["stride"])
-    gates = draw_gates(problem, keys).reshape(chunks)
-    slots = (gates[..., None] * keys.reshape(*chunks, keys.shape[-1])).sum(2)
+    keys = np.asarray(draw_sequences(problem.design, random, problem["keys"]))
+    chunks = keys.reshape(replicates, -1, problem["stride"], keys.shape[-1])
+    gates = draw_gates(problem, chunks)
+    slots = (gates[..., None] * chunks).sum(2)
     values = problem.target.values(keys)
-    means = (gates * values.reshape(chunks)).sum(-1)
+    means = (gates * values.reshape(gates.shape)).sum(-1)
     of_keys = terms_of(problem, keys, values, np.ones(values.shape), all_keys)
     of_slots = terms_of(problem, slots, means, (gates**2).sum(-1), merged)
     return pd.concat([of_keys, of_slots], ignore_index=True)
 
 
-def draw_gates(problem: Problem, keys: np.ndarray) -> np.ndarray:
-    """A gate for every key, (R, n).
+def draw_gates(problem: Problem, chunks: np.ndarray) -> np.ndarray:
+    """A gate for every key of chunks (R, C, s, d), (R, C, s).
 
     Gates that depend on the keys are sigmoids of a projection, divided by their chunk's sum if
     ``normalised``, or, as in the paper's formula (``printed``), by its mean s/2, a constant that a
     value matrix can absorb.
     """
-    stride = problem.drawn["stride"]
-    replicates, count, _ = keys.shape
     if problem.gates is not None:
-        return np.tile(problem.gates, (replicates, count // stride))
-    raw = 1 / (1 + np.exp(-problem.drawn["spread"] * keys @ problem.raw_gates))
-    if problem.drawn["gates"] == "printed":
-        return raw / (stride / 2)
-    sums = raw.reshape(replicates, -1, stride).sum(-1)
-    return raw / sums.repeat(stride, axis=1)
+        return np.broadcast_to(problem.gates, chunks.shape[:-1])
+    raw = 1 / (1 + np.exp(-problem["spread"] * chunks @ problem.raw_gates))
+    if problem["gates"] == "printed":
+        return raw / (problem["stride"] / 2)
+    return raw / raw.sum(-1, keepdims=True)
 
 
 def terms_of(
@@ -81,7 +78,7 @@ def terms_of(
     """
     projected = keys[:, None] @ problem.frames
     scores = problem.queries @ problem.frames @ projected.swapaxes(-1, -2)
-    if problem.drawn["kernel"] == "gaussian":
+    if problem["kernel"] == "gaussian":
         scores -= (projected**2).sum(-1)[:, :, None] / 2
     scores -= scores.max(-1, keepdims=True)
     truth = problem.target.values(problem.queries)
@@ -91,7 +88,7 @@ def terms_of(
         weights /= weights.sum(-1, keepdims=True)
         average = weights.mean(1)
         centre = (average @ values[..., None])[..., 0]
-        noise = problem.drawn["noise_sd"] ** 2 * (average**2 @ squares[..., None])[..., 0]
+        noise = problem["noise_sd"] ** 2 * (average**2 @ squares[..., None])[..., 0]
         rows.append(
             {
                 "mse": ((centre - truth) ** 2 + noise).mean(),

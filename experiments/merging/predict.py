@@ -39,16 +39,15 @@ def merged(problem: Problem, rho: np.ndarray) -> dict[str, float | bool]:
     In its range ``n_eff`` slots, fewer by the memory of the keys, Σ ρ_k, are enough. NaN, too,
     where so many slots are not, even of equal weights.
     """
-    fields = problem.drawn
-    stride = fields["stride"]
+    stride = problem["stride"]
     memory = max(1.0, float(2 * rho.sum() - 1) / stride)
-    if problem.gates is None or fields["keys"] / stride / memory < FEW_KEYS:
+    if problem.gates is None or problem["keys"] / stride / memory < FEW_KEYS:
         return {"mse": np.nan, "variance": np.nan, "in_range": False}
-    rule = FACTORIES["merged"](stride, problem.gates, SCORES[fields["kernel"]])
+    rule = FACTORIES["merged"](stride, problem.gates, SCORES[problem["kernel"]])
     heads = Heads(problem.frames, rule, problem.bandwidth)
-    task = Task(problem.design, problem.target, fields["noise_sd"])
-    terms = predict(task, heads, fields["keys"], problem.queries)
-    least = min(float(terms[name].min()) for name in ("n_eff", "n_third"))
+    task = Task(problem.design, problem.target, problem["noise_sd"])
+    terms = predict(task, heads, problem["keys"], problem.queries)
+    least = float(terms[["n_eff", "n_third"]].to_array().min())
     return {
         "mse": float(terms["mse"]),
         "variance": float(terms["ensemble_variance"]),

@@ -31,49 +31,46 @@ class Problem(Drawn):
     @cached_property
     def design(self) -> SequenceDesign:
         """Keys of an autoregression with no root, one or two equal ones."""
-        root = self.drawn["persistence"] if self.drawn["correlated"] else 0.0
-        return SequenceDesign(np.eye(DIMENSION), (root, root if self.drawn["smooth"] else 0.0))
+        root = self["persistence"] if self["correlated"] else 0.0
+        return SequenceDesign(np.eye(DIMENSION), (root, root if self["smooth"] else 0.0))
 
     @cached_property
     def target(self) -> TrigonometricSeries:
         """A random field."""
-        scale = self.drawn["lengthscale"]
-        seed = self.drawn["target"]
-        return TARGETS["rbf"](DIMENSION, features=FEATURES, seed=seed, lengthscale=scale)
+        return TARGETS["rbf"](DIMENSION, self["target"], self["lengthscale"], FEATURES)
 
     @cached_property
     def frames(self) -> np.ndarray:
         """Frames of the two heads, (H, d, d_k)."""
-        drawn = self.drawn
-        return np.asarray(FRAMES["haar"](DIMENSION, HEADS, drawn["width"], drawn["frames"]))
+        return np.asarray(FRAMES["haar"](DIMENSION, HEADS, self["width"], self["frames"]))
 
     @property
     def bandwidth(self) -> float:
         """The drawn bandwidth, the middle of the grid that is tried."""
-        scale = self.drawn["width"] ** 0.5 if self.drawn["kernel"] == "gaussian" else 1.0
-        return float(scale * self.drawn["bandwidth"])
+        scale = self["width"] ** 0.5 if self["kernel"] == "gaussian" else 1.0
+        return scale * self["bandwidth"]
 
     @cached_property
     def queries(self) -> np.ndarray:
         """Points of the design, shrunk, (Q, d)."""
-        normal = self.rng("queries").normal(size=(self.drawn["query_count"], DIMENSION))
-        return self.drawn["reach"] * normal
+        normal = self.rng("queries").normal(size=(self["query_count"], DIMENSION))
+        return self["reach"] * normal
 
     @cached_property
     def raw_gates(self) -> np.ndarray:
         """Normal numbers that gates are made of: a place's, (s,), or a direction of keys, (d,)."""
         rng = self.rng("weights")
-        if self.drawn["gates"] in ("mean", "fixed"):
-            return rng.normal(size=self.drawn["stride"])
+        if self["gates"] in ("mean", "fixed"):
+            return rng.normal(size=self["stride"])
         direction = rng.normal(size=DIMENSION)
         return direction / np.linalg.norm(direction)
 
     @property
     def gates(self) -> np.ndarray | None:
         """Gates of sum 1 that all chunks share, (s,); None where they depend on the keys."""
-        if self.drawn["gates"] == "mean":
-            return np.full(self.drawn["stride"], 1 / self.drawn["stride"])
-        if self.drawn["gates"] == "fixed":
-            raw = np.exp(self.drawn["spread"] * self.raw_gates)
+        if self["gates"] == "mean":
+            return np.full(self["stride"], 1 / self["stride"])
+        if self["gates"] == "fixed":
+            raw = np.exp(self["spread"] * self.raw_gates)
             return raw / raw.sum()
         return None

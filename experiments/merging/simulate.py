@@ -1,7 +1,5 @@
 """Errors of heads over all keys and over slots, at temperatures that other draws have chosen."""
 
-from collections.abc import Mapping
-
 import pandas as pd
 
 from sims.montecarlo import Draw, HostBatches
@@ -18,7 +16,7 @@ def sampler(problem: Problem) -> HostBatches:
     return HostBatches(errors, constants=problem, dims=dims, coords={"heads": list(HEADS)})
 
 
-def errors(draw: Draw, replicates: int, problem: Problem) -> Mapping[str, pd.Series]:
+def errors(draw: Draw, replicates: int, problem: Problem) -> dict[str, pd.Series]:
     """Mean squared error and variance of the heads' average, (HEADS,)."""
     all_keys, merged = problem.tuned
     slots = [merged, all_keys, problem.bandwidth]

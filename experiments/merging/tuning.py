@@ -17,18 +17,18 @@ GRID = 2.0 ** (np.arange(15) / 2 - 4)
 """Bandwidths that are tried, over the drawn one: temperatures from 1/256 to 64 times as high."""
 
 
-def draw_problem(fields: Fields) -> Problem | None:
+def problem(fields: Fields) -> Problem | None:
     """The problem at its tuned temperatures; None if one of them is an end of the grid.
 
     Heads that are best at an end attend to one key or to all, and merging is no question of them.
     """
-    problem = Problem(fields)
-    bandwidths = problem.bandwidth * GRID
+    untuned = Problem(fields)
+    bandwidths = untuned.bandwidth * GRID
     draw = Draw.from_seed(fields["pilot"], (), SEQUENCES).draw(PILOT)
-    terms = errors_of(problem, draw.key, SEQUENCES, bandwidths, bandwidths)
+    terms = errors_of(untuned, draw.key, SEQUENCES, bandwidths, bandwidths)
     places = terms["mse"].to_numpy().reshape(2, -1).argmin(1)
     if places.min() == 0 or places.max() == len(GRID) - 1:
         return None
     all_keys, merged = map(float, bandwidths[places])
     selectivity = float(terms["n_eff"].iloc[places[0]] / fields["keys"])
-    return replace(problem, tuned=(all_keys, merged), selectivity=selectivity)
+    return replace(untuned, tuned=(all_keys, merged), selectivity=selectivity)

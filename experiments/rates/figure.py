@@ -1,6 +1,6 @@
 """Exponents at many keys and on the way there, by least squares and hierarchically."""
 
-from types import SimpleNamespace
+from typing import Any
 
 import numpy as np
 from matplotlib.axes import Axes
@@ -14,18 +14,15 @@ from sims.study.panels import Panels
 from .pools import FITTED, POOLS
 
 
-def _fits(panels: Panels) -> dict[str, SimpleNamespace]:
-    """Fitted exponents over the stated ones, of one head and of averaged ones."""
+def numbers(panels: Panels) -> dict[str, Any]:
+    """Exponents at common sizes over the stated ones, by least squares and hierarchically.
+
+    They are of one head and of averaged ones.
+    """
     fits = {}
     for place, pool in enumerate(POOLS[:2]):
-        of_pool = panels.arrays[[*FITTED]].isel(fit=place)
-        fits[pool] = SimpleNamespace(**{name: of_pool[name].values for name in FITTED})
-    return fits
-
-
-def numbers(panels: Panels) -> dict[str, object]:
-    """Exponents at common sizes over the stated ones, by least squares and hierarchically."""
-    return {"exponents": _fits(panels)}
+        fits[pool] = {name: panels[name][place] for name in FITTED}
+    return {"exponents": fits}
 
 
 def figure(panels: Panels, answers: Answers) -> Figure:
@@ -74,13 +71,13 @@ def draw_local_slopes(ax: Axes, panels: Panels) -> None:
 
 def draw_exponents(ax: Axes, panels: Panels) -> None:
     """Simulated exponents over the stated ones, and the hierarchical mean and spread."""
-    for place, fit in enumerate(_fits(panels).values()):
+    for place, squares in enumerate(panels["squares"]):
         ink, height = figures.PALETTE[place], 0.15 - place
-        jitter = np.random.default_rng(place).uniform(-0.5, -0.2, len(fit.squares))
-        ax.plot(fit.squares, height + jitter, ".", ms=1.5, color=ink, alpha=0.5)
-        spread = [fit.mean - fit.spread, fit.mean + fit.spread]
-        ax.plot(spread, [height] * 2, color=ink, lw=0.8)
-        ax.plot(fit.interval, [height] * 2, color=ink, lw=3, solid_capstyle="butt")
+        jitter = np.random.default_rng(place).uniform(-0.5, -0.2, len(squares))
+        ax.plot(squares, height + jitter, ".", ms=1.5, color=ink, alpha=0.5)
+        spread = panels["spread"][place]
+        ax.errorbar(panels["mean"][place], height, xerr=spread, color=ink, lw=0.8)
+        ax.plot(panels["interval"][place], [height] * 2, color=ink, lw=3, solid_capstyle="butt")
     for look, label in ((".", "problem"), ("-", "spread")):
         ax.plot([], [], look, ms=1.5, lw=0.8, color=figures.GREY, label=label)
     ax.plot([], [], color=figures.GREY, lw=3, label="95 % interval of the mean")
@@ -91,5 +88,5 @@ def draw_exponents(ax: Axes, panels: Panels) -> None:
     ax.set(
         xlabel="fitted exponent / stated exponent",
         ylim=(-1.5, 0.4),
-        title=f"From {first:.0f} to {last:,.0f} keys, problems differ (n = {len(fit.squares)})",
+        title=f"From {first:.0f} to {last:,.0f} keys, problems differ (n = {len(squares)})",
     )

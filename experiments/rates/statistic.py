@@ -1,7 +1,5 @@
 """Slopes of the error in the number of keys, of one head and of averages: one per problem."""
 
-from collections.abc import Mapping
-
 import numpy as np
 import pandas as pd
 import xarray as xr
@@ -20,7 +18,7 @@ FAR = 5e7
 
 def sizes(results: Results) -> np.ndarray:
     """The simulated numbers of keys, (K,): the first ones of theory."""
-    return results.predictions["law"]["n"].values[: len(results.estimates)]
+    return results.law["n"][: len(results.estimates)]
 
 
 def simulated(results: Results) -> np.ndarray:
@@ -29,18 +27,18 @@ def simulated(results: Results) -> np.ndarray:
     return np.moveaxis(errors.reshape(len(errors), -1, 2, errors.shape[-1]), 0, 1)
 
 
-def effects(results: Results) -> Mapping[str, Effects]:
+def effects(results: Results) -> dict[str, Effects]:
     """How far slopes are inside the tolerance about those stated, and two gaps.
 
     Without nuisance coordinates averaged heads are one head: nothing is asked of them.
     """
-    law = results.predictions["law"]
+    law = results.law
     sampled = simulated(results)
-    stated = law["exponent"].values
-    error = law["error"].values
-    valid = law["in_range"].values
-    far = law["n"].values > FAR
-    n = law["n"].values[far]
+    stated = law["exponent"]
+    error = law["error"]
+    valid = law["in_range"]
+    far = law["n"] > FAR
+    n = law["n"][far]
     rival = np.log(np.log(n))
     not_simulated = np.empty((0, 2, len(n)))
     last = len(results.estimates) - 1
@@ -60,22 +58,22 @@ def effects(results: Results) -> Mapping[str, Effects]:
 
 def panels(results: Results) -> xr.Dataset:
     """Slopes by theory, far and local less the stated exponent, and the fits to simulation."""
-    law = results.predictions["law"]
-    n = law["n"].values
+    law = results.law
+    n = law["n"]
     far = n > FAR
-    log_error = np.log(law["error"].values)
-    local = np.diff(log_error) / np.diff(np.log(n)) - law["exponent"].values[:, None, None]
+    log_error = np.log(law["error"])
+    local = np.diff(log_error) / np.diff(np.log(n)) - law["exponent"][:, None, None]
     arrays = {
-        "stated": ("number", law["exponent"].values),
+        "stated": ("number", law["exponent"]),
         "slope": ("number", np.polyfit(np.log(n[far]), log_error[:, 0, far].T, 1)[0]),
-        "local": (("separate", "pool", "middle"), local[law["nuisance"].values > 0]),
+        "local": (("separate", "pool", "middle"), local[law["nuisance"] > 0]),
         "middle": np.sqrt(n[1:] * n[:-1]),
         "sizes": ("size", sizes(results)),
     }
-    fits = relative(results).values()
-    dims = {"squares": ("fit", "asked"), "interval": ("fit", "end")}
+    fits = relative(results)
     for name in FITTED:
-        arrays[name] = (dims.get(name, "fit"), np.array([getattr(fit, name) for fit in fits]))
+        values = np.array([getattr(fit, name) for fit in fits])
+        arrays[name] = (("fit", f"of {name}")[: values.ndim], values)
     return xr.Dataset(arrays)
 
 
@@ -84,16 +82,16 @@ def parameters(results: Results) -> pd.DataFrame:
     return drawn_values(results, "exponent")
 
 
-def relative(results: Results) -> dict[str, Exponents]:
+def relative(results: Results) -> list[Exponents]:
     """Simulated exponents over the stated ones, of one head and of averaged ones.
 
     Both of the problems with nuisance coordinates, by least squares and hierarchically.
     """
     sampled = simulated(results)
-    law = results.predictions["law"].isel(number=slice(len(sampled)))
-    asked = law["nuisance"].values > 0
+    count = len(sampled)
+    asked = results.law["nuisance"][:count] > 0
     batches = np.moveaxis(sampled[asked], 1, 0)
-    x = sizes(results) ** law["exponent"].values[asked, None]
+    x = sizes(results) ** results.law["exponent"][:count][asked, None]
     mean = batches.mean(0)
     error = mcse(batches)
-    return {pool: exponents(x, mean[:, k], error[:, k]) for k, pool in enumerate(POOLS[:2])}
+    return [exponents(x, mean[:, k], error[:, k]) for k in (0, 1)]

@@ -1,8 +1,8 @@
 """The error of one head and of averaged ones at their best bandwidths, by the number of keys."""
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from sims.study.study import Fields, Study, from_module
+from sims.study.modular import ModularStudy, from_module
 
 from .pools import POOLS
 from .problems import Problem
@@ -11,38 +11,26 @@ if TYPE_CHECKING:
     from sims.study.units import SampledUnit
 
 
-class Rates(Study[Problem]):
+class Rates(ModularStudy[Problem]):
     """Slopes of the error in the number of keys, from 256 to 10^16 by first-order theory."""
 
-    theory = from_module("predict")
-    effects = from_module("statistic")
-    parameters = from_module("statistic")
     panels = from_module("statistic")
-    figure = from_module("figure")
     numbers = from_module("figure")
-
-    def problem(self, fields: Fields) -> Problem:
-        return Problem(fields)
+    problem = staticmethod(Problem)
 
     def units(self) -> "dict[str, SampledUnit]":
         """All simulated problems at each n; of two places of ``problem`` the first is one head."""
-        from sims.simulation.engine import sampler_of
-        from sims.simulation.many import ProblemsSampler
+        from sims.simulation.many import averages_sampler
         from sims.study.units import SampledUnit
 
-        precision = self.simulation.precision
-        options: dict[str, Any] = {"keep_queries": False}
         units = {}
         for n in self.settings["sizes"]:
-            members = []
+            problems = []
             streams = []
             for number in range(self.simulated):
-                problem = self.draw(number)
                 for pool in POOLS[:2]:
-                    sampler, _ = sampler_of(
-                        *problem.simulated(pool, n), precision=precision, **options
-                    )
-                    members.append(sampler)
+                    problems.append(self.draw(number).simulated(pool, n))
                     streams.append((n, number))
-            units[f"n = {n}"] = SampledUnit(ProblemsSampler(members, streams), {"n": n})
+            sampler = averages_sampler(problems, streams, self.simulation.precision)
+            units[f"n = {n}"] = SampledUnit(sampler, {"n": n})
         return units

@@ -7,7 +7,7 @@ from matplotlib.figure import Figure
 
 from sims import figures
 from sims.figures.groups import binned, outcome_bars
-from sims.judgement.answers import Answer, Answers
+from sims.judgement.answers import Answers
 from sims.study.panels import Panels
 
 KINDS = ("heads", "trees", "ants")
@@ -22,7 +22,12 @@ def figure(panels: Panels, answers: Answers) -> Figure:
     drawing, axes = figures.mosaic(("ac", "bb"), height=3.9, title=title)
     change = -100 * panels.effects["fall"].value[:, 0]
     asked = panels.parameters.assign(change=change).dropna(subset="change")
-    _outcomes(axes["a"], answer)
+    rows = {}
+    for kind, share in answer.shares().items():
+        if kind in ("all", *KINDS) and share.simulated is not None:
+            rows[f"{kind} (n = {share.simulated.total})"] = share.simulated.parts
+    outcome_bars(axes["a"], rows)
+    axes["a"].set_title(f"The error falls by over 1 %: {answer.word}")
     _mechanisms(axes["b"], asked)
     heads = asked[asked["kind"] == "heads"]
     binned(axes["c"], heads["selectivity"], heads["change"], INKS["heads"])
@@ -34,16 +39,6 @@ def figure(panels: Panels, answers: Answers) -> Figure:
         title=f"Selective heads gain more (n = {len(heads)})",
     )
     return drawing
-
-
-def _outcomes(ax: Axes, answer: Answer) -> None:
-    """Problems by outcome, of all and by kind."""
-    rows = {}
-    for kind, share in answer.shares().items():
-        if kind in ("all", *KINDS) and share.simulated is not None:
-            rows[f"{kind} (n = {share.simulated.total})"] = share.simulated.parts
-    outcome_bars(ax, rows)
-    ax.set_title(f"The error falls by over 1 %: {answer.word}")
 
 
 def _mechanisms(ax: Axes, asked: pd.DataFrame) -> None:

@@ -13,7 +13,7 @@ def theory(problem: Problem) -> xr.Dataset:
 
     ``predicted``: where theory says something in its range.
     """
-    if problem.drawn["kind"] == "heads":
+    if problem["kind"] == "heads":
         terms = [predict(*case) for case in problem.heads]
         error = [float(dataset["mse"]) for dataset in terms]
         known = all(map(in_range, terms))
@@ -37,8 +37,10 @@ def ants(problem: Problem) -> list[float]:
     Two ants are on one of K patches with probability ``c = (1 + τ)/(1 + Kτ)`` if patches begin with
     pheromone τ and nothing evaporates: choices are exchangeable (de Finetti). NaN for others.
     """
-    fields = problem.drawn
-    if fields["kind"] != "ants" or fields["evaporates"]:
+    if problem["kind"] != "ants" or problem["evaporates"]:
         return [np.nan, np.nan]
-    shared = [(1 + start) / (1 + fields["patches"] * start) for start, _ in problem.colonies[:2]]
-    return [c + (1 + fields["reading_sd"] ** 2 - c) / fields["agents"] for c in shared]
+    errors = []
+    for start, _ in problem.colonies:
+        shared = (1 + start) / (1 + problem["patches"] * start)
+        errors.append(shared + (1 + problem["reading_sd"] ** 2 - shared) / problem["agents"])
+    return errors

@@ -1,14 +1,11 @@
 """Pools of three kinds of agents by simulation: errors and variances of a pool and of one agent."""
 
-from collections.abc import Mapping
-
 import numpy as np
 from sklearn import config_context
 from sklearn.tree import DecisionTreeRegressor
 
 from sims.montecarlo import Draw, HostBatches, Sampler
-from sims.simulation.engine import sampler_of
-from sims.simulation.many import ProblemsSampler
+from sims.simulation.many import averages_sampler
 
 from .problems import Problem
 
@@ -18,17 +15,13 @@ NAMES = ("mse", "mean_head_mse", "ensemble_variance", "variance")
 
 def pools_sampler(problem: Problem, precision: str) -> Sampler:
     """Both pools of a problem; ``problem`` or ``pool`` is their dimension."""
-    kind = problem.drawn["kind"]
-    if kind == "heads":
-        members = [
-            sampler_of(*case, precision=precision, keep_queries=False)[0] for case in problem.heads
-        ]
-        return ProblemsSampler(members, [()] * len(members))
-    batch = {"trees": forests, "ants": colonies}[kind]
+    if problem["kind"] == "heads":
+        return averages_sampler(problem.heads, [(), ()], precision)
+    batch = forests if problem["kind"] == "trees" else colonies
     return HostBatches(batch, constants=problem, dims=dict.fromkeys(NAMES, ("problem",)))
 
 
-def moments(estimates: np.ndarray, truth: np.ndarray | float) -> Mapping[str, np.ndarray]:
+def moments(estimates: np.ndarray, truth: np.ndarray | float) -> dict[str, np.ndarray]:
     """Unbiased :data:`NAMES` of estimates (R, pool, M, Q), averaged over queries."""
     errors = estimates - truth
     moved = estimates - estimates.mean(0)
@@ -41,22 +34,20 @@ def moments(estimates: np.ndarray, truth: np.ndarray | float) -> Mapping[str, np
     }
 
 
-def forests(draw: Draw, replicates: int, problem: Problem) -> Mapping[str, np.ndarray]:
+def forests(draw: Draw, replicates: int, problem: Problem) -> dict[str, np.ndarray]:
     """Two forests on every training set (Breiman 2001, doi:10.1023/A:1010933404324)."""
     rng = draw.rng()
-    fields = problem.drawn
     queries = problem.queries.astype(np.float32)
-    truth = values(problem, queries)
-    estimates = np.empty((replicates, len(problem.forests), fields["agents"], len(queries)))
+    estimates = np.empty((replicates, 2, problem["agents"], len(queries)))
     for pools in estimates:
-        x = rng.normal(size=(fields["points"], problem.dimension)).astype(np.float32)
+        x = rng.normal(size=(problem["points"], problem.dimension)).astype(np.float32)
         y = values(problem, x) + problem.noise_sd * rng.normal(size=len(x))
-        seeds = rng.integers(2**31, size=fields["agents"])
+        seeds = rng.integers(2**31, size=problem["agents"])
         for pool, options in zip(pools, problem.forests, strict=True):
             for agent, seed in enumerate(seeds):
                 tree = grow_tree(x, y, int(seed), **options)
                 pool[agent] = tree.tree_.predict(queries)[:, 0]
-    return moments(estimates, truth)
+    return moments(estimates, values(problem, queries))
 
 
 def grow_tree(
@@ -77,7 +68,7 @@ def values(problem: Problem, points: np.ndarray) -> np.ndarray:
     return np.asarray(np.cos(points @ series.frequency.T + series.phase) @ series.amplitude)
 
 
-def colonies(draw: Draw, replicates: int, problem: Problem) -> Mapping[str, np.ndarray]:
+def colonies(draw: Draw, replicates: int, problem: Problem) -> dict[str, np.ndarray]:
     """Colonies of ants, of every pool; θ is 0."""
     rng = draw.rng()
     pools = [draw_readings(rng, replicates, problem, *options) for options in problem.colonies]
@@ -92,15 +83,14 @@ def draw_readings(
     Each picks a patch with probability linear in its pheromone, reads its deviation, of variance 1,
     with independent noise, and deposits 1; before, a share of all pheromone evaporates.
     """
-    fields = problem.drawn
-    patch = rng.normal(size=(replicates, fields["patches"]))
+    patch = rng.normal(size=(replicates, problem["patches"]))
     pheromone = np.full(patch.shape, initial)
     rows = np.arange(replicates)
-    out = np.empty((replicates, fields["agents"]))
-    for ant in range(fields["agents"]):
+    out = np.empty((replicates, problem["agents"]))
+    for ant in range(problem["agents"]):
         level = np.cumsum(pheromone, axis=1)
         picked = (rng.random((replicates, 1)) * level[:, -1:] > level).sum(1)
-        out[:, ant] = patch[rows, picked] + fields["reading_sd"] * rng.normal(size=replicates)
+        out[:, ant] = patch[rows, picked] + problem["reading_sd"] * rng.normal(size=replicates)
         pheromone *= 1 - evaporation
         pheromone[rows, picked] += 1.0
     return out

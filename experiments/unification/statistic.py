@@ -1,13 +1,11 @@
 """Effect of less correlated agents on their pool: one number per problem."""
 
-from collections.abc import Mapping
-
 import numpy as np
 import pandas as pd
 
-from sims.base.estimates import ratio
+from sims.base.estimates import falls, ratio
 from sims.judgement import conventions
-from sims.judgement.effects import Effects, gap, outcome, share
+from sims.judgement.effects import Effects, gap, share, sized_outcome
 from sims.study.batches import drawn_values, stack_batches
 from sims.study.results import Results
 
@@ -23,7 +21,7 @@ def pool_terms(results: Results) -> dict[str, np.ndarray]:
     which it falls with ever more like agents: ``(M e_M − e_1)/(M − 1)``; ``variance`` of an agent
     and ``covariance`` of two, in the same way.
     """
-    agents = results.predictions["law"]["agents"].values[:, None, None]
+    agents = results.law["agents"][:, None, None]
     error = stack_batches(results, "mse")
     variance = stack_batches(results, "variance")
 
@@ -38,47 +36,37 @@ def pool_terms(results: Results) -> dict[str, np.ndarray]:
     }
 
 
-def effects(results: Results) -> Mapping[str, Effects]:
+def effects(results: Results) -> dict[str, Effects]:
     """Relative falls of the error, falls of the correlation, and gaps."""
     terms = pool_terms(results)
     correlation = ratio(terms["covariance"], terms["variance"], axis=1)
     decorrelation = correlation[..., PLAIN] - correlation[..., DIVERSE]
     apart = decorrelation.mean(1, keepdims=True) >= conventions.INDEX_GAP
-
-    def fall(error: np.ndarray) -> Effects:
-        """Relative fall from the plain to the diverse pool, where the correlation falls."""
-        change = ratio(error[..., DIVERSE], error[..., PLAIN], axis=1) - 1
-        change = np.where(apart, change, np.nan)
-        return outcome(-change, size=change.mean(1))
-
-    law = results.predictions["law"]
-    theory = law["error"].values[:, DIVERSE]
+    fall = np.where(apart, falls(terms["error"], DIVERSE, PLAIN), np.nan)
+    of_many = np.where(apart, falls(terms["many"], DIVERSE, PLAIN), np.nan)
+    law = results.law
+    theory = law["error"][:, DIVERSE]
     return {
-        "fall": fall(terms["error"]),
-        "fall of many": fall(terms["many"]),
+        "fall": sized_outcome(fall),
+        "fall of many": sized_outcome(of_many),
         "decorrelation": share(decorrelation),
-        "roads": gap(terms["error"][..., DIVERSE], theory, law["predicted"].values.astype(bool)),
+        "roads": gap(terms["error"][..., DIVERSE], theory, law["predicted"].astype(bool)),
     }
 
 
-def selectivity(results: Results) -> np.ndarray:
-    """Effective share n_eff/n of the keys of the plain pool's heads, NaN of other agents.
-
-    ``n_eff = σ²/v`` with the noise variance v of a head, averaged over heads and queries.
-    """
-    law = results.predictions["law"]
-    level = law["noise_sd"].values ** 2 / law["keys"].values
-    share = np.full(len(results.estimates), np.nan)
-    for number, (_, data) in enumerate(sorted(results.estimates.items())):
-        if "integrated_noise_covariance" in data:
-            covariance = data["integrated_noise_covariance"].values.mean(0)[PLAIN]
-            share[number] = level[number] / np.diag(covariance).mean()
-    return share
-
-
 def parameters(results: Results) -> pd.DataFrame:
-    """Drawn values of all kinds, n_eff/n, and the plain pool's correlation, a row per problem."""
+    """Drawn values of all kinds, n_eff/n, and the plain pool's correlation, a row per problem.
+
+    ``n_eff = σ²/v`` with the noise variance v of a head of the plain pool, averaged over heads and
+    queries; NaN of other agents.
+    """
     terms = pool_terms(results)
     correlation = terms["covariance"].mean(1) / terms["variance"].mean(1)
-    table = drawn_values(results)[[*SHOWN]]
-    return table.assign(selectivity=selectivity(results), correlation=correlation[:, PLAIN])
+    noise = []
+    for _, data in sorted(results.estimates.items()):
+        noise.append(
+            data["noise_variance"][:, PLAIN].mean() if "noise_variance" in data else np.nan
+        )
+    table = drawn_values(results)
+    share = table["noise_sd"] ** 2 / table["keys"] / np.array(noise)
+    return table[[*SHOWN]].assign(selectivity=share, correlation=correlation[:, PLAIN])

@@ -2,7 +2,7 @@
 
 from typing import TYPE_CHECKING
 
-from sims.study.study import Fields, Study, from_module
+from sims.study.modular import Fields, ModularStudy
 
 from .problems import Problem, solve_noise
 
@@ -10,13 +10,8 @@ if TYPE_CHECKING:
     from sims.montecarlo import Sampler
 
 
-class Unification(Study[Problem]):
+class Unification(ModularStudy[Problem]):
     """Errors of pools and correlations of their agents."""
-
-    theory = from_module("predict")
-    effects = from_module("statistic")
-    parameters = from_module("statistic")
-    figure = from_module("figure")
 
     def problem(self, fields: Fields) -> Problem | None:
         # Heads alone are rejected: another draw of a number is of heads, too.
@@ -30,5 +25,5 @@ class Unification(Study[Problem]):
         return pools_sampler(problem, self.simulation.precision)
 
     def replicates(self, problem: Problem) -> int:
-        times = self.settings["times"][problem.drawn["kind"]]
+        times = self.settings["times"][problem["kind"]]
         return self.simulation.replicates_per_batch * times

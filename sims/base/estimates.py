@@ -6,6 +6,7 @@ the estimate and whose spread gives its MCSE as if they were iid. No JAX.
 """
 
 from collections.abc import Callable, Mapping
+from typing import Any
 
 import numpy as np
 from scipy.special import ndtr
@@ -75,6 +76,17 @@ def ratio(top: np.ndarray, bottom: np.ndarray, axis: int = 0) -> np.ndarray:
     scale = bottom.mean(axis, keepdims=True)
     quotient = top.mean(axis, keepdims=True) / scale
     return np.asarray(quotient + (top - quotient * bottom) / scale)
+
+
+def falls(values: np.ndarray, later: Any, earlier: Any) -> np.ndarray:
+    """Relative falls ``1 − later/earlier`` of means, as pseudo-values (N, B, …).
+
+    Args:
+        values: batches of N problems, (N, B, …, K).
+        later: index of the K, or several that broadcast with ``earlier``.
+        earlier: index of those that the falls are relative to.
+    """
+    return 1 - ratio(values[..., later], values[..., earlier], axis=1)
 
 
 def jackknife(batches: Batches, statistic: Callable[[Batches], np.ndarray]) -> np.ndarray:

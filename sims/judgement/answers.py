@@ -21,7 +21,7 @@ from sims.judgement.changes import Change, changes, deciding_field
 from sims.judgement.effects import Effects
 from sims.judgement.robustness import Robustness
 from sims.judgement.summaries import Gap, Mean, Result, Share, summarize
-from sims.judgement.wording import percent, significant
+from sims.judgement.wording import percent, percent_range, significant
 
 if TYPE_CHECKING:
     from sims.study.schema import QuestionSpec
@@ -120,6 +120,15 @@ class Answer:
         """
         stated = self.as_stated()
         return f"{self.word_in_full()}; {stated}" if stated else self.word_in_full()
+
+    def how_often(self) -> str:
+        """Share of the simulated problems in which the claim holds, or the gap is within tolerance.
+
+        In percent, from none to all of the undecided ones; "none" without problems.
+        """
+        result = self.result
+        counted = result.near if isinstance(result, Gap) else getattr(result, "simulated", None)
+        return percent_range(*counted.bracket) if counted else "none"
 
     def how_much(self, short: bool = False) -> str:
         """Quantity with the median and quartiles of its change; "" where no size is reported."""

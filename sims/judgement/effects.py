@@ -213,6 +213,11 @@ def outcome(falls: np.ndarray, size: np.ndarray | None = None) -> Effects:
     return made if size is None else replace(made, size_error=made.error[:, 0])
 
 
+def sized_outcome(falls: np.ndarray) -> Effects:
+    """Outcomes of relative falls (N, B), with the relative rise as their size."""
+    return outcome(falls, size=-falls.mean(1))
+
+
 def outcome_over_pairs(draws: np.ndarray | Sequence[np.ndarray], **fields: Any) -> Effects:
     """Outcomes of problems with several pairs: whether a quantity falls, rises or is level.
 

@@ -96,6 +96,20 @@ class ProblemsSampler:
         return False
 
 
+def averages_sampler(
+    problems: Sequence[tuple[Task, Heads, int, ArrayLike]],
+    streams: Sequence[tuple[int, ...]],
+    precision: str,
+) -> ProblemsSampler:
+    """Sampler of problems of one shape that keeps averages over queries alone.
+
+    Arguments are as of :func:`estimate_many`.
+    """
+    options = {"precision": precision, "keep_queries": False}
+    samplers, _ = zip(*_samplers(problems, options), strict=True)
+    return ProblemsSampler(samplers, streams)
+
+
 def estimate_many(
     problems: Sequence[tuple[Task, Heads, int, ArrayLike]],
     seed: int,

@@ -79,6 +79,23 @@ def publish(of: Run | str, output: Path) -> None:
     shutil.rmtree(folder)
 
 
+def _bring_published(target: Path, folder: Path, names: list[str], fidelity: str) -> list[str]:
+    """Bring what is published of other experiments; the ids of counterexamples that stay."""
+    others: dict[str, list[Answer]] = {}
+    for answer in ledger.read_run(target):
+        if answer.experiment in experiments() and answer.experiment not in names:
+            others.setdefault(answer.experiment, []).append(answer)
+    kept = []
+    for name, answers in others.items():
+        if (target / name / TABLE).is_file():
+            _copy(MADE_OF, target / name, folder / name)
+            continue
+        identity = f"answers.json of {name} at {fidelity}"
+        write_answers(answers, folder / name / "answers.json", identity)
+        kept += [answer.id for answer in answers if answer.problem is not None]
+    return kept
+
+
 def _copy(names: tuple[str, ...], source: Path, target: Path) -> None:
     """Copy those of these files and folders that are there; the table of effects has to be."""
     target.mkdir(parents=True, exist_ok=True)

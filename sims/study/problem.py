@@ -41,9 +41,13 @@ class Drawn:
 
     drawn: Mapping[str, Any]
 
+    def __getitem__(self, field: str) -> Any:
+        """Value of a field."""
+        return self.drawn[field]
+
     def rng(self, field: str) -> np.random.Generator:
         """A new generator whose seed is a field."""
-        return np.random.default_rng(self.drawn[field])
+        return np.random.default_rng(self[field])
 
 
 def problem_digest(problem: object) -> str:

@@ -50,6 +50,12 @@ class Results:
     theory: xr.Dataset = field(default_factory=xr.Dataset)
     digest: str = ""
 
+    @property
+    def law(self) -> dict[str, np.ndarray]:
+        """Theory's values by variable, of all problems along the first axis: its point ``law``."""
+        variables = self.predictions["law"].variables
+        return {str(name): variable.values for name, variable in variables.items()}
+
     @classmethod
     def load(cls, folder: Path, identity: str) -> "Results":
         """Results read from the files of theory and simulation.

@@ -67,11 +67,11 @@ class _Late:
         self.module = module
 
     def __set_name__(self, owner: type, name: str) -> None:
-        self.package = owner.__module__.rpartition(".")[0]
         self.name = name
 
     def __get__(self, study: object, owner: type) -> Any:
-        return getattr(import_module(f"{self.package}.{self.module}"), self.name)
+        package = owner.__module__.rpartition(".")[0]
+        return getattr(import_module(f"{package}.{self.module}"), self.name)
 
 
 class Study(Generic[Problem]):
@@ -239,7 +239,7 @@ class Study(Generic[Problem]):
         """The declaration by its schema."""
         return self.declared.spec
 
-    def problem(self, fields: Fields) -> Problem | None:
+    def problem(self, fields: Fields, /) -> Problem | None:
         """Problem of a draw; None rejects it, and another is drawn."""
         raise NotImplementedError
 

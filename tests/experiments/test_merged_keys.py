@@ -56,7 +56,10 @@ def test_errors_by_plain_loops_are_at_the_tuned_temperatures(kernel, gates):
     truth = waves(problem.target, problem.queries)
     cases = [(1, TUNED[0]), (3, TUNED[1]), (3, TUNED[0]), (3, problem.bandwidth)]
     for place, (stride, bandwidth) in enumerate(cases):
-        gates_of_keys = heads.draw_gates(problem, sequences) if stride > 1 else np.ones((3, 24))
+        gates_of_keys = np.ones((3, 24))
+        if stride > 1:
+            chunks = sequences.reshape(3, -1, stride, 4)
+            gates_of_keys = heads.draw_gates(problem, chunks).reshape(3, 24)
         centre, squares = by_loops(problem, sequences, gates_of_keys, bandwidth, stride)
         noise = 0.49 * squares
         expected = ((centre - truth) ** 2 + noise).mean()
@@ -70,7 +73,7 @@ def test_temperatures_are_tuned_by_draws_that_do_not_judge():
     found = 0
     for number in range(6):
         fields = Fields(fields_of("merging", number, keys=24, stride=4), 3, number)
-        problem = tuning.draw_problem(fields)
+        problem = tuning.problem(fields)
         plain = Problem(fields)
         tried = plain.bandwidth * tuning.GRID
         draw = Draw.from_seed(fields["pilot"], (), 48)
@@ -111,7 +114,8 @@ def test_gates_and_correlations_are_those_of_the_drawn_fields():
     for number in range(40):
         problem = drawn(number, correlated=bool(number % 2))
         of_keys = gates_by_hand(problem, keys, problem.drawn["stride"])
-        found = heads.draw_gates(problem, keys)
+        chunks = keys.reshape(6, -1, problem.drawn["stride"], 4)
+        found = heads.draw_gates(problem, chunks).reshape(6, 24)
         np.testing.assert_allclose(found, np.broadcast_to(of_keys, found.shape), rtol=1e-12)
         root = problem.drawn["persistence"] if problem.drawn["correlated"] else 0.0
         second = root if problem.drawn["smooth"] else 0.0
