@@ -92,7 +92,7 @@ def mixtures(rng: np.random.Generator, count: int, problem: Problem) -> np.ndarr
     Keys and labels ``cos(ωx_1 + φ)`` with noise are new in every draw.
     """
     queries = problem.queries
-    target = problem.target.evaluate
+    target = problem.target.values
     keys = rng.normal(size=(count, 1, problem["n"], problem["views"]))
     labels = target(keys) + problem["noise_sd"] * rng.normal(size=keys.shape[:-1])
     gaps = -0.5 * ((queries[:, None] - keys) ** 2).sum(-1)

@@ -42,26 +42,12 @@ def publish(of: Run | str, output: Path) -> None:
         names = [name for name in experiments() if (source / name / TABLE).is_file()]
         if not names:
             raise InputError(str(source), "no finished run", "make reproduce, first")
-    others: dict[str, list[Answer]] = {}
-    for answer in ledger.read_run(target):
-        if answer.experiment in experiments() and answer.experiment not in names:
-            others.setdefault(answer.experiment, []).append(answer)
-    kept = []
-    for name, answers in others.items():
-        if (target / name / TABLE).is_file():
-            _copy(MADE_OF, target / name, folder / name)
-        else:
-            identity = f"answers.json of {name} at {fidelity}"
-            write_answers(answers, folder / name / "answers.json", identity)
-            kept += answers
+    kept = _bring_published(target, folder, names, fidelity)
     for name in names:
         _copy(MADE_OF, source / name, folder / name)
     pages(fidelity, folder / "report.html")
-    for answer in kept:
-        if answer.problem is not None:
-            shutil.copy(
-                target / "counterexamples" / f"{answer.id}.yaml", folder / "counterexamples"
-            )
+    for id in kept:
+        shutil.copy(target / "counterexamples" / f"{id}.yaml", folder / "counterexamples")
     answers = ledger.read_run(folder, fidelity)
     for name, text in readme_texts(answers).items():
         fill_readme(name, text)
