@@ -110,34 +110,29 @@ def tune_rule(table: Table, context: int, noise_sd: np.ndarray, by_log: bool) ->
         noise_sd: of each problem.
         by_log: whether the kept scores grow like log n.
     """
-    keys = context * RATIOS
-    grid = COUNTS if table.of == "top-k" else TEMPERATURES
-    parameter = grid[:, None]
+    keys = context * RATIOS[:, None]
+    grid = TEMPERATURES
+    parameter = grid
     if table.of == "top-k":
-        parameter = np.where(parameter > 0.7 * keys, np.nan, parameter)
+        grid = COUNTS
+        parameter = np.where(grid > 0.7 * keys, np.nan, grid)
     errors = table.errors(keys, parameter, np.repeat(noise_sd, TASKS)[:, None, None])
-
-    def mean_over_tasks(values: np.ndarray) -> tuple[tuple[str, ...], np.ndarray]:
-        by_problem = values.reshape(len(noise_sd), TASKS, *values.shape[1:])
-        return ("number", "place", "ratio"), by_problem.mean(1)
-
-    terms = xr.Dataset(
-        {
-            "mse": mean_over_tasks(errors.mse[0]),
-            "attended": mean_over_tasks(errors.attended),
-            "share": mean_over_tasks(1 / errors.n_eff),
-            "parameter": ("place", grid),
-        }
-    )
-    rows = terms["mse"].transpose("number", "ratio", "place").values
-    places = extremum(rows.reshape(-1, len(grid))).reshape(rows.shape[:2])
+    terms = xr.Dataset({"parameter": ("place", grid)})
+    shape = (len(noise_sd), TASKS, len(RATIOS), len(grid))
+    parts = {"mse": errors.mse, "attended": errors.attended, "share": 1 / errors.n_eff}
+    for name, part in parts.items():
+        terms[name] = ("number", "ratio", "place"), part.reshape(shape).mean(1)
+    mse = terms["mse"].values
+    places = extremum(mse.reshape(-1, len(grid))).reshape(mse.shape[:2])
     least = xr.DataArray(places, dims=("number", "ratio"))
-    factor = np.log(context) / np.log(keys) if by_log else np.ones(len(keys))
-    step = np.log(grid[-1] / grid[0]) / (len(grid) - 1)
-    moved = xr.DataArray(np.round(np.log(factor) / step), dims="ratio")
-    known = least.notnull() & least.isel(ratio=0).notnull()
+    first = least.isel(ratio=0)
+    known = least.notnull() & first.notnull()
+    if by_log:
+        step = np.log(grid[-1] / grid[0]) / (len(grid) - 1)
+        factor = xr.DataArray(np.log(context) / np.log(context * RATIOS), dims="ratio")
+        first = (first + np.round(np.log(factor) / step)).clip(0)
     best = terms.isel(place=least.fillna(0).astype(int))
-    kept = terms.isel(place=(least.isel(ratio=0).fillna(0) + moved).clip(0).astype(int))
+    kept = terms.isel(place=first.fillna(0).astype(int))
     values = {
         "kept": kept["mse"],
         "best": best["mse"],
