@@ -18,12 +18,14 @@ squared bias that first order has in closed form corrects these waves' by a fact
 """
 
 from collections.abc import Callable
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.polynomial.chebyshev import chebpts1, chebvander
 from numpy.typing import ArrayLike
 from scipy.interpolate import CubicSpline
-from scipy.special import gammaincinv, ive, ndtri, roots_genlaguerre
+from scipy.optimize.elementwise import find_root
+from scipy.special import gammaincinv, ive, logsumexp, ndtri, roots_genlaguerre
 from scipy.stats import qmc
 
 from .grids import GIVEN, WIDTHS
@@ -49,8 +51,6 @@ POINTS = {"gaussian": 16, "softmax": 40}
 """Chebyshev points in c at which responses of waves are computed."""
 NEGLIGIBLE = 1e-6
 """Eigenvalues of the waves' covariance in c, relative to the largest, that are left out."""
-BISECTIONS, COARSE, NEWTON = 12, 36, 2
-"""Steps by which nodes are found: the last one, a first lattice, corrections."""
 
 
 class Key(NamedTuple):
@@ -58,15 +58,14 @@ class Key(NamedTuple):
 
     Attributes:
         share: of each length, (Q,).
-        latent: probabilities of the latent number, (Q, N).
         view: probabilities of a head's number given the latent one, (N, V).
         score: b² log K, (Q, V).
-        mean: E r, in F real features whose products sum to E r·r̄', (Q, F, N).
-        square: E |r|², (Q, N).
+        mean: probabilities of the latent number times 1 and E r, the latter in F real features
+            whose products sum to E r·r̄', (Q, 1 + F, N).
+        square: the same times 1 and E |r|², (Q, 2, N).
     """
 
     share: np.ndarray
-    latent: np.ndarray
     view: np.ndarray
     score: np.ndarray
     mean: np.ndarray
@@ -166,9 +165,8 @@ def squared_bias(key: Key, bandwidth: float) -> float:
     """``E (m* − m)²`` of endless keys, by the waves."""
     log_kernel = key.score / bandwidth**2
     kernel = np.exp(log_kernel - log_kernel.max(1, keepdims=True)) @ key.view.T
-    weight = key.latent * kernel
-    mean = (key.mean @ weight[..., None])[..., 0] / weight.sum(1, keepdims=True)
-    return float(key.share @ (mean**2).sum(1))
+    total, *means = np.moveaxis(key.mean @ kernel[..., None], 1, 0)[..., 0]
+    return float(key.share @ np.sum((np.array(means) / total) ** 2, axis=0))
 
 
 def draw_waves(drawn: Drawn, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
@@ -197,26 +195,21 @@ def law_of_key(drawn: Drawn, width: int, queries: np.ndarray, waves: np.ndarray)
     at = seen_by_distance if drawn["kernel"] == "gaussian" else seen_along
     (low, high), parts, respond = at(width, length, drawn["view_noise"])
     latent, probable, view, score = parts
-    points = POINTS[drawn["kernel"]]
-    angle = np.pi * (np.arange(points) + 0.5) / points
-    response = respond(low + (high - low) * (np.cos(angle) + 1) / 2, along, square) * unseen - 1
+    orders = POINTS[drawn["kernel"]] - 1
+    points = chebpts1(orders + 1)
+    response = respond(low + (high - low) * (points + 1) / 2, along, square) * unseen - 1
     # From the points to the lattice by their polynomial; few combinations of waves matter.
-    orders = np.arange(points)
-    polynomials = np.cos(np.outer(np.arccos(2 * (latent - low) / (high - low) - 1), orders))
-    spread = np.cos(np.outer(orders, angle)) * np.where(orders, 2, 1)[:, None] / points
-    between = polynomials @ spread
+    places = 2 * (latent - low) / (high - low) - 1
+    between = chebvander(places, orders) @ np.linalg.inv(chebvander(points, orders))
     covariance = np.real(response.swapaxes(1, 2) @ response.conj()) / len(waves)
     size, vector = np.linalg.eigh(covariance)
     kept = size.max(0) > NEGLIGIBLE * size.max()
     features = vector[..., kept] * np.maximum(size[:, None, kept], 0) ** 0.5
-    return Key(
-        share / share.sum(),
-        probable,
-        view,
-        score,
-        (between @ features).swapaxes(1, 2),
-        -2 * response.real.mean(1) @ between.T,
-    )
+    mean = np.insert(between @ features, 0, 1, axis=2).swapaxes(1, 2)
+    square = -2 * response.real.mean(1) @ between.T
+    square = np.stack([np.ones_like(square), square], axis=1)
+    probable = probable[:, None]
+    return Key(share / share.sum(), view, score, probable * mean, probable * square)
 
 
 def seen_by_distance(width: int, length: np.ndarray, noise: float) -> Seen:
@@ -279,51 +272,35 @@ def normalised(logs: np.ndarray) -> np.ndarray:
 def responses(key: Key, bandwidth: float, sizes: np.ndarray) -> Responses:
     """Responses at nodes that serve all sizes n."""
     log_kernel = key.score / bandwidth**2
-    alone = (key.latent @ key.view)[..., None]
-
-    def of_views(log_s: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """X and ``1 − e^{−X}``, (Q, M, V)."""
-        x = np.exp(np.minimum(log_s[..., None] + log_kernel[:, None], 60.0))
-        return x, -np.expm1(-x)
-
-    def rate(x: np.ndarray, hit: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """t, and its derivative in log s."""
-        once = x * (1 - hit) @ alone
-        share = np.clip(hit @ alone, 1e-300, 1 - 1e-15)
-        log = -np.log1p(-share)
-        return np.log(log)[..., 0], (once / ((1 - share) * log))[..., 0]
-
+    alone = key.square[:, 0] @ key.view
     t = np.arange(np.log(LEFT / sizes.max()), np.log(RIGHT / sizes.min()) + STEP, STEP)
-    top = log_kernel.max(1, keepdims=True)
-    mean = np.log(np.exp(log_kernel - top)[:, None] @ alone)[:, 0] + top
-    low = t[0] - mean - 0.5
+
+    def scaled(log_s: np.ndarray, row: Any) -> np.ndarray:
+        """X, (…, V), at nodes of these lengths."""
+        return np.exp(np.minimum(log_s[..., None] + log_kernel[row], 60.0))
+
+    def excess(log_s: np.ndarray, t: np.ndarray, row: np.ndarray) -> np.ndarray:
+        hit = (-np.expm1(-scaled(log_s, row)) * alone[row]).sum(-1)
+        return np.log(-np.log1p(-np.clip(hit, 1e-300, 1 - 1e-15))) - t
+
+    # By Jensen's inequality t is at most the logarithm of s E K.
+    low = t - logsumexp(log_kernel, axis=1, b=alone, keepdims=True) - 0.01
     high = 2 - log_kernel.min(1, keepdims=True)
-    for _ in range(BISECTIONS):
-        middle = (low + high) / 2
-        above = rate(*of_views(middle))[0] > t[-1]
-        low, high = np.where(above, low, middle), np.where(above, middle, high)
-    low = t[0] - mean - 0.5
-    coarse = low + (high - low) * np.linspace(0, 1, COARSE)
-    rows = zip(rate(*of_views(coarse))[0], coarse, strict=True)
-    log_s = np.stack([np.interp(t, found, row) for found, row in rows])
-    for _ in range(NEWTON):
-        found, slope = rate(*of_views(log_s))
-        log_s = log_s - np.clip((found - t) / slope, -3, 3)
-    x, hit = of_views(log_s)
-    weight = STEP / rate(x, hit)[1]
-    once = x * (1 - hit)
-    hit, once, twice = (part @ key.view.T for part in (hit, once, x * once))
-    return Responses(hit, once, twice, weight)
+    rows = np.arange(len(alone))[:, None]
+    log_s = find_root(excess, (low, high), args=(t, rows), tolerances={"fatol": 1e-7}).x
+    x = scaled(log_s, rows)
+    once = x * np.exp(-x)
+    hit, once, twice = (part @ key.view.T for part in (-np.expm1(-x), once, x * once))
+    slope = (once @ key.square[:, 0, :, None])[..., 0]
+    return Responses(hit, once, twice, STEP * np.exp(t - np.exp(t)) / slope)
 
 
 def one_head(key: Key, at: Responses, sizes: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """``E |Σ w r|²`` and ``E Σ w²`` of a head, (Q, n)."""
-    latent = key.latent[..., None]
-    mean = np.concatenate([latent, key.mean.swapaxes(1, 2) * latent], 2)
-    once = (at.once @ mean) ** 2
-    apart = np.stack([once[..., 0], once[..., 1:].sum(-1)], 2)
-    twice = at.twice @ np.stack([key.latent, key.latent * key.square], 2)
-    return of_keys((at.hit @ latent)[..., 0], at.weight, twice, apart, sizes)
+    latent = key.square[:, 0, :, None]
+    once = (at.once @ key.mean.swapaxes(1, 2)) ** 2
+    twice = at.twice @ key.square.swapaxes(1, 2)
+    return of_keys((at.hit @ latent)[..., 0], at.weight, twice, once, sizes)
 
 
 def two_heads(key: Key, at: Responses, sizes: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -332,18 +309,17 @@ def two_heads(key: Key, at: Responses, sizes: np.ndarray) -> tuple[np.ndarray, n
     def gram(weight: np.ndarray, first: np.ndarray, second: np.ndarray) -> np.ndarray:
         return (first[:, None] * weight[:, :, None]) @ second[:, None].swapaxes(2, 3)
 
-    latent = key.latent[:, None]
-    alone = (at.hit @ latent.swapaxes(1, 2))[..., 0]
-    union = alone[:, :, None] + alone[:, None] - gram(latent, at.hit, at.hit)[:, 0]
-    together = gram(np.stack([key.latent, key.latent * key.square], 1), at.once, at.once)
+    def flat(parts: np.ndarray) -> np.ndarray:
+        return parts.reshape(*parts.shape[:2], -1).swapaxes(1, 2)
+
+    idle = 1 - at.hit
+    union = 1 - gram(key.square[:, :1], idle, idle)
+    together = gram(key.square, at.once, at.once)
     # One head's key, at which the other is idle; the other way round it is the transpose.
-    mean = gram(np.concatenate([latent, key.mean * latent], 1), at.once, 1 - at.hit)
-    cross = mean * mean.swapaxes(2, 3)
-    apart = np.stack([cross[:, 0], cross[:, 1:].sum(1)], 1)
-    flat = (len(union), -1)
-    area = (at.weight[:, :, None] * at.weight[:, None]).reshape(flat)
-    same, other = (part.reshape(len(union), 2, -1).swapaxes(1, 2) for part in (together, apart))
-    return of_keys(union.reshape(flat), area, same, other, sizes)
+    mean = gram(key.mean, at.once, idle)
+    area = at.weight[:, None, :, None] * at.weight[:, None, None]
+    apart = flat(mean * mean.swapaxes(2, 3))
+    return of_keys(flat(union)[..., 0], flat(area)[..., 0], flat(together), apart, sizes)
 
 
 def of_keys(
@@ -357,14 +333,12 @@ def of_keys(
         hit: ``1 − φ`` at the nodes, (Q, M).
         weight: of the nodes, (Q, M).
         same: expected products within one key, of weights and of weighted responses, (Q, M, 2).
-        apart: products of two keys' expectations, (Q, M, 2).
+        apart: products of two keys' expectations, of weights and of features, (Q, M, 1 + F).
         sizes: n.
     """
     n = sizes[:, None]
     idle = np.log1p(-np.clip(hit, 0, 1 - 1e-15))[:, None]
     power = n * weight[:, None] * np.exp((n - 1) * idle)
-    within = power @ same
-    between = power * (n - 1) / np.exp(idle) @ apart
-    noise, square = np.moveaxis(within, 2, 0)
-    unit, cross = np.moveaxis(between, 2, 0)
-    return (square + cross) / (noise + unit), noise / (noise + unit)
+    noise, square = np.moveaxis(power @ same, 2, 0)
+    unit, *cross = np.moveaxis(power * (n - 1) / np.exp(idle) @ apart, 2, 0)
+    return (square + np.sum(cross, axis=0)) / (noise + unit), noise / (noise + unit)
