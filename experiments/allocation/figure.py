@@ -1,6 +1,6 @@
 """Splits of a budget: three regimes, margins by both methods, outcomes, and growth of d_k*."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping
 from itertools import product
 
 import numpy as np
@@ -42,12 +42,12 @@ def figure(panels: Panels, answers: Answers) -> Figure:
     draw_margins(axes["b"], panels.effects)
     called = pd.Series(outcomes(panels.effects["allocation"])).map(OUTCOMES)
     inks = dict(zip(OUTCOMES.values(), OUTCOME_INKS.values(), strict=True))
-    outcome_bars(axes["c"], shares_of(law, called, inks, DECAYS), inks, "regimes")
+    draw_shares(axes["c"], law, called, inks)
     in_view = called[law["decay"] != "even"].value_counts(normalize=True)
     inner, end = (percent(in_view.get(OUTCOMES[call], 0)) for call in (HOLDS, FAILS))
     axes["c"].set_title(f"Shared views: inner split {inner}, an end {end}")
     form = pd.Series(panels["form"])
-    outcome_bars(axes["d"], shares_of(law, form, GROWTHS, DECAYS), GROWTHS, "regimes")
+    draw_shares(axes["d"], law, form, GROWTHS)
     decided = form[(form != CENSORED) & (law["decay"] != "even")]
     most = decided.groupby(law["temperature"][decided.index]).agg(lambda f: f.mode()[0])
     common = ", ".join(f"{form} ({rule})" for rule, form in most.items())
@@ -125,13 +125,11 @@ def draw_margins(ax: Axes, both: Mapping[str, Effects]) -> None:
     )
 
 
-def shares_of(
-    law: pd.DataFrame, value: pd.Series, names: Iterable[str], decays: Sequence[str]
-) -> dict[str, dict[str, float]]:
-    """Shares of these categories in the regimes of each decay and rule for the temperature."""
+def draw_shares(ax: Axes, law: pd.DataFrame, value: pd.Series, inks: Mapping[str, str]) -> None:
+    """Shares of categories in the regimes of each decay and rule for the temperature."""
     rows = {}
-    for decay, rule in product(decays, RULES):
+    for decay, rule in product(DECAYS, RULES):
         chosen = value[(law["decay"] == decay) & (law["temperature"] == rule)]
-        shares = chosen.value_counts(normalize=True).reindex(list(names), fill_value=0.0)
-        rows[f"{decay}, {rule} ({len(chosen)})"] = dict(zip(names, shares.tolist(), strict=True))
-    return rows
+        shares = chosen.value_counts(normalize=True).reindex([*inks], fill_value=0.0)
+        rows[f"{decay}, {rule} ({len(chosen)})"] = dict(zip(inks, shares.tolist(), strict=True))
+    outcome_bars(ax, rows, inks, "regimes")
