@@ -148,11 +148,11 @@ def between_widths(widths: np.ndarray, errors: np.ndarray, bands: np.ndarray) ->
     return Curve(filled, np.isfinite(filled), bandwidth)
 
 
-def draw_waves(drawn: Drawn, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
+def draw_waves(drawn: Drawn) -> tuple[np.ndarray, np.ndarray]:
     """Queries up to their length and waves of the target, (K, r) each, quasi-random."""
     spectrum = relevance(drawn)
     size = len(spectrum)
-    uniform = qmc.Sobol(2 * size + 1, rng=seed).random(WAVES)
+    uniform = qmc.Sobol(2 * size + 1, rng=0).random(WAVES)
     queries, waves = np.split(ndtri(uniform[:, :-1]), 2, axis=1)
     waves = waves * spectrum**0.5
     if drawn["smoothness"] == "matern":

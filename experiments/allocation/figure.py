@@ -13,7 +13,7 @@ from sims.figures.groups import OUTCOME_INKS, outcome_bars
 from sims.judgement import conventions
 from sims.judgement.answers import Answers
 from sims.judgement.effects import Effects
-from sims.judgement.outcomes import FAILS, HOLDS, LEVEL, UNDECIDED
+from sims.judgement.outcomes import HOLDS, UNDECIDED
 from sims.judgement.summaries import Share
 from sims.judgement.wording import percent
 from sims.study.panels import Panels
@@ -24,12 +24,10 @@ from .statistic import CENSORED, FORMS
 DECAYS = ("exponential", "polynomial", "even")
 RULES = ("fixed", "Transformer's", "tuned")
 GROWTHS = dict(zip(FORMS, (*figures.PALETTE[:3], "0.72", "0.9"), strict=True))
-OUTCOMES = {
-    HOLDS: "inner split wins",
-    LEVEL: "within 1 %",
-    UNDECIDED: "not known",
-    FAILS: "an end wins",
-}
+OUTCOMES = ("inner split wins", "within 1 %", "not known", "an end wins")
+"""Outcomes of regimes as the legend names them."""
+WINS, NEAR, UNKNOWN, LOSES = OUTCOMES
+INKS = dict(zip(OUTCOMES, OUTCOME_INKS.values(), strict=True))
 
 
 def figure(panels: Panels, answers: Answers) -> Figure:
@@ -40,11 +38,10 @@ def figure(panels: Panels, answers: Answers) -> Figure:
     law = panels.parameters
     draw_regimes(axes["a"], panels)
     draw_margins(axes["b"], panels.effects)
-    called = pd.Series(outcomes(panels.effects["allocation"])).map(OUTCOMES)
-    inks = dict(zip(OUTCOMES.values(), OUTCOME_INKS.values(), strict=True))
-    draw_shares(axes["c"], law, called, inks)
-    in_view = called[law["decay"] != "even"].value_counts(normalize=True)
-    inner, end = (percent(in_view.get(OUTCOMES[call], 0)) for call in (HOLDS, FAILS))
+    called = pd.Series(outcomes(panels.effects["allocation"]))
+    draw_shares(axes["c"], law, called, INKS)
+    in_view = called[law["decay"] != "even"]
+    inner, end = (percent(float((in_view == name).mean())) for name in (WINS, LOSES))
     axes["c"].set_title(f"Shared views: inner split {inner}, an end {end}")
     form = pd.Series(panels["form"])
     draw_shares(axes["d"], law, form, GROWTHS)
@@ -56,10 +53,10 @@ def figure(panels: Panels, answers: Answers) -> Figure:
 
 
 def outcomes(margins: Effects) -> np.ndarray:
-    """The calls of :data:`OUTCOMES`, by margins less the tolerance."""
+    """One of :data:`OUTCOMES` for every regime, by margins less the tolerance."""
     level = margins.value >= -2 * conventions.TOLERANCES["order"]
     calls = [margins.call == HOLDS, margins.call == UNDECIDED, level]
-    return np.select(calls, [HOLDS, UNDECIDED, LEVEL], FAILS)
+    return np.select(calls, [WINS, UNKNOWN, NEAR], LOSES)
 
 
 def title_of(answers: Answers) -> str:

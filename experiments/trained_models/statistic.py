@@ -16,11 +16,8 @@ from sims.study.results import Results
 
 from .problems import TOKENS
 
-COSTS = ("merging", "pruning", "predictions")
-"""Merging two heads and pruning one, in the layer's output, and pruning in the predictions."""
 INDICES = ("subspaces", "patterns")
 SIZES = ("outputs", "matrices")
-PREDICTORS = (*INDICES, *SIZES)
 GIVEN = " given sizes"
 
 
@@ -39,41 +36,37 @@ def rank_correlation(predictor: np.ndarray, cost: np.ndarray, *given: np.ndarray
     return product[..., 0, 1] / np.sqrt(product[..., 0, 0] * product[..., 1, 1])
 
 
-def predictors(means: Batches, pairs: bool) -> dict[str, np.ndarray]:
-    """What may predict a cost, high where it is to be high, (…, layer, pair or head).
-
-    An index of two heads is 1 − their overlap, that of a head its mean over the others; the size of
-    two heads is the smaller one, which merging them removes.
-    """
-    patterns = means["patterns"][..., 0, :, :, :]
-    overlap = {"subspaces": means["subspaces"], "patterns": noise_correlation(patterns)}
-    size = {name: means[name] for name in SIZES}
-    if pairs:
-        first, second = np.triu_indices(patterns.shape[-1], 1)
-        indices = {name: 1 - each[..., first, second] for name, each in overlap.items()}
-        sizes = {n: np.minimum(each[..., first], each[..., second]) for n, each in size.items()}
-        return indices | sizes
-    others = 1 - np.eye(patterns.shape[-1])
-    return {name: -(each * others).mean(-1) for name, each in overlap.items()} | size
-
-
 def correlations(means: Batches) -> dict[str, np.ndarray]:
     """Rank correlation of every predictor with every cost, and of indices given sizes, (…, layer).
 
-    Of two heads the one counts whose part the other takes at less cost.
+    Costs are those of ``merging`` two heads and of ``pruning`` one, in the layer's output, and of
+    pruning in the ``predictions``. Of two heads the one counts whose part the other takes at less
+    cost. An index of two heads is 1 − their overlap, that of a head its mean over the others; the
+    size of two heads is the smaller one, which merging them removes.
     """
-    merging = means["merging"]
-    first, second = np.triu_indices(merging.shape[-1], 1)
-    cheaper = np.minimum(merging, merging.swapaxes(-1, -2))[..., first, second]
-    costs = {**means, "merging": cheaper}
+    patterns = noise_correlation(means["patterns"][..., 0, :, :, :])
+    others = 1 - np.eye(patterns.shape[-1])
+    first, second = np.triu_indices(patterns.shape[-1], 1)
+    of_pairs, of_heads = {}, {}
+    for name, overlap in zip(INDICES, (means["subspaces"], patterns), strict=True):
+        of_pairs[name] = 1 - overlap[..., first, second]
+        of_heads[name] = -(overlap * others).mean(-1)
+    for name in SIZES:
+        of_heads[name] = means[name]
+        of_pairs[name] = np.minimum(means[name][..., first], means[name][..., second])
+    merging = np.minimum(means["merging"], means["merging"].swapaxes(-1, -2))
+    costs = {
+        "merging": (merging[..., first, second], of_pairs),
+        "pruning": (means["pruning"], of_heads),
+        "predictions": (means["predictions"], of_heads),
+    }
     found = {}
-    for cost in COSTS:
-        known = predictors(means, cost == "merging")
+    for title, (cost, known) in costs.items():
         sizes = [known[name] for name in SIZES]
-        for name in PREDICTORS:
-            found[f"{cost}, {name}"] = rank_correlation(known[name], costs[cost])
+        for name, values in known.items():
+            found[f"{title}, {name}"] = rank_correlation(values, cost)
         for name in INDICES:
-            found[f"{cost}, {name}{GIVEN}"] = rank_correlation(known[name], costs[cost], *sizes)
+            found[f"{title}, {name}{GIVEN}"] = rank_correlation(known[name], cost, *sizes)
     return found
 
 

@@ -6,6 +6,7 @@ learned temperature s_h, and averages responses in R^p. The layer is the mean of
 average, ``A_h = I/H``.
 """
 
+from functools import partial
 from typing import NamedTuple
 
 import jax
@@ -132,28 +133,6 @@ def responses(
     return jax.vmap(component, out_axes=1)(jax.random.split(key, outputs))
 
 
-def loss(
-    layer: Layer,
-    task: Task,
-    apart: Array | float,
-    queries: Float[Array, "q d"],
-    labels: Float[Array, "q p"],
-    keys: Float[Array, "n d"],
-    values: Float[Array, "n p"],
-) -> Float[Array, ""]:
-    """Mean over queries and outputs of ``(label − f̂)² + apart · mean_h (f̂_h − f̂)²``.
-
-    That is the error of the layer (0), or the mean of the heads' own errors (1), which has no
-    product of two heads' errors: the two differ by the ambiguity (Krogh & Vedelsby 1995, NeurIPS
-    7). If labels are not drawn they are m, and what noise adds is there in expectation.
-    """
-    parts, noise, _ = heads_at(layer, task.free, queries, keys, values)
-    average = parts.mean(0)
-    error = jnp.mean((average - labels) ** 2) + apart * jnp.mean((parts - average) ** 2)
-    variance = (1 - apart) * noise.mean() + apart * jnp.trace(noise) / len(noise)
-    return error + jnp.where(task.drawn, 0.0, task.noise_sd**2) * variance
-
-
 def train(
     layer: Layer,
     task: Task,
@@ -165,12 +144,17 @@ def train(
     tasks: int,
     steps: int,
 ) -> Layer:
-    """The layer after Adam with a cosine decay on the :func:`loss` of fresh tasks at every step.
+    """The layer after Adam with a cosine decay on the loss of fresh tasks at every step.
+
+    That is the mean over queries and outputs of ``(label − f̂)² + apart · mean_h (f̂_h − f̂)²``: the
+    error of the layer (0), or the mean of the heads' own errors (1), which has no product of two
+    heads' errors. The two differ by the ambiguity (Krogh & Vedelsby 1995, NeurIPS 7). If labels are
+    not drawn they are m, and what noise adds is there in expectation.
 
     Args:
         layer: where to begin; single precision.
         task: what to learn.
-        apart: of the :func:`loss`.
+        apart: of the loss.
         key: of all draws.
         n: keys of a task.
         queries: of a task.
@@ -187,11 +171,15 @@ def train(
         noise = jax.random.normal(for_noise, y.shape, jnp.float32)
         return x, y + jnp.where(task.drawn, task.noise_sd, 0.0) * noise
 
-    def batch_loss(layer: Layer, x: Array, y: Array) -> Array:
-        def task_loss(x: Array, y: Array) -> Array:
-            return loss(layer, task, apart, x[n:], y[n:], x[:n], y[:n])
+    def loss(layer: Layer, x: Array, y: Array) -> Array:
+        parts, noise, _ = heads_at(layer, task.free, x[n:], x[:n], y[:n])
+        average = parts.mean(0)
+        error = jnp.mean((average - y[n:]) ** 2) + apart * jnp.mean((parts - average) ** 2)
+        variance = (1 - apart) * noise.mean() + apart * jnp.trace(noise) / len(noise)
+        return error + jnp.where(task.drawn, 0.0, task.noise_sd**2) * variance
 
-        return jnp.mean(jax.vmap(task_loss)(x, y))
+    def batch_loss(layer: Layer, x: Array, y: Array) -> Array:
+        return jnp.mean(jax.vmap(partial(loss, layer))(x, y))
 
     def step(
         carry: tuple[Layer, optax.OptState], key: Array
