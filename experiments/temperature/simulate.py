@@ -14,8 +14,7 @@ from sims.base.arrays import fill_up
 from sims.montecarlo import Replicates
 from sims.problem import Heads
 from sims.problem.normals import normal
-from sims.simulation.engine import sampler_of
-from sims.simulation.many import ProblemsSampler
+from sims.simulation.many import ProblemsSampler, averages_sampler
 from sims.weights.entmax import Entmax
 from sims.weights.rules import distance
 from sims.weights.sparse import ReluGap
@@ -80,7 +79,7 @@ class Population(NamedTuple):
 def tasks_sampler(problems: list[Problem], seed: int, learning: Mapping[str, Any]) -> Replicates:
     """The tasks of all problems."""
     return Replicates(
-        partial(errors, most=SIMULATED * max(problem.drawn["context"] for problem in problems)),
+        partial(errors, most=SIMULATED * max(problem["context"] for problem in problems)),
         constants=population(problems, seed, learning),
         dims={"error": ("problem", "rule", "temperature")},
         coords={"rule": NAMES, "temperature": TEMPERATURES},
@@ -89,14 +88,13 @@ def tasks_sampler(problems: list[Problem], seed: int, learning: Mapping[str, Any
 
 def pairs_sampler(problems: list[Problem], keys: int, precision: str) -> ProblemsSampler:
     """The pairs of heads of problems of one power, at n keys."""
-    members = []
+    cases = []
     for problem in problems:
         task, heads, n, queries = problem.heads(keys)
         # Frames as wide as the plane: one compiled shape.
         padded = Heads(fill_up(np.asarray(heads.frames), PLANE), heads.rule, heads.bandwidth)
-        sampler, _ = sampler_of(task, padded, n, queries, precision=precision, keep_queries=False)
-        members.append(sampler)
-    return ProblemsSampler(members, [(number,) for number in range(len(members))])
+        cases.append((task, padded, n, queries))
+    return averages_sampler(cases, [(number,) for number in range(len(cases))], precision)
 
 
 def population(problems: list[Problem], seed: int, learning: Mapping[str, Any]) -> Population:
@@ -113,10 +111,10 @@ def population(problems: list[Problem], seed: int, learning: Mapping[str, Any]) 
                 fill_up(tasks.frequency, PLANE),
                 tasks.phase,
                 fill_up(tasks.queries, PLANE),
-                fill_up(np.ones(problem.drawn["width"]), PLANE),
+                fill_up(np.ones(problem["width"]), PLANE),
                 found,
-                problem.drawn["noise_sd"],
-                problem.drawn["context"],
+                problem["noise_sd"],
+                problem["context"],
             )
         )
     arrays = jax.tree.map(lambda *leaves: np.stack(leaves).astype(np.float32), *members)
