@@ -67,11 +67,10 @@ def describe_regime(drawn: Drawn, seed: Sequence[int]) -> dict[str, Any]:
         count = drawn["budget"] // width
         bandwidth = float(curves.bandwidth[0, width - 1])
         heads: dict[str, Any] = {"count": count, "width": width, "bandwidth": bandwidth}
+        change = {f"heads.{name}": value for name, value in heads.items()}
         if drawn["decay"] == "even":
             blocks = np.eye(target.dimension, count * width).reshape(-1, count, width)
             heads["frames"] = {"kind": "explicit", "frames": blocks.swapaxes(0, 1).tolist()}
-        change = {f"heads.{name}": value for name, value in heads.items()}
-        if "frames" in heads:
             change["heads.frames"] = {"label": str(count), **heads["frames"]}
         ensembles.append(heads)
         changes.append(change)

@@ -21,9 +21,11 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
+from numpy.polynomial.chebyshev import chebpts1, chebvander
 from numpy.typing import ArrayLike
 from scipy.interpolate import CubicSpline
-from scipy.special import gammaincinv, ive, ndtri, roots_genlaguerre
+from scipy.optimize.elementwise import find_root
+from scipy.special import gammaincinv, ive, logsumexp, ndtri, roots_genlaguerre
 from scipy.stats import qmc
 
 from .grids import GIVEN, WIDTHS
@@ -49,8 +51,6 @@ POINTS = {"gaussian": 16, "softmax": 40}
 """Chebyshev points in c at which responses of waves are computed."""
 NEGLIGIBLE = 1e-6
 """Eigenvalues of the waves' covariance in c, relative to the largest, that are left out."""
-BISECTIONS, COARSE, NEWTON = 12, 36, 2
-"""Steps by which nodes are found: the last one, a first lattice, corrections."""
 
 
 class Key(NamedTuple):
@@ -58,44 +58,36 @@ class Key(NamedTuple):
 
     Attributes:
         share: of each length, (Q,).
-        latent: probabilities of the latent number, (Q, N).
         view: probabilities of a head's number given the latent one, (N, V).
         score: b² log K, (Q, V).
-        mean: E r, in F real features whose products sum to E r·r̄', (Q, F, N).
-        square: E |r|², (Q, N).
+        mean: probabilities of the latent number times 1 and E r, the latter in F real features
+            whose products sum to E r·r̄', (Q, 1 + F, N).
+        square: the same times 1 and E |r|², (Q, 2, N).
     """
 
     share: np.ndarray
-    latent: np.ndarray
     view: np.ndarray
     score: np.ndarray
     mean: np.ndarray
     square: np.ndarray
 
 
-class Responses(NamedTuple):
-    """Means over a head's noise, given the latent number, at M nodes s; X = sK.
+class Seen(NamedTuple):
+    """What one key contributes, of Q lengths of the query, on lattices of numbers.
 
     Attributes:
-        hit: E[1 − e^{−X}], (Q, M, N).
-        once: E[X e^{−X}].
-        twice: E[X² e^{−X}].
-        weight: of the nodes in log s, (Q, M).
+        latent: latent numbers, (N,).
+        probable: their probabilities, (Q, N).
+        view: probabilities of a head's number given the latent one, (N, V).
+        score: b² log K, (Q, V).
+        respond: function from latent numbers to ``E r + 1`` of K waves without u, (Q, K, …).
     """
 
-    hit: np.ndarray
-    once: np.ndarray
-    twice: np.ndarray
-    weight: np.ndarray
-
-
-Seen = tuple[
-    tuple[float, float],
-    tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray],
-    Callable[[np.ndarray, np.ndarray, np.ndarray], np.ndarray],
-]
-"""Ends of the lattice; latent numbers, and ``latent``, ``view`` and ``score`` of :class:`Key`; and
-``E r + 1`` of waves without u, (Q, K, …), at numbers, by ω·x̂ and |ω|²."""
+    latent: np.ndarray
+    probable: np.ndarray
+    view: np.ndarray
+    score: np.ndarray
+    respond: Callable[[np.ndarray], np.ndarray]
 
 
 def exact_curve(
@@ -117,8 +109,7 @@ def exact_curve(
         widths: in ascending order, two or more.
         lost: the ratio; infinite for all widths.
     """
-    keys, budgets = (np.ravel(part) for part in np.broadcast_arrays(n, budget))
-    sizes, rows = np.unique(keys.astype(float), return_inverse=True)
+    keys, budgets = (np.ravel(part).astype(float) for part in np.broadcast_arrays(n, budget))
     queries, waves = draw_waves(drawn)
     limits = terms_of(drawn, drawn["budget"], GIVEN[0]).limit_squared
     bands = np.broadcast_to(bandwidths(drawn), limits.shape)
@@ -126,22 +117,17 @@ def exact_curve(
     chosen: list[np.ndarray] = []
     for width in widths:
         key = law_of_key(drawn, width, queries, waves)
-        both = np.empty((2, len(sizes), bands.shape[1]))
-        for place, bandwidth in enumerate(bands[width - 1]):
-            at = responses(key, bandwidth, sizes)
-            factor = limits[width - 1, place] / squared_bias(key, bandwidth)
-            for row, moments in enumerate((one_head, two_heads)):
-                signal, weight = moments(key, at, sizes)
-                total = factor * signal + drawn["noise_sd"] ** 2 * weight
-                both[row, :, place] = key.share @ total
-        single, pair = both[:, rows]
+        terms = []
+        for bandwidth, limit in zip(bands[width - 1], limits[width - 1], strict=True):
+            terms.append(head_errors(key, bandwidth, keys, limit, drawn["noise_sd"]))
+        single, pair = np.stack(terms, axis=-1)
         heads = budgets[:, None] / width
         error = np.where(heads >= 1, single / heads + (1 - 1 / heads) * pair, np.inf)
         curve = Curve(error[:, 0], np.isfinite(error[:, 0]), bands[None, width - 1, 0])
         if bands.shape[1] > 1:
             curve = at_best_bandwidth(bands[width - 1], error, np.isfinite(error))
         errors.append(curve.error)
-        chosen.append(np.broadcast_to(curve.bandwidth, len(rows)))
+        chosen.append(np.broadcast_to(curve.bandwidth, len(keys)))
         if (np.array(errors[-ROW:]) > lost * np.min(errors, axis=0)).all():
             break
     computed = widths[: len(errors)]
@@ -162,20 +148,11 @@ def between_widths(widths: np.ndarray, errors: np.ndarray, bands: np.ndarray) ->
     return Curve(filled, np.isfinite(filled), bandwidth)
 
 
-def squared_bias(key: Key, bandwidth: float) -> float:
-    """``E (m* − m)²`` of endless keys, by the waves."""
-    log_kernel = key.score / bandwidth**2
-    kernel = np.exp(log_kernel - log_kernel.max(1, keepdims=True)) @ key.view.T
-    weight = key.latent * kernel
-    mean = (key.mean @ weight[..., None])[..., 0] / weight.sum(1, keepdims=True)
-    return float(key.share @ (mean**2).sum(1))
-
-
-def draw_waves(drawn: Drawn, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
+def draw_waves(drawn: Drawn) -> tuple[np.ndarray, np.ndarray]:
     """Queries up to their length and waves of the target, (K, r) each, quasi-random."""
     spectrum = relevance(drawn)
     size = len(spectrum)
-    uniform = qmc.Sobol(2 * size + 1, rng=seed).random(WAVES)
+    uniform = qmc.Sobol(2 * size + 1, rng=0).random(WAVES)
     queries, waves = np.split(ndtri(uniform[:, :-1]), 2, axis=1)
     waves = waves * spectrum**0.5
     if drawn["smoothness"] == "matern":
@@ -191,69 +168,77 @@ def law_of_key(drawn: Drawn, width: int, queries: np.ndarray, waves: np.ndarray)
     seen, rest = waves[:, :width], waves[:, width:]
     direction = queries[:, :width] / np.linalg.norm(queries[:, :width], axis=1, keepdims=True)
     along = (direction * seen).sum(1)
-    square = (seen**2).sum(1)
     phase = drawn["query_scale"] * (queries[:, width:] * rest).sum(1)
     unseen = np.exp(-0.5 * (rest**2).sum(1) - 1j * phase)[:, None]
-    at = seen_by_distance if drawn["kernel"] == "gaussian" else seen_along
-    (low, high), parts, respond = at(width, length, drawn["view_noise"])
-    latent, probable, view, score = parts
-    points = POINTS[drawn["kernel"]]
-    angle = np.pi * (np.arange(points) + 0.5) / points
-    response = respond(low + (high - low) * (np.cos(angle) + 1) / 2, along, square) * unseen - 1
-    # From the points to the lattice by their polynomial; few combinations of waves matter.
-    orders = np.arange(points)
-    polynomials = np.cos(np.outer(np.arccos(2 * (latent - low) / (high - low) - 1), orders))
-    spread = np.cos(np.outer(orders, angle)) * np.where(orders, 2, 1)[:, None] / points
-    between = polynomials @ spread
+    read = seen_by_distance if drawn["kernel"] == "gaussian" else seen_along
+    latent, probable, view, score, respond = read(
+        width, length, drawn["view_noise"], along, (seen**2).sum(1)
+    )
+    # From a few points to the lattice by their polynomial; few combinations of waves matter.
+    middle = (latent[0] + latent[-1]) / 2
+    reach = latent[-1] - middle
+    orders = POINTS[drawn["kernel"]] - 1
+    points = chebpts1(orders + 1)
+    response = respond(middle + reach * points) * unseen - 1
+    vander = chebvander((latent - middle) / reach, orders)
+    between = vander @ np.linalg.inv(chebvander(points, orders))
     covariance = np.real(response.swapaxes(1, 2) @ response.conj()) / len(waves)
     size, vector = np.linalg.eigh(covariance)
     kept = size.max(0) > NEGLIGIBLE * size.max()
     features = vector[..., kept] * np.maximum(size[:, None, kept], 0) ** 0.5
-    return Key(
-        share / share.sum(),
-        probable,
-        view,
-        score,
-        (between @ features).swapaxes(1, 2),
-        -2 * response.real.mean(1) @ between.T,
-    )
+    mean = np.insert(between @ features, 0, 1, axis=2).swapaxes(1, 2)
+    square = -2 * response.real.mean(1) @ between.T
+    square = np.stack([np.ones_like(square), square], axis=1)
+    probable = probable[:, None]
+    return Key(share / share.sum(), view, score, probable * mean, probable * square)
 
 
-def seen_by_distance(width: int, length: np.ndarray, noise: float) -> Seen:
-    """Gaussian heads: numbers are distances from the query."""
+def seen_by_distance(
+    width: int, length: np.ndarray, noise: float, along: np.ndarray, square: np.ndarray
+) -> Seen:
+    """Gaussian heads: numbers are distances from the query.
+
+    Args:
+        width: d_k.
+        length: of the query, (Q,).
+        noise: of the views.
+        along: ω·x̂ of K waves, (K,).
+        square: |ω|², (K,).
+    """
     middle = (width + length**2) ** 0.5
-    ends = max(0.0, middle.min() - BELOW), middle.max() + ABOVE
-    latent = lattice(*ends)
-    far = (ends[1] ** 2 + width * noise**2) ** 0.5
-    number = lattice(max(0.0, ends[0] - 4 * noise), far + 4.5 * noise)
+    low, high = max(0.0, middle.min() - BELOW), middle.max() + ABOVE
+    latent = lattice(low, high)
+    far = (high**2 + width * noise**2) ** 0.5
+    number = lattice(max(0.0, low - 4 * noise), far + 4.5 * noise)
     probable = distances(latent, length[:, None], 1.0, width)
     view = distances(number, latent[:, None], noise, width)
-    score = np.tile(-(number**2) / 2, (len(length), 1))
     order = width / 2 - 1
+    size = length[:, None, None]
 
-    def respond(place: np.ndarray, along: np.ndarray, square: np.ndarray) -> np.ndarray:
-        size = length[:, None]
-        root = (size**2 - square - 2j * size * along)[..., None] ** 0.5
+    def respond(place: np.ndarray) -> np.ndarray:
+        root = (size**2 - square[:, None] - 2j * size * along[:, None]) ** 0.5
         bent = root * place
-        plain = size[..., None] * place
-        scale = np.abs(bent.real) - plain + order * np.log(size[..., None] / root)
+        plain = size * place
+        scale = np.abs(bent.real) - plain + order * np.log(size / root)
         return np.asarray(ive(order, bent) / ive(order, plain) * np.exp(scale))
 
-    return ends, (latent, probable, view, score), respond
+    return Seen(latent, probable, view, np.tile(-(number**2) / 2, (LENGTHS, 1)), respond)
 
 
-def seen_along(width: int, length: np.ndarray, noise: float) -> Seen:
-    """Softmax heads: numbers are components along the query, of any width."""
+def seen_along(
+    width: int, length: np.ndarray, noise: float, along: np.ndarray, square: np.ndarray
+) -> Seen:
+    """Softmax heads: numbers are components along the query, of any width; arguments as above."""
     latent = lattice(*ALONG)
     number = lattice(ALONG[0] - 4.5 * noise, ALONG[1] + 4.5 * noise)
-    probable = normalised(np.tile(-(latent**2) / 2, (len(length), 1)))
+    probable = normalised(np.tile(-(latent**2) / 2, (LENGTHS, 1)))
     view = normalised(-((number - latent[:, None]) ** 2) / (2 * noise**2))
 
-    def respond(place: np.ndarray, along: np.ndarray, square: np.ndarray) -> np.ndarray:
+    def respond(place: np.ndarray) -> np.ndarray:
         turn = along[:, None] * (place - length[:, None, None])
         return np.asarray(np.exp(1j * turn - 0.5 * (square - along**2)[:, None]))
 
-    return ALONG, (latent, probable, view, length[:, None] * number), respond
+    return Seen(latent, probable, view, length[:, None] * number, respond)
 
 
 def lattice(low: float, high: float) -> np.ndarray:
@@ -276,74 +261,79 @@ def normalised(logs: np.ndarray) -> np.ndarray:
     return weights / weights.sum(1, keepdims=True)
 
 
-def responses(key: Key, bandwidth: float, sizes: np.ndarray) -> Responses:
-    """Responses at nodes that serve all sizes n."""
+def head_errors(
+    key: Key, bandwidth: float, sizes: np.ndarray, limit: float, noise_sd: float
+) -> np.ndarray:
+    """Errors of one head and products of two heads' errors, (2, n).
+
+    Args:
+        key: the law of one key.
+        bandwidth: b.
+        sizes: n.
+        limit: squared bias of endless keys; the waves' is corrected to it.
+        noise_sd: label noise.
+    """
     log_kernel = key.score / bandwidth**2
-    alone = (key.latent @ key.view)[..., None]
-
-    def of_views(log_s: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """X and ``1 − e^{−X}``, (Q, M, V)."""
-        x = np.exp(np.minimum(log_s[..., None] + log_kernel[:, None], 60.0))
-        return x, -np.expm1(-x)
-
-    def rate(x: np.ndarray, hit: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """t, and its derivative in log s."""
-        once = x * (1 - hit) @ alone
-        share = np.clip(hit @ alone, 1e-300, 1 - 1e-15)
-        log = -np.log1p(-share)
-        return np.log(log)[..., 0], (once / ((1 - share) * log))[..., 0]
-
-    t = np.arange(np.log(LEFT / sizes.max()), np.log(RIGHT / sizes.min()) + STEP, STEP)
-    top = log_kernel.max(1, keepdims=True)
-    mean = np.log(np.exp(log_kernel - top)[:, None] @ alone)[:, 0] + top
-    low = t[0] - mean - 0.5
-    high = 2 - log_kernel.min(1, keepdims=True)
-    for _ in range(BISECTIONS):
-        middle = (low + high) / 2
-        above = rate(*of_views(middle))[0] > t[-1]
-        low, high = np.where(above, low, middle), np.where(above, middle, high)
-    low = t[0] - mean - 0.5
-    coarse = low + (high - low) * np.linspace(0, 1, COARSE)
-    rows = zip(rate(*of_views(coarse))[0], coarse, strict=True)
-    log_s = np.stack([np.interp(t, found, row) for found, row in rows])
-    for _ in range(NEWTON):
-        found, slope = rate(*of_views(log_s))
-        log_s = log_s - np.clip((found - t) / slope, -3, 3)
-    x, hit = of_views(log_s)
-    weight = STEP / rate(x, hit)[1]
-    once = x * (1 - hit)
-    hit, once, twice = (part @ key.view.T for part in (hit, once, x * once))
-    return Responses(hit, once, twice, weight)
-
-
-def one_head(key: Key, at: Responses, sizes: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """``E |Σ w r|²`` and ``E Σ w²`` of a head, (Q, n)."""
-    latent = key.latent[..., None]
-    mean = np.concatenate([latent, key.mean.swapaxes(1, 2) * latent], 2)
-    once = (at.once @ mean) ** 2
-    apart = np.stack([once[..., 0], once[..., 1:].sum(-1)], 2)
-    twice = at.twice @ np.stack([key.latent, key.latent * key.square], 2)
-    return of_keys((at.hit @ latent)[..., 0], at.weight, twice, apart, sizes)
-
-
-def two_heads(key: Key, at: Responses, sizes: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """``E Σ w r Σ w' r̄`` and ``E Σ w w'`` of two heads, (Q, n)."""
-
-    def gram(weight: np.ndarray, first: np.ndarray, second: np.ndarray) -> np.ndarray:
-        return (first[:, None] * weight[:, :, None]) @ second[:, None].swapaxes(2, 3)
-
-    latent = key.latent[:, None]
-    alone = (at.hit @ latent.swapaxes(1, 2))[..., 0]
-    union = alone[:, :, None] + alone[:, None] - gram(latent, at.hit, at.hit)[:, 0]
-    together = gram(np.stack([key.latent, key.latent * key.square], 1), at.once, at.once)
+    t, log_s = nodes(log_kernel, key.square[:, 0] @ key.view, sizes)
+    x = scaled(log_s, log_kernel[:, None])
+    once = x * np.exp(-x)
+    hit, once, twice = (part @ key.view.T for part in (-np.expm1(-x), once, x * once))
+    idle = 1 - hit
+    latent = key.square[:, 0, :, None]
+    weight = STEP * np.exp(t - np.exp(t)) / (once @ latent)[..., 0]
+    single = of_keys(
+        (hit @ latent)[..., 0],
+        weight,
+        twice @ key.square.swapaxes(1, 2),
+        (once @ key.mean.swapaxes(1, 2)) ** 2,
+        sizes,
+    )
     # One head's key, at which the other is idle; the other way round it is the transpose.
-    mean = gram(np.concatenate([latent, key.mean * latent], 1), at.once, 1 - at.hit)
-    cross = mean * mean.swapaxes(2, 3)
-    apart = np.stack([cross[:, 0], cross[:, 1:].sum(1)], 1)
-    flat = (len(union), -1)
-    area = (at.weight[:, :, None] * at.weight[:, None]).reshape(flat)
-    same, other = (part.reshape(len(union), 2, -1).swapaxes(1, 2) for part in (together, apart))
-    return of_keys(union.reshape(flat), area, same, other, sizes)
+    mean = gram(key.mean, once, idle)
+    pair = of_keys(
+        1 - flat(gram(key.square[:, :1], idle, idle))[..., 0],
+        flat(weight[:, None, :, None] * weight[:, None, None])[..., 0],
+        flat(gram(key.square, once, once)),
+        flat(mean * mean.swapaxes(2, 3)),
+        sizes,
+    )
+    kernel = np.exp(log_kernel - log_kernel.max(1, keepdims=True)) @ key.view.T
+    total, *means = np.moveaxis(key.mean @ kernel[..., None], 1, 0)[..., 0]
+    factor = limit / (key.share @ np.sum((np.array(means) / total) ** 2, axis=0))
+    signal, noise = np.stack([single, pair], axis=1)
+    return np.asarray(key.share @ (factor * signal + noise_sd**2 * noise))
+
+
+def nodes(
+    log_kernel: np.ndarray, alone: np.ndarray, sizes: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
+    """Nodes that serve all sizes n: t, (M,), and log s, (Q, M), of heads' numbers (Q, V)."""
+    t = np.arange(np.log(LEFT / sizes.max()), np.log(RIGHT / sizes.min()) + STEP, STEP)
+
+    def excess(log_s: np.ndarray, t: np.ndarray, row: np.ndarray) -> np.ndarray:
+        hit = (-np.expm1(-scaled(log_s, log_kernel[row])) * alone[row]).sum(-1)
+        return np.log(-np.log1p(-np.clip(hit, 1e-300, 1 - 1e-15))) - t
+
+    # By Jensen's inequality t is at most the logarithm of s E K.
+    low = t - logsumexp(log_kernel, axis=1, b=alone, keepdims=True) - 0.01
+    high = 2 - log_kernel.min(1, keepdims=True)
+    rows = np.arange(len(alone))[:, None]
+    return t, find_root(excess, (low, high), args=(t, rows), tolerances={"fatol": 1e-7}).x
+
+
+def scaled(log_s: np.ndarray, log_kernel: np.ndarray) -> np.ndarray:
+    """X = sK, (…, V)."""
+    return np.exp(np.minimum(log_s[..., None] + log_kernel, 60.0))
+
+
+def gram(weight: np.ndarray, first: np.ndarray, second: np.ndarray) -> np.ndarray:
+    """Sums over latent numbers of products at any two nodes, (Q, F, M, M)."""
+    return (first[:, None] * weight[:, :, None]) @ second[:, None].swapaxes(2, 3)
+
+
+def flat(parts: np.ndarray) -> np.ndarray:
+    """Pairs of nodes (Q, F, M, M) as nodes, (Q, M², F)."""
+    return parts.reshape(*parts.shape[:2], -1).swapaxes(1, 2)
 
 
 def of_keys(
@@ -357,14 +347,12 @@ def of_keys(
         hit: ``1 − φ`` at the nodes, (Q, M).
         weight: of the nodes, (Q, M).
         same: expected products within one key, of weights and of weighted responses, (Q, M, 2).
-        apart: products of two keys' expectations, (Q, M, 2).
+        apart: products of two keys' expectations, of weights and of features, (Q, M, 1 + F).
         sizes: n.
     """
     n = sizes[:, None]
     idle = np.log1p(-np.clip(hit, 0, 1 - 1e-15))[:, None]
     power = n * weight[:, None] * np.exp((n - 1) * idle)
-    within = power @ same
-    between = power * (n - 1) / np.exp(idle) @ apart
-    noise, square = np.moveaxis(within, 2, 0)
-    unit, cross = np.moveaxis(between, 2, 0)
-    return (square + cross) / (noise + unit), noise / (noise + unit)
+    noise, square = np.moveaxis(power @ same, 2, 0)
+    unit, *cross = np.moveaxis(power * (n - 1) / np.exp(idle) @ apart, 2, 0)
+    return (square + np.sum(cross, axis=0)) / (noise + unit), noise / (noise + unit)

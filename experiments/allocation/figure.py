@@ -1,6 +1,6 @@
 """Splits of a budget: three regimes, margins by both methods, outcomes, and growth of d_k*."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping
 from itertools import product
 
 import numpy as np
@@ -13,7 +13,7 @@ from sims.figures.groups import OUTCOME_INKS, outcome_bars
 from sims.judgement import conventions
 from sims.judgement.answers import Answers
 from sims.judgement.effects import Effects
-from sims.judgement.outcomes import FAILS, HOLDS, LEVEL, UNDECIDED
+from sims.judgement.outcomes import HOLDS, UNDECIDED
 from sims.judgement.summaries import Share
 from sims.judgement.wording import percent
 from sims.study.panels import Panels
@@ -24,12 +24,10 @@ from .statistic import CENSORED, FORMS
 DECAYS = ("exponential", "polynomial", "even")
 RULES = ("fixed", "Transformer's", "tuned")
 GROWTHS = dict(zip(FORMS, (*figures.PALETTE[:3], "0.72", "0.9"), strict=True))
-OUTCOMES = {
-    HOLDS: "inner split wins",
-    LEVEL: "within 1 %",
-    UNDECIDED: "not known",
-    FAILS: "an end wins",
-}
+OUTCOMES = ("inner split wins", "within 1 %", "not known", "an end wins")
+"""Outcomes of regimes as the legend names them."""
+WINS, NEAR, UNKNOWN, LOSES = OUTCOMES
+INKS = dict(zip(OUTCOMES, OUTCOME_INKS.values(), strict=True))
 
 
 def figure(panels: Panels, answers: Answers) -> Figure:
@@ -40,14 +38,13 @@ def figure(panels: Panels, answers: Answers) -> Figure:
     law = panels.parameters
     draw_regimes(axes["a"], panels)
     draw_margins(axes["b"], panels.effects)
-    called = pd.Series(outcomes(panels.effects["allocation"])).map(OUTCOMES)
-    inks = dict(zip(OUTCOMES.values(), OUTCOME_INKS.values(), strict=True))
-    outcome_bars(axes["c"], shares_of(law, called, inks, DECAYS), inks, "regimes")
-    in_view = called[law["decay"] != "even"].value_counts(normalize=True)
-    inner, end = (percent(in_view.get(OUTCOMES[call], 0)) for call in (HOLDS, FAILS))
+    called = pd.Series(outcomes(panels.effects["allocation"]))
+    draw_shares(axes["c"], law, called, INKS)
+    in_view = called[law["decay"] != "even"]
+    inner, end = (percent(float((in_view == name).mean())) for name in (WINS, LOSES))
     axes["c"].set_title(f"Shared views: inner split {inner}, an end {end}")
     form = pd.Series(panels["form"])
-    outcome_bars(axes["d"], shares_of(law, form, GROWTHS, DECAYS), GROWTHS, "regimes")
+    draw_shares(axes["d"], law, form, GROWTHS)
     decided = form[(form != CENSORED) & (law["decay"] != "even")]
     most = decided.groupby(law["temperature"][decided.index]).agg(lambda f: f.mode()[0])
     common = ", ".join(f"{form} ({rule})" for rule, form in most.items())
@@ -56,10 +53,10 @@ def figure(panels: Panels, answers: Answers) -> Figure:
 
 
 def outcomes(margins: Effects) -> np.ndarray:
-    """The calls of :data:`OUTCOMES`, by margins less the tolerance."""
+    """One of :data:`OUTCOMES` for every regime, by margins less the tolerance."""
     level = margins.value >= -2 * conventions.TOLERANCES["order"]
     calls = [margins.call == HOLDS, margins.call == UNDECIDED, level]
-    return np.select(calls, [HOLDS, UNDECIDED, LEVEL], FAILS)
+    return np.select(calls, [WINS, UNKNOWN, NEAR], LOSES)
 
 
 def title_of(answers: Answers) -> str:
@@ -125,13 +122,11 @@ def draw_margins(ax: Axes, both: Mapping[str, Effects]) -> None:
     )
 
 
-def shares_of(
-    law: pd.DataFrame, value: pd.Series, names: Iterable[str], decays: Sequence[str]
-) -> dict[str, dict[str, float]]:
-    """Shares of these categories in the regimes of each decay and rule for the temperature."""
+def draw_shares(ax: Axes, law: pd.DataFrame, value: pd.Series, inks: Mapping[str, str]) -> None:
+    """Shares of categories in the regimes of each decay and rule for the temperature."""
     rows = {}
-    for decay, rule in product(decays, RULES):
+    for decay, rule in product(DECAYS, RULES):
         chosen = value[(law["decay"] == decay) & (law["temperature"] == rule)]
-        shares = chosen.value_counts(normalize=True).reindex(list(names), fill_value=0.0)
-        rows[f"{decay}, {rule} ({len(chosen)})"] = dict(zip(names, shares.tolist(), strict=True))
-    return rows
+        shares = chosen.value_counts(normalize=True).reindex([*inks], fill_value=0.0)
+        rows[f"{decay}, {rule} ({len(chosen)})"] = dict(zip(inks, shares.tolist(), strict=True))
+    outcome_bars(ax, rows, inks, "regimes")

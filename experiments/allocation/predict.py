@@ -70,14 +70,7 @@ def best(curves: Curve) -> np.ndarray:
 
     NaN where theory is not in its range at the best width or beside it.
     """
-    place = least(WIDTHS, curves.error, curves.known)[0]
-    for row in np.flatnonzero(np.isnan(place)):
-        widths = np.flatnonzero(np.isfinite(curves.error[row]))
-        order = curves.error[row, widths].argmin()
-        around = widths[max(order - 1, 0) : order + 2]
-        if curves.known[row, around].all():
-            place[row] = WIDTHS[widths[order]]
-    return place
+    return least(WIDTHS, curves.error, curves.known)[0]
 
 
 def moved(drawn: Drawn, first: Drawn, second: Drawn) -> float:

@@ -101,25 +101,20 @@ def curve(drawn: Drawn, n: ArrayLike, budget: ArrayLike, condition: str = GIVEN[
     error = np.stack(errors)
     known = (np.stack(effective) >= FEW_KEYS) & np.isfinite(error)
     error = np.nan_to_num(error, nan=np.inf)
-    band = bandwidths(drawn)
-    grid = GRIDS[drawn["kernel"]]
-    if drawn["temperature"] != "tuned":
-        return Curve(error[..., 0], known[..., 0], np.broadcast_to(band.T, (1, LATENT)))
-    return at_best_bandwidth(grid, error, known)
+    if drawn["temperature"] == "tuned":
+        return at_best_bandwidth(GRIDS[drawn["kernel"]], error, known)
+    bandwidth = np.broadcast_to(bandwidths(drawn).T, (1, LATENT))
+    return Curve(error[..., 0], known[..., 0], bandwidth)
 
 
 def at_best_bandwidth(grid: np.ndarray, error: np.ndarray, known: np.ndarray) -> Curve:
     """The curve of tuned heads from errors (…, bandwidth); an end of the grid may be best."""
     place, value = least(np.log(grid), error, known)
     inside = np.isfinite(place)
-    order = error.argmin(-1)
-    at_end = np.zeros(order.shape, bool)
-    for end in ((0, 1), (-1, -2)):
-        at_end |= (order == end[0] % len(grid)) & known[..., end].all(-1)
     return Curve(
         np.where(inside, value, error.min(-1)),
-        inside | at_end,
-        np.where(inside, np.exp(place), grid[order]),
+        inside,
+        np.where(inside, np.exp(place), grid[error.argmin(-1)]),
     )
 
 
@@ -158,10 +153,12 @@ def least(x: np.ndarray, values: np.ndarray, known: np.ndarray) -> tuple[np.ndar
     """Where positive curves (…, K) on equally spaced x are least, and how low; NaN where censored.
 
     The least known value has known ones to both sides; between them a cubic spline through the
-    logarithms of all is least.
+    logarithms of all is least. Else an end of the finite values may be least, if it is known there
+    and beside it.
     """
     rows = values.reshape(-1, len(x))
-    middle = extremum(rows, known.reshape(rows.shape))
+    seen = known.reshape(rows.shape)
+    middle = extremum(rows, seen)
     inside = np.isfinite(middle)
     logs = np.log(np.minimum(rows[inside], 1e300))
     gone = np.isinf(rows[inside])
@@ -173,5 +170,11 @@ def least(x: np.ndarray, values: np.ndarray, known: np.ndarray) -> tuple[np.ndar
     place, low = np.full((2, len(rows)), np.nan)
     place[inside] = fine[between.argmin(1)]
     low[inside] = np.exp(between.min(1))
+    for row in np.flatnonzero(~inside & np.isfinite(rows).any(1)):
+        possible = np.flatnonzero(np.isfinite(rows[row]))
+        order = rows[row, possible].argmin()
+        if seen[row, possible[max(order - 1, 0) : order + 2]].all():
+            place[row] = x[possible[order]]
+            low[row] = rows[row, possible[order]]
     shape = values.shape[:-1]
     return place.reshape(shape), low.reshape(shape)

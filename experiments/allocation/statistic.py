@@ -139,7 +139,7 @@ def growth_of_curve(by_keys: np.ndarray, most: int) -> tuple[str, float, float, 
     better = float(np.log(squares[1:].min() / squares[0]))
     half = len(x) // 2
     first = np.polyfit(x[: half + 1], y[: half + 1], 1)[0]
-    last = np.polyfit(x[len(x) - half - 1 :], y[len(x) - half - 1 :], 1)[0]
+    last = np.polyfit(x[-half - 1 :], y[-half - 1 :], 1)[0]
     return FORMS[squares.argmin()], better, last / max(first, 1e-9), rate
 
 

@@ -22,7 +22,7 @@ def terms(problem: Problem) -> xr.Dataset:
     are ``in_range``; ``gap`` (size) is that of one head's signal variance at a fixed radius, and
     ``accurate`` whether exact theory's own error is a tenth of it at most.
     """
-    case = problem.heads(problem.drawn["keys"])
+    case = problem.heads(problem["keys"])
     first = theory(*case)
     held = adaptive_terms(*case, hold=True)
     gaps = []

@@ -38,19 +38,18 @@ class Problem(Drawn):
     @cached_property
     def tasks(self) -> Problems:
         """Targets with a query each: lacunary series, or Gaussian frequencies."""
-        drawn = self.drawn
         rng = self.rng("target")
-        frequency = rng.normal(size=(TASKS, WAVES, drawn["width"]))
+        frequency = rng.normal(size=(TASKS, WAVES, self["width"]))
         amplitude = np.full(WAVES, (2 / WAVES) ** 0.5)
-        if drawn["family"] == "lacunary":
+        if self["family"] == "lacunary":
             level = 2.0 ** np.arange(WAVES)
             frequency *= (level / np.linalg.norm(frequency, axis=2))[..., None]
-            amplitude = level ** -drawn["smoothness"]
+            amplitude = level ** -self["smoothness"]
         return Problems(
             np.tile(amplitude, (1, TASKS, 1)),
-            frequency / drawn["lengthscale"],
+            frequency / self["lengthscale"],
             rng.uniform(0, 2 * np.pi, (TASKS, WAVES)),
-            drawn["reach"] * rng.normal(size=(TASKS, drawn["width"])),
+            self["reach"] * rng.normal(size=(TASKS, self["width"])),
         )
 
     def heads(self, keys: int, count: int = 2) -> tuple[Task, Heads, int, np.ndarray]:
@@ -58,17 +57,16 @@ class Problem(Drawn):
 
         To leading order, at the origin: ``(2sν)^ν = n (2π)^{−d/2} h^{2ν+d} ∫ (1 − u²)₊^ν du``.
         """
-        drawn = self.drawn
-        width = drawn["width"]
-        nu = drawn["power"]
+        width = self["width"]
+        nu = self["power"]
         volume = np.pi ** (width / 2) * gamma(nu + 1) / gamma(nu + 1 + width / 2)
-        mean = volume * (2 * np.pi) ** (-width / 2) * drawn["radius"] ** (2 * nu + width)
+        mean = volume * (2 * np.pi) ** (-width / 2) * self["radius"] ** (2 * nu + width)
         temperature = (keys * mean) ** (1 / nu) / (2 * nu)
-        frames = FRAMES["equiangular"](4, 2, width, drawn["frames"], angle=drawn["angle"])
+        frames = FRAMES["equiangular"](4, 2, width, self["frames"], angle=self["angle"])
         rule = FACTORIES["entmax"](nu=nu, scores="distance")
-        target = TARGETS["rbf"](4, drawn["target"], drawn["lengthscale"], features=16)
-        queries = drawn["reach"] * self.rng("queries").normal(size=(1, 4))
-        task = Task(DESIGNS["isotropic"](4), target, drawn["noise_sd"])
+        target = TARGETS["rbf"](4, self["target"], self["lengthscale"], features=16)
+        queries = self["reach"] * self.rng("queries").normal(size=(1, 4))
+        task = Task(DESIGNS["isotropic"](4), target, self["noise_sd"])
         return task, Heads(np.asarray(frames)[:count], rule, temperature**0.5), keys, queries
 
 
@@ -91,9 +89,9 @@ def tune_alike(problems: Sequence[Problem]) -> xr.Dataset:
     """The same of problems of one width, context and family, and of like lengths of waves."""
     amplitude, *others = zip(*(problem.tasks for problem in problems), strict=True)
     tasks = Problems(np.concatenate(amplitude, axis=1), *map(np.concatenate, others))
-    drawn = problems[0].drawn
+    drawn = problems[0]
     tables_of_rules = tables(tasks, RADII[drawn["width"]])
-    noise_sd = np.array([problem.drawn["noise_sd"] for problem in problems])
+    noise_sd = np.array([problem["noise_sd"] for problem in problems])
     rules = []
     for name in NAMES:
         table = tables_of_rules[name.removesuffix(LOG)]
@@ -110,34 +108,29 @@ def tune_rule(table: Table, context: int, noise_sd: np.ndarray, by_log: bool) ->
         noise_sd: of each problem.
         by_log: whether the kept scores grow like log n.
     """
-    keys = context * RATIOS
-    grid = COUNTS if table.of == "top-k" else TEMPERATURES
-    parameter = grid[:, None]
+    keys = context * RATIOS[:, None]
+    grid = TEMPERATURES
+    parameter = grid
     if table.of == "top-k":
-        parameter = np.where(parameter > 0.7 * keys, np.nan, parameter)
+        grid = COUNTS
+        parameter = np.where(grid > 0.7 * keys, np.nan, grid)
     errors = table.errors(keys, parameter, np.repeat(noise_sd, TASKS)[:, None, None])
-
-    def mean_over_tasks(values: np.ndarray) -> tuple[tuple[str, ...], np.ndarray]:
-        by_problem = values.reshape(len(noise_sd), TASKS, *values.shape[1:])
-        return ("number", "place", "ratio"), by_problem.mean(1)
-
-    terms = xr.Dataset(
-        {
-            "mse": mean_over_tasks(errors.mse[0]),
-            "attended": mean_over_tasks(errors.attended),
-            "share": mean_over_tasks(1 / errors.n_eff),
-            "parameter": ("place", grid),
-        }
-    )
-    rows = terms["mse"].transpose("number", "ratio", "place").values
-    places = extremum(rows.reshape(-1, len(grid))).reshape(rows.shape[:2])
+    terms = xr.Dataset({"parameter": ("place", grid)})
+    shape = (len(noise_sd), TASKS, len(RATIOS), len(grid))
+    parts = {"mse": errors.mse, "attended": errors.attended, "share": 1 / errors.n_eff}
+    for name, part in parts.items():
+        terms[name] = ("number", "ratio", "place"), part.reshape(shape).mean(1)
+    mse = terms["mse"].values
+    places = extremum(mse.reshape(-1, len(grid))).reshape(mse.shape[:2])
     least = xr.DataArray(places, dims=("number", "ratio"))
-    factor = np.log(context) / np.log(keys) if by_log else np.ones(len(keys))
-    step = np.log(grid[-1] / grid[0]) / (len(grid) - 1)
-    moved = xr.DataArray(np.round(np.log(factor) / step), dims="ratio")
-    known = least.notnull() & least.isel(ratio=0).notnull()
+    first = least.isel(ratio=0)
+    known = least.notnull() & first.notnull()
+    if by_log:
+        step = np.log(grid[-1] / grid[0]) / (len(grid) - 1)
+        factor = xr.DataArray(np.log(context) / np.log(context * RATIOS), dims="ratio")
+        first = (first + np.round(np.log(factor) / step)).clip(0)
     best = terms.isel(place=least.fillna(0).astype(int))
-    kept = terms.isel(place=(least.isel(ratio=0).fillna(0) + moved).clip(0).astype(int))
+    kept = terms.isel(place=first.fillna(0).astype(int))
     values = {
         "kept": kept["mse"],
         "best": best["mse"],

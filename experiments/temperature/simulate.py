@@ -8,15 +8,13 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import optax
-import pandas as pd
 from jaxtyping import Array, Float
 
 from sims.base.arrays import fill_up
 from sims.montecarlo import Replicates
 from sims.problem import Heads
 from sims.problem.normals import normal
-from sims.simulation.engine import sampler_of
-from sims.simulation.many import ProblemsSampler
+from sims.simulation.many import ProblemsSampler, averages_sampler
 from sims.weights.entmax import Entmax
 from sims.weights.rules import distance
 from sims.weights.sparse import ReluGap
@@ -63,29 +61,25 @@ class Population(NamedTuple):
     def at_keys(
         self, key: Array, factor: int, most: int
     ) -> tuple[Float[Array, "P n"], Float[Array, "P n"]]:
-        """Of one problem: scores and target values of drawn keys, which its tasks share.
+        """Of one problem: scores of drawn keys, and by how much targets differ from the queries'.
 
-        Of ``most`` keys only ``factor`` times the context are within reach.
+        Of ``most`` keys, which the tasks share, only ``factor`` times the context are within reach.
         """
         keys = normal(key, (most, PLANE), jnp.float32) * self.seen
         score = distance(jnp.asarray(self.queries).T[..., None], keys.T[:, None], 1.0)
         score = jnp.where(jnp.arange(most) < factor * self.context, score, FAR)
-        return score, self.values(jnp.asarray(self.frequency) @ keys.T)
 
-    def values(self, angle: Float[Array, "P J n"]) -> Float[Array, "P n"]:
-        """The targets of one problem where their waves have these angles, phases apart."""
-        return jnp.einsum("pj,pjn->pn", self.amplitude, jnp.cos(angle + self.phase[..., None]))
+        def values(points: Array) -> Array:
+            waves = jnp.cos(jnp.matmul(self.frequency, points) + self.phase[..., None])
+            return jnp.einsum("pj,pjn->pn", self.amplitude, waves)
 
-    @property
-    def truth(self) -> Float[Array, "P 1"]:
-        """The targets of one problem at their queries."""
-        return self.values(jnp.einsum("pjd,pd->pj", self.frequency, self.queries)[..., None])
+        return score, values(keys.T) - values(jnp.asarray(self.queries)[..., None])
 
 
 def tasks_sampler(problems: list[Problem], seed: int, learning: Mapping[str, Any]) -> Replicates:
     """The tasks of all problems."""
     return Replicates(
-        partial(errors, most=SIMULATED * max(problem.drawn["context"] for problem in problems)),
+        partial(errors, most=SIMULATED * max(problem["context"] for problem in problems)),
         constants=population(problems, seed, learning),
         dims={"error": ("problem", "rule", "temperature")},
         coords={"rule": NAMES, "temperature": TEMPERATURES},
@@ -94,52 +88,47 @@ def tasks_sampler(problems: list[Problem], seed: int, learning: Mapping[str, Any
 
 def pairs_sampler(problems: list[Problem], keys: int, precision: str) -> ProblemsSampler:
     """The pairs of heads of problems of one power, at n keys."""
-    members = []
+    cases = []
     for problem in problems:
         task, heads, n, queries = problem.heads(keys)
         # Frames as wide as the plane: one compiled shape.
         padded = Heads(fill_up(np.asarray(heads.frames), PLANE), heads.rule, heads.bandwidth)
-        sampler, _ = sampler_of(task, padded, n, queries, precision=precision, keep_queries=False)
-        members.append(sampler)
-    return ProblemsSampler(members, [(number,) for number in range(len(members))])
+        cases.append((task, padded, n, queries))
+    return averages_sampler(cases, [(number,) for number in range(len(cases))], precision)
 
 
 def population(problems: list[Problem], seed: int, learning: Mapping[str, Any]) -> Population:
     """The problems in arrays, with parameters that theory finds and those that heads learn."""
-    tasks = [problem.tasks for problem in problems]
-    drawn = pd.DataFrame([problem.drawn for problem in problems])
     tuning = tuned(problems).sel(ratio=SIMULATED)
     held = tuning["held"].values
-    not_learned = np.full(held.shape, np.nan)
-    parameters = np.stack([held, tuning["tuned"].values, not_learned], axis=-1)
-    arrays = Population(
-        np.stack([task.amplitude[0] for task in tasks]),
-        np.stack([fill_up(task.frequency, PLANE) for task in tasks]),
-        np.stack([task.phase for task in tasks]),
-        np.stack([fill_up(task.queries, PLANE) for task in tasks]),
-        (np.arange(PLANE) < drawn["width"].to_numpy()[:, None]).astype(float),
-        parameters,
-        drawn["noise_sd"].to_numpy(),
-        drawn["context"].to_numpy(),
-    )
+    parameters = np.stack([held, tuning["tuned"].values, np.full(held.shape, np.nan)], axis=-1)
+    members = []
+    for problem, found in zip(problems, parameters, strict=True):
+        tasks = problem.tasks
+        members.append(
+            Population(
+                tasks.amplitude[0],
+                fill_up(tasks.frequency, PLANE),
+                tasks.phase,
+                fill_up(tasks.queries, PLANE),
+                fill_up(np.ones(problem["width"]), PLANE),
+                found,
+                problem["noise_sd"],
+                problem["context"],
+            )
+        )
+    arrays = jax.tree.map(lambda *leaves: np.stack(leaves).astype(np.float32), *members)
     learn = partial(learned, most=int(arrays.context.max()), **learning)
     keys = jax.random.split(jax.random.key(seed), len(problems))
     places = [NAMES.index(name) for name in LEARNERS]
-    learn_all = jax.jit(partial(jax.lax.map, learn))
-    parameters[:, places, 2] = learn_all((keys, in_single_precision(arrays)))
+    arrays.parameters[:, places, 2] = jax.jit(partial(jax.lax.map, learn))((keys, arrays))
     return arrays
-
-
-def in_single_precision(population: Population) -> Population:
-    """The same arrays in float32."""
-    return jax.tree.map(lambda leaf: jnp.asarray(leaf, jnp.float32), population)
 
 
 def errors(key: Array, shared: Population, _: None, *, most: int) -> dict[str, Array]:
     """Mean squared errors of one replicate at :data:`~.rules.SIMULATED` times the context."""
     keys = jax.random.split(key, len(shared.seen))
-    problem_errors = partial(held_out, most=most)
-    return {"error": jax.lax.map(problem_errors, (keys, in_single_precision(shared)))}
+    return {"error": jax.lax.map(partial(held_out, most=most), (keys, shared))}
 
 
 def held_out(pair: tuple[Array, Population], most: int) -> Float[Array, "rule temperature"]:
@@ -148,27 +137,24 @@ def held_out(pair: tuple[Array, Population], most: int) -> Float[Array, "rule te
     Label noise is integrated out: ``(Σ_i w_i m(X_i) − m(x))² + σ² Σ_i w_i²`` given the keys.
     """
     key, problem = pair
-    score, values = problem.at_keys(key, SIMULATED, most)
-    gaps = values - problem.truth
-    order = jnp.argsort(-score, axis=1)
-    sums = jnp.cumsum(jnp.take_along_axis(gaps, order, 1), 1)
+    score, gaps = problem.at_keys(key, SIMULATED, most)
     parts = []
     for name, parameters in zip(NAMES, problem.parameters, strict=True):
         safe = jnp.nan_to_num(parameters, nan=1.0)
-        if name == "top-k":
-            k = safe.astype(int)
-            mse = jnp.mean((sums[:, k - 1] / k) ** 2, 0) + problem.noise_sd**2 / k
-        else:
-            mse = jax.lax.map(partial(error, problem, name, score, gaps), safe)
+        mse = jax.lax.map(partial(error, problem, name, score, gaps), safe)
         parts.append(jnp.where(jnp.isnan(parameters), jnp.nan, mse))
     return jnp.stack(parts)
 
 
 def error(
-    problem: Population, name: str, score: Array, gaps: Array, temperature: Float[Array, ""]
+    problem: Population, name: str, score: Array, gaps: Array, parameter: Float[Array, ""]
 ) -> Float[Array, ""]:
-    """The error of one rule at one temperature, a mean over tasks."""
-    w = jax.vmap(WEIGHTS[name.removesuffix(LOG)])(score / temperature)
+    """The error of one rule at one temperature, or k of top-k, a mean over tasks."""
+    if name == "top-k":
+        k = parameter.astype(int)
+        w = (score >= jnp.sort(score)[:, -k, None]) / k
+    else:
+        w = jax.vmap(WEIGHTS[name.removesuffix(LOG)])(score / parameter)
     return jnp.mean(jnp.sum(w * gaps, 1) ** 2 + problem.noise_sd**2 * jnp.sum(w**2, 1))
 
 
@@ -180,12 +166,9 @@ def learned(
     optimiser = optax.adam(optax.cosine_decay_schedule(rate, steps))
 
     def loss(logs: Array, key: Array) -> Array:
-        score, values = problem.at_keys(key, 1, most)
-        parts = [
-            error(problem, name, score, values - problem.truth, jnp.exp(log))
-            for name, log in zip(LEARNERS, logs, strict=True)
-        ]
-        return jnp.sum(jnp.stack(parts))
+        score, gaps = problem.at_keys(key, 1, most)
+        parts = zip(LEARNERS, jnp.exp(logs), strict=True)
+        return jnp.sum(jnp.stack([error(problem, name, score, gaps, s) for name, s in parts]))
 
     def step(carry: tuple[Array, optax.OptState], key: Array) -> tuple[tuple, None]:
         change, state = optimiser.update(jax.grad(loss)(carry[0], key), carry[1])

@@ -4,7 +4,8 @@ from typing import TYPE_CHECKING
 
 import xarray as xr
 
-from sims.study.study import Fields, Study, from_module
+from sims.study.modular import ModularStudy, from_module
+from sims.study.study import Fields
 
 from .problems import Problem, tuned
 
@@ -12,13 +13,10 @@ if TYPE_CHECKING:
     from sims.study.units import SampledUnit
 
 
-class Temperature(Study[Problem]):
+class Temperature(ModularStudy[Problem]):
     """Kept, best and learned temperatures of one head's tasks, and terms of two sparse heads."""
 
-    effects = from_module("statistic")
-    parameters = from_module("statistic")
     panels = from_module("statistic")
-    figure = from_module("figure")
 
     def problem(self, fields: Fields) -> Problem:
         analytic = fields["family"] == "analytic"
@@ -35,7 +33,7 @@ class Temperature(Study[Problem]):
         every = [self.draw(number) for number in range(self.simulated)]
         tasks = tasks_sampler(every, simulation.seed, settings["learning"])
         units = {"tasks": SampledUnit(tasks, {}, settings["replicates"])}
-        for power, keys in sorted({(p.drawn["power"], p.drawn["keys"]) for p in every}):
+        for power, keys in sorted({(p["power"], p["keys"]) for p in every}):
             point = {"power": power, "keys": keys}
             alike = [p for p in every if point.items() <= p.drawn.items()]
             sampler = pairs_sampler(alike, keys, simulation.precision)

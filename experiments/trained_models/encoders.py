@@ -1,17 +1,18 @@
 """Trained encoders, ALBERT, RoBERTa and BERT, as NumPy passes."""
 
 import re
-from collections.abc import Container, Mapping
+from collections.abc import Container
 from functools import cache
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from safetensors.numpy import save_file
 from scipy.special import erf
 
 from sims.attention.attention import layer_norm, softmax
+from sims.base.documents import mapping
 from sims.inspect import Model, layers
 
 from .checkpoints import tensors
@@ -25,69 +26,44 @@ EPSILON = 1e-12
 """Of LayerNorm."""
 
 
-class Family(NamedTuple):
-    """How a family of models names its tensors, and its tokens for start, end and mask.
-
-    Attributes:
-        layer: prefix of the tensors of layer i.
-        embeddings: of tokens and positions, and their LayerNorm.
-        token_types: embedding of token types; None without one.
-        skipped: positions that no token has.
-        block: of a layer: output bias, LayerNorm, the two maps of the MLP, LayerNorm.
-        head: map, LayerNorm and map of the prediction; None without one.
-        special: numbers of start, end and mask.
+NAMES = mapping(
     """
-
-    layer: str
-    embeddings: tuple[str, str, str]
-    token_types: str | None
-    skipped: int
-    block: tuple[str, str, str, str, str]
-    head: tuple[str, str, str] | None
-    special: tuple[int, int, int]
-
-
-ALBERT = Family(
-    "albert.encoder.albert_layer_groups.0.albert_layers.0.",
-    (
-        "albert.embeddings.word_embeddings",
-        "albert.embeddings.position_embeddings",
-        "albert.embeddings.LayerNorm",
-    ),
-    "albert.embeddings.token_type_embeddings",
-    0,
-    ("attention.dense", "attention.LayerNorm", "ffn", "ffn_output", "full_layer_layer_norm"),
-    ("predictions.dense", "predictions.LayerNorm", "predictions.decoder"),
-    (12, 13, 14),
+albert.encoder.albert_layer_groups.0.albert_layers.: encoder.layer.
+"albert.": ""
+attention.dense: attention.output.dense
+attention.LayerNorm: attention.output.LayerNorm
+ffn_output: output.dense
+ffn: intermediate.dense
+full_layer_layer_norm: output.LayerNorm
+decoder.sentence_encoder.layers.: encoder.layer.
+decoder.sentence_encoder.embed_tokens: embeddings.word_embeddings
+decoder.sentence_encoder.embed_positions: embeddings.position_embeddings
+decoder.sentence_encoder.emb_layer_norm: embeddings.LayerNorm
+self_attn.out_proj: attention.output.dense
+self_attn_layer_norm: attention.output.LayerNorm
+fc1: intermediate.dense
+fc2: output.dense
+final_layer_norm: output.LayerNorm
+decoder.lm_head.dense: predictions.dense
+decoder.lm_head.layer_norm: predictions.LayerNorm
+decoder.lm_head.: predictions.decoder.
+""",
+    "names of tensors",
 )
-ROBERTA = Family(
-    "decoder.sentence_encoder.layers.{}.",
-    (
-        "decoder.sentence_encoder.embed_tokens",
-        "decoder.sentence_encoder.embed_positions",
-        "decoder.sentence_encoder.emb_layer_norm",
-    ),
-    None,
-    2,
-    ("self_attn.out_proj", "self_attn_layer_norm", "fc1", "fc2", "final_layer_norm"),
-    ("decoder.lm_head.dense", "decoder.lm_head.layer_norm", "decoder.lm_head"),
-    (0, 2, 24),
-)
-BERT = Family(
-    "encoder.layer.{}.",
-    ("embeddings.word_embeddings", "embeddings.position_embeddings", "embeddings.LayerNorm"),
-    "embeddings.token_type_embeddings",
-    0,
-    (
-        "attention.output.dense",
-        "attention.output.LayerNorm",
-        "intermediate.dense",
-        "output.dense",
-        "output.LayerNorm",
-    ),
-    None,
-    (101, 102, 103),
-)
+"""Parts of names of ALBERT's tensors, then of RoBERTa's, to BERT's, in the order of replacement."""
+TYPES = "embeddings.token_type_embeddings.weight"
+"""Embedding of token types, which RoBERTa lacks; it skips two positions instead."""
+WIDER = "encoder.embedding_hidden_mapping_in"
+"""ALBERT's map of embeddings to the width of its layers."""
+START, END, MASK = "[CLS]", "[SEP]", "[MASK]"
+"""Special tokens."""
+
+
+def renamed(name: str) -> str:
+    """The name that BERT has for a tensor or module."""
+    for ours, theirs in NAMES.items():
+        name = name.replace(ours, theirs)
+    return name
 
 
 def gelu(x: np.ndarray) -> np.ndarray:
@@ -101,26 +77,30 @@ class Encoder:
 
     Attributes:
         layers: in the order in which they are passed; ALBERT's one layer twelve times.
+        read: tensors by BERT's names.
+        vocabulary: tokens to their numbers.
+        predicts: whether the model predicts tokens.
+        heads: of every layer the maps (d, 3·H·d_k), their bias, and W_O (H, d_v, d).
     """
 
     def __init__(self, path: Path, dtype: Any = np.float32) -> None:
-        config = path.with_name("config.json")
+        config = next(path.parent.glob("config.json"), None)
         with TemporaryDirectory() as folder:
-            if path.suffix == ".safetensors":
-                model, heads = Model(path), None
-            else:
-                save_file(tensors(path), Path(folder, "model.safetensors"))
-                model, heads = Model(folder, config if config.is_file() else None), HEADS
-            self.layers = [one for one in layers(model, heads) for _ in range(one.passes)]
+            stored = path
+            if path.suffix != ".safetensors":
+                stored = Path(folder, "model.safetensors")
+                save_file(tensors(path), stored)
+            model = Model(stored, config)
+            every = layers(model, None if config else HEADS)
+            self.layers = [one for one in every for _ in range(one.passes)]
             floats = [name for name in model.shapes if not name.endswith("position_ids")]
-            self.read = {name: model.read(name).astype(dtype) for name in floats}
-        self.family = family_of(self.read)
-        if self.family is ROBERTA:
-            words = [*"<>/?", *RESIDUES]  # four special tokens come first
-        else:
-            words = path.with_name("vocab.txt").read_text(encoding="utf-8").split("\n")
+            self.read = {renamed(name): model.read(name).astype(dtype) for name in floats}
+        words = [START, ">", END, "?", *RESIDUES, MASK]
+        listed = path.with_name("vocab.txt")
+        if listed.is_file():
+            words = listed.read_text(encoding="utf-8").split("\n")
         self.vocabulary = {word: number for number, word in enumerate(words)}
-        # (d, 3·H·d_k) and its bias, and W_O (H, d_v, d)
+        self.predicts = "predictions.decoder.weight" in self.read
         self.heads = []
         for layer in self.layers:
             maps = [np.concatenate(heads, axis=1) for heads in layer.matrices[:3]]
@@ -130,25 +110,22 @@ class Encoder:
 
     def numbers(self, text: str) -> np.ndarray:
         """The tokens of a text between start and end."""
-        start, end, _ = self.family.special
         parts = [*text]
-        if self.family is BERT:
-            parts = word_pieces(text, self.vocabulary)
-        elif self.family is ALBERT:
+        if f"{WIDER}.weight" in self.read:
             parts = re.findall(TOKEN, text)
-        return np.array([start, *(self.vocabulary[part] for part in parts), end])
+        elif TYPES in self.read:
+            parts = word_pieces(text, self.vocabulary)
+        return np.array([self.vocabulary[part] for part in (START, *parts, END)])
 
     def embedded(self, tokens: np.ndarray) -> np.ndarray:
         """Inputs of the first layer, (T, d)."""
-        words, positions, norm = self.family.embeddings
-        x = self.read[f"{words}.weight"][tokens]
-        x = x + self.read[f"{positions}.weight"][self.family.skipped :][: len(tokens)]
-        if self.family.token_types:
-            x = x + self.read[f"{self.family.token_types}.weight"][0]
-        x = self.norm(x, norm)
-        if self.family is ALBERT:
-            return self.linear(x, "albert.encoder.embedding_hidden_mapping_in")
-        return x
+        skipped = 0 if TYPES in self.read else 2
+        positions = self.read["embeddings.position_embeddings.weight"][skipped:]
+        x = self.read["embeddings.word_embeddings.weight"][tokens] + positions[: len(tokens)]
+        if TYPES in self.read:
+            x = x + self.read[TYPES][0]
+        x = self.norm(x, "embeddings.LayerNorm")
+        return self.linear(x, WIDER) if f"{WIDER}.weight" in self.read else x
 
     def attention(self, place: int, x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Weights (…, H, T, T) and outputs (…, H, T, d_v) of the heads of a layer."""
@@ -161,23 +138,27 @@ class Encoder:
 
     def after(self, place: int, x: np.ndarray, attended: np.ndarray) -> np.ndarray:
         """Inputs of the next layer, from those of this one and the sum of its heads, (…, T, d)."""
-        prefix = self.family.layer.format(place)
-        output, first, inner, outer, last = (prefix + name for name in self.family.block)
-        x = self.norm(x + attended + self.read[f"{output}.bias"], first)
-        return self.norm(x + self.linear(gelu(self.linear(x, inner)), outer), last)
+        block = f"encoder.layer.{self.layers[place].number or 0}."
+        x = x + attended + self.read[f"{block}attention.output.dense.bias"]
+        x = self.norm(x, f"{block}attention.output.LayerNorm")
+        inner = gelu(self.linear(x, f"{block}intermediate.dense"))
+        return self.norm(x + self.linear(inner, f"{block}output.dense"), f"{block}output.LayerNorm")
+
+    def forward(self, place: int, x: np.ndarray) -> np.ndarray:
+        """Inputs of the next layer, from those of this one, (…, T, d)."""
+        _, heads = self.attention(place, x)
+        return self.after(place, x, (heads @ self.heads[place][2]).sum(-3))
 
     def scores(self, x: np.ndarray) -> np.ndarray:
         """Logits of every token of the vocabulary, from what the last layer returns."""
-        assert self.family.head is not None, "the model predicts no tokens"
-        dense, norm, decoder = self.family.head
-        return self.linear(self.norm(gelu(self.linear(x, dense)), norm), decoder)
+        hidden = gelu(self.linear(x, "predictions.dense"))
+        return self.linear(self.norm(hidden, "predictions.LayerNorm"), "predictions.decoder")
 
     def passed(self, tokens: np.ndarray) -> list[np.ndarray]:
         """Inputs of every layer, and what the last one returns, (T, d)."""
         inputs = [self.embedded(tokens)]
-        for place, (*_, output) in enumerate(self.heads):
-            _, heads = self.attention(place, inputs[-1])
-            inputs.append(self.after(place, inputs[-1], (heads @ output).sum(0)))
+        for place in range(len(self.layers)):
+            inputs.append(self.forward(place, inputs[-1]))
         return inputs
 
     def linear(self, x: np.ndarray, name: str) -> np.ndarray:
@@ -185,12 +166,6 @@ class Encoder:
 
     def norm(self, x: np.ndarray, name: str) -> np.ndarray:
         return layer_norm(x, EPSILON) * self.read[f"{name}.weight"] + self.read[f"{name}.bias"]
-
-
-def family_of(names: Mapping[str, np.ndarray]) -> Family:
-    """The family of a model, by the names of its tensors."""
-    families = (ALBERT, ROBERTA, BERT)
-    return next(one for one in families if f"{one.embeddings[0]}.weight" in names)
 
 
 def word_pieces(text: str, vocabulary: Container[str]) -> list[str]:

@@ -74,25 +74,24 @@ def finding(found: xr.DataArray) -> str:
 
 def _correlations(ax: Axes, found: xr.DataArray, stored: pd.DataFrame) -> None:
     """A point per stored layer, and the median with its interval."""
-    models = list(dict.fromkeys(stored["model"]))
-    for place, row in enumerate(ROWS):
-        values = found.sel(statistic=f"merging, {row}").values
-        for shift, model in enumerate(models):
-            shown = values[(stored["model"] == model).to_numpy()]
-            height = np.full(len(shown), 0.18 - 0.14 * shift - place)
-            figures.dots(ax, shown, height, shift, model if place == 0 else "", ms=3)
-        middle, low, high = median(values)
-        ax.errorbar(
-            middle,
-            0.36 - place,
-            xerr=[[middle - low], [high - middle]],
-            marker="|",
-            ms=6,
-            capsize=2,
-            color="black",
-            label="median, 95 % interval" if place == 0 else None,
-        )
-    ax.set_yticks(-np.arange(len(ROWS)), list(ROWS.values()))
+    values = found.sel(statistic=[f"merging, {row}" for row in ROWS]).values
+    rows = -np.arange(len(ROWS))
+    for shift, (model, layers) in enumerate(stored.groupby("model", sort=False)):
+        shown = values[:, layers.index]
+        heights = np.broadcast_to(rows[:, None] + 0.18 - 0.14 * shift, shown.shape)
+        figures.dots(ax, shown.ravel(), heights.ravel(), shift, str(model), ms=3)
+    middle, low, high = np.transpose([median(of_row) for of_row in values])
+    ax.errorbar(
+        middle,
+        rows + 0.36,
+        xerr=(middle - low, high - middle),
+        fmt="|",
+        ms=6,
+        capsize=2,
+        color="black",
+        label="median, 95 % interval",
+    )
+    ax.set_yticks(rows, list(ROWS.values()))
     figures.dotted(ax, x=0)
     ax.set(
         xlim=(-1.05, 1.05),

@@ -37,26 +37,36 @@ def mix_frames(
     return mixed(share)
 
 
+def shared_keys(weights: np.ndarray) -> np.ndarray:
+    """``Σ_i w_hi w_gi`` (…, H, H), means over queries, of weights (…, H, query, key)."""
+    rows = weights.reshape(*weights.shape[:-2], -1)
+    return rows @ rows.swapaxes(-1, -2) / weights.shape[-2]
+
+
+def selectivity(weights: np.ndarray) -> np.ndarray:
+    """n_eff/n (…, H), means over queries, of weights (…, H, query, key)."""
+    effective = 1 / (weights**2).sum(-1)
+    return effective.mean(-1) / weights.shape[-1]
+
+
 def shared_weights(
-    rng: np.random.Generator, frames: np.ndarray, keys: int, selectivity: float
+    rng: np.random.Generator, frames: np.ndarray, keys: int, share: float
 ) -> np.ndarray:
-    """``E Σ_i w_hi w_gi`` of softmax heads, (H, H), on isotropic keys and queries with one map.
+    """:func:`shared_keys` of softmax heads, (H, H), on isotropic keys and queries with one map.
 
     Args:
         rng: of keys and queries.
         frames: U, (H, d, d_k).
         keys: their number n.
-        selectivity: mean n_eff/n of the heads, to which the common temperature is set.
+        share: mean n_eff/n of the heads, to which the common temperature is set.
     """
-    dimension = frames.shape[1]
-    projected = rng.normal(size=(QUERIES + keys, dimension)) @ frames
+    projected = rng.normal(size=(QUERIES + keys, frames.shape[1])) @ frames
     scores = projected[:, :QUERIES] @ projected[:, QUERIES:].swapaxes(1, 2)
 
-    def excess(log_scale: float) -> float:
-        weights = softmax(np.exp(log_scale) * scores)
-        return float((1 / (weights**2).sum(-1)).mean() / keys - selectivity)
+    def attend(log_scale: float) -> np.ndarray:
+        return softmax(np.exp(log_scale) * scores)
 
-    log_scale = brentq(excess, -SHARPEST, SHARPEST, xtol=1e-3)
-    weights = softmax(np.exp(log_scale) * scores)
-    rows = weights.reshape(len(frames), -1)
-    return rows @ rows.T / QUERIES
+    def excess(log_scale: float) -> float:
+        return float(selectivity(attend(log_scale)).mean() - share)
+
+    return shared_keys(attend(brentq(excess, -SHARPEST, SHARPEST, xtol=1e-3)))

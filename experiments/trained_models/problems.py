@@ -8,7 +8,7 @@ import numpy as np
 
 from sims.study.referenced_files import checkpoint
 
-from .encoders import RESIDUES, Encoder, encoder
+from .encoders import MASK, RESIDUES, Encoder, encoder
 
 Law = Mapping[str, Any]
 """The law of experiment.yaml, or a part of it."""
@@ -42,7 +42,7 @@ def draw_sequence(
     else:
         tokens = draw_antibody(law["antibodies"], name, model, rng)
     inside = len(tokens) - 2
-    count = max(1, round(law["masked"] * inside)) if model.family.head else 0
+    count = max(1, round(law["masked"] * inside)) if model.predicts else 0
     return tokens, 1 + rng.choice(inside, count, replace=False)
 
 
@@ -75,5 +75,5 @@ def draw_antibody(law: Law, name: str, model: Encoder, rng: np.random.Generator)
 def mask(model: Encoder, tokens: np.ndarray, places: np.ndarray) -> np.ndarray:
     """Tokens with the mask at some places."""
     out = tokens.copy()
-    out[places] = model.family.special[2]
+    out[places] = model.vocabulary[MASK]
     return out

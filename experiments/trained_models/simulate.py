@@ -11,7 +11,7 @@ from sims.inspect.geometry import frames_of
 from sims.montecarlo import Draw
 
 from .encoders import Encoder
-from .lawlike import mix_frames, overlap_of, shared_weights
+from .lawlike import mix_frames, overlap_of, selectivity, shared_keys, shared_weights
 from .problems import draw_sequence, mask, read_model
 
 PAIR = ("layer", "head", "head2")
@@ -64,7 +64,9 @@ def measure_batch(draw: Draw, replicates: int, constants: Mapping[str, Any]) -> 
     seen = observe(model, every[:half])
     held_out = observe(model, every[half:]).outputs
     means = seen.outputs.mean(1)
-    costs = [removal(*layer) for layer in zip(seen.outputs, held_out, model.heads, strict=True)]
+    costs = []
+    for layer, old, new in zip(model.layers, seen.outputs, held_out, strict=True):
+        costs.append(removal(old, new, layer.matrices.output))
     size, merging, pruning = map(np.array, zip(*costs, strict=True))
     changed = [divergences(model, *case, means) for case in every[half:]]
     return seen._asdict() | {
@@ -93,7 +95,7 @@ def observe_sequence(model: Encoder, tokens: np.ndarray, places: np.ndarray) -> 
     among_plain = weights[..., plain, :][..., plain]
     rescaled = among_plain / among_plain.sum(-1, keepdims=True)
     recovered = np.nan
-    if model.family.head:
+    if model.predicts:
         recovered = (model.scores(inputs[-1]).argmax(1) == tokens)[plain].mean()
     return Observed(
         outputs.swapaxes(1, 2),
@@ -102,18 +104,6 @@ def observe_sequence(model: Encoder, tokens: np.ndarray, places: np.ndarray) -> 
         np.array([len(tokens), len(plain)]),
         recovered,
     )
-
-
-def shared_keys(weights: np.ndarray) -> np.ndarray:
-    """``Σ_i w_hi w_gi`` (layer, H, H), means over queries, of weights (layer, H, query, key)."""
-    rows = weights.reshape(*weights.shape[:2], -1)
-    return rows @ rows.swapaxes(1, 2) / weights.shape[2]
-
-
-def selectivity(weights: np.ndarray) -> np.ndarray:
-    """n_eff/n (layer, H), means over queries, of weights (layer, H, query, key)."""
-    effective = 1 / (weights**2).sum(-1)
-    return effective.mean(-1) / weights.shape[3]
 
 
 def law_patterns(rng: np.random.Generator, model: Encoder, seen: Observed) -> np.ndarray:
@@ -136,28 +126,30 @@ def law_frames(model: Encoder, place: int) -> np.ndarray:
 
 
 def removal(
-    seen: np.ndarray, new: np.ndarray, matrices: list[np.ndarray]
+    seen: np.ndarray, new: np.ndarray, written: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Sizes (H,), and costs of merging (H, H) and pruning (H,), of outputs (token, H, d_v)."""
-    written = matrices[2].astype(float)
+    """Sizes (H,), and costs of merging (H, H) and pruning (H,), of outputs (token, H, d_v).
+
+    Args:
+        seen: outputs by which means and stand-ins are chosen.
+        new: outputs of which the costs are.
+        written: W_O by heads, (H, d_v, d).
+    """
     mean = seen.mean(0)
     known = second_moments(seen - mean)
     fresh = second_moments(new - mean)
+    own, fresh_own = (np.einsum("hhde->hde", moments) for moments in (known, fresh))
     products = written @ written.swapaxes(1, 2)
     total = np.einsum("hdi,hgde,gei->", written, fresh, written, optimize=True)
-    heads = range(len(written))
-    merging = np.zeros((len(written), len(written)))
-    for g in heads:
-        ridge = np.trace(known[g, g]) / len(seen) * np.eye(written.shape[1])
-        for h in heads:
-            # o_h − A o_g
-            stand_in = np.linalg.solve(known[g, g] + ridge, known[g, h]).T
-            cross = stand_in @ fresh[g, h]
-            residual = fresh[h, h] - cross - cross.T + stand_in @ fresh[g, g] @ stand_in.T
-            merging[h, g] = (products[h] * residual).sum() / total
+    ridge = own.trace(axis1=1, axis2=2)[:, None, None] / len(seen) * np.eye(written.shape[1])
+    # (g, h) in what follows: o_h − A o_g
+    stand_in = np.linalg.solve((own + ridge)[:, None], known).swapaxes(2, 3)
+    cross = stand_in @ fresh
+    residual = fresh_own - cross - cross.swapaxes(2, 3)
+    residual += stand_in @ fresh_own[:, None] @ stand_in.swapaxes(2, 3)
+    merging = np.einsum("hde,ghde->hg", products, residual) / total
     np.fill_diagonal(merging, 0)
-    size = np.array([(products[h] * known[h, h]).sum() for h in heads])
-    pruning = np.array([(products[h] * fresh[h, h]).sum() for h in heads])
+    size, pruning = (np.einsum("hde,hde->h", products, moments) for moments in (own, fresh_own))
     return size, merging, pruning / total
 
 
@@ -173,20 +165,18 @@ def divergences(
 
     NaN of a model that predicts no tokens.
     """
-    if model.family.head is None:
+    if not model.predicts:
         return np.full(means.shape[:2], np.nan)
-    # The passes with a head pruned go on together, (layer·H, T, d).
-    x = model.embedded(mask(model, tokens, places))
-    running = np.empty((0, *x.shape), x.dtype)
-    for place, (*_, output) in enumerate(model.heads):
-        joined = np.concatenate([x[None], running])
-        written = model.attention(place, joined)[1] @ output
-        attended = written.sum(1)
-        pruned = attended[0] - written[0] + (means[place][:, None] @ output).astype(x.dtype)
-        joined = np.concatenate([joined, np.broadcast_to(x, pruned.shape)])
-        after = model.after(place, joined, np.concatenate([attended, pruned]))
-        x, running = after[0], after[1:]
-    reference = log_softmax(model.scores(x[places]), axis=-1)
-    others = log_softmax(model.scores(running[:, places]), axis=-1)
-    moved = (np.exp(reference) * (reference - others)).sum(-1).mean(-1)
-    return moved.reshape(len(model.heads), -1)
+    inputs = model.passed(mask(model, tokens, places))
+    reference = log_softmax(model.scores(inputs[-1][places]), axis=-1)
+    moved = []
+    for place, x in enumerate(inputs[:-1]):
+        output = model.heads[place][2]
+        written = model.attention(place, x)[1] @ output
+        mean = (means[place][:, None] @ output).astype(x.dtype)
+        pruned = model.after(place, x, written.sum(0) - written + mean)
+        for later in range(place + 1, len(means)):
+            pruned = model.forward(later, pruned)
+        others = log_softmax(model.scores(pruned[:, places]), axis=-1)
+        moved.append((np.exp(reference) * (reference - others)).sum(-1).mean(-1))
+    return np.array(moved)

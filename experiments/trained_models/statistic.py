@@ -16,11 +16,8 @@ from sims.study.results import Results
 
 from .problems import TOKENS
 
-COSTS = ("merging", "pruning", "predictions")
-"""Merging two heads and pruning one, in the layer's output, and pruning in the predictions."""
 INDICES = ("subspaces", "patterns")
 SIZES = ("outputs", "matrices")
-PREDICTORS = (*INDICES, *SIZES)
 GIVEN = " given sizes"
 
 
@@ -39,41 +36,37 @@ def rank_correlation(predictor: np.ndarray, cost: np.ndarray, *given: np.ndarray
     return product[..., 0, 1] / np.sqrt(product[..., 0, 0] * product[..., 1, 1])
 
 
-def predictors(means: Batches, pairs: bool) -> dict[str, np.ndarray]:
-    """What may predict a cost, high where it is to be high, (…, layer, pair or head).
-
-    An index of two heads is 1 − their overlap, that of a head its mean over the others; the size of
-    two heads is the smaller one, which merging them removes.
-    """
-    patterns = means["patterns"][..., 0, :, :, :]
-    overlap = {"subspaces": means["subspaces"], "patterns": noise_correlation(patterns)}
-    size = {name: means[name] for name in SIZES}
-    if pairs:
-        first, second = np.triu_indices(patterns.shape[-1], 1)
-        indices = {name: 1 - each[..., first, second] for name, each in overlap.items()}
-        sizes = {n: np.minimum(each[..., first], each[..., second]) for n, each in size.items()}
-        return indices | sizes
-    others = 1 - np.eye(patterns.shape[-1])
-    return {name: -(each * others).mean(-1) for name, each in overlap.items()} | size
-
-
 def correlations(means: Batches) -> dict[str, np.ndarray]:
     """Rank correlation of every predictor with every cost, and of indices given sizes, (…, layer).
 
-    Of two heads the one counts whose part the other takes at less cost.
+    Costs are those of ``merging`` two heads and of ``pruning`` one, in the layer's output, and of
+    pruning in the ``predictions``. Of two heads the one counts whose part the other takes at less
+    cost. An index of two heads is 1 − their overlap, that of a head its mean over the others; the
+    size of two heads is the smaller one, which merging them removes.
     """
-    merging = means["merging"]
-    first, second = np.triu_indices(merging.shape[-1], 1)
-    cheaper = np.minimum(merging, merging.swapaxes(-1, -2))[..., first, second]
-    costs = {**means, "merging": cheaper}
+    patterns = noise_correlation(means["patterns"][..., 0, :, :, :])
+    others = 1 - np.eye(patterns.shape[-1])
+    first, second = np.triu_indices(patterns.shape[-1], 1)
+    of_pairs, of_heads = {}, {}
+    for name, overlap in zip(INDICES, (means["subspaces"], patterns), strict=True):
+        of_pairs[name] = 1 - overlap[..., first, second]
+        of_heads[name] = -(overlap * others).mean(-1)
+    for name in SIZES:
+        of_heads[name] = means[name]
+        of_pairs[name] = np.minimum(means[name][..., first], means[name][..., second])
+    merging = np.minimum(means["merging"], means["merging"].swapaxes(-1, -2))
+    costs = {
+        "merging": (merging[..., first, second], of_pairs),
+        "pruning": (means["pruning"], of_heads),
+        "predictions": (means["predictions"], of_heads),
+    }
     found = {}
-    for cost in COSTS:
-        known = predictors(means, cost == "merging")
+    for title, (cost, known) in costs.items():
         sizes = [known[name] for name in SIZES]
-        for name in PREDICTORS:
-            found[f"{cost}, {name}"] = rank_correlation(known[name], costs[cost])
+        for name, values in known.items():
+            found[f"{title}, {name}"] = rank_correlation(values, cost)
         for name in INDICES:
-            found[f"{cost}, {name}{GIVEN}"] = rank_correlation(known[name], costs[cost], *sizes)
+            found[f"{title}, {name}{GIVEN}"] = rank_correlation(known[name], cost, *sizes)
     return found
 
 
@@ -116,27 +109,36 @@ def correlation_by_angles(
 
 
 def comparisons(means: Batches) -> dict[str, np.ndarray]:
-    """Trained heads compared with the law, for each choice of tokens, (…, layer).
+    """Noise of trained heads and of heads of the law, each (…, tokens, layer).
 
-    ``kept`` is the variance kept less that of heads of the law; ``angles`` the relative gap of one
-    less the noise correlation from the angle law's.
+    ``correlation`` of two heads, and the share of variance ``kept`` by their average; ``gap`` is
+    the relative gap of one less the noise correlation from the angle law's.
     """
-    found = {}
-    for place, tokens in enumerate(TOKENS):
-        patterns, law_patterns = (
-            means[name][..., place, :, :, :] for name in ("patterns", "law_patterns")
-        )
-        keys = means["keys"][..., place, None]
-        by_angles = correlation_by_angles(means["cosines"], patterns, keys)
-        apart = 1 - mean_of_pairs(noise_correlation(patterns))
-        found[f"kept, {tokens}"] = variance_kept(patterns) - variance_kept(law_patterns)
-        found[f"angles, {tokens}"] = apart / (1 - mean_of_pairs(by_angles)) - 1
-    return found
+    patterns, law_patterns = means["patterns"], means["law_patterns"]
+    cosines = means["cosines"][..., None, :, :, :, :]
+    by_angles = correlation_by_angles(cosines, patterns, means["keys"][..., None])
+    correlation = mean_of_pairs(noise_correlation(patterns))
+    return {
+        "correlation": correlation,
+        "law_correlation": mean_of_pairs(noise_correlation(law_patterns)),
+        "kept": variance_kept(patterns),
+        "law_kept": variance_kept(law_patterns),
+        "gap": (1 - correlation) / (1 - mean_of_pairs(by_angles)) - 1,
+    }
 
 
 def statistics(means: Batches) -> dict[str, np.ndarray]:
-    """Every statistic by its name, (…, layer)."""
-    return correlations(means) | comparisons(means)
+    """Every statistic by its name, (…, layer).
+
+    For each choice of tokens ``kept`` is the variance kept less that of heads of the law, and
+    ``angles`` the gap from the angle law.
+    """
+    found = correlations(means)
+    compared = comparisons(means)
+    for place, tokens in enumerate(TOKENS):
+        found[f"kept, {tokens}"] = (compared["kept"] - compared["law_kept"])[..., place, :]
+        found[f"angles, {tokens}"] = compared["gap"][..., place, :]
+    return found
 
 
 def kind_of(name: str) -> Kind:
@@ -184,32 +186,19 @@ def parameters(results: Results) -> pd.DataFrame:
 
 
 def beside_the_law(results: Results) -> pd.DataFrame:
-    """What attention maps say, a row per model, pass and choice of tokens, beside heads of the law.
-
-    ``gap`` is the relative gap of one less the noise correlation from the angle law's.
-    """
+    """:func:`comparisons` as a row per model, pass and choice of tokens, with n_eff/n and index."""
     dims = ("tokens", "layer")
     frames = []
     for model, data in results.estimates.items():
         weights = results.predictions[model]
         means = {str(name): each.values for name, each in data.mean("batch").items()}
-        gaps = comparisons(means | {"cosines": weights["cosines"].values})
-        index = 1 - mean_of_pairs(weights["subspaces"].values)
-        table = xr.Dataset(
-            {
-                "selectivity": (dims, means["selectivity"].mean(-1)),
-                "index": ("layer", index),
-                "correlation": (dims, mean_of_pairs(noise_correlation(means["patterns"]))),
-                "law_correlation": (dims, mean_of_pairs(noise_correlation(means["law_patterns"]))),
-                "kept": (dims, variance_kept(means["patterns"])),
-                "law_kept": (dims, variance_kept(means["law_patterns"])),
-                "gap": (dims, [gaps[f"angles, {tokens}"] for tokens in TOKENS]),
-            },
-            {"tokens": [*TOKENS], "layer": range(1, len(index) + 1)},
-        )
-        recovered = float(data["recovered"].mean())
+        found = comparisons(means | {"cosines": weights["cosines"].values})
+        found["selectivity"] = means["selectivity"].mean(-1)
+        table = xr.Dataset({name: (dims, values) for name, values in found.items()})
+        table["index"] = "layer", 1 - mean_of_pairs(weights["subspaces"].values)
+        table = table.assign_coords(tokens=[*TOKENS], layer=range(1, table.sizes["layer"] + 1))
         frame = table.to_dataframe(dims).reset_index()
-        frames.append(frame.assign(model=model, recovered=recovered))
+        frames.append(frame.assign(model=model, recovered=float(means["recovered"])))
     return pd.concat(frames, ignore_index=True)
 
 
@@ -233,11 +222,8 @@ def law_table(beside: pd.DataFrame) -> str:
     }
     lines = []
     for (model, layer), rows in beside.groupby(["model", "layer"], sort=False):
-        line = {
-            "model": str(model),
-            "layer": str(layer),
-            "index": significant(rows["index"].iloc[0]),
-        }
+        index = significant(rows["index"].iloc[0])
+        line = {"model": str(model), "layer": str(layer), "index": index}
         for name, title in titles.items():
             show = percent if name == "gap" else significant
             line[title] = " / ".join(show(value, 2) for value in rows[name])

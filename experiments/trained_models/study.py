@@ -5,20 +5,17 @@ from typing import TYPE_CHECKING
 
 import xarray as xr
 
+from sims.study.modular import ModularStudy, from_module
 from sims.study.referenced_files import checkpoint, digest_of
-from sims.study.study import Study, from_module
 
 if TYPE_CHECKING:
     from sims.study.units import SampledUnit
 
 
-class TrainedModels(Study[str]):
+class TrainedModels(ModularStudy[str]):
     """Costs of merging and pruning heads, and their attention maps; a unit per model."""
 
-    effects = from_module("statistic")
-    parameters = from_module("statistic")
     panels = from_module("statistic")
-    figure = from_module("figure")
     numbers = from_module("figure")
 
     @property

@@ -63,21 +63,20 @@ def share_that_holds(answer: Answer) -> float:
 
 def _waterfall(ax: Axes, layers: xr.Dataset) -> None:
     """Mean changes of the terms one below the other, down to that of the error, by control."""
-    for place, control in enumerate(CONTROLS):
-        left = 0.0
-        for step, name in enumerate((*TERMS, "mse")):
-            values = 100 * layers["change"].sel(layer=control, term=name).values
-            change = values.mean()
-            row = -(5 * place + step)
-            start = 0.0 if name == "mse" else left
-            ax.barh(row, change, left=start, color=INK.get(name, figures.GREY), height=0.75)
-            bar = 1.96 * values.std(ddof=1) / len(values) ** 0.5
-            ax.errorbar(start + change, row, xerr=bar, color="black", lw=0.7, capsize=1.5)
-            left += change
-    rows = [-(5 * place + step) for place in range(len(CONTROLS)) for step in range(4)]
-    ax.set_yticks(rows, [*NAMES.values(), "error"] * len(CONTROLS))
-    for place, name in enumerate(CONTROLS.values()):
+    rows: list[int] = []
+    for place, (control, name) in enumerate(CONTROLS.items()):
+        values = 100 * layers["change"].sel(layer=control, term=[*TERMS, "mse"]).values
+        change = values.mean(1)
+        ends = np.append(change[:-1].cumsum(), change[-1])
+        places = range(-5 * place, -5 * place - len(change), -1)
+        ax.barh(
+            places, change, left=ends - change, color=[*INK.values(), figures.GREY], height=0.75
+        )
+        bar = 1.96 * values.std(1, ddof=1) / values.shape[1] ** 0.5
+        ax.errorbar(ends, places, xerr=bar, fmt="none", ecolor="black", elinewidth=0.7, capsize=1.5)
         ax.text(1, 0.75 - 5 * place, f"from {name}", transform=ax.get_yaxis_transform(), ha="right")
+        rows += places
+    ax.set_yticks(rows, [*NAMES.values(), "error"] * len(CONTROLS))
     figures.dotted(ax, x=0)
     ax.set(
         ylim=(-5 * len(CONTROLS) + 1, 1.4),

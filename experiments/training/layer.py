@@ -6,6 +6,7 @@ learned temperature s_h, and averages responses in R^p. The layer is the mean of
 average, ``A_h = I/H``.
 """
 
+from functools import partial
 from typing import NamedTuple
 
 import jax
@@ -79,21 +80,35 @@ def start(
     return Layer._make([*maps, jnp.full(heads, 0.5 * jnp.log(width), jnp.float32)])
 
 
-def attention(
-    layer: Layer, queries: Float[Array, "q d"], keys: Float[Array, "n d"]
-) -> Float[Array, "H q n"]:
-    """Attention weights ``softmax_i(⟨W_Qᵀx, W_KᵀX_i⟩/s_h)`` of every head and query."""
+def heads_at(
+    layer: Layer,
+    free: Array | bool,
+    queries: Float[Array, "q d"],
+    keys: Float[Array, "n d"],
+    values: Float[Array, "n p"],
+) -> tuple[Float[Array, "H q p"], Float[Array, "H H"], Float[Array, "H q n"]]:
+    """The rescaled heads f̂_h of some values, and what label noise does to them.
+
+    That is the mean over queries and outputs of products of two heads' responses to label noise of
+    variance 1. Also the weights ``softmax_i(⟨W_Qᵀx, W_KᵀX_i⟩/s_h)``.
+
+    Args:
+        layer: the heads.
+        free: whether ``H A_h`` is ``H W_O W_V``, else I.
+        queries: x.
+        keys: X.
+        values: what is averaged.
+    """
     projected = jnp.einsum("qd,hdk->hqk", queries, layer.query)
     projected = projected / jnp.exp(layer.log_temperature)[:, None, None]
-    return jax.nn.softmax(jnp.einsum("hqk,nd,hdk->hqn", projected, keys, layer.key), axis=-1)
-
-
-def rescaled(layer: Layer, free: Array | bool) -> Float[Array, "H p p"]:
-    """``H A_h``: ``H W_O W_V`` if free, else I."""
+    scores = jnp.einsum("hqk,nd,hdk->hqn", projected, keys, layer.key)
+    weights = jax.nn.softmax(scores, axis=-1)
     heads, outputs, _ = layer.value.shape
-    return jnp.where(
-        free, heads * layer.output @ layer.value, jnp.eye(outputs, dtype=layer.value.dtype)
-    )
+    identity = jnp.eye(outputs, dtype=layer.value.dtype)
+    scaled = jnp.where(free, heads * layer.output @ layer.value, identity)
+    parts = jnp.einsum("hop,hqp->hqo", scaled, weights @ values)
+    shared = jnp.einsum("hqn,gqn->hg", weights, weights) / parts[0].size
+    return parts, jnp.einsum("hop,gop->hg", scaled, scaled) * shared, weights
 
 
 def responses(
@@ -118,31 +133,6 @@ def responses(
     return jax.vmap(component, out_axes=1)(jax.random.split(key, outputs))
 
 
-def loss(
-    layer: Layer,
-    task: Task,
-    apart: Array | float,
-    queries: Float[Array, "q d"],
-    labels: Float[Array, "q p"],
-    keys: Float[Array, "n d"],
-    values: Float[Array, "n p"],
-) -> Float[Array, ""]:
-    """Mean over queries and outputs of ``(label − f̂)² + apart · mean_h (f̂_h − f̂)²``.
-
-    That is the error of the layer (0), or the mean of the heads' own errors (1), which has no
-    product of two heads' errors: the two differ by the ambiguity (Krogh & Vedelsby 1995, NeurIPS
-    7). If labels are not drawn they are m, and what noise adds is there in expectation.
-    """
-    weights, scaled = attention(layer, queries, keys), rescaled(layer, task.free)
-    parts = jnp.einsum("hop,hqp->hqo", scaled, weights @ values)
-    average = parts.mean(0)
-    error = jnp.mean((average - labels) ** 2) + apart * jnp.mean((parts - average) ** 2)
-    shared = jnp.einsum("hqn,gqn->hg", weights, weights) / labels.size
-    noise = jnp.einsum("hop,gop->hg", scaled, scaled) * shared
-    variance = (1 - apart) * noise.mean() + apart * jnp.trace(noise) / len(noise)
-    return error + jnp.where(task.drawn, 0.0, task.noise_sd**2) * variance
-
-
 def train(
     layer: Layer,
     task: Task,
@@ -154,12 +144,17 @@ def train(
     tasks: int,
     steps: int,
 ) -> Layer:
-    """The layer after Adam with a cosine decay on the :func:`loss` of fresh tasks at every step.
+    """The layer after Adam with a cosine decay on the loss of fresh tasks at every step.
+
+    That is the mean over queries and outputs of ``(label − f̂)² + apart · mean_h (f̂_h − f̂)²``: the
+    error of the layer (0), or the mean of the heads' own errors (1), which has no product of two
+    heads' errors. The two differ by the ambiguity (Krogh & Vedelsby 1995, NeurIPS 7). If labels are
+    not drawn they are m, and what noise adds is there in expectation.
 
     Args:
         layer: where to begin; single precision.
         task: what to learn.
-        apart: of the :func:`loss`.
+        apart: of the loss.
         key: of all draws.
         n: keys of a task.
         queries: of a task.
@@ -176,11 +171,15 @@ def train(
         noise = jax.random.normal(for_noise, y.shape, jnp.float32)
         return x, y + jnp.where(task.drawn, task.noise_sd, 0.0) * noise
 
-    def batch_loss(layer: Layer, x: Array, y: Array) -> Array:
-        def task_loss(x: Array, y: Array) -> Array:
-            return loss(layer, task, apart, x[n:], y[n:], x[:n], y[:n])
+    def loss(layer: Layer, x: Array, y: Array) -> Array:
+        parts, noise, _ = heads_at(layer, task.free, x[n:], x[:n], y[:n])
+        average = parts.mean(0)
+        error = jnp.mean((average - y[n:]) ** 2) + apart * jnp.mean((parts - average) ** 2)
+        variance = (1 - apart) * noise.mean() + apart * jnp.trace(noise) / len(noise)
+        return error + jnp.where(task.drawn, 0.0, task.noise_sd**2) * variance
 
-        return jnp.mean(jax.vmap(task_loss)(x, y))
+    def batch_loss(layer: Layer, x: Array, y: Array) -> Array:
+        return jnp.mean(jax.vmap(partial(loss, layer))(x, y))
 
     def step(
         carry: tuple[Layer, optax.OptState], key: Array
@@ -219,8 +218,6 @@ def moments(
     """
     layer = Layer(*(leaf.astype(jnp.float64) for leaf in layer))
     dimension, outputs = layer.query.shape[1], layer.value.shape[-1]
-    scaled = rescaled(layer, task.free)
-    per_noise = task.noise_sd**2 * jnp.einsum("hop,gop->hg", scaled, scaled) / outputs
 
     def one_task(index: Array) -> Moments:
         for_target, for_queries, for_keys = jax.random.split(jax.random.fold_in(key, index), 3)
@@ -229,14 +226,13 @@ def moments(
 
         def one_design(number: Array) -> tuple[Array, Array, Array]:
             x = jax.random.normal(jax.random.fold_in(for_keys, number), (n, dimension), jnp.float64)
-            weights = attention(layer, points, x)
-            signal = weights @ responses(task.additive, for_target, outputs, x)
-            shared = jnp.einsum("hqn,gqn->hg", weights, weights) / queries
+            y = responses(task.additive, for_target, outputs, x)
+            signal, noise, weights = heads_at(layer, task.free, points, x, y)
             effective = 1 / (weights**2).sum(-1)
-            return jnp.einsum("hop,hqp->hqo", scaled, signal), shared, effective.mean(-1) / n
+            return signal, noise, effective.mean(-1) / n
 
-        signal, shared, selectivity = jax.lax.map(one_design, jnp.arange(designs))
-        noise = per_noise * shared.mean(0)
+        signal, noise, selectivity = jax.lax.map(one_design, jnp.arange(designs))
+        noise = task.noise_sd**2 * noise.mean(0)
         gaps = signal - truth
         centred = signal - signal.mean(0)
         size = queries * outputs

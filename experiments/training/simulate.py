@@ -1,6 +1,7 @@
 """Layers trained together, head by head, and with identical heads: errors on new tasks."""
 
 from collections.abc import Mapping, Sequence
+from functools import partial
 from typing import Any
 
 import jax
@@ -62,8 +63,9 @@ def train_and_measure(
     """
     for_start, for_training, for_tasks = jax.random.split(with_quick_bits(key), 3)
 
-    def draw_start(private_share: Array) -> Layer:
-        return start(for_start, private_share, heads, width, dimension, outputs)
+    draw_start = partial(
+        start, for_start, heads=heads, width=width, dimension=dimension, outputs=outputs
+    )
 
     def train_from(first: Layer, apart: Array) -> Layer:
         return train(first, task, apart, for_training, n=n, **dict(training))

@@ -1,9 +1,7 @@
 """Effects of training together, one number per problem: what moves apart, what is gained, how."""
 
-from collections.abc import Mapping
 from dataclasses import replace
 from itertools import product
-from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -26,11 +24,10 @@ CHANGES = {
 }
 """The error and the three terms that it is the sum of."""
 TERMS = ("bias", "own", "covariance")
-Measured = Mapping[str, Mapping[str, np.ndarray]]
 
 
-def measured(results: Results) -> Measured:
-    """Terms of each layer: layer to name to values (N, seeds).
+def measured(results: Results) -> xr.Dataset:
+    """Terms of each layer, each (layer, problem, replicate).
 
     Besides what was measured the squared ``bias``, and ``own``, what the heads' variances put into
     the layer's: ``mse = bias + own + covariance``.
@@ -39,38 +36,32 @@ def measured(results: Results) -> Measured:
     terms = xr.concat(sizes, "batch", data_vars="all", coords="minimal", compat="override")
     terms["bias"] = terms["mse"] - terms["variance"]
     terms["own"] = terms["variance"] - terms["covariance"]
-    layers = {}
-    for layer in terms["layer"].values:
-        chosen = terms.sel(layer=layer)
-        layers[str(layer)] = {str(name): chosen[name].values for name in chosen}
-    return layers
+    return terms.rename(batch="problem").transpose("layer", "problem", "replicate")
 
 
-def falls(layers: Measured, control: str, name: str) -> np.ndarray:
+def falls(terms: xr.Dataset, control: str, name: str) -> np.ndarray:
     """The fall of a term from a control to the layer trained together, over the control's error.
 
     Pseudo-values of a ratio of means over seeds, (N, seeds).
     """
-    before = layers[control]
-    fall = before[name] - layers["joint"][name]
-    batches = {"fall": fall.T, "error": before["mse"].T}
+    before = terms.sel(layer=control)
+    fall = before[name] - terms[name].sel(layer="joint")
+    batches = {"fall": fall.values.T, "error": before["mse"].values.T}
     return jackknife(batches, lambda means: means["fall"] / means["error"]).T
 
 
 def effects(results: Results) -> dict[str, Effects]:
     """Every question's effects."""
-    layers = measured(results)
-    joint = layers["joint"]
-    separate = layers["separate"]
-    apart = joint["subspaces"] - separate["subspaces"]
-    overlap = 1 - joint["subspaces"].mean(1)
-    rise = overlap / (1 - separate["subspaces"].mean(1)) - 1
+    terms = measured(results)
+    joint, separate = (terms.sel(layer=layer) for layer in ("joint", "separate"))
+    apart = joint - separate
+    overlap, overlap_alone = (1 - one["subspaces"].mean("replicate") for one in (joint, separate))
     made = {
-        "subspaces": share(apart, size=rise),
-        "outputs": share(joint["outputs"] - separate["outputs"]),
+        "subspaces": share(apart["subspaces"].values, size=(overlap / overlap_alone - 1).values),
+        "outputs": share(apart["outputs"].values),
     }
     for control in CONTROLS:
-        fall = {name: falls(layers, control, name) for name in (*CHANGES, "variance", "alone")}
+        fall = {name: falls(terms, control, name) for name in (*CHANGES, "variance", "alone")}
         components = {CHANGES[name]: -fall[name].mean(1) for name in TERMS}
         asked = {
             "covariance against bias": fall["covariance"] - fall["bias"],
@@ -87,8 +78,8 @@ def effects(results: Results) -> dict[str, Effects]:
 
 def parameters(results: Results) -> pd.DataFrame:
     """Drawn values, one row per problem, and the n_eff/n of the heads trained together."""
-    selectivity = measured(results)["joint"]["selectivity"].mean(1)
-    return drawn_values(results, "noise_sd").assign(selectivity=selectivity)
+    selectivity = measured(results)["selectivity"].sel(layer="joint").mean("replicate")
+    return drawn_values(results, "noise_sd").assign(selectivity=selectivity.values)
 
 
 def panels(results: Results) -> xr.Dataset:
@@ -97,31 +88,29 @@ def panels(results: Results) -> xr.Dataset:
     ``change`` is that of a term over the layer's error; ``selectivity`` is n_eff/n, ``subspaces``
     the index of the key subspaces.
     """
-    layers = measured(results)
+    terms = measured(results)
     change = []
-    for layer in layers:
-        change.append([-falls(layers, layer, name).mean(1) for name in CHANGES])
-    arrays: dict[str, Any] = {"change": (("layer", "term", "problem"), change)}
-    for name in ("selectivity", "subspaces"):
-        values = [terms[name].mean(1) for terms in layers.values()]
-        arrays[name] = (("layer", "problem"), values)
-    return xr.Dataset(arrays, {"layer": [*layers], "term": [*CHANGES]})
+    for layer in terms["layer"].values:
+        change.append([-falls(terms, layer, name).mean(1) for name in CHANGES])
+    means = terms[["selectivity", "subspaces"]].mean("replicate")
+    means["change"] = ("layer", "term", "problem"), change
+    return means.assign_coords(term=[*CHANGES])
 
 
 def changes_table(panels: Panels) -> str:
     """Medians and quartiles of the changes of the error and its terms, as a Markdown table."""
     maps = panels.parameters["maps"].to_numpy()
-    names = {"joint": "(together)"}
     lines = []
     for kind, layer in product(("averaged", "trained"), (*CONTROLS, "joint")):
-        rows = maps == kind
-        shown = panels.arrays.sel(layer=layer).isel(problem=rows)
-        line = {"maps of values": kind, "compared with": names.get(layer, layer)}
-        line["problems"] = str(rows.sum())
+        shown = panels.arrays.sel(layer=layer).isel(problem=maps == kind)
+        line = {
+            "maps of values": kind,
+            "compared with": "(together)" if layer == "joint" else layer,
+            "problems": str(shown.sizes["problem"]),
+        }
         for name, title in CHANGES.items():
-            line[title] = "–"
-            if layer in CONTROLS:
-                line[title] = _quartiles(shown["change"].sel(term=name).values)
+            change = shown["change"].sel(term=name).values
+            line[title] = "–" if layer == "joint" else _quartiles(change)
         line["n_eff/n"] = _quartiles(shown["selectivity"].values)
         lines.append(line)
     return markdown_table(lines)

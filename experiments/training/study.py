@@ -8,8 +8,8 @@ import pandas as pd
 import xarray as xr
 
 from sims.base.identity import rounded_digest
+from sims.study.modular import ModularStudy, from_module
 from sims.study.panels import Panels
-from sims.study.study import Study, from_module
 
 from .problems import draw_problem
 
@@ -17,13 +17,10 @@ if TYPE_CHECKING:
     from sims.study.units import SampledUnit
 
 
-class Training(Study[dict[str, Any]]):
+class Training(ModularStudy[dict[str, Any]]):
     """Errors of trained layers on new tasks; a unit per size, a batch per problem."""
 
-    effects = from_module("statistic")
-    parameters = from_module("statistic")
     panels = from_module("statistic")
-    figure = from_module("figure")
 
     @cached_property
     def law(self) -> Mapping[str, Any]:

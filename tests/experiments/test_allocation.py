@@ -108,7 +108,8 @@ def test_least_place_of_a_curve_and_its_censoring():
     place, low = problems.least(x, curves, known)
     np.testing.assert_allclose(place[:2], [4.3, 6.72], atol=0.02)
     np.testing.assert_allclose(low[:2], 1.0, rtol=1e-3)
-    assert np.isnan(place[2:]).all()
+    assert (place[2], low[2]) == (1, curves[2, 0])
+    assert np.isnan(place[3])
 
 
 def test_the_best_split_is_inside_or_at_an_end():

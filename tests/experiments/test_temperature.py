@@ -11,6 +11,7 @@ from scipy.special import softmax
 
 from experiments.temperature import problems, rules, simulate
 from sims.problem import DESIGNS, Heads, Task, TrigonometricSeries
+from sims.problem.normals import normal
 from sims.study.running import Run
 from sims.theory import predict as library
 from sims.weights import FACTORIES
@@ -63,19 +64,22 @@ def test_held_out_errors_by_loops(drawn, population):
     held_out = jax.jit(partial(simulate.held_out, most=256))
     result, n = held_out((key, problem)), rules.SIMULATED * 8
     at_keys = jax.jit(lambda: problem.at_keys(key, 16, 256))
-    score, values = (np.asarray(part, float)[:, :n] for part in at_keys())
+    score = np.asarray(at_keys()[0], float)[:, :n]
     tasks, noise = drawn[0].tasks, drawn[0].drawn["noise_sd"]
-    angle = np.einsum("pjd,pd->pj", tasks.frequency, tasks.queries) + tasks.phase
-    truth = (tasks.amplitude[0] * np.cos(angle)).sum(1)
+    keys = np.array(normal(key, (256, 2), jnp.float32))[:n, :1]
+    points = np.stack([np.vstack([query, keys]) for query in tasks.queries])
+    waves = np.cos(np.einsum("pjd,pnd->pjn", tasks.frequency, points) + tasks.phase[..., None])
+    values = np.einsum("pj,pjn->pn", tasks.amplitude[0], waves)
+    gaps = values[:, 1:] - values[:, :1]
     for row, name in enumerate(problems.NAMES):
         for column, parameter in enumerate(np.asarray(problem.parameters[row], float)):
             if np.isnan(parameter):
                 assert np.isnan(result[row, column])
                 continue
             each = []
-            for z, m, right in zip(score, values, truth, strict=True):
+            for z, gap in zip(score, gaps, strict=True):
                 w = weights(name, z, parameter)
-                each.append((w @ m - right) ** 2 + noise**2 * (w @ w))
+                each.append((w @ gap) ** 2 + noise**2 * (w @ w))
             assert float(result[row, column]) == pytest.approx(np.mean(each), rel=2e-3)
 
 

@@ -74,7 +74,7 @@ def test_a_head_taken_out_by_hand():
     written = by_hand @ layer.matrices.output
     gone = (by_hand[head] - mean[head]) @ layer.matrices.output[head]
     whole = written.sum(0) - (mean[:, None] @ layer.matrices.output).sum(0)
-    costs = simulate.removal(outputs[place], held_out[place], model.heads[place])
+    costs = simulate.removal(outputs[place], held_out[place], layer.matrices.output)
     assert costs[2][head] == pytest.approx((gone**2).sum() / (whole**2).sum(), rel=1e-3)
     # Another head's outputs stand in by ridge regression on the first sequence.
     seen = outputs[place].astype(float) - mean
@@ -87,8 +87,7 @@ def test_a_head_taken_out_by_hand():
 
     after = model.after(place, x[place], (written.sum(0) - gone).astype(np.float32))
     for later in range(place + 1, 4):
-        attended = (model.attention(later, after)[1] @ model.heads[later][2]).sum(0)
-        after = model.after(later, after, attended)
+        after = model.forward(later, after)
 
     whole, pruned = (
         softmax(s[places].astype(float), axis=1) for s in (scores, model.scores(after))

@@ -31,7 +31,8 @@ def plant(results):
     pairs = {"signal": [[1, 1.04], [1, 1.2]], "noise": [[2, 2]] * 2, "gap": [1 / n, n**-2.0]}
     three = np.stack([at_context, least, at_context * TWO[:, None]], -1) * MORE[:, 0]
     dims = ("batch", "problem", "rule", "temperature")
-    estimates = {"tasks": xr.Dataset({"error": (dims, batches(three))})}
+    names = {"rule": rules, "temperature": ["kept", "best", "learned"]}
+    estimates = {"tasks": xr.Dataset({"error": (dims, batches(three))}, names)}
     for keys, more in ((400, 1), (200, 1.1)):
         terms = {"signal": more * HEAD[None], "noise": 2 * more * HEAD[None]}
         estimates[f"power 2, {keys} keys"] = xr.Dataset(
