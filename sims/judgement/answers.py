@@ -135,6 +135,10 @@ class Answer:
         sizes = self.result.how_much(short=short) if isinstance(self.result, Share) else ""
         return f"{self.quantity} {sizes}" if sizes else ""
 
+    def changes(self) -> str:
+        """Changes of the answer along parameters, in words."""
+        return "; ".join(change.in_words() for change in self.where)
+
     def word_in_full(self) -> str:
         """Word of the answer, with the tolerance of gaps.
 

@@ -98,8 +98,7 @@ def cells_of(answer: Answer, link: Link | None = None, brief: bool = False) -> l
         sizes = ["–" if isinstance(result, Mean) else f"N {result.problems}", headline]
     row = [question, word, *sizes]
     if not brief:
-        changes = escape_markdown("; ".join(change.in_words() for change in answer.where))
-        row += [answer.as_stated(), changes, result.decided_by()]
+        row += [answer.as_stated(), escape_markdown(answer.changes()), result.decided_by()]
     return [cell.replace("|", "&#124;") for cell in row]
 
 
