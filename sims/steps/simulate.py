@@ -8,9 +8,8 @@ import os
 import sys
 from collections.abc import Mapping, Sequence, Set
 from contextlib import closing, suppress
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import xarray as xr
 
@@ -102,8 +101,9 @@ def _compute(
     from joblib import Parallel, delayed
 
     calls = []
+    environment = ONE_CORE if plan.apart else {}
     for name in [None] * plan.predicts_apart + plan.apart:
-        calls.append(delayed(_worker)(plan.environment, run, output, name))
+        calls.append(delayed(_worker)(environment, run, output, name))
     finished = set[str | None]()
     run_apart = Parallel(plan.processes, batch_size=1, return_as="generator_unordered")
     with closing(run_apart(calls)) as work:
@@ -113,8 +113,7 @@ def _compute(
     return estimates, None in finished
 
 
-@dataclass(frozen=True)
-class Schedule:
+class Schedule(NamedTuple):
     """Assignment of the units of a simulation to processes.
 
     Attributes:
@@ -128,11 +127,6 @@ class Schedule:
     apart: list[str]
     predicts_apart: bool
     processes: int
-
-    @property
-    def environment(self) -> Mapping[str, str]:
-        """Environment of the processes."""
-        return ONE_CORE if self.apart else {}
 
 
 def schedule(

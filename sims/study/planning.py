@@ -19,7 +19,7 @@ from sims.problem import Heads, Kernel, check_compatible
 from sims.simulation.plan import Shape, make_plan
 from sims.study.grid import Point, point_errors
 from sims.study.schema import SimulationSpec, TheorySpec
-from sims.study.specification import Problem, ProblemSpec, gibibytes
+from sims.study.specification import Problem, ProblemSpec, check_fits, gibibytes
 from sims.theory import FEW_KEYS, check_affordable, check_exact, in_range, predict
 
 RATE = 1e9
@@ -257,13 +257,6 @@ def plan_lines(costs: Sequence[Cost], simulation: SimulationSpec) -> list[str]:
         f"time         about {_time(fixed + seconds)}{longest} on {cores} cores",
         f"memory       about {gibibytes(worst)} of {gibibytes(memory())}",
     ]
-
-
-def check_fits(size: int) -> None:
-    """Raise InputError if a number of bytes exceeds the machine's memory."""
-    if size > memory():
-        request = f"about {gibibytes(size)} of results and working memory"
-        raise InputError("problem", request, f"{gibibytes(memory())} (memory of this machine)")
 
 
 def _time(seconds: float) -> str:

@@ -153,6 +153,13 @@ def gibibytes(count: float) -> str:
     return f"{count / 2**30:,.3f} GiB"
 
 
+def check_fits(size: int) -> None:
+    """Raise InputError if a number of bytes exceeds the machine's memory."""
+    if size > memory():
+        request = f"about {gibibytes(size)} of results and working memory"
+        raise InputError("problem", request, f"{gibibytes(memory())} (memory of this machine)")
+
+
 class Problem(NamedTuple):
     """The problem, for theory and simulation."""
 
@@ -212,9 +219,7 @@ class ProblemSpec(Strict):
             InputError: they do not fit into memory, the parts do not fit together, or a value is
                 out of its range.
         """
-        if (size := self.footprint()) > memory():
-            allowed = f"{gibibytes(memory())} (memory of this machine)"
-            raise InputError("problem", f"about {gibibytes(size)}", allowed)
+        check_fits(self.footprint())
         try:
             with np.errstate(all="ignore"):  # what is not finite is refused where it ends up
                 return self._build()

@@ -330,16 +330,18 @@ class Study(Generic[Problem]):
         from sims.base.runtime import in_threads
 
         numbers = range(self.simulated)
-        if self._draws_apart:
-            return {f"{number:04d}": self._drawn_apart(number) for number in numbers}
-        in_threads(self.draw, numbers)  # which keeps them
-        return {f"{number:04d}": self._unit(number) for number in numbers}
+        if not self._draws_apart:
+            in_threads(self.draw, numbers)  # which keeps them
+        return {f"{number:04d}": self._unit_of(number) for number in numbers}
 
     def unit(self, name: str) -> "SampledUnit | DrawnUnit":
         """One unit by name, without drawing other problems unless the study defines its units."""
         if self.defines("units"):
             return self.units()[name]
-        return self._drawn_apart(int(name)) if self._draws_apart else self._unit(int(name))
+        return self._unit_of(int(name))
+
+    def _unit_of(self, number: int) -> "SampledUnit | DrawnUnit":
+        return self._drawn_apart(number) if self._draws_apart else self._unit(number)
 
     @cached_property
     def _draws_apart(self) -> bool:

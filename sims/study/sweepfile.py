@@ -121,9 +121,8 @@ def _numbered(path: str) -> tuple[str, int] | None:
 def unread_code(path: str) -> list[str]:
     """Lines of a plan for the problem ``NAME#17`` if code builds it, which is not run."""
     numbered = _numbered(path)
-    if numbered is None:
-        return []
-    if (code := Declaration.read(numbered[0]).code) is None:
+    code = numbered and Declaration.read(numbered[0]).code
+    if code is None:
         return []
     return [f"{path}: nothing is run or written", f"problem      built by {code}: not read"]
 
