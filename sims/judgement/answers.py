@@ -285,17 +285,13 @@ def _with_changes(
         decisive = deciding_field(effects, selected, parameters, by_theory)
     if isinstance(found.result, Gap):
         by_theory = False
-    found = replace(
-        found,
-        where=[
-            _labelled(change, labels)
-            for change in changes(effects, selected, parameters, by_theory)
-        ],
-        conditions=None if decisive is None else _labelled(decisive, labels),
-    )
-    if decisive is None or not found.word:
-        return found
-    return replace(found, word=conventions.BY_CONDITION)
+    where = []
+    for change in changes(effects, selected, parameters, by_theory):
+        where.append(_labelled(change, labels))
+    if decisive is None:
+        return replace(found, where=where)
+    word = found.word and conventions.BY_CONDITION
+    return replace(found, where=where, conditions=_labelled(decisive, labels), word=word)
 
 
 def _labelled(change: Change, labels: Mapping[str, str]) -> Change:

@@ -70,20 +70,19 @@ def changes(
     for name in parameters.columns:
         column = parameters[name].iloc[: len(score)]
         rows = usable & column.notna().to_numpy()
-        groups = {
-            label: score[rows][members]
-            for label, members in group_rows(column[rows]).items()
-            if len(members) >= conventions.SHOWN
-        }
+        groups = {}
+        for label, members in group_rows(column[rows]).items():
+            if len(members) >= conventions.SHOWN:
+                groups[label] = score[rows][members]
         if len(groups) < 2 or np.ptp(np.concatenate([*groups.values()])) == 0:
             continue
         if kruskal(*groups.values()).pvalue > (1 - conventions.LEVEL) / len(parameters.columns):
             continue
-        if effects.kind == "gap":
-            sizes = [np.quantile(abs(group), conventions.WITHIN) for group in groups.values()]
-        else:
-            sizes = [group.mean() for group in groups.values()]
-        values = [float(size) for size in sizes]
+        values = []
+        for group in groups.values():
+            is_gap = effects.kind == "gap"
+            size = np.quantile(abs(group), conventions.WITHIN) if is_gap else group.mean()
+            values.append(float(size))
         candidates.append(Change(str(name), [*groups], values, effects.kind != "mean"))
     return sorted(candidates, key=lambda c: (c.parameter not in FIRST, -np.ptp(c.values)))[:2]
 

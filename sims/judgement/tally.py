@@ -100,10 +100,9 @@ def tally(calls: np.ndarray, reason: str = "", level_holds: bool = False) -> Tal
     """
     if not len(calls):
         return None
-    holds, fails, undecided, level = (
-        int((calls == call).sum()) for call in (HOLDS, FAILS, UNDECIDED, LEVEL)
-    )
-    return Tally(holds, fails, undecided, level, reason, level_holds)
+    kinds = np.array([HOLDS, FAILS, UNDECIDED, LEVEL])
+    counts = (calls == kinds[:, None]).sum(1).tolist()
+    return Tally(*counts, reason, level_holds)
 
 
 def word_of(counted: Tally | None) -> str:
