@@ -101,8 +101,8 @@ def tally(calls: np.ndarray, reason: str = "", level_holds: bool = False) -> Tal
     if not len(calls):
         return None
     kinds = np.array([HOLDS, FAILS, UNDECIDED, LEVEL])
-    counts = (calls == kinds[:, None]).sum(1).tolist()
-    return Tally(*counts, reason, level_holds)
+    holds, fails, undecided, level = (calls == kinds[:, None]).sum(1).tolist()
+    return Tally(holds, fails, undecided, level, reason, level_holds)
 
 
 def word_of(counted: Tally | None) -> str:

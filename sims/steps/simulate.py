@@ -9,7 +9,7 @@ import sys
 from collections.abc import Mapping, Sequence, Set
 from contextlib import closing, suppress
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import xarray as xr
 
@@ -17,7 +17,6 @@ from sims.steps.predict import predict
 from sims.study.code import record_imports
 from sims.study.running import Run
 from sims.study.stored import write_method
-from sims.study.study import Study
 from sims.study.units import DRAWN, Simulation, experiment_simulation, units_of
 
 ONE_CORE = {"NPROC": "1", "SIMS_HOST_DEVICES": "1"}
@@ -67,15 +66,12 @@ def simulate(
     if part != (1, 1):
         return
     coordinates = {name: unit.coordinates for name, unit in units.items()}
-    digests = _collect_digests(study, estimates)
+    # Of those that their processes drew; the others are drawn here.
+    digests = {name: str(data.attrs.get(DRAWN, "")) for name, data in estimates.items()}
+    if not all(digests.values()):
+        digests = study.problem_digests()
     write_method(run, "simulation", estimates, coordinates, digests, output)
     record_imports("simulate", study.declared, output.parent, before)
-
-
-def _collect_digests(study: Study[Any], estimates: Mapping[str, xr.Dataset]) -> dict[str, str]:
-    """Digests of simulated problems, from their processes or drawn here."""
-    digests = {name: str(data.attrs.get(DRAWN, "")) for name, data in estimates.items()}
-    return digests if all(digests.values()) else study.problem_digests()
 
 
 def _compile_sums() -> None:

@@ -84,7 +84,12 @@ def classify(
         shapes.setdefault(_shape(point.spec), []).append(point)
     classes = []
     for alike in shapes.values():
-        problem, *_ = [_build_problem(point, simulation) for point in _extremes(alike)]
+        problems = []
+        for point in _extremes(alike):
+            with point_errors(point.name, point.coordinates):
+                problems.append(point.spec.build())
+                cost(point.spec, problems[-1], simulation)
+        problem = problems[0]
         uncovered = ""
         try:
             check_covered(problem, theory)
@@ -98,14 +103,6 @@ def classify(
                 group_cost = cost(group[0].spec, problem._replace(n=n), simulation)
             classes.append(ProblemClass(group, group_cost, uncovered))
     return classes
-
-
-def _build_problem(point: Point, simulation: SimulationSpec) -> Problem:
-    """Problem of a point; InputError names the point if it cannot be simulated."""
-    with point_errors(point.name, point.coordinates):
-        problem = point.spec.build()
-        cost(point.spec, problem, simulation)
-    return problem
 
 
 def _shape(spec: ProblemSpec) -> object:

@@ -122,7 +122,7 @@ def test_a_variable_has_the_same_dimensions_at_all_points():
     first, second = (xr.Dataset(coords={"a": [x, 2.0]}) for x in (0.0, 1.0))
     with pytest.raises(InputError, match="coordinate a"):
         stack({"one": first, "other": second}, {})
-    with pytest.raises(InputError, match="variable v: got .* allowed: other names"):
+    with pytest.raises(InputError, match=r"variable v: got .*; allowed: other names"):
         stack({"one": xr.Dataset({"v": ("point", [1.0])})}, {})
 
 
