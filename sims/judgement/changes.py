@@ -2,6 +2,7 @@
 
 import itertools
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 import pandas as pd
@@ -36,10 +37,8 @@ class Change:
 
     def in_words(self, short: bool = False) -> str:
         """The values from the lowest to the highest quarter, or by name."""
-        shown = [
-            percent(value, short=short) if self.percent else significant(value)
-            for value in self.values
-        ]
+        words = partial(percent, short=short) if self.percent else significant
+        shown = [*map(words, self.values)]
         if all(" to " in group for group in self.groups):
             return f"{self.parameter} ↑: {shown[0]} → {shown[-1]}"
         groups = [{"True": "yes", "False": "no"}.get(group, group) for group in self.groups]

@@ -56,13 +56,8 @@ def instrument(answers: Sequence[Answer], link: Link | None = None) -> str:
 def answers_on(paper: Paper, answers: Sequence[Answer], subject: str) -> list[Answer]:
     """Confirmatory answers on a paper's claims, in their order."""
     order = [claim.id for claim in paper.every]
-    rows = [
-        answer
-        for answer in answers
-        if answer.paper == paper.arxiv
-        and answer.subject == subject
-        and answer.status == "confirmatory"
-    ]
+    wanted = (paper.arxiv, subject, "confirmatory")
+    rows = [one for one in answers if (one.paper, one.subject, one.status) == wanted]
     return sorted(rows, key=lambda answer: order.index(answer.claim))
 
 

@@ -61,10 +61,14 @@ class PythonChoice(Strict):
 
 def unread(problems: Iterable[Any]) -> list[str]:
     """The line of a plan, if any, that names the Python files of problems: none was imported."""
-    parts = (part for p in problems for part in (p.design, p.target, p.heads.kernel))
-    files = ", ".join(sorted({part.file for part in parts if isinstance(part, PythonChoice)}))
+    files = set()
+    for problem in problems:
+        for part in (problem.design, problem.target, problem.heads.kernel):
+            if isinstance(part, PythonChoice):
+                files.add(part.file)
     stand_ins = "a CustomTarget, Kernel or StudentDesign in its place"
-    return [f"code         {files}: not read; {stand_ins}"] if files else []
+    names = ", ".join(sorted(files))
+    return [f"code         {names}: not read; {stand_ins}"] if files else []
 
 
 def target(choice: PythonChoice, dimension: int) -> Target:

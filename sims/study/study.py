@@ -21,6 +21,7 @@ import xarray as xr
 from sims.base import store
 from sims.base.errors import InputError, located, one_of
 from sims.base.identity import digest
+from sims.base.members import cached_names
 from sims.study.batches import LAW, drawn_values
 from sims.study.declaration import FIDELITIES, Declaration, is_known
 from sims.study.problem import Fields as Fields  # studies take it from here
@@ -185,10 +186,8 @@ class Study(Generic[Problem]):
     def opened(self, settings: dict[str, Any], simulation: SimulationSpec) -> Self:
         """A copy with these settings, and without problems that were drawn for others."""
         other = copy.copy(self)
-        for kind in type(self).__mro__:
-            for name, member in vars(kind).items():
-                if isinstance(member, cached_property):
-                    vars(other).pop(name, None)
+        for name in cached_names(self):
+            vars(other).pop(name, None)
         other.settings = settings
         other.simulation = simulation
         other._drawn = {}
