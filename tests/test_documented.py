@@ -18,7 +18,6 @@ import numpy as np
 import pytest
 
 from sims.cli.commands import app
-from sims.cli.examples import EXAMPLES
 from tests.checkout import ROOT, build_wheel, call, copy_checkout
 from tests.inspect.models import LAYOUTS, H, inputs, matrices, write
 
@@ -193,9 +192,9 @@ def test_what_a_page_says_can_be_done(page, home, request, tmp_path):
     path = f"{Path(sys.executable).parent}:{os.environ['PATH']}"
     surroundings = {"PYTHONPATH": str(package), "PATH": path, "MPLBACKEND": "agg"}
     if page in HELP:
-        examples = map(stem, EXAMPLES[page.split()[1]].splitlines())
-        examples = [example for example in examples if example not in IN_BLOCKS]
         said = call(ROOT, *page.split(), **surroundings)
+        examples = map(stem, re.findall("^  (sims .+)", said, re.MULTILINE))
+        examples = [example for example in examples if example not in IN_BLOCKS]
         text = "\n".join(("```sh", *examples, "```", said))
     else:
         text = (ROOT / page).read_text("utf-8")

@@ -105,11 +105,17 @@ def _lasting(value: Any, attributes: Any) -> Any:
     if not isinstance(attributes, dict):
         return attributes
     lasting = dict(attributes)
+    for name in cached_names(value):
+        lasting.pop(name, None)
+    return lasting
+
+
+def cached_names(value: object) -> Iterator[str]:
+    """Names of an object's cached properties."""
     for kind in type(value).__mro__:
         for name, member in vars(kind).items():
             if isinstance(member, functools.cached_property):
-                lasting.pop(name, None)
-    return lasting
+                yield name
 
 
 def _copied(value: Any) -> list[Any]:

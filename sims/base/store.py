@@ -26,10 +26,10 @@ def save(data: xr.Dataset, path: Path) -> None:
     """Write a dataset, completely or not at all."""
     layout = json.dumps(data.to_dict(data=False), default=lambda v: np.asarray(v).tolist())
     # Text as objects would be pickled, and nothing pickled is loaded.
-    arrays = {
-        str(k): v.values.astype(str) if v.dtype.kind == "O" else v.values
-        for k, v in data.variables.items()
-    }
+    arrays = {}
+    for name, variable in data.variables.items():
+        values = variable.values
+        arrays[str(name)] = values.astype(str) if values.dtype.kind == "O" else values
     archive = io.BytesIO()
     np.savez(archive, __layout__=np.array(layout), **arrays)  # type: ignore[arg-type]
     files.write(archive.getvalue(), path, f"checkpoint {path.stem}")

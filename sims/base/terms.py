@@ -105,14 +105,14 @@ def scalars(
 ) -> dict[str, xr.Variable]:
     """Scalar terms, from the integrated pair terms; see :func:`assemble`."""
     # Plain arrays: labelled ones would take longer than small problems take to solve.
-    integrated = {
-        name: variables[f"integrated_{name}"].transpose(..., HEAD, HEAD2) for name in PAIRS
-    }
-    dims = integrated[PAIRS[0]].dims[:-2]
-    alpha = ensemble_weights(weights, integrated[PAIRS[0]].sizes[HEAD])
+    integrated = []
+    for name in PAIRS:
+        integrated.append(variables[f"integrated_{name}"].transpose(..., HEAD, HEAD2))
+    dims = integrated[0].dims[:-2]
+    alpha = ensemble_weights(weights, integrated[0].sizes[HEAD])
     # 0/0 for a single head, which has no pair; and ∞ · 0 of an error that is not known.
     with np.errstate(invalid="ignore"):
-        values = scalar_forms([integrated[name].values for name in PAIRS], alpha)
+        values = scalar_forms([variable.values for variable in integrated], alpha)
     return {name: xr.Variable(dims, value) for name, value in values.items()}
 
 

@@ -13,9 +13,18 @@ Model = TypeVar("Model", bound=BaseModel)
 
 
 class Strict(BaseModel):
-    """A model that refuses unknown keys and infinite numbers, and does not convert types."""
+    """A model that refuses unknown keys and infinite numbers, and does not convert types.
 
-    model_config = ConfigDict(extra="forbid", strict=True, frozen=True, allow_inf_nan=False)
+    The text below a field describes it in the JSON schema.
+    """
+
+    model_config = ConfigDict(
+        extra="forbid",
+        strict=True,
+        frozen=True,
+        allow_inf_nan=False,
+        use_attribute_docstrings=True,
+    )
 
     @model_validator(mode="before")
     @classmethod

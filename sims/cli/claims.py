@@ -59,16 +59,19 @@ def list_claims(fidelity: str, paper: str | None, as_json: bool) -> None:
     if paper is None and (own := _own_claims(sources)):
         claims["Claims of no paper"] = ("", own)
     if as_json:
-        listed = [row for group in claims.values() for row in _facts(*group, sources)]
+        listed = []
+        for group in claims.values():
+            listed += _facts(*group, sources)
         print(formats.dumps(listed, indent=1, ensure_ascii=False))
         return
     for title, group in claims.items():
         print(title)
         print_table(("claim", "question", "answer", "how often"), _cells(*group, sources))
-    counts = ", ".join(
-        f"{folder} ({len(answers)})" for folder, answers in sources.items() if answers
-    )
-    print(f"Answers: {counts}; {INTERVAL}s over problems in parentheses")
+    counts = []
+    for folder, answers in sources.items():
+        if answers:
+            counts.append(f"{folder} ({len(answers)})")
+    print(f"Answers: {', '.join(counts)}; {INTERVAL}s over problems in parentheses")
 
 
 def _own_claims(sources: Sources) -> list[Claim]:

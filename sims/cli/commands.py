@@ -1,7 +1,8 @@
-"""The commands of ``sims`` and their options. Each command imports its code when called."""
+"""The commands of ``sims`` and their options. Each command imports its code when called.
 
-from collections.abc import Callable
-from inspect import cleandoc
+Help begins with examples; click keeps the line breaks of a paragraph that begins with \\b.
+"""
+
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -11,7 +12,6 @@ from typer.core import TyperCommand, TyperOption
 from sims import __version__
 from sims.base import places
 from sims.base.errors import InputError
-from sims.cli.examples import EXAMPLES
 
 app = Typer(rich_markup_mode=None, pretty_exceptions_enable=False)
 
@@ -63,7 +63,7 @@ HELP = """Test claims about multi-head attention as an ensemble of Nadaraya-Wats
   sims run rates                  how often a claim holds, over random problems
   sims inspect model.safetensors  report on the heads of a trained model
 """
-"""Help of ``sims``; click keeps the line breaks of a paragraph that begins with \\b."""
+"""Help of ``sims``."""
 
 
 def _print_version(requested: bool) -> None:
@@ -102,6 +102,11 @@ def decompose(
     dry: Dry = False,
 ) -> None:
     """Decompose the error of one problem by both methods.
+
+    \b
+      sims decompose problem.yaml                   theory and simulation
+      sims decompose problem.yaml --dry             expected time and memory
+      sims decompose house#17 --rel-mcse 0.01       problem 17 of a law
 
     Prints every term of the bias-variance-covariance decomposition by theory and by simulation,
     with the Monte Carlo standard error (MCSE), the gap between the two and the range of theory.
@@ -145,6 +150,11 @@ def sweep(
 ) -> None:
     """Decompose a problem at many values of its fields.
 
+    \b
+      sims sweep sweep.yaml
+      sims sweep problem.yaml --set heads.bandwidth=0.3:1:5 --set n=64,256
+      sims sweep sweep.yaml --shards 8 -- --workflow-profile slurm
+
     Writes one netCDF file, labelled by the fields, and a figure. Finished points are kept, so the
     same command resumes an interrupted run.
     """
@@ -158,6 +168,10 @@ def sweep(
 @app.command()
 def experiments(json: Json = False) -> None:
     """List the experiments.
+
+    \b
+      sims experiments
+      sims experiments --json
 
     Lists those in ./experiments, or those installed with sims if there are none.
     """
@@ -179,6 +193,10 @@ def run(
 ) -> None:
     """Run one experiment: simulation, theory, answers and figure.
 
+    \b
+      sims run rates --fidelity smoke               about a minute
+      sims run house --dry                          the plan only
+
     Equals `sims.study.running` in Python. Finished units are kept, so the same command resumes an
     interrupted run. Code in a folder outside experiments/ runs only with --allow-code.
     """
@@ -197,6 +215,10 @@ def claims(
 ) -> None:
     """List the papers' claims with your answers and the published ones.
 
+    \b
+      sims claims --paper 2605.20271                one paper
+      sims claims --fidelity smoke                  answers of your last smoke run
+
     Claims come from ./papers, or from the installed papers. Answers of your runs in
     results/FIDELITY come first; published ones follow, to the questions that you have not run.
     """
@@ -214,6 +236,10 @@ def new(
 ) -> None:
     """Create a new experiment.
 
+    \b
+      sims new mine && sims run mine
+      sims new mine --statistic                     with your own statistic and its test
+
     Writes experiments/NAME/, an example that runs unchanged.
     """
     from sims.cli.new import begin_experiment
@@ -228,7 +254,12 @@ def schema(
         Argument(help="Kind of file to describe"),
     ] = "experiment",
 ) -> None:
-    """Print the JSON schema of an input file."""
+    """Print the JSON schema of an input file.
+
+    \b
+      sims schema problem                           fields of a problem
+      sims schema experiment > schema.json          for your editor
+    """
     from sims.cli.schema import print_schema
 
     print_schema(file)
@@ -267,6 +298,12 @@ def inspect(
     json: Json = False,
 ) -> None:
     """Report on the attention heads of a trained model.
+
+    \b
+      sims inspect model.safetensors                weights only
+      sims inspect model --activations x.npz --output report.nc
+      sims inspect model --activations x.npz --fail-above redundant_share=0.2
+      sims inspect model --compare report.nc        differences from a written report
 
     From weights: overlaps of key subspaces compared with random ones, diversity indices and ranks.
     From inputs of the attention layers (--activations): effective keys, noise correlation, the
@@ -311,6 +348,11 @@ def advise(
 ) -> None:
     """Advise on heads, head dimension, weight rule and temperature.
 
+    \b
+      sims advise --data train.csv --target y       heads for your data
+      sims advise --n 16384 --budget 64 --noise 2   a split of a budget
+      sims advise --context 4k:128k --rule softmax  a longer context
+
     --data compares leave-one-out errors with other methods; --n, --budget and --noise apply theory;
     --context gives the cost of keeping a temperature. Each piece of advice names the published
     answers that support it.
@@ -346,14 +388,5 @@ def step(
     steps.step(name, experiment, fidelity, output, part)
 
 
-def _help_with_examples(command: Callable[..., Any]) -> str:
-    """Help of a command: summary, examples, details."""
-    summary, _, details = cleandoc(command.__doc__ or "").partition("\n\n")
-    examples = EXAMPLES.get(command.__name__, "").strip().replace("\n", "\n  ")
-    return f"{summary}\n\n\b\n  {examples}\n\n{details}"
-
-
 for registered in app.registered_commands:
     registered.cls = Command
-    if registered.callback is not None:
-        registered.help = _help_with_examples(registered.callback)

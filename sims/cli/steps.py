@@ -76,7 +76,7 @@ def step(
         experiment: name of the experiment; None for a step of a full run.
         fidelity: smoke, standard or paper.
         output: file to write, in the folder of the earlier steps' files.
-        part: ``i/N``: simulate the i-th of N parts, and keep its batches.
+        part: ``i/N``: simulate the i-th of N parts, keep its batches, and leave a marker file.
     """
     files = steps.OF_RUN if experiment is None else steps.OF_EXPERIMENT
     if name not in files:
@@ -88,16 +88,11 @@ def step(
     path = writable(output or folder / files[name])
     with timed(path.parent, name if part is None else "shard"):
         if loaded and name == "simulate":
-            _simulate(loaded, path, part or "1/1")
+            index = part_of("--part", part or "1/1")
+            progress = sys.stderr.isatty()
+            steps.function(name)(loaded, path, progress, _count_processes(), index)
+            if index != (1, 1):
+                mark = path.parent / f"shards/{index[0]}-of-{index[1]}.json"
+                write_json({"part": part}, mark, f"part {part} of {loaded.identity}")
         else:
             steps.function(name)(loaded or fidelity, path)
-
-
-def _simulate(loaded: Run, output: Path, part: str) -> None:
-    """Simulate all points, or one part, which leaves a marker file when finished."""
-    index = part_of("--part", part)
-    progress = sys.stderr.isatty()
-    steps.function("simulate")(loaded, output, progress, _count_processes(), index)
-    if index != (1, 1):
-        mark = output.parent / f"shards/{index[0]}-of-{index[1]}.json"
-        write_json({"part": part}, mark, f"part {part} of {loaded.identity}")

@@ -52,10 +52,12 @@ def agreement(first: Sequence[Answer], second: Sequence[Answer]) -> Agreement:
     agreeing, differing = list[str](), list[str]()
     tolerated = list[float]()
     for item in first:
-        both = [partner.result.ends() for partner in (item, partners.get(item.id, item))]
-        if item.id not in partners or any(ends is None for ends in both):
+        if item.id not in partners:
             continue
-        one, other = (np.array(ends) for ends in both)
+        both = (item.result.ends(), partners[item.id].result.ends())
+        if None in both:
+            continue
+        one, other = map(np.array, both)
         allowed = np.hypot(one[:, 1], other[:, 1])
         scale = abs(one[:, 0]).max() if isinstance(item.result, Mean) else 1.0
         # From the lower end down and from the upper end up: by how much one reaches beyond.

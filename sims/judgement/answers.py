@@ -135,6 +135,10 @@ class Answer:
         sizes = self.result.how_much(short=short) if isinstance(self.result, Share) else ""
         return f"{self.quantity} {sizes}" if sizes else ""
 
+    def changes(self) -> str:
+        """Changes of the answer along parameters, in words."""
+        return "; ".join(change.in_words() for change in self.where)
+
     def word_in_full(self) -> str:
         """Word of the answer, with the tolerance of gaps.
 
@@ -281,17 +285,13 @@ def _with_changes(
         decisive = deciding_field(effects, selected, parameters, by_theory)
     if isinstance(found.result, Gap):
         by_theory = False
-    found = replace(
-        found,
-        where=[
-            _labelled(change, labels)
-            for change in changes(effects, selected, parameters, by_theory)
-        ],
-        conditions=None if decisive is None else _labelled(decisive, labels),
-    )
-    if decisive is None or not found.word:
-        return found
-    return replace(found, word=conventions.BY_CONDITION)
+    where = []
+    for change in changes(effects, selected, parameters, by_theory):
+        where.append(_labelled(change, labels))
+    if decisive is None:
+        return replace(found, where=where)
+    word = found.word and conventions.BY_CONDITION
+    return replace(found, where=where, conditions=_labelled(decisive, labels), word=word)
 
 
 def _labelled(change: Change, labels: Mapping[str, str]) -> Change:

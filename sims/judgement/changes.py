@@ -2,6 +2,7 @@
 
 import itertools
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 import pandas as pd
@@ -36,10 +37,8 @@ class Change:
 
     def in_words(self, short: bool = False) -> str:
         """The values from the lowest to the highest quarter, or by name."""
-        shown = [
-            percent(value, short=short) if self.percent else significant(value)
-            for value in self.values
-        ]
+        words = partial(percent, short=short) if self.percent else significant
+        shown = [*map(words, self.values)]
         if all(" to " in group for group in self.groups):
             return f"{self.parameter} ↑: {shown[0]} → {shown[-1]}"
         groups = [{"True": "yes", "False": "no"}.get(group, group) for group in self.groups]
@@ -70,20 +69,19 @@ def changes(
     for name in parameters.columns:
         column = parameters[name].iloc[: len(score)]
         rows = usable & column.notna().to_numpy()
-        groups = {
-            label: score[rows][members]
-            for label, members in group_rows(column[rows]).items()
-            if len(members) >= conventions.SHOWN
-        }
+        groups = {}
+        for label, members in group_rows(column[rows]).items():
+            if len(members) >= conventions.SHOWN:
+                groups[label] = score[rows][members]
         if len(groups) < 2 or np.ptp(np.concatenate([*groups.values()])) == 0:
             continue
         if kruskal(*groups.values()).pvalue > (1 - conventions.LEVEL) / len(parameters.columns):
             continue
-        if effects.kind == "gap":
-            sizes = [np.quantile(abs(group), conventions.WITHIN) for group in groups.values()]
-        else:
-            sizes = [group.mean() for group in groups.values()]
-        values = [float(size) for size in sizes]
+        values = []
+        for group in groups.values():
+            is_gap = effects.kind == "gap"
+            size = np.quantile(abs(group), conventions.WITHIN) if is_gap else group.mean()
+            values.append(float(size))
         candidates.append(Change(str(name), [*groups], values, effects.kind != "mean"))
     return sorted(candidates, key=lambda c: (c.parameter not in FIRST, -np.ptp(c.values)))[:2]
 

@@ -56,17 +56,18 @@ class Robustness:
 
 def robustness(answer: Share, cells: Sequence[Cell]) -> Robustness | None:
     """Robustness of an answer's word over cells; None if fewer than two have enough problems."""
-    told = [
-        cell for cell in cells if cell.share.deciding and cell.share.answered >= conventions.SHOWN
-    ]
+    told = []
+    for cell in cells:
+        if cell.share.deciding and cell.share.answered >= conventions.SHOWN:
+            told.append(cell)
     if answer.interval is None or len(told) < 2:
         return None
     worded = [cell.share for cell in told if cell.share.answered >= conventions.FEWEST]
     same = sum(share.word == answer.word for share in worded)
     allowed = set(conventions.words_of(answer.interval))
-    contradicting = sum(
-        allowed.isdisjoint(conventions.words_of(share.interval or (0.0, 1.0))) for share in worded
-    )
+    contradicting = 0
+    for share in worded:
+        contradicting += allowed.isdisjoint(conventions.words_of(share.interval or (0.0, 1.0)))
     differences = {name: _differences(told, name) for name in told[0].choices}
     choice = max(differences, key=lambda name: abs(differences[name]))
     grouped: dict[str, list[float]] = {}

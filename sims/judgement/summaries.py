@@ -112,15 +112,13 @@ class Share:
 
     def how_much(self, short: bool = False) -> str:
         """Median and quartiles of the relative change; "" where no size is reported."""
-        if self.size is None:
-            return ""
-        return quartiles_in_words(self.size, short)
+        return quartiles_in_words(self.size, short) if self.size else ""
 
     def made_of(self) -> str:
         """Parts of the change, and its Monte Carlo error if that is large; or ""."""
-        parts = [
-            f"{name} {quartiles_in_words(quartiles)}" for name, quartiles in self.components.items()
-        ]
+        parts = []
+        for name, quartiles in self.components.items():
+            parts.append(f"{name} {quartiles_in_words(quartiles)}")
         if self.size_noise is not None and self.size_noise > NOISY:
             share = percent(self.size_noise)
             parts.append(f"Monte Carlo error of one problem is {share} of the quartiles' range")
@@ -191,9 +189,8 @@ class Gap:
             return "–"
         if self.interval is None:
             return too_few(self.problems)
-        size, interval = (
-            percent_range(*ends, short=short) for ends in (self.within, self.interval)
-        )
+        size = percent_range(*self.within, short=short)
+        interval = percent_range(*self.interval, short=short)
         noun = "" if short else " of problems"
         share = percent(conventions.WITHIN, short=short)
         return f"within {size} in {share}{noun} ({interval})"

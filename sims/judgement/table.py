@@ -89,18 +89,15 @@ class Table:
     @classmethod
     def of(cls, data: xr.Dataset) -> "Table":
         """The table that a file holds."""
-        kinds, types, origin = (
-            json.loads(str(data[name].values)) for name in ("kinds", "types", "origin")
-        )
+        kinds = json.loads(str(data["kinds"].values))
+        types = json.loads(str(data["types"].values))
+        origin = json.loads(str(data["origin"].values))
         found: dict[str, dict[str, Any]] = {}
-        _, *labels = (data[word].values for word in WORDS)
-        for row, effect, quantity, pair, count in zip(data["number"].values, *labels, strict=True):
-            columns = found.setdefault(str(effect), {})
-            column = row[:count].astype(float)
-            if pair < 0:
-                columns[str(quantity)] = column
-            else:
-                columns.setdefault(str(quantity), []).append(column)
+        labels = pd.DataFrame({word: data[word].values for word in [*WORDS][1:]})
+        for (effect, quantity), part in labels.groupby(["effect", "quantity"], sort=False):
+            columns = data["number"].values[part.index, : part["rows"].max()].astype(float)
+            single = part["pair"].min() < 0
+            found.setdefault(str(effect), {})[str(quantity)] = columns[0] if single else columns.T
         effects = {}
         for name, (kind, looks) in kinds.items():
             effects[name] = _effects(kind, looks, found[name])
@@ -160,18 +157,15 @@ def _quantities(effects: Effects) -> dict[str, np.ndarray]:
 
 
 def _effects(kind: Any, looks: int, columns: Mapping[str, Any]) -> Effects:
-    """The effects of :func:`_quantities`; columns of pairs are lists."""
-    arrays = {}
+    """The effects of :func:`_quantities`."""
     components = {}
     for name, column in columns.items():
-        arrays[name] = np.stack(column, axis=1) if isinstance(column, list) else column
         if name.startswith(COMPONENT):
             components[name.removeprefix(COMPONENT)] = column
-    numbers: dict[str, Any] = {name: arrays[name] for name in NUMBERS if name in arrays}
+    numbers: dict[str, Any] = {name: columns[name] for name in NUMBERS if name in columns}
     if "valid" in numbers:
         numbers["valid"] = numbers["valid"].astype(bool)
-    if HALVES[0] in arrays:
-        numbers["halves"] = tuple(
-            Moments(arrays[half], arrays[f"{half}, error"]) for half in HALVES
-        )
+    if HALVES[0] in columns:
+        halves = [Moments(columns[half], columns[f"{half}, error"]) for half in HALVES]
+        numbers["halves"] = tuple(halves)
     return Effects(kind=kind, looks=looks, components=components, **numbers)

@@ -100,9 +100,8 @@ def tally(calls: np.ndarray, reason: str = "", level_holds: bool = False) -> Tal
     """
     if not len(calls):
         return None
-    holds, fails, undecided, level = (
-        int((calls == call).sum()) for call in (HOLDS, FAILS, UNDECIDED, LEVEL)
-    )
+    kinds = np.array([HOLDS, FAILS, UNDECIDED, LEVEL])
+    holds, fails, undecided, level = (calls == kinds[:, None]).sum(1).tolist()
     return Tally(holds, fails, undecided, level, reason, level_holds)
 
 

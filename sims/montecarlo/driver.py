@@ -16,7 +16,7 @@ from sims.base.errors import InputError
 from sims.base.progress import Bar
 from sims.base.runtime import forget_changed, forget_compiled, lost_digits
 from sims.montecarlo.draws import Draw
-from sims.montecarlo.history import CHECK_EVERY, History, Stopping, unstacked
+from sims.montecarlo.history import CHECK_EVERY, History, Stopping, stacked, unstacked
 from sims.montecarlo.sampler import Rounds, Sampler
 
 
@@ -135,7 +135,8 @@ def _continue(history: History, rounds: Rounds, stopping: Stopping, bar: Bar) ->
     task = bar.add_task("batches", total=total, completed=first)
     for batch in islice(_compute_rounds(rounds, first, stopping.limit), total - first):
         if len(history.finished) == first and stopping.limit > CHECK_EVERY:
-            history.check_labels(batch)
+            # Wrong labels are refused now, rather than after the last batch.
+            history.sampler.label(stacked([batch]))
         history.add(batch)
         bar.advance(task)
         if stopping.is_precise(history):

@@ -118,10 +118,6 @@ class History:
         count = min(data.sizes[BATCH], most)
         self.finished = list(unstacked(arrays, count))
 
-    def check_labels(self, batch: Arrays) -> None:
-        """Refuse wrong labels now, rather than after the last batch."""
-        self.sampler.label(stacked([batch]))
-
     def add(self, batch: Arrays) -> None:
         """Add a batch; save all once per :data:`~sims.base.store.SECONDS`."""
         self.finished.append(batch)

@@ -109,11 +109,10 @@ class FunctionSampler:
     def unlabel(self, data: xr.Dataset) -> Arrays:
         """The outputs of a labelled result, in the order of their dimensions."""
         errors = {f"{name}_mcse" for name in data.data_vars}
-        return {
-            str(name): values.transpose(*self._dims(str(name))).values
-            for name, values in data.data_vars.items()
-            if name not in errors
-        }
+        arrays = {}
+        for name, values in data.drop_vars(errors, errors="ignore").data_vars.items():
+            arrays[str(name)] = values.transpose(*self._dims(str(name))).values
+        return arrays
 
     def precise(self, arrays: Arrays, rel_mcse: float, negligible: float) -> bool:
         """True if every entry of every output has mcse ≤ rel_mcse·|mean|, or is negligible.

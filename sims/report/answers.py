@@ -56,13 +56,8 @@ def instrument(answers: Sequence[Answer], link: Link | None = None) -> str:
 def answers_on(paper: Paper, answers: Sequence[Answer], subject: str) -> list[Answer]:
     """Confirmatory answers on a paper's claims, in their order."""
     order = [claim.id for claim in paper.every]
-    rows = [
-        answer
-        for answer in answers
-        if answer.paper == paper.arxiv
-        and answer.subject == subject
-        and answer.status == "confirmatory"
-    ]
+    wanted = (paper.arxiv, subject, "confirmatory")
+    rows = [one for one in answers if (one.paper, one.subject, one.status) == wanted]
     return sorted(rows, key=lambda answer: order.index(answer.claim))
 
 
@@ -98,8 +93,7 @@ def cells_of(answer: Answer, link: Link | None = None, brief: bool = False) -> l
         sizes = ["–" if isinstance(result, Mean) else f"N {result.problems}", headline]
     row = [question, word, *sizes]
     if not brief:
-        changes = escape_markdown("; ".join(change.in_words() for change in answer.where))
-        row += [answer.as_stated(), changes, result.decided_by()]
+        row += [answer.as_stated(), escape_markdown(answer.changes()), result.decided_by()]
     return [cell.replace("|", "&#124;") for cell in row]
 
 

@@ -3,7 +3,6 @@
 import base64
 import io
 from collections.abc import Sequence
-from html import escape
 from pathlib import Path
 from typing import NamedTuple
 
@@ -26,8 +25,8 @@ from sims.study.papers import MAIN, Paper, paper_of, papers
 
 Page = tuple[str, str, str]
 """Id, question and text of a claim's page."""
-Section = tuple[str, str, str, str]
-"""Id, title, source and table of a list of answers."""
+Section = tuple[str, str, Paper | None, str]
+"""Id, title, paper and table of a list of answers."""
 WIDTH = 1400
 """Maximum width of a figure in pixels."""
 
@@ -110,10 +109,10 @@ def _lists(answers: Sequence[Answer], shown: Sequence[str]) -> tuple[list[Sectio
         if paper.arxiv in asked:
             place = main if paper.arxiv == MAIN else others
             table = _markup(listing(paper, answers, address, brief=True))
-            place.append((f"paper-{paper.arxiv}", paper.title, _source(paper), table))
+            place.append((f"paper-{paper.arxiv}", paper.title, paper, table))
     for number, (title, text) in enumerate(further_tables(answers, address).items()):
         if text.strip():
-            others.append((f"table-{number}", title, "", _markup(text)))
+            others.append((f"table-{number}", title, None, _markup(text)))
     return main, others
 
 
@@ -138,13 +137,6 @@ def _article(name: str, answers: Sequence[Answer], folder: Path, fidelity: str) 
 def _markup(text: str) -> str:
     """Markdown as HTML, with links only to places on the page."""
     return html(text, lambda target: target[1:] if target.startswith("#") else None)
-
-
-def _source(paper: Paper) -> str:
-    """Authors of a paper, if known, and its link, as HTML."""
-    names = "" if paper.authors.startswith("not ") else f"{escape(paper.authors)}, "
-    link = f"https://arxiv.org/abs/{paper.arxiv}"
-    return f'{names}<a href="{link}">arXiv {paper.arxiv}</a>'
 
 
 def _figure(path: Path, name: str) -> str:

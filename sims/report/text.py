@@ -103,7 +103,8 @@ def environment(html: bool = False) -> jinja2.Environment:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    templates.filters |= {"percent": percent, "significant": significant}
+    texts = {"percent": percent, "significant": significant, "escaped": escape_markdown}
+    templates.filters |= texts
     return templates
 
 

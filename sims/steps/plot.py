@@ -63,7 +63,11 @@ def plot(run: Run, output: Path) -> None:
 
 def plot_claims(run: Run, table: Table, folder: Path) -> None:
     """Draw the effects of every problem of the first question on each claim."""
-    for question in _first_questions(run):
+    # Of several questions on a claim a confirmatory one if possible, else the first.
+    first: dict[str, QuestionSpec] = {}
+    for question in sorted(run.spec.questions, key=lambda question: question.status):
+        first.setdefault(question.claim or question.id, question)
+    for question in first.values():
         effect = table.effects[question.effect]
         count = len(effect.value if effect.predicted is None else effect.predicted)
         rows = table.parameters.iloc[:count]
@@ -71,15 +75,6 @@ def plot_claims(run: Run, table: Table, folder: Path) -> None:
         panel = sorted_effects(effect, selected, rows)
         path = folder / CLAIMS / f"{question.id}.svg"
         save(panel, path, run.identity, table.origin["results"], ["svg"])
-
-
-def _first_questions(run: Run) -> list[QuestionSpec]:
-    """First question on each claim, a confirmatory one if possible."""
-    questions = sorted(run.spec.questions, key=lambda question: question.status)
-    first: dict[str, QuestionSpec] = {}
-    for question in questions:
-        first.setdefault(question.claim or question.id, question)
-    return list(first.values())
 
 
 def _default_figure(run: Run, table: Table) -> "Figure":

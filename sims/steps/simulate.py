@@ -8,9 +8,8 @@ import os
 import sys
 from collections.abc import Mapping, Sequence, Set
 from contextlib import closing, suppress
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import NamedTuple
 
 import xarray as xr
 
@@ -18,7 +17,6 @@ from sims.steps.predict import predict
 from sims.study.code import record_imports
 from sims.study.running import Run
 from sims.study.stored import write_method
-from sims.study.study import Study
 from sims.study.units import DRAWN, Simulation, experiment_simulation, units_of
 
 ONE_CORE = {"NPROC": "1", "SIMS_HOST_DEVICES": "1"}
@@ -68,15 +66,12 @@ def simulate(
     if part != (1, 1):
         return
     coordinates = {name: unit.coordinates for name, unit in units.items()}
-    digests = _collect_digests(study, estimates)
+    # Of those that their processes drew; the others are drawn here.
+    digests = {name: str(data.attrs.get(DRAWN, "")) for name, data in estimates.items()}
+    if not all(digests.values()):
+        digests = study.problem_digests()
     write_method(run, "simulation", estimates, coordinates, digests, output)
     record_imports("simulate", study.declared, output.parent, before)
-
-
-def _collect_digests(study: Study[Any], estimates: Mapping[str, xr.Dataset]) -> dict[str, str]:
-    """Digests of simulated problems, from their processes or drawn here."""
-    digests = {name: str(data.attrs.get(DRAWN, "")) for name, data in estimates.items()}
-    return digests if all(digests.values()) else study.problem_digests()
 
 
 def _compile_sums() -> None:
@@ -102,8 +97,9 @@ def _compute(
     from joblib import Parallel, delayed
 
     calls = []
+    environment = ONE_CORE if plan.apart else {}
     for name in [None] * plan.predicts_apart + plan.apart:
-        calls.append(delayed(_worker)(plan.environment, run, output, name))
+        calls.append(delayed(_worker)(environment, run, output, name))
     finished = set[str | None]()
     run_apart = Parallel(plan.processes, batch_size=1, return_as="generator_unordered")
     with closing(run_apart(calls)) as work:
@@ -113,8 +109,7 @@ def _compute(
     return estimates, None in finished
 
 
-@dataclass(frozen=True)
-class Schedule:
+class Schedule(NamedTuple):
     """Assignment of the units of a simulation to processes.
 
     Attributes:
@@ -128,11 +123,6 @@ class Schedule:
     apart: list[str]
     predicts_apart: bool
     processes: int
-
-    @property
-    def environment(self) -> Mapping[str, str]:
-        """Environment of the processes."""
-        return ONE_CORE if self.apart else {}
 
 
 def schedule(

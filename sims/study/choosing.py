@@ -2,14 +2,25 @@
 
 import sys
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, Literal
+
+from pydantic import Field
 
 from sims.base.errors import InputError, one_of
 from sims.base.places import experiments
-from sims.study.declaration import FIDELITIES, Declaration
+from sims.base.validation import Strict, parse
+from sims.study.declaration import Declaration
 from sims.study.referenced_files import MissingModels, checkpoint
 
 MAX_SHARDS = 10_000
+
+
+class RunConfig(Strict):
+    """The keys of ``snakemake --config``."""
+
+    fidelity: Literal["smoke", "standard", "paper"] = "standard"
+    experiment: Any = None
+    shards: int = Field(default=0, ge=0, le=MAX_SHARDS)
 
 
 def choose(config: Mapping[str, Any]) -> tuple[str, list[str], int]:
@@ -22,32 +33,22 @@ def choose(config: Mapping[str, Any]) -> tuple[str, list[str], int]:
         InputError: a key, fidelity, experiment or number is invalid, an experiment file cannot be
             used, or the requested experiment lacks its trained models.
     """
-    keys = ("fidelity", "experiment", "shards")
-    for key in config:
-        if key not in keys:
-            raise InputError("--config", key, one_of(keys, key))
-    fidelity = config.get("fidelity", "standard")
-    if fidelity not in FIDELITIES:
-        raise InputError("fidelity", fidelity, one_of(FIDELITIES, fidelity))
-    shards = config.get("shards", 0)
-    if type(shards) is not int or not 0 <= shards <= MAX_SHARDS:
-        raise InputError("shards", shards, f"an integer from 0 to {MAX_SHARDS}")
+    chosen = parse(RunConfig, dict(config), "--config")
     names = experiments()
-    experiment = config.get("experiment")
-    if experiment not in (None, *names):
-        raise InputError("experiment", experiment, one_of(names, experiment) or "none found")
-    if experiment is not None:
-        _check_checkpoints(experiment, fidelity)
-        return fidelity, [experiment], shards
-    chosen = []
-    for name in names:
+    requested = chosen.experiment
+    if requested not in (None, *names):
+        raise InputError("experiment", requested, one_of(names, requested) or "none found")
+    available = []
+    for name in names if requested is None else [requested]:
         try:
-            _check_checkpoints(name, fidelity)
+            _check_checkpoints(name, chosen.fidelity)
         except MissingModels as error:
+            if requested is not None:
+                raise
             print(f"snakemake: without {name}: {error}", file=sys.stderr)
         else:
-            chosen.append(name)
-    return fidelity, chosen, shards
+            available.append(name)
+    return chosen.fidelity, available, chosen.shards
 
 
 def _check_checkpoints(name: str, fidelity: str) -> None:

@@ -77,18 +77,13 @@ def digest(
     if declared.folder is not None and step not in (*NUMBERS, TABULATE):
         words += [declared.folder / "caption.md", *sorted(place("papers").glob("*.yaml"))]
     contents = map(content, filter(Path.is_file, words))
-    part = _part(step, declared, fidelity)
+    part = declared.part(NUMBERS[0] if step == TABULATE else step, fidelity)
+    if step == TABULATE:
+        asked = []
+        for question in declared.content["questions"]:
+            asked.append([question.get(name) for name in ASKED])
+        part += json.dumps(asked)
     return combined_digest(code(step, declared, results), part, *contents)
-
-
-def _part(step: str, declared: Declaration, fidelity: str) -> str:
-    """The part of experiment.yaml that a step reads, as JSON."""
-    if step != TABULATE:
-        return declared.part(step, fidelity)
-    asked = []
-    for question in declared.content["questions"]:
-        asked.append([question.get(name) for name in ASKED])
-    return declared.part(NUMBERS[0], fidelity) + json.dumps(asked)
 
 
 def code(step: str, declared: Declaration | None, results: Path | None = None) -> str:

@@ -73,8 +73,8 @@ class Declaration:
             if not law.keys() <= {"of", "text"} or not isinstance(law["of"], str):
                 raise InputError(f"{folder}: law", law, "`of` with an experiment's name, `text`")
             lender = cls.read(law["of"])
-            own = {key: value for key, value in law.items() if key == "text"}
-            content["law"] = lender.content["law"] | own
+            content["law"] = lender.content["law"] | law
+            del content["law"]["of"]
         return cls(content, name, folder, lender=lender)
 
     @property

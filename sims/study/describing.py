@@ -29,8 +29,10 @@ class Words(NamedTuple):
 class VariableSpec(Strict):
     """A variable or coordinate that has a unit."""
 
-    long_name: str = Field(min_length=1, description="description in words")
-    units: str = Field(default=NUMBER, min_length=1, description="1 if it has none")
+    long_name: str = Field(min_length=1)
+    """Description in words."""
+    units: str = Field(default=NUMBER, min_length=1)
+    """1 if it has none."""
 
 
 class VariablesSpec(RootModel[dict[str, str | VariableSpec]]):
@@ -45,9 +47,7 @@ def _read(path: Path) -> dict[str, Words]:
     """Descriptions in a file."""
     variables = {}
     for name, spec in parse(VariablesSpec, read_yaml(path), str(path)).root.items():
-        if isinstance(spec, str):
-            spec = VariableSpec(long_name=spec)
-        variables[name] = Words(spec.long_name, spec.units)
+        variables[name] = Words(spec) if isinstance(spec, str) else Words(**spec.model_dump())
     return variables
 
 

@@ -25,49 +25,54 @@ MAIN = "2605.20271"
 class Claim(Strict):
     """A claim of ours about a paper: an implication of its reconstruction, or an assumption."""
 
-    id: str = Field(min_length=1, description="id used by experiments and ledger")
-    label: str = Field("", description="short name for lists")
-    statement: str = Field(min_length=1, description="the claim in a sentence")
-    algebra: str = Field("", description="test that proves it, if algebra decides it")
-    counterexample: str = Field("", description="case in which it fails, if algebra refutes it")
-    formula: str = Field("", description="formula of the claim, in TeX")
-    symbols: str = Field("", description="meaning of the formula's symbols")
-    derivation: str = Field("", description="section that derives it, relative to docs/")
+    id: str = Field(min_length=1)
+    """Id used by experiments and ledger."""
+    label: str = ""
+    """Short name for lists."""
+    statement: str = Field(min_length=1)
+    """The claim in a sentence."""
+    algebra: str = ""
+    """Test that proves it, if algebra decides it."""
+    counterexample: str = ""
+    """Case in which it fails, if algebra refutes it."""
+    formula: str = ""
+    """Formula of the claim, in TeX."""
+    symbols: str = ""
+    """Meaning of the formula's symbols."""
+    derivation: str = ""
+    """Section that derives it, relative to docs/."""
 
 
 class PaperClaim(Claim):
     """A claim of a paper, in our words."""
 
-    source: Literal["abstract", "press summary", "full text"] = Field(
-        description="source of the claim"
-    )
-    reconstruction: str = Field(
-        min_length=1,
-        description="our reading: the parts of its precise form that the source leaves open",
-    )
-    fairness: str = Field("", description="reason why this is the strongest fair reading")
-    failure: str = Field("", description="result that would count as a failure")
-    headline: bool = Field(
-        False, description="show this claim in the README; at most one claim per paper"
-    )
+    source: Literal["abstract", "press summary", "full text"]
+    """Source of the claim."""
+    reconstruction: str = Field(min_length=1)
+    """Our reading: the parts of its precise form that the source leaves open."""
+    fairness: str = ""
+    """Reason why this is the strongest fair reading."""
+    failure: str = ""
+    """Result that would count as a failure."""
+    headline: bool = False
+    """Show this claim in the README; at most one claim per paper."""
 
 
 class Paper(Strict):
     """A paper and its claims."""
 
-    arxiv: str = Field(
-        pattern=r"^\d{4}\.\d{4,5}$", description="arXiv id, which is the file's name"
-    )
+    arxiv: str = Field(pattern=r"^\d{4}\.\d{4,5}$")
+    """The arXiv id, which is the file's name."""
     title: str = Field(min_length=1)
     authors: str = Field(min_length=1)
     year: int = Field(ge=1991)
-    read: str = Field(min_length=1, description="available parts of the paper")
+    read: str = Field(min_length=1)
+    """Available parts of the paper."""
     claims: list[PaperClaim] = Field(min_length=1)
-    ours: list[Claim] = Field(default=[], description="our claims about the paper")
-    family: list[str] = Field(
-        default=[],
-        description="ids of the questions that say always, whose p-values are adjusted together",
-    )
+    ours: list[Claim] = []
+    """Our claims about the paper."""
+    family: list[str] = []
+    """Ids of the questions that say always, whose p-values are adjusted together."""
 
     @property
     def every(self) -> list[Claim]:

@@ -19,7 +19,7 @@ from sims.problem import Heads, Kernel, check_compatible
 from sims.simulation.plan import Shape, make_plan
 from sims.study.grid import Point, point_errors
 from sims.study.schema import SimulationSpec, TheorySpec
-from sims.study.specification import Problem, ProblemSpec, gibibytes
+from sims.study.specification import Problem, ProblemSpec, check_fits, gibibytes
 from sims.theory import FEW_KEYS, check_affordable, check_exact, in_range, predict
 
 RATE = 1e9
@@ -84,7 +84,12 @@ def classify(
         shapes.setdefault(_shape(point.spec), []).append(point)
     classes = []
     for alike in shapes.values():
-        problem, *_ = [_build_problem(point, simulation) for point in _extremes(alike)]
+        problems = []
+        for point in _extremes(alike):
+            with point_errors(point.name, point.coordinates):
+                problems.append(point.spec.build())
+                cost(point.spec, problems[-1], simulation)
+        problem = problems[0]
         uncovered = ""
         try:
             check_covered(problem, theory)
@@ -98,14 +103,6 @@ def classify(
                 group_cost = cost(group[0].spec, problem._replace(n=n), simulation)
             classes.append(ProblemClass(group, group_cost, uncovered))
     return classes
-
-
-def _build_problem(point: Point, simulation: SimulationSpec) -> Problem:
-    """Problem of a point; InputError names the point if it cannot be simulated."""
-    with point_errors(point.name, point.coordinates):
-        problem = point.spec.build()
-        cost(point.spec, problem, simulation)
-    return problem
 
 
 def _shape(spec: ProblemSpec) -> object:
@@ -257,13 +254,6 @@ def plan_lines(costs: Sequence[Cost], simulation: SimulationSpec) -> list[str]:
         f"time         about {_time(fixed + seconds)}{longest} on {cores} cores",
         f"memory       about {gibibytes(worst)} of {gibibytes(memory())}",
     ]
-
-
-def check_fits(size: int) -> None:
-    """Raise InputError if a number of bytes exceeds the machine's memory."""
-    if size > memory():
-        request = f"about {gibibytes(size)} of results and working memory"
-        raise InputError("problem", request, f"{gibibytes(memory())} (memory of this machine)")
 
 
 def _time(seconds: float) -> str:

@@ -2,12 +2,12 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from sims.base.identity import rounded_digest
+from sims.base.members import cached_names
 
 if TYPE_CHECKING:
     from sims.problem import TrigonometricSeries
@@ -52,11 +52,7 @@ class Drawn:
 
 def problem_digest(problem: object) -> str:
     """Digest of a problem and its solved (cached) properties, up to rounding."""
-    solved = {}
-    for kind in type(problem).__mro__:
-        for name, value in vars(kind).items():
-            if isinstance(value, cached_property):
-                solved[name] = getattr(problem, name)
+    solved = {name: getattr(problem, name) for name in cached_names(problem)}
     return rounded_digest(problem, solved)
 
 

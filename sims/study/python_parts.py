@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
-from pydantic import ConfigDict, Field, PrivateAttr
+from pydantic import ConfigDict, PrivateAttr
 
 from sims.base.checks import error_summary
 from sims.base.errors import InputError, one_of
@@ -38,11 +38,12 @@ class PythonChoice(Strict):
     model_config = ConfigDict(extra="allow")
 
     kind: Literal["python"]
-    file: str = Field(description="path relative to the YAML file")
-    name: str = Field(description="name of the function or object in the file")
-    content: str | None = Field(
-        default=None, description="digest of the file, entered when it is read"
-    )
+    file: str
+    """Path relative to the YAML file."""
+    name: str
+    """Name of the function or object in the file."""
+    content: str | None = None
+    """Digest of the file, entered when it is read."""
     _allow_code: bool | None = PrivateAttr(default=False)  # which no key of a file can set
 
     def model_post_init(self, context: dict[str, bool | None] | None) -> None:
@@ -60,10 +61,14 @@ class PythonChoice(Strict):
 
 def unread(problems: Iterable[Any]) -> list[str]:
     """The line of a plan, if any, that names the Python files of problems: none was imported."""
-    parts = (part for p in problems for part in (p.design, p.target, p.heads.kernel))
-    files = ", ".join(sorted({part.file for part in parts if isinstance(part, PythonChoice)}))
+    files = set()
+    for problem in problems:
+        for part in (problem.design, problem.target, problem.heads.kernel):
+            if isinstance(part, PythonChoice):
+                files.add(part.file)
     stand_ins = "a CustomTarget, Kernel or StudentDesign in its place"
-    return [f"code         {files}: not read; {stand_ins}"] if files else []
+    names = ", ".join(sorted(files))
+    return [f"code         {names}: not read; {stand_ins}"] if files else []
 
 
 def target(choice: PythonChoice, dimension: int) -> Target:

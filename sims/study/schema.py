@@ -22,29 +22,20 @@ class SimulationSpec(Strict):
 
     seed: int = Field(default=0, ge=0, lt=2**63)
     replicates_per_batch: int = Field(default=32, ge=2)
-    batches: int = Field(default=16, ge=2, description="minimum number of batches")
-    max_batches: int | None = Field(
-        default=None, ge=2, description="maximum number; default: batches"
-    )
-    rel_mcse: float | None = Field(
-        default=None,
-        gt=0,
-        description="target ratio of the MCSE to its term, for all terms",
-    )
-    negligible: float = Field(
-        default=1e-3,
-        ge=0,
-        description="share of the MSE below which a term is exempt from rel_mcse",
-    )
+    batches: int = Field(default=16, ge=2)
+    """Minimum number of batches."""
+    max_batches: int | None = Field(default=None, ge=2)
+    """Maximum number; default: batches."""
+    rel_mcse: float | None = Field(default=None, gt=0)
+    """Target ratio of the MCSE to its term, for all terms."""
+    negligible: float = Field(default=1e-3, ge=0)
+    """Share of the MSE below which a term is exempt from rel_mcse."""
     precision: Literal["float32", "float64"] = "float32"
-    control_variate: bool = Field(
-        default=False,
-        description="reduce the spread of the signal covariance, without bias or theory; estimates "
-        "may not be positive semidefinite (n >= 2)",
-    )
-    keep_queries: bool = Field(
-        default=False, description="keep estimates at every query as well as their average"
-    )
+    control_variate: bool = False
+    """Reduce the spread of the signal covariance, without bias or theory; estimates may not be
+    positive semidefinite (n >= 2)."""
+    keep_queries: bool = False
+    """Keep estimates at every query as well as their average."""
 
     @model_validator(mode="after")
     def _limit_covers_batches(self) -> "SimulationSpec":
@@ -72,18 +63,12 @@ class SimulationSpec(Strict):
 class TheorySpec(Strict):
     """Order and accuracy of theory."""
 
-    order: Literal["first", "exact", "auto", "none"] = Field(
-        default="first",
-        description="first order in 1/n, or exact at every n; in `sims decompose` and `sims sweep` "
-        "also auto (exact if first order is out of its range) and none (for weight rules that "
-        "theory does not cover)",
-    )
-    rtol: float | None = Field(
-        default=None,
-        ge=1e-9,
-        le=0.1,
-        description="accuracy of exact theory; default 1e-4, or 1e-3 if the design is not Gaussian",
-    )
+    order: Literal["first", "exact", "auto", "none"] = "first"
+    """First order in 1/n, or exact at every n; in `sims decompose` and `sims sweep` also auto
+    (exact if first order is out of its range) and none (for weight rules that theory does not
+    cover)."""
+    rtol: float | None = Field(default=None, ge=1e-9, le=0.1)
+    """Accuracy of exact theory; default 1e-4, or 1e-3 if the design is not Gaussian."""
 
     @model_validator(mode="after")
     def _accuracy_is_of_exact_theory(self) -> "TheorySpec":
@@ -125,8 +110,10 @@ Conditions = dict[str, float | str | Range]
 class RestrictionSpec(Strict):
     """A subset of the law's problems that a question is about."""
 
-    text: str = Field(min_length=1, description="description of these problems")
-    where: Conditions = Field(min_length=1, description="conditions on parameters")
+    text: str = Field(min_length=1)
+    """Description of these problems."""
+    where: Conditions = Field(min_length=1)
+    """Conditions on parameters."""
 
 
 READ: dict[Kind, set[str]] = {
@@ -141,81 +128,56 @@ READ: dict[Kind, set[str]] = {
 class SpecificationsSpec(Strict):
     """Other choices under which a question could be asked, in all combinations."""
 
-    effects: dict[str, dict[str, str]] = Field(
-        min_length=1, description="effects to the choices that each stands for, name to value"
-    )
-    problems: dict[str, dict[str, Conditions]] = Field(
-        default_factory=dict, description="choices of problems: name to values with conditions"
-    )
+    effects: dict[str, dict[str, str]] = Field(min_length=1)
+    """Effects to the choices that each stands for, name to value."""
+    problems: dict[str, dict[str, Conditions]] = {}
+    """Choices of problems: name to values with conditions."""
 
 
 class QuestionSpec(Strict):
     """A question about the problems of a law: one number per problem."""
 
-    id: str = Field(pattern=r"^[\w-]+$", description="unique id in the experiment")
-    claim: str | None = Field(
-        default=None, description="claim id, as `sims claims` lists them; default: id"
-    )
-    paper: str = Field(
-        default=MAIN, description="arXiv id of the paper that lists it; default: the experiment's"
-    )
-    own: str | None = Field(
-        default=None,
-        min_length=1,
-        description="your own claim in a sentence, in the place of a paper's: it belongs to no "
-        "paper and to no family of adjusted p-values",
-    )
-    question: str = Field(min_length=1, description="the question, on one line")
-    asks: Kind = Field(
-        description="share: how often a claim holds; gap: how far simulation is from theory; mean: "
-        "how large a number is on average; outcome: how often a quantity falls"
-    )
-    effect: str = Field(description="name of the study's effect, which must be of that kind")
-    quantity: str | None = Field(
-        default=None,
-        min_length=1,
-        description="quantity whose relative change is shown, of an effect that has a size",
-    )
-    revision: int = Field(
-        default=1,
-        ge=1,
-        description="revision of the effect's code: raise it if its numbers change, which redraws "
-        "the problems",
-    )
-    status: Literal["confirmatory", "exploratory"] = Field(
-        description="confirmatory: a claim that gets a word; exploratory: an estimate without one"
-    )
-    says: Literal["always"] | None = Field(
-        default=None, description="always: the claim covers every problem or every step"
-    )
-    level_holds: bool = Field(
-        default=False,
-        description="level problems count as ones that hold, as for 'never rises by more than 1 %'",
-    )
-    built_in: str = Field(
-        default="", description="why the law builds the answer in, if it does: a few words"
-    )
-    validates: bool = Field(
-        default=False, description="the question tests our formulas, not a paper's claim"
-    )
-    restrict: RestrictionSpec | None = Field(
-        default=None, description="restriction of the law; default: none"
-    )
-    strata: dict[str, Conditions] = Field(
-        default_factory=dict, description="subsets of problems with separate answers, by name"
-    )
-    tolerance: Literal["roads", "exact", "slope", "order"] | None = Field(
-        default=None, description="house tolerance of gaps"
-    )
-    specifications: SpecificationsSpec | None = Field(
-        default=None, description="choices that the answer's word is tested against"
-    )
-    search: int = Field(
-        default=0,
-        ge=0,
-        description="number of problems that a search for a counterexample tries by theory, if no "
-        "drawn problem is one",
-    )
+    id: str = Field(pattern=r"^[\w-]+$")
+    """Unique id in the experiment."""
+    claim: str | None = None
+    """Claim id, as `sims claims` lists them; default: id."""
+    paper: str = MAIN
+    """The arXiv id of the paper that lists it; default: the experiment's."""
+    own: str | None = Field(default=None, min_length=1)
+    """Your own claim in a sentence, in the place of a paper's: it belongs to no paper and to no
+    family of adjusted p-values."""
+    question: str = Field(min_length=1)
+    """The question, on one line."""
+    asks: Kind
+    """Share: how often a claim holds; gap: how far simulation is from theory; mean: how large a
+    number is on average; outcome: how often a quantity falls."""
+    effect: str
+    """Name of the study's effect, which must be of that kind."""
+    quantity: str | None = Field(default=None, min_length=1)
+    """Quantity whose relative change is shown, of an effect that has a size."""
+    revision: int = Field(default=1, ge=1)
+    """Revision of the effect's code: raise it if its numbers change, which redraws the problems."""
+    status: Literal["confirmatory", "exploratory"]
+    """Confirmatory: a claim that gets a word; exploratory: an estimate without one."""
+    says: Literal["always"] | None = None
+    """Always: the claim covers every problem or every step."""
+    level_holds: bool = False
+    """Level problems count as ones that hold, as for 'never rises by more than 1 %'."""
+    built_in: str = ""
+    """Why the law builds the answer in, if it does: a few words."""
+    validates: bool = False
+    """The question tests our formulas, not a paper's claim."""
+    restrict: RestrictionSpec | None = None
+    """Restriction of the law; default: none."""
+    strata: dict[str, Conditions] = {}
+    """Subsets of problems with separate answers, by name."""
+    tolerance: Literal["roads", "exact", "slope", "order"] | None = None
+    """House tolerance of gaps."""
+    specifications: SpecificationsSpec | None = None
+    """Choices that the answer's word is tested against."""
+    search: int = Field(default=0, ge=0)
+    """Number of problems that a search for a counterexample tries by theory, if no drawn problem is
+    one."""
 
     @model_validator(mode="before")
     @classmethod
@@ -256,29 +218,24 @@ class ExperimentSpec(Strict):
     """An experiment: questions about the problems that a law draws."""
 
     title: str
-    paper: str = Field(default=MAIN, description="arXiv id of the paper whose claims are tested")
+    paper: str = MAIN
+    """The arXiv id of the paper whose claims are tested."""
     aim: str
-    derivation: str = Field(
-        default="", description="section of the documentation, relative to docs/"
-    )
-    law: dict[str, Any] = Field(
-        description="law of the problems; `text` describes it, `checkpoints` names files of "
-        "trained models (`make models`)"
-    )
+    derivation: str = ""
+    """Section of the documentation, relative to docs/."""
+    law: dict[str, Any]
+    """Law of the problems; `text` describes it, `checkpoints` names files of trained models (`make
+    models`)."""
     questions: list[QuestionSpec] = Field(min_length=1)
-    labels: dict[str, str] = Field(
-        default_factory=dict, description="names of parameters in tables"
-    )
-    presentation: list[str] = Field(
-        default_factory=list,
-        description="files of the folder, besides statistic.py and figure.py, that present results "
-        "and compute none: an edit of them runs no simulation again",
-    )
+    labels: dict[str, str] = {}
+    """Names of parameters in tables."""
+    presentation: list[str] = []
+    """Files of the folder, besides statistic.py and figure.py, that present results and compute
+    none: an edit of them runs no simulation again."""
     simulation: SimulationSpec = SimulationSpec()
     fidelities: dict[Literal["smoke", "standard", "paper"], FidelitySpec]
-    settings: dict[str, Any] = Field(
-        default_factory=dict, description="values for the experiment's code"
-    )
+    settings: dict[str, Any] = {}
+    """Values for the experiment's code."""
 
     @model_validator(mode="before")
     @classmethod

@@ -1,6 +1,7 @@
 """Search by theory for a counterexample inside the law, if no drawn problem is one."""
 
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
+from operator import itemgetter
 from pathlib import Path
 from typing import Any
 
@@ -70,14 +71,11 @@ def extend(run: Run, results: Results, question: QuestionSpec, answer: Answer) -
     best = float(effects[order[0]])
     fields = starts[0]
     if best > 0 and len(starts) == STARTS:
-        neighbourhood = Neighbourhood(study, results, question, law, starts, answer.seed)
         limit = SMOKE if run.fidelity == "smoke" else question.search
         with run.code_errors():
-            optimum = neighbourhood.minimize(limit)
-        count += int(np.isfinite(neighbourhood.tried).sum())
-        if optimum.fun < best:
-            best = float(optimum.fun)
-            fields = neighbourhood.fields_at(optimum.x)
+            tried = neighbours(study, results, question, starts, limit)
+        count += sum(effect < np.inf for effect, _ in tried)
+        best, fields = min([(best, fields), *tried], key=itemgetter(0))
     result = replace(answer, searched=count, least=best)
     if best > 0:
         return result
@@ -85,65 +83,61 @@ def extend(run: Run, results: Results, question: QuestionSpec, answer: Answer) -
         return replace(result, problem=study.as_file(study.problem(fields)))
 
 
-@dataclass
-class Neighbourhood:
-    """Problems of a law near drawn ones, as points of a cube.
+def neighbours(
+    study: Study[Any],
+    results: Results,
+    question: QuestionSpec,
+    starts: list[Fields],
+    limit: int,
+) -> list[tuple[float, Fields]]:
+    """Problems of a law near drawn ones, with their effects, tried by differential evolution.
 
-    The first coordinate of a point chooses the start; the others are quantiles of varied fields.
+    They are points of a cube. The first coordinate of a point chooses the start; the others are
+    quantiles of varied fields.
 
-    Attributes:
+    Args:
         study: study of the experiment.
         results: results of the run.
         question: the question.
-        law: law of the problems.
         starts: fields of drawn problems, the worst first.
-        seed: random seed for problems and for the search.
-        tried: effects so far of the problems that theory covers.
+        limit: number of problems.
     """
+    law = Law(study.law)
+    seed = starts[0].seed
+    sample = results.predictions["law"].isel(number=[0])
+    first = min(results.estimates)
+    estimates = {first: results.estimates[first]}
+    tried: list[tuple[float, Fields]] = []
 
-    study: Study[Any]
-    results: Results
-    question: QuestionSpec
-    law: Law
-    starts: list[Fields]
-    seed: int
-    tried: list[float] = field(default_factory=list)
-
-    def fields_at(self, place: np.ndarray) -> Fields:
-        """Fields of the problem at a point."""
-        start = self.starts[min(int(place[0] * STARTS), STARTS - 1)]
-        return Fields(self.law.moved(start, place[1:]), self.seed)
-
-    def effect_at(self, place: np.ndarray) -> float:
+    def effect_at(place: np.ndarray) -> float:
         """Theory's effect of the problem at a point; infinite if there is none."""
-        problem = self.study.problem(self.fields_at(place))
+        start = starts[min(int(place[0] * STARTS), STARTS - 1)]
+        fields = Fields(law.moved(start, place[1:]), seed)
+        problem = study.problem(fields)
         if problem is None:
             return np.inf
-        theory = self.study.theory(problem)
-        sample = self.results.predictions["law"].isel(number=[0])
+        theory = study.theory(problem)
         pair = xr.concat([sample, theory.expand_dims("number")], "number")
-        first = min(self.results.estimates)
-        estimates = {first: self.results.estimates[first]}
-        results = replace(self.results, estimates=estimates, predictions={"law": pair})
-        self.tried.append(float(effects_by_theory(self.study, results, self.question)[-1]))
-        return self.tried[-1]
+        found = replace(results, estimates=estimates, predictions={"law": pair})
+        effect = float(effects_by_theory(study, found, question)[-1])
+        tried.append((effect, fields))
+        return effect
 
-    def minimize(self, limit: int) -> Any:
-        """Least effect, by differential evolution over a number of problems."""
-        places = []
-        for number, start in enumerate(self.starts):
-            places.append(np.r_[(number + 0.5) / STARTS, self.law.quantiles(start)])
-        return differential_evolution(
-            self.effect_at,
-            [(0, 1)] * len(places[0]),
-            init=np.clip(places, 0, 1),
-            maxiter=limit // STARTS - 1,
-            tol=0,
-            polish=False,
-            updating="deferred",
-            workers=in_threads,
-            rng=np.random.default_rng([SEED, self.seed]),
-        )
+    places = []
+    for number, start in enumerate(starts):
+        places.append(np.r_[(number + 0.5) / STARTS, law.quantiles(start)])
+    differential_evolution(
+        effect_at,
+        [(0, 1)] * len(places[0]),
+        init=np.clip(places, 0, 1),
+        maxiter=limit // STARTS - 1,
+        tol=0,
+        polish=False,
+        updating="deferred",
+        workers=in_threads,
+        rng=np.random.default_rng([SEED, seed]),
+    )
+    return tried
 
 
 def effects_by_theory(study: Study[Any], results: Results, question: QuestionSpec) -> np.ndarray:

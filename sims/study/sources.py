@@ -173,32 +173,28 @@ def _imports_of(file: Path) -> tuple[set[str], set[Path]]:
         tree = ast.parse(file.read_bytes())
     except SyntaxError:  # said when it is imported
         return modules, found
-    for node in _running_nodes(tree):
-        for name, level in _imports(node):
-            if level == 0 and name.split(".")[0] == PACKAGE.name:
-                modules.add(name)
-            else:
-                found |= _files_of(name, level, file)
+    for name, level in _imports(tree):
+        if level == 0 and name.split(".")[0] == PACKAGE.name:
+            modules.add(name)
+        else:
+            found |= _files_of(name, level, file)
     return modules, found
 
 
-def _running_nodes(node: ast.AST) -> Iterator[ast.AST]:
-    """A node and its descendants, except code for type checkers only."""
+def _imports(node: ast.AST) -> Iterator[tuple[str, int]]:
+    """Names of modules that code may import, with the number of leading dots.
+
+    Code for type checkers only does not count.
+    """
     if isinstance(node, ast.If) and getattr(node.test, "id", "") == "TYPE_CHECKING":
         return
-    yield node
+    if isinstance(node, ast.Import | ast.ImportFrom):
+        module = getattr(node, "module", None)
+        for alias in node.names:
+            name = f"{module}.{alias.name}" if module else alias.name
+            yield name, getattr(node, "level", 0)
     for child in ast.iter_child_nodes(node):
-        yield from _running_nodes(child)
-
-
-def _imports(node: ast.AST) -> Iterator[tuple[str, int]]:
-    """Names of modules that a statement may import, with the number of leading dots."""
-    if isinstance(node, ast.Import):
-        for alias in node.names:
-            yield alias.name, 0
-    elif isinstance(node, ast.ImportFrom):
-        for alias in node.names:
-            yield f"{node.module}.{alias.name}" if node.module else alias.name, node.level
+        yield from _imports(child)
 
 
 def _files_of(name: str, level: int, file: Path) -> set[Path]:

@@ -43,6 +43,10 @@ from sims.study.python_parts import PythonChoice
 from sims.weights import FACTORIES, WeightRule
 
 
+class _Choice(Strict, use_attribute_docstrings=False):
+    """An entry of a registry: it has no source, for which pydantic would search long."""
+
+
 def _union(
     registry: Mapping[str, Any], label: str, size_names: tuple[str, ...], *models: Any
 ) -> Any:
@@ -55,7 +59,7 @@ def _union(
                 continue
             required = parameter.default is inspect.Parameter.empty
             fields[name] = (_in_files(parameter.annotation), ... if required else parameter.default)
-        members.append(create_model(f"{label}_{kind}", __base__=Strict, **fields))
+        members.append(create_model(f"{label}_{kind}", __base__=_Choice, **fields))
     return Annotated[reduce(or_, [*members, *models]), Field(discriminator="kind")]
 
 
@@ -123,25 +127,19 @@ KEYS_APART = 2**62
 class HeadsSpec(Strict):
     """The heads: H frames of width d_k, a kernel or weight rule, one bandwidth or one a head."""
 
-    count: int = Field(ge=1, description="H, number of heads")
-    width: int = Field(ge=1, description="d_k, dimension of a head")
-    frames: FramesChoice | None = Field(
-        default=None,
-        description="subspaces; required unless design.kind is redundant_views",
-    )
-    key_frames: FramesChoice | None = Field(
-        default=None,
-        # Omitted from hashes, so that problems without them keep their names.
-        exclude_if=lambda value: value is None,
-        description="frames that project keys (W_K), drawn separately from queries' (W_Q); "
-        "default: `frames`",
-    )
-    kernel: KernelChoice = Field(
-        default="gaussian", description="name of a kernel, or a weight rule with its options"
-    )
-    bandwidth: float | list[float] = Field(
-        description="b > 0; softmax and weight rules: temperature b²"
-    )
+    count: int = Field(ge=1)
+    """H, number of heads."""
+    width: int = Field(ge=1)
+    """d_k, dimension of a head."""
+    frames: FramesChoice | None = None
+    """Subspaces; required unless design.kind is redundant_views."""
+    # Omitted from hashes, so that problems without them keep their names.
+    key_frames: FramesChoice | None = Field(default=None, exclude_if=lambda value: value is None)
+    """Frames that project keys (W_K), drawn separately from queries' (W_Q); default: `frames`."""
+    kernel: KernelChoice = "gaussian"
+    """Name of a kernel, or a weight rule with its options."""
+    bandwidth: float | list[float]
+    """b > 0; softmax and weight rules: temperature b²."""
 
     def rule(self) -> str | Kernel | WeightRule:
         """The kernel's name, or the kernel or weight rule made."""
@@ -153,6 +151,13 @@ class HeadsSpec(Strict):
 def gibibytes(count: float) -> str:
     """Bytes as text, in GiB."""
     return f"{count / 2**30:,.3f} GiB"
+
+
+def check_fits(size: int) -> None:
+    """Raise InputError if a number of bytes exceeds the machine's memory."""
+    if size > memory():
+        request = f"about {gibibytes(size)} of results and working memory"
+        raise InputError("problem", request, f"{gibibytes(memory())} (memory of this machine)")
 
 
 class Problem(NamedTuple):
@@ -175,12 +180,17 @@ class ProblemSpec(Strict):
     have ξ = 0.
     """
 
-    dimension: int = Field(ge=1, description="d, dimension of the keys")
-    design: DesignChoice = Field(description="distribution of the keys")
-    target: TargetChoice = Field(description="regression function m")
-    noise_sd: float = Field(ge=0, description="σ")
+    dimension: int = Field(ge=1)
+    """d, dimension of the keys."""
+    design: DesignChoice
+    """Distribution of the keys."""
+    target: TargetChoice
+    """Regression function m."""
+    noise_sd: float = Field(ge=0)
+    """σ."""
     heads: HeadsSpec
-    n: int = Field(ge=1, description="number of keys")
+    n: int = Field(ge=1)
+    """Number of keys."""
     queries: QueriesChoice
 
     def footprint(self) -> int:
@@ -209,9 +219,7 @@ class ProblemSpec(Strict):
             InputError: they do not fit into memory, the parts do not fit together, or a value is
                 out of its range.
         """
-        if (size := self.footprint()) > memory():
-            allowed = f"{gibibytes(memory())} (memory of this machine)"
-            raise InputError("problem", f"about {gibibytes(size)}", allowed)
+        check_fits(self.footprint())
         try:
             with np.errstate(all="ignore"):  # what is not finite is refused where it ends up
                 return self._build()

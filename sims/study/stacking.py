@@ -12,7 +12,7 @@ other coordinates.
 """
 
 import json
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from itertools import chain
 from typing import Any
 
@@ -42,7 +42,8 @@ def stack(
         dimension gets a name of its own, ``<name>_value``.
 
     Raises:
-        InputError: a variable's dimensions, or a coordinate's values, differ between points.
+        InputError: a variable's dimensions, or a coordinate's values, differ between points; or
+            one has the dimension ``point``.
     """
     sizes: dict[Any, int] = {}
     shared: dict[Any, xr.Variable] = {}
@@ -51,6 +52,9 @@ def stack(
         for dim, size in dataset.sizes.items():
             sizes[dim] = max(sizes.get(dim, 0), size)
         for key, variable in dataset.variables.items():
+            if POINT in (key, *variable.dims):
+                allowed = f"other names: the results of all problems stand along {POINT!r}"
+                raise InputError(f"variable {key}", f"the dimension {POINT!r}", allowed)
             if key in dataset.dims:
                 shared[key] = _longer(key, shared.get(key, variable), variable)
             else:
@@ -88,14 +92,10 @@ def unstack(stacked: xr.Dataset) -> dict[str, xr.Dataset]:
         for key, entry in (layout["coords"] | layout["data_vars"]).items():
             variable = stacked.variables[renamed.get(key, key)]
             values = variable.values if key in layout["dims"] else variable.values[index]
-            entry |= {"data": values[_corner(entry["shape"])], "attrs": variable.attrs}
+            corner = tuple(map(slice, entry["shape"]))
+            entry |= {"data": values[corner], "attrs": variable.attrs}
         points[str(name)] = xr.Dataset.from_dict(layout)
     return points
-
-
-def _corner(sizes: Iterable[int]) -> tuple[slice, ...]:
-    """The corner of a padded array that has these sizes."""
-    return tuple(map(slice, sizes))
 
 
 def _longer(key: object, current: xr.Variable, variable: xr.Variable) -> xr.Variable:
@@ -127,7 +127,8 @@ def _pad(
         values = np.full((len(points), *shape), np.nan)
         encoding = {"zlib": True, "complevel": 1}  # padding takes no room on the disk
     for name, variable in by_point.items():
-        values[points.index(name), ...][_corner(variable.shape)] = variable.values
+        corner = tuple(map(slice, variable.shape))
+        values[points.index(name), ...][corner] = variable.values
     return xr.Variable((POINT, *first.dims), values, dict(first.attrs), encoding)
 
 

@@ -85,16 +85,14 @@ def write_panels(run: "Run", panels: Panels, folder: Path) -> None:
     seed = run.simulation.seed
     origin = {**panels.table.origin, "settings": _settings(run, seed)}
     table = replace(panels.table, origin=origin)
-    short = {name: _short(array) for name, array in panels.arrays.data_vars.items()}
-    arrays = panels.arrays.assign(short).assign_attrs(results=origin["results"])
+    arrays = panels.arrays.assign_attrs(results=origin["results"])
+    for name, array in panels.arrays.data_vars.items():
+        if array.dtype.kind == "f":
+            arrays[name] = array.copy(data=shortened(array.values))
     arrays[FAILURES] = ((), json.dumps(panels.failures))
     data = {TABLE: table.dataset(run.spec.questions), PANELS: arrays}
     for name, dataset in data.items():
         write(dataset, folder / name, f"{name} of {run.identity}", packed=True)
-
-
-def _short(array: xr.DataArray) -> xr.DataArray:
-    return array.copy(data=shortened(array.values)) if array.dtype.kind == "f" else array
 
 
 def read_panels(run: "Run", folder: Path) -> Panels:

@@ -21,6 +21,7 @@ import xarray as xr
 from sims.base import store
 from sims.base.errors import InputError, located, one_of
 from sims.base.identity import digest
+from sims.base.members import cached_names
 from sims.study.batches import LAW, drawn_values
 from sims.study.declaration import FIDELITIES, Declaration, is_known
 from sims.study.problem import Fields as Fields  # studies take it from here
@@ -185,10 +186,8 @@ class Study(Generic[Problem]):
     def opened(self, settings: dict[str, Any], simulation: SimulationSpec) -> Self:
         """A copy with these settings, and without problems that were drawn for others."""
         other = copy.copy(self)
-        for kind in type(self).__mro__:
-            for name, member in vars(kind).items():
-                if isinstance(member, cached_property):
-                    vars(other).pop(name, None)
+        for name in cached_names(self):
+            vars(other).pop(name, None)
         other.settings = settings
         other.simulation = simulation
         other._drawn = {}
@@ -330,16 +329,18 @@ class Study(Generic[Problem]):
         from sims.base.runtime import in_threads
 
         numbers = range(self.simulated)
-        if self._draws_apart:
-            return {f"{number:04d}": self._drawn_apart(number) for number in numbers}
-        in_threads(self.draw, numbers)  # which keeps them
-        return {f"{number:04d}": self._unit(number) for number in numbers}
+        if not self._draws_apart:
+            in_threads(self.draw, numbers)  # which keeps them
+        return {f"{number:04d}": self._unit_of(number) for number in numbers}
 
     def unit(self, name: str) -> "SampledUnit | DrawnUnit":
         """One unit by name, without drawing other problems unless the study defines its units."""
         if self.defines("units"):
             return self.units()[name]
-        return self._drawn_apart(int(name)) if self._draws_apart else self._unit(int(name))
+        return self._unit_of(int(name))
+
+    def _unit_of(self, number: int) -> "SampledUnit | DrawnUnit":
+        return self._drawn_apart(number) if self._draws_apart else self._unit(number)
 
     @cached_property
     def _draws_apart(self) -> bool:

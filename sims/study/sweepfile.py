@@ -27,7 +27,8 @@ MAX_POINTS = 100_000
 class DecomposeSpec(Strict):
     """File of one problem, which ``sims decompose`` reads, and a sweep of one point."""
 
-    about: str = Field(default="", description="description of the problem")
+    about: str = ""
+    """Description of the problem."""
     problem: ProblemSpec
     simulation: SimulationSpec = Field(
         default=SimulationSpec(),
@@ -72,9 +73,8 @@ class Interval(Strict):
 class Span(Interval):
     """Numbers from ``low`` to ``high``, in equal steps on a linear or logarithmic scale."""
 
-    points: int = Field(
-        default=2, ge=2, le=MAX_POINTS, description="number of values, both ends included"
-    )
+    points: int = Field(default=2, ge=2, le=MAX_POINTS)
+    """Number of values, both ends included."""
 
 
 class RandomSpec(Strict):
@@ -82,23 +82,19 @@ class RandomSpec(Strict):
 
     points: int = Field(ge=1, le=MAX_POINTS)
     seed: int = Field(default=0, ge=0, lt=2**63)
-    fields: dict[str, Any] = Field(
-        min_length=1, description="dotted path: a list of values, or {low, high, scale}"
-    )
+    fields: dict[str, Any] = Field(min_length=1)
+    """Dotted path: a list of values, or {low, high, scale}."""
 
 
 class DesignSpec(Strict):
     """The points of a sweep: exactly one of the three fields."""
 
-    grid: dict[str, Any] | None = Field(
-        default=None,
-        description="every combination; dotted path of the problem: a list of values, or {low, "
-        "high, points, scale}; a value that is not a scalar as {label: …, value: […]}",
-    )
+    grid: dict[str, Any] | None = None
+    """Every combination; dotted path of the problem: a list of values, or {low, high, points,
+    scale}; a value that is not a scalar as {label: …, value: […]}."""
     random: RandomSpec | None = None
-    list: Sequence[dict[str, Any]] | None = Field(
-        default=None, description="points, each a mapping of dotted paths to values", min_length=1
-    )
+    list: Sequence[dict[str, Any]] | None = Field(default=None, min_length=1)
+    """Points, each a mapping of dotted paths to values."""
 
     @model_validator(mode="after")
     def _has_one_design(self) -> "DesignSpec":
@@ -112,7 +108,8 @@ class DesignSpec(Strict):
 class SweepSpec(DecomposeSpec):
     """File that ``sims sweep`` reads: a problem, and the values of its fields."""
 
-    sweep: DesignSpec = Field(default=DesignSpec(grid={}), description="default: the problem only")
+    sweep: DesignSpec = DesignSpec(grid={})
+    """Default: the problem only."""
 
 
 def _numbered(path: str) -> tuple[str, int] | None:
@@ -124,9 +121,8 @@ def _numbered(path: str) -> tuple[str, int] | None:
 def unread_code(path: str) -> list[str]:
     """Lines of a plan for the problem ``NAME#17`` if code builds it, which is not run."""
     numbered = _numbered(path)
-    if numbered is None:
-        return []
-    if (code := Declaration.read(numbered[0]).code) is None:
+    code = numbered and Declaration.read(numbered[0]).code
+    if code is None:
         return []
     return [f"{path}: nothing is run or written", f"problem      built by {code}: not read"]
 

@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from itertools import compress
 from pathlib import Path
-from typing import TYPE_CHECKING, ClassVar, Protocol
+from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 import xarray as xr
@@ -41,10 +41,6 @@ class Unit(Protocol):
     def coordinates(self) -> Mapping[str, Scalar]:
         """Coordinates of the point: name to a scalar or a label."""
 
-    @property
-    def work(self) -> float:
-        """Cost relative to other units."""
-
     def estimate(
         self, settings: SimulationSpec, progress: bool = False, checkpoint: Path | None = None
     ) -> xr.Dataset:
@@ -69,7 +65,6 @@ class SampledUnit:
     replicates: int | None = None
     stream: tuple[int, ...] = ()
     beside: Callable[[], xr.Dataset] | None = None
-    work: ClassVar[float] = 1.0
 
     @property
     def identity(self) -> str:
@@ -114,7 +109,6 @@ class DrawnUnit:
     identity: str
     coordinates: Mapping[str, Scalar]
     on_one_core: bool = True
-    work: ClassVar[float] = 1.0
 
     def estimate(
         self, settings: SimulationSpec, progress: bool = False, checkpoint: Path | None = None
@@ -145,10 +139,10 @@ class Simulation:
     def part(self, index: int, count: int) -> list[str]:
         """Names of the units of the i-th of N parts, from 1.
 
-        Parts are contiguous and about equal in work: units that share a program are adjacent, so
-        that a part compiles few programs.
+        Parts are contiguous and about equal in work, which is the same for units that do not say:
+        units that share a program are adjacent, so that a part compiles few programs.
         """
-        work = np.array([unit.work for unit in self.units.values()])
+        work = np.array([getattr(unit, "work", 1.0) for unit in self.units.values()])
         middle = (np.cumsum(work) - work / 2) / work.sum()
         return list(compress(self.units, (middle * count).astype(int) + 1 == index))
 

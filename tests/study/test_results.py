@@ -122,6 +122,8 @@ def test_a_variable_has_the_same_dimensions_at_all_points():
     first, second = (xr.Dataset(coords={"a": [x, 2.0]}) for x in (0.0, 1.0))
     with pytest.raises(InputError, match="coordinate a"):
         stack({"one": first, "other": second}, {})
+    with pytest.raises(InputError, match=r"variable v: got .*; allowed: other names"):
+        stack({"one": xr.Dataset({"v": ("point", [1.0])})}, {})
 
 
 def test_both_methods_are_of_the_same_problems(tmp_path):
