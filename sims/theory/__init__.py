@@ -22,14 +22,7 @@ from sims.theory.coverage import (
 )
 from sims.theory.differentiable import terms
 from sims.theory.first_order.blocks import block_terms
-from sims.theory.first_order.closed_forms import (
-    FirstOrder,
-    Tilt,
-    first_order_arrays,
-    first_order_terms,
-    tilted_mean,
-    tilted_product,
-)
+from sims.theory.first_order.closed_forms import FirstOrder, first_order_arrays, first_order_terms
 from sims.theory.first_order.laws import (
     gaussian_overlap,
     noise_correlation_law,
@@ -37,6 +30,7 @@ from sims.theory.first_order.laws import (
     softmax_overlap,
     softmax_overlap_of_maps,
 )
+from sims.theory.first_order.tilts import Tilt, tilted_mean, tilted_product
 from sims.theory.first_order.views import SplitTerms, view_terms
 from sims.theory.limits import Unseen, limit_bias, limit_error, unseen
 from sims.weights import WeightRule

@@ -21,7 +21,7 @@ from sims.base.terms import ensemble_weights
 from sims.problem import Heads, Task, TrigonometricSeries
 from sims.problem.design_laws import GaussianDesign
 from sims.theory.coverage import series_of
-from sims.theory.first_order.closed_forms import Tilt, tilt_of, tilted_moments
+from sims.theory.first_order.tilts import Tilt, tilt_of, tilted_moments
 
 LOGS = np.arange(-5, 5.25, 0.5) * np.log(2)
 """Logarithms of the factors of all bandwidths that are tried before the least error is refined."""

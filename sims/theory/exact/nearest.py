@@ -18,8 +18,8 @@ from sims.theory import rounding
 from sims.theory.exact.root import Expectations
 from sims.theory.first_order.adaptive import Single, shell
 from sims.theory.first_order.ball_rules import ball_rule
-from sims.theory.first_order.closed_forms import about
 from sims.theory.first_order.nearest import Near, head_facts, view_nearest
+from sims.theory.first_order.tilts import about
 
 TAIL = 1e-16
 """Probability left out at either end of the radius's law, and of t."""

@@ -9,7 +9,7 @@ from numpy.polynomial.chebyshev import chebvander
 
 from sims.theory.first_order.adaptive import Head, ProjectedDesign
 from sims.theory.first_order.ball_rules import product_points, sphere_rule
-from sims.theory.first_order.closed_forms import about
+from sims.theory.first_order.tilts import about
 
 
 class Level(NamedTuple):

@@ -33,7 +33,8 @@ from sims.theory.first_order.ball_rules import (
     product_points,
     sphere_rule,
 )
-from sims.theory.first_order.closed_forms import Tilt, about, labelled, tilted_moments
+from sims.theory.first_order.closed_forms import labelled
+from sims.theory.first_order.tilts import Tilt, about, tilted_moments
 from sims.weights.entmax import Entmax
 
 PAIRED = (12, 16)

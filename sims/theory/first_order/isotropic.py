@@ -9,7 +9,7 @@ from jaxtyping import Array, Float
 from scipy.interpolate import CubicSpline
 
 from sims.problem import TrigonometricSeries
-from sims.theory.first_order.closed_forms import Tilt, tilted_mean, tilted_product
+from sims.theory.first_order.tilts import Tilt, tilted_mean, tilted_product
 
 Number = np.ndarray | Array
 LEAST_KEYS = 10.0

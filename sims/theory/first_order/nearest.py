@@ -29,7 +29,7 @@ from sims.theory.first_order.adaptive import (
     slope_of,
 )
 from sims.theory.first_order.ball_rules import ANGULAR, RADIAL, ball_rule
-from sims.theory.first_order.closed_forms import about
+from sims.theory.first_order.tilts import about
 from sims.weights.sparse import TopK
 
 DEEP = 72.0

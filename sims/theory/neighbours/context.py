@@ -18,7 +18,7 @@ from scipy.interpolate import CubicSpline
 from scipy.special import gamma
 
 from sims.theory.first_order.ball_rules import sphere_rule
-from sims.theory.first_order.closed_forms import about
+from sims.theory.first_order.tilts import about
 
 RULES: dict[str, float] = {
     "softmax": np.inf,

@@ -32,7 +32,8 @@ from sims.problem import (
 )
 from sims.problem.kernels import QuadraticKernel, kernel_of
 from sims.theory.coverage import series_of
-from sims.theory.first_order.closed_forms import Tilt, Waves, labelled, tilt_of, tilted_mean
+from sims.theory.first_order.closed_forms import labelled
+from sims.theory.first_order.tilts import Tilt, Waves, tilt_of, tilted_mean
 from sims.weights.merged import SlotScores
 from sims.weights.rules import WeightRule
 
