@@ -12,7 +12,7 @@ from collections.abc import Sequence
 import numpy as np
 from scipy.linalg import cho_solve, cholesky
 
-FLOOR = 1e-12
+FLOOR = 1e-9
 """Share of the mean square that is added to the ridge, so that constant outputs are allowed."""
 
 

@@ -119,5 +119,5 @@ def refused(capsys, recwarn, words, *arguments):
     out, err = capsys.readouterr()
     assert (out, err.count("\n"), list(recwarn)) == ("", 1, [])
     assert err[:-1].isprintable()
-    assert words in err
+    assert words in err, err
     assert set(Path().rglob("*")) == before
