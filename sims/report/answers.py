@@ -108,24 +108,15 @@ def _algebra(claims: Sequence[Claim]) -> str:
     return "\n".join(lines)
 
 
-def headlines(answers: Sequence[Answer]) -> str:
-    """Markdown list of one answer per related paper, on its headline claim."""
-    lines = []
+def neighbours(answers: Sequence[Answer]) -> str:
+    """Names of the related papers with answers, as links in a line of Markdown."""
+    asked = {answer.paper for answer in answers}
+    links = []
     for id, paper in papers().items():
-        claims = [claim.id for claim in paper.claims if claim.headline]
-        rows = [a for a in answers if a.claim in claims and a.status == "confirmatory"]
-        if id == MAIN or not rows:
-            continue
-        answer = rows[0]
-        result = answer.result.headline(short=True).split(";")[0]
-        if answer.conditions:
-            result = answer.conditions.in_words(True)
-        word = answer.word_in_full().capitalize()
-        name = re.split(r": | for | \(", paper.title)[0]
-        paper_link = f"[{name}](https://arxiv.org/abs/{id})"
-        asked = escape_markdown(answer.question)
-        lines.append(f"- {paper_link}: {asked} **{word}**: {result}.")
-    return "\n".join(lines) + "\n"
+        if id != MAIN and id in asked:
+            name = re.split(r": | for | \(", paper.title)[0]
+            links.append(f"[{name}](https://arxiv.org/abs/{id})")
+    return f"{', '.join(links)}.\n"
 
 
 def further_tables(answers: Sequence[Answer], link: Link | None = None) -> dict[str, str]:
