@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from sims.judgement.answers import Answer, by_id
-from sims.report.answers import by_claim, found_besides, instrument, listing
+from sims.report.answers import by_claim, found_besides, instrument, listing, table
 from sims.report.claims import PUBLISHED, PUBLISHED_FIDELITY, background, claim_of, page
 from sims.report.learnt import learnt
 from sims.report.text import escape_markdown, title_of
@@ -32,10 +32,14 @@ def write(app: "Sphinx") -> None:
             lists[f"paper-{paper.arxiv}"] = paper_page(paper, answers, claims)
     lists["ours"] = f"# What we found besides\n\n{framed(found_besides(answers, _link))}"
     lists["instrument"] = f"# Is the instrument right?\n\n{framed(instrument(answers, _link))}"
+    own = {claim: rows for claim, rows in claims.items() if rows[0].subject == "own"}
+    if own:
+        of_no_paper = table([row for rows in own.values() for row in rows], _link)
+        lists["own"] = f"# Claims of no paper\n\n{framed(of_no_paper)}\n{toctree(_entries(own))}"
     main = listing(papers()[MAIN], answers, lambda one: f"answers/{one.claim}.md", True, True)
     pages["main"] = framed(main)
     pages["learnt"] = learnt(answers, "learnt")
-    pages["headline"] = headline(by_id(answers)["hdi-monotone"])
+    pages["headline"] = headline(by_id(answers)["random-aligned"])
     pages["index"] = "# All answers\n\n" + toctree(list(lists), hidden=False)
     save(Path(app.srcdir, "answers"), pages | lists)
 
@@ -96,13 +100,16 @@ def paper_page(
     fold = "\n<details><summary>True or false by algebra</summary>\n\n\\1\n</details>\n"
     table = ALGEBRA.sub(fold, listing(paper, answers, _link))
     order = [one.id for one in (*paper.claims, *paper.ours) if one.id in claims]
-    entries = []
-    for id in order:
-        first = claims[id][0]
-        entries.append(f"{label(first)} ({first.word_in_full()}) <{id}>")
+    entries = _entries({id: claims[id] for id in order})
     names = "" if paper.authors.startswith("not ") else f"{paper.authors}, "
     source = f"{names}arXiv {paper.arxiv}."
     return "\n\n".join([f"# {paper.title}", source, framed(table), toctree(entries)])
+
+
+def _entries(claims: Mapping[str, Sequence[Answer]]) -> list[str]:
+    """Entries of a table of contents: pages of claims with their words."""
+    firsts = {id: rows[0] for id, rows in claims.items()}
+    return [f"{label(first)} ({first.word_in_full()}) <{id}>" for id, first in firsts.items()]
 
 
 def label(answer: Answer) -> str:
