@@ -30,6 +30,8 @@ from sims.base.errors import InputError
 
 LARGEST_UNPACKED = 2**30
 """Maximum unpacked bytes of a small file."""
+DENSEST = 50
+"""Maximum of unpacked bytes over those of a large file: batches that few problems need are NaN."""
 _COMMENTS = {".pdf": b"%%%s"} | dict.fromkeys((".html", ".md", ".svg"), b"<!-- %s -->")
 
 
@@ -128,9 +130,9 @@ def check_unpacked(field: str, unpacked: int, packed: int) -> None:
         unpacked: unpacked bytes, by its headers.
         packed: bytes of the file.
     """
-    limit = max(LARGEST_UNPACKED, 10 * packed)
+    limit = max(LARGEST_UNPACKED, DENSEST * packed)
     if unpacked > limit:
-        allowed = f"at most {limit:,}: {LARGEST_UNPACKED:,}, or ten times the file"
+        allowed = f"at most {limit:,}: {LARGEST_UNPACKED:,}, or {DENSEST} times the file"
         raise InputError(field, f"{unpacked:,} bytes unpacked", allowed)
 
 
