@@ -134,7 +134,9 @@ def shortened(numbers: np.ndarray) -> np.ndarray:
 
 def _coded(column: pd.Series) -> tuple[np.ndarray, Any]:
     """Numbers of a parameter and their type, or the places of its texts and these."""
-    if column.dtype.kind in "biuf":
+    if column.dtype.kind == "f":
+        return column.to_numpy().astype(np.float32), str(column.dtype)
+    if column.dtype.kind in "biu":
         return column.to_numpy(), str(column.dtype)
     places, texts = pd.factorize(column)
     return places, [str(text) for text in texts]
