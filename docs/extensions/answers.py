@@ -32,7 +32,7 @@ def write(app: "Sphinx") -> None:
             lists[f"paper-{paper.arxiv}"] = paper_page(paper, answers, claims)
     lists["ours"] = f"# What we found besides\n\n{framed(found_besides(answers, _link))}"
     lists["instrument"] = f"# Is the instrument right?\n\n{framed(instrument(answers, _link))}"
-    own = {claim: rows for claim, rows in claims.items() if rows[0].subject == "own"}
+    own = {claim: rows for claim, rows in claims.items() if not rows[0].paper}
     if own:
         of_no_paper = table([row for rows in own.values() for row in rows], _link)
         lists["own"] = f"# Claims of no paper\n\n{framed(of_no_paper)}\n{toctree(_entries(own))}"
