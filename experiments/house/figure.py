@@ -52,7 +52,7 @@ def _sizes(ax: Axes, shown: xr.Dataset, drawn: pd.DataFrame) -> None:
     lines = {
         "as drawn": (shown["error"][:, DRAWN, OWN_BEST], figures.PALETTE[0]),
         "equally good": (shown["error"][:, EQUAL, COMMON], figures.PALETTE[1]),
-        "two random sets, as drawn": (shown["yardstick"][:, DRAWN, OWN_BEST], figures.GREY),
+        "two random sets": (shown["yardstick"][:, DRAWN, OWN_BEST], figures.GREY),
     }
     for label, (change, ink) in lines.items():
         binned(ax, drawn["selectivity"], 100 * change, ink, label=label)
