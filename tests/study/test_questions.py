@@ -205,7 +205,7 @@ def test_from_questions_to_the_published_page(home, capsys):
         assert run(command, "--json") == 0
     claims, experiments = capsys.readouterr().out.split("\n]\n[")
     asked = [row["answers"][0]["id"] for row in json.loads(claims + "]")]
-    assert asked == ["falls", "gaps", "size"]
+    assert asked[:3] == ["falls", "gaps", "size"]  # then published ones of no paper
     assert json.loads(claims + "]")[2]["statement"] == "It is large."
     assert json.loads("[" + experiments)[0]["claims"] == ["gaps", "fall", "size"]
 

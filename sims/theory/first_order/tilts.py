@@ -151,7 +151,7 @@ class Waves(NamedTuple):
         return xp.matvec(self.cosine, xp.exp(-0.5 * self.variance))
 
     def product(
-        self, other: "Waves", covariance: Float[Numbers, "*sets J K"]
+        self, other: "Waves", covariance: Float[Numbers, "... J K"]
     ) -> Float[Numbers, "*sets Q"]:
         """Expected product with another sum, by the covariances of the angles."""
         xp = namespace(self.cosine)
