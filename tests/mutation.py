@@ -31,7 +31,7 @@ FILES = {
     "sims/judgement/changes.py": "tests/judgement/test_answers.py",
     "sims/judgement/outcomes.py": "tests/judgement/test_answers.py",
     "sims/base/terms.py": "tests/test_terms.py tests/simulation/test_statistics.py",
-    "experiments/house/outcomes.py": "tests/experiments/test_house.py",
+    "experiments/house/outcomes.py": "tests/experiments/test_house_outcomes.py",
     "experiments/house/pilot.py": "tests/experiments/test_house.py",
     "experiments/house/frames.py": "tests/experiments/test_house.py",
     "experiments/house/simulate.py": "tests/experiments/test_house.py",

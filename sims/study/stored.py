@@ -91,13 +91,13 @@ def write_panels(run: "Run", panels: Panels, folder: Path) -> None:
     for name, array in panels.arrays.data_vars.items():
         if array.dtype.kind == "f":
             arrays[name] = array.copy(data=shortened(array.values))
-    arrays[FAILURES] = ((), _rounded(json.dumps(panels.failures)))
+    arrays[FAILURES] = ((), _round_numbers(json.dumps(panels.failures)))
     data = {TABLE: table.dataset(run.spec.questions), PANELS: arrays}
     for name, dataset in data.items():
         write(dataset, folder / name, f"{name} of {run.identity}", packed=True)
 
 
-def _rounded(text: str) -> str:
+def _round_numbers(text: str) -> str:
     """JSON with numbers of :data:`DIGITS` digits."""
     return json.dumps(
         json.loads(text, parse_float=lambda number: float(f"{float(number):.{DIGITS}g}"))
