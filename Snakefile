@@ -25,7 +25,6 @@ HOME = place(EXPERIMENTS)
 OUT = f"results/{FIDELITY}"
 ANSWERS = f"{OUT}/answers.json"
 DECLARED = {name: Declaration.read(HOME / name) for name in NAMES}
-SEARCHED = [name for name in NAMES if DECLARED[name].searches]
 # Of several experiments some run side by side, since each compiles on a single core; a smoke run mostly starts up.
 CORES = workflow.resource_settings.cores  # None on a cluster
 ALONE = len(NAMES) == 1
@@ -226,30 +225,8 @@ rule judge:
         "--fidelity {params.fidelity} 2> >(note {log:q})"
 
 
-# For counterexamples to claims of which no drawn problem is one.
-rule search:
-    input:
-        simulation=f"{OUT}/{{name}}/simulation.nc",
-        theory=f"{OUT}/{{name}}/theory.nc",
-        answers=f"{OUT}/{{name}}/answers.json",
-    output:
-        f"{OUT}/{{name}}/search.json",
-    log:
-        f"{OUT}/logs/{{name}}/search.log",
-    threads: EACH
-    resources:
-        **SMALL,
-    params:
-        fidelity=FIDELITY,
-        code=code("search"),
-    shell:
-        "SIMS_HOST_DEVICES={threads} sims step search {wildcards.name} --output {output} "
-        "--fidelity {params.fidelity} 2> >(note {log:q})"
-
-
 rule ledger:
     input:
-        searches=expand(f"{OUT}/{{name}}/search.json", name=SEARCHED),
         answers=expand(f"{OUT}/{{name}}/answers.json", name=NAMES),
         # Holm's family are all questions of the files that say always, answered or not.
         questions=FILES,

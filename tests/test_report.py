@@ -168,14 +168,6 @@ def test_stars_of_a_question_stay_in_bold_type():
     assert "<strong>Do d_k* and H* rise?</strong>" in html(page([starred]), lambda _: None)
 
 
-@pytest.mark.usefixtures("folder")
-def test_a_failure_that_a_search_found_has_its_effect_and_runs():
-    searched = replace(ANSWER, problem={"sweep": None}, searched=160, least=-5.74)
-    text = page([searched], run="results/mine")
-    assert "effect −5.74 by theory" in text
-    assert "`sims sweep results/mine/counterexamples/gaps.yaml`" in text
-
-
 def test_an_exploratory_share_is_no_estimate():
     explored = replace(ANSWER, word="", status="exploratory")
     assert explored.word_in_full() == "exploratory"

@@ -63,10 +63,8 @@ class Answer:
         family: number of questions in the paper's family; 0 outside it.
         counterexample: index of the failing problem, if it is confirmed.
         worst: description of that problem: its effect and drawn fields.
-        problem: that problem, or the one that a search found, as ``sims decompose`` reads it; as
-            published, its fields without their numbers, which are in ``counterexamples/``.
-        searched: problems that theory predicted in a search, in addition to the simulated ones.
-        least: smallest effect in the search, negative for a counterexample.
+        problem: that problem as ``sims decompose`` reads it; as published, its fields without their
+            numbers, which are in ``counterexamples/``.
         results: digest of the result files.
         seed: random seed for the problems.
         salt: salt of the seed.
@@ -101,8 +99,6 @@ class Answer:
     counterexample: int | None = None
     worst: dict[str, str] = field(default_factory=dict)
     problem: dict[str, Any] | None = None
-    searched: int = 0
-    least: float | None = None
     results: str = ""
     seed: int = 0
     salt: str = ""
@@ -358,7 +354,7 @@ def adjusted(answers: Sequence[Answer], families: Iterable[Sequence[str]]) -> li
         for rank, i in enumerate(sorted(family, key=lambda i: out[i].p_value)):
             p_adjusted = max(p_adjusted, min(1.0, (m - rank) * out[i].p_value))
             out[i] = replace(out[i], adjusted=p_adjusted, family=m, always=verdict(p_adjusted))
-            if out[i].always != "no" and not out[i].searched:
+            if out[i].always != "no":
                 out[i] = replace(out[i], counterexample=None, worst={}, problem=None)
     return out
 

@@ -6,7 +6,6 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike
 
 from sims.base.errors import InputError
 
@@ -68,30 +67,6 @@ class Law:
                 drawn[name] = int(rng.integers(2**62)) if how == DRAWN else how
         return drawn
 
-    @property
-    def free(self) -> list[str]:
-        """Fields that are drawn from a list or a span: neither constants nor seeds."""
-        return [name for name, how in self.fields.items() if isinstance(how, Mapping | list)]
-
-    def quantiles(self, drawn: Mapping[str, Any]) -> np.ndarray:
-        """Quantiles of the free fields of a draw under the law, from 0 to 1."""
-        found = []
-        for name in self.free:
-            how = self.fields[name]
-            value = drawn[name]
-            if isinstance(how, list):
-                found.append((how.index(value) + 0.5) / len(how))
-                continue
-            kind, ends = next(iter(how.items()))
-            low, high, value = np.log([*ends, value]) if kind == "loguniform" else (*ends, value)
-            found.append((value - low) / (high - low))
-        return np.array(found)
-
-    def moved(self, drawn: Mapping[str, Any], quantiles: ArrayLike) -> dict[str, Any]:
-        """The draw with its free fields moved to these quantiles of the law."""
-        shares = zip(self.free, np.asarray(quantiles).tolist(), strict=True)
-        return {**drawn, **{name: _value(self.fields[name], share) for name, share in shares}}
-
 
 def _is_span(kind: str, ends: Any) -> bool:
     """True for two numbers in order, positive if the scale is logarithmic."""
@@ -101,9 +76,7 @@ def _is_span(kind: str, ends: Any) -> bool:
     return False
 
 
-def _value(how: Mapping[str, Any] | list[Any], share: float) -> Any:
-    """Quantile of a list or a span."""
-    if isinstance(how, list):
-        return how[min(int(share * len(how)), len(how) - 1)]
+def _value(how: Mapping[str, Any], share: float) -> float:
+    """Quantile of a span."""
     kind, (low, high) = next(iter(how.items()))
     return low * (high / low) ** share if kind == "loguniform" else low + share * (high - low)

@@ -9,7 +9,6 @@ from pathlib import Path
 from sims.judgement import conventions
 from sims.judgement.answers import Answer
 from sims.judgement.summaries import Result
-from sims.judgement.wording import significant
 from sims.report.text import environment, escape_markdown
 from sims.study.declaration import PUBLISHED_FIDELITY, salt
 from sims.study.papers import Claim, papers
@@ -51,7 +50,8 @@ def page(
     claim = claim_of(first)
     file = f"{run}/counterexamples/{{.id}}.yaml".format
     name = file(first)
-    if not first.searched and first.salt == salt(first.experiment, PUBLISHED_FIDELITY):
+    published = first.salt == salt(first.experiment, PUBLISHED_FIDELITY)
+    if published and first.counterexample is not None:
         name = f"{first.experiment}#{first.counterexample}"
     template = environment().from_string(TEMPLATE.read_text("utf-8"))
     text = template.render(
@@ -99,11 +99,6 @@ def _facts(answer: Answer) -> list[str]:
     for name, value in answer.worst.items():
         if value != "nan":
             facts.append(f"{name} {truth.get(value, value)}")
-    if answer.searched:
-        facts.append(
-            f"effect {significant(answer.least)} by theory (above 0 where the claim holds), "
-            f"found in a search over {answer.searched:,} more problems"
-        )
     return facts
 
 

@@ -15,7 +15,6 @@ OF_EXPERIMENT = {
     "predict": "theory.nc",
     "tabulate": "effects.nc",
     "judge": "answers.json",
-    "search": "search.json",
     "plot": "figure.png",
     "publish": "answers.json",
 }

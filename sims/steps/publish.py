@@ -16,7 +16,7 @@ from sims.study import ledger
 from sims.study.panels import PANELS, TABLE
 from sims.study.running import Run
 
-MADE_OF = (TABLE, PANELS, "search.json")
+MADE_OF = (TABLE, PANELS)
 """Files of an experiment from which all others are made."""
 SHOWN = ("caption.md", "figure.svg", "headline.png", "headline.svg", "claims")
 COMMON = ("answers.md", "report.html", "counterexamples")

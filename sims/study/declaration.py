@@ -156,11 +156,6 @@ class Declaration:
         entries["seed"] = self.seed(fidelity)
         return json.dumps(without_paths(entries), sort_keys=True, default=str)
 
-    @property
-    def searches(self) -> bool:
-        """True if a question requests a search."""
-        return any(question.get("search") for question in self.content.get("questions") or [])
-
 
 def salt(name: str, fidelity: str) -> str:
     """The text that is hashed with a declaration into its seed.

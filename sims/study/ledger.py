@@ -1,6 +1,5 @@
 """The ledger: the answers of all experiments of a run, adjusted paper by paper."""
 
-import dataclasses
 import shutil
 from collections import Counter
 from pathlib import Path
@@ -33,7 +32,7 @@ def gather(fidelity: str, folder: Path) -> list[Answer]:
     """
     answers = list[Answer]()
     for name in experiments():
-        answers += _read_answers(folder / name, f"{name} at {fidelity}")
+        answers += read_run(folder / name, f"{name} at {fidelity}")
     if not answers:
         raise InputError(str(folder), "no answers", "a run: snakemake")
     if max(Counter(answer.id for answer in answers).values()) > 1:
@@ -46,27 +45,6 @@ def gather(fidelity: str, folder: Path) -> list[Answer]:
             text = yaml.safe_dump(answer.problem, sort_keys=False, allow_unicode=True)
             replace(text.encode(), home / f"{answer.id}.yaml")
     return answers
-
-
-def _read_answers(folder: Path, identity: str) -> list[Answer]:
-    """Answers of an experiment with the results of its searches; empty if it has not run."""
-    answers = read_run(folder, identity)
-    path = folder / "search.json"
-    if answers and path.exists():
-        searched = read_answers(path, f"search.json of {identity}")
-        answers = [_searched(answer, searched) for answer in answers]
-    return answers
-
-
-def _searched(original: Answer, searched: list[Answer]) -> Answer:
-    """An answer with the result of a search, if the search belongs to this very answer."""
-    for candidate in searched:
-        unsearched = dataclasses.replace(
-            candidate, searched=0, least=None, problem=original.problem
-        )
-        if unsearched == original:
-            return candidate
-    return original
 
 
 def read_run(folder: Path, fidelity: str | None = None) -> list[Answer]:
@@ -109,7 +87,7 @@ def _latest(folder: Path, fidelity: str) -> list[Answer]:
     latest = {answer.id: answer for answer in read_run(folder, fidelity)}
     for path in sorted(folder.glob("*/answers.json")):
         name = path.parent.name
-        for answer in _read_answers(path.parent, f"{name} at {fidelity}"):
+        for answer in read_run(path.parent, f"{name} at {fidelity}"):
             known = latest.get(answer.id)
             if known is None or (known.p_value, known.results) != (answer.p_value, answer.results):
                 latest[answer.id] = answer

@@ -117,7 +117,7 @@ class RestrictionSpec(Strict):
 
 
 READ: dict[Kind, set[str]] = {
-    "share": {"says", "search", "quantity"},
+    "share": {"says", "quantity"},
     "gap": {"says", "tolerance"},
     "outcome": {"says", "tolerance", "quantity", "level_holds"},
     "mean": set(),
@@ -175,9 +175,6 @@ class QuestionSpec(Strict):
     """House tolerance of gaps."""
     specifications: SpecificationsSpec | None = None
     """Choices that the answer's word is tested against."""
-    search: int = Field(default=0, ge=0)
-    """Number of problems that a search for a counterexample tries by theory, if no drawn problem is
-    one."""
 
     @model_validator(mode="before")
     @classmethod
@@ -194,7 +191,7 @@ class QuestionSpec(Strict):
     def _fields_are_those_of_its_kind(self) -> "QuestionSpec":
         """What a question asks says which other fields have a meaning, and which it needs."""
         read = READ[self.asks]
-        for name in ("says", "tolerance", "search", "quantity", "level_holds"):
+        for name in ("says", "tolerance", "quantity", "level_holds"):
             if getattr(self, name) and name not in read:
                 kinds = " or ".join(kind for kind, names in READ.items() if name in names)
                 raise InputError(name, getattr(self, name), f"only where asks is {kinds}")

@@ -24,7 +24,7 @@ LINES = [
     ("run small --seed-offset -1", "'--seed-offset': Input should be greater than or equal to 0"),
     (
         "step judg small",
-        "step: got 'judg'; allowed: rehearse, simulate, predict, tabulate, judge, search, plot,",
+        "step: got 'judg'; allowed: rehearse, simulate, predict, tabulate, judge, plot,",
     ),
     ("step simulate small --part 4/3", "--part: got '4/3'; allowed: i/N"),
     ("step simulate small --output spec.yaml/x", "spec.yaml/x: got 'Not a directory'"),

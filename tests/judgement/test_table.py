@@ -133,7 +133,6 @@ def test_a_size_is_that_of_a_named_quantity(stored, effect, quantity, words):
             {"says": "always"},
             "says: got 'always'; allowed: only where asks is share or gap",
         ),
-        ("gap", {"search": 9}, "search: got 9; allowed: only where asks is share"),
         ("gap", {"quantity": "q"}, "quantity: got 'q'; allowed: only where asks is share or out"),
         ("mean", {"status": "confirmatory"}, "allowed: exploratory: a mean gets no word"),
         (

@@ -44,15 +44,3 @@ def test_a_rejected_draw_and_a_new_field_move_no_other():
 def test_what_is_no_law_is_refused(how):
     with refused(r"law\.share"):
         Law({"share": how})
-
-
-def test_a_draw_is_moved_by_quantiles_of_the_law():
-    """To its own it stays; at 0 and 1 it is at the ends; constants and seeds are not moved."""
-    law = Law(FIELDS)
-    drawn = law.draw(3, 2)
-    again = law.moved(drawn, law.quantiles(drawn))
-    assert again == {k: pytest.approx(v) for k, v in drawn.items()}
-    ends = [law.moved(drawn, [q] * len(law.free)) for q in (0.0, 1.0)]
-    assert [e["keys"] for e in ends] == [64, 512]
-    assert [e["bandwidth"] for e in ends] == pytest.approx([0.1, 10])
-    assert [e["frames"] for e in ends] == [drawn["frames"]] * 2
