@@ -15,14 +15,14 @@ from .problems import Curve, Drawn, curve, draw_task
 def drawn_curve(drawn: Drawn) -> tuple[Curve, bool]:
     """Errors of every width at the drawn n and D, and whether they are exact.
 
-    They are where first order leaves the comparison of splits open under a shared view.
+    They are where first order leaves the comparison of splits open.
     """
     first = curve(drawn, drawn["keys"], drawn["budget"])
     widths = splits(drawn["budget"])
     if len(widths) < 3:
         return first, False
     compared = compare_splits(first.error[0, widths - 1], first.known[0, widths - 1])
-    if compared["known"] or drawn["decay"] == "even":
+    if compared["known"]:
         return first, False
     return exact_curve(drawn, drawn["keys"], drawn["budget"], widths, np.inf), True
 

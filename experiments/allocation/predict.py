@@ -1,7 +1,6 @@
 """Regimes by theory: best head dimensions as curves in n and D, and best splits.
 
-First order in 1/n serves where it has enough effective keys; what it leaves open under a shared
-view is exact.
+First order in 1/n serves where it has enough effective keys; what it leaves open is exact.
 """
 
 import numpy as np
@@ -32,17 +31,19 @@ def theory(drawn: Drawn) -> xr.Dataset:
     budget = drawn["budget"]
     shared = drawn["decay"] != "even"
     ample = BUDGETS[-1] if shared else budget
+    widest = LATENT if shared else budget
     conditions = GIVEN[:1] if shared else GIVEN
     by_keys = best(curve(drawn, SIZES, ample))
     by_budget = np.array([best(curve(drawn, drawn["keys"], BUDGETS, name)) for name in conditions])
     here, exact_splits = drawn_curve(drawn)
     error, covered = here.error[0], here.known[0]
-    exact_keys = shared and grows(by_keys, LATENT) is None
-    exact_budget = shared and np.isfinite(by_budget).sum() < FEWEST
+    exact_keys = grows(by_keys, widest) is None
     if exact_keys:
         by_keys = best(exact_curve(drawn, SIZES, ample))
-    if exact_budget:
-        by_budget = best(exact_curve(drawn, drawn["keys"], BUDGETS))[None]
+    exact_budget = np.isfinite(by_budget).sum(1) < FEWEST
+    for place in np.flatnonzero(exact_budget):
+        exact = exact_curve(drawn, drawn["keys"], BUDGETS, condition=conditions[place])
+        by_budget[place] = best(exact)
     places = splits(budget) - 1
     moves = shared and drawn["temperature"] != "tuned"
     slow = {name: SLOWER * drawn[name] for name in ("alpha", "power")}
@@ -56,7 +57,7 @@ def theory(drawn: Drawn) -> xr.Dataset:
             "by_budget": (("given", "of"), np.resize(by_budget, (len(GIVEN), len(BUDGETS)))),
             "exact_splits": exact_splits,
             "exact_keys": exact_keys,
-            "exact_budget": exact_budget,
+            "exact_budget": exact_budget.any(),
             "slower": moved(drawn, {}, slow) if moves else np.nan,
             "rougher": moved(drawn, smooth, rough) if moves else np.nan,
             **compare_splits(error[places], covered[places]),

@@ -91,7 +91,7 @@ def curve(drawn: Drawn, n: ArrayLike, budget: ArrayLike, condition: str = GIVEN[
     for keys, dimensions in np.broadcast(n, budget):
         terms = terms_of(drawn, dimensions, condition)
         heads = dimensions / WIDTHS[:, None]
-        heads = np.where(heads >= 1, heads, np.nan)
+        heads = np.where(fits(drawn, heads), heads, np.nan)
         errors.append(terms.error(keys, heads, drawn["noise_sd"]))
         n_eff = keys / terms.noise_variance
         if drawn["kernel"] == "softmax":
@@ -126,24 +126,36 @@ def bandwidths(drawn: Drawn) -> np.ndarray:
     return fixed if drawn["temperature"] == "fixed" else fixed * WIDTHS[:, None] ** 0.25
 
 
+def fits(drawn: Drawn, heads: np.ndarray) -> np.ndarray:
+    """Whether as many heads fit into a budget; own coordinates have room for one, or for a pair."""
+    if drawn["decay"] == "even":
+        return (heads == 1) | (heads >= 2)
+    return heads >= 1
+
+
 def terms_of(drawn: Drawn, budget: int, condition: str) -> Any:
     """Terms of every width and bandwidth at a budget, under one of the conditions."""
     fields = tuple(drawn.items())
     if drawn["decay"] != "even":
         return _terms(fields)
+    return _terms(fields, *own_coordinates(drawn, budget, condition))
+
+
+def own_coordinates(drawn: Drawn, budget: int, condition: str) -> tuple[int, float]:
+    """Number of coordinates of a target of even relevance under a condition, and the λ of each."""
     size = BUDGETS[-1] if condition == "one target" else budget
     divisor = drawn["budget"] if condition == "a coordinate's relevance" else size
-    return _terms(fields, int(size), int(divisor))
+    return int(size), float(drawn["relevance"] / divisor)
 
 
 @lru_cache(maxsize=8)  # the curves of a regime share them
-def _terms(fields: tuple[tuple[str, Any], ...], size: int = 0, divisor: int = 1) -> Any:
+def _terms(fields: tuple[tuple[str, Any], ...], size: int = 0, each: float = 0.0) -> Any:
     """Terms of every width and bandwidth; of even relevance those of D = size coordinates."""
     drawn = dict(fields)
     options = {"query_scale": drawn["query_scale"], "kernel": drawn["kernel"]}
     options["nu"] = drawn["roughness"] if drawn["smoothness"] == "matern" else None
     if size:
-        options |= {"dimension": size, "relevance": drawn["relevance"] / divisor}
+        options |= {"dimension": size, "relevance": each}
         return block_terms(np.minimum(WIDTHS, size)[:, None], bandwidths(drawn), **options)
     options |= {"noise": drawn["view_noise"], "relevance": relevance(drawn)}
     return view_terms(WIDTHS[:, None].astype(int), bandwidths(drawn), **options)

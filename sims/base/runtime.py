@@ -153,9 +153,12 @@ def lost_digits(platform: str) -> list[str]:
 def in_threads(function: Callable[[Item], Out], items: Iterable[Item]) -> list[Out]:
     """Results of ``function`` for all items, in order, with one thread per core.
 
-    XLA and NumPy release Python's lock. An exception cancels items that have not begun, and is
+    XLA and NumPy release Python's lock. BLAS has one thread meanwhile, since its small products
+    would otherwise wait for each other. An exception cancels items that have not begun, and is
     raised.
     """
     from joblib import Parallel, delayed
+    from threadpoolctl import threadpool_limits
 
-    return list(Parallel(host_devices(), prefer="threads")(delayed(function)(i) for i in items))
+    with threadpool_limits(1, "blas"):
+        return list(Parallel(host_devices(), prefer="threads")(delayed(function)(i) for i in items))

@@ -236,33 +236,42 @@ EXACT = {
 
 
 @pytest.mark.theory
+@pytest.mark.parametrize("decay", ["exponential", "even"])
 @pytest.mark.parametrize("kernel", EXACT)
-def test_exact_errors_are_those_of_brute_force(kernel):
+def test_exact_errors_are_those_of_brute_force(kernel, decay):
     """Of few attended keys, one head and two, over targets and queries of the law."""
-    fixed = {"decay": "exponential", "alpha": 0.4, "temperature": "fixed", "reach": 0.75}
+    fixed = {"decay": decay, "alpha": 0.4, "temperature": "fixed", "reach": 0.75}
     drawn = regime(kernel=kernel, **EXACT[kernel], **fixed, budget=8, relevance=2.0, view_noise=0.4)
-    drawn["keys"], count = 32, 1500
-    errors = exact.exact_curve(drawn, [32, 32], [8, 1e9], grids.splits(8), np.inf).error
+    drawn["keys"], count = 8, 4000
+    size = np.array([8.0])
+    heads_of = exact.shared_heads(drawn, size)
+    if decay == "even":
+        heads_of = exact.own_heads(drawn, size, 8, grids.GIVEN[0])
+    expected = np.array([heads_of(width)[:, 0, 0] for width in grids.splits(8)]).T
+    if decay == "even":
+        expected[1, -1] = expected[0, -1]  # one head alone
     draw = Draw.from_seed(4, (0,), count)
     tasks = simulate.draw_tasks(drawn, draw)
     arrays = simulate.arrays_of(drawn)
-    one = partial(simulate.replicate, regime=arrays, keys=32)
+    one = partial(simulate.replicate, regime=arrays, keys=8)
     keys = jax.random.split(draw.key, count)
     found = jax.jit(partial(jax.lax.map, lambda item: one(item[0], task=item[1])))((keys, tasks))
     single, pair = (np.asarray(found[name]) for name in ("single", "pair"))
+    curve = exact.exact_curve(drawn, 8, 8, grids.splits(8), np.inf).error[0, grids.splits(8) - 1]
     share = grids.splits(8) / 8
-    for expected, draws in zip(errors, (share * single + (1 - share) * pair, pair), strict=True):
-        expected = expected[grids.splits(8) - 1]
+    np.testing.assert_allclose(curve, share * expected[0] + (1 - share) * expected[1], rtol=1e-9)
+    for theory_says, draws in zip(expected, (single, pair), strict=True):
         spread = draws.std(0, ddof=1) / count**0.5
-        assert (spread < 0.05 * expected).all()
-        assert (abs(draws.mean(0) - expected) < 4 * spread).all()
+        assert (spread < 0.05 * theory_says).all()
+        assert (abs(draws.mean(0) - theory_says) < 4 * spread).all()
 
 
 @pytest.mark.theory
+@pytest.mark.parametrize("decay", ["polynomial", "even"])
 @pytest.mark.parametrize("kernel", EXACT)
-def test_exact_errors_of_many_keys_are_of_first_order(kernel):
+def test_exact_errors_of_many_keys_are_of_first_order(kernel, decay):
     """At every width, computed or between, at its best bandwidth."""
-    fixed = {"decay": "polynomial", "temperature": "tuned", "view_noise": 0.5, "budget": 24}
+    fixed = {"decay": decay, "temperature": "tuned", "view_noise": 0.5, "budget": 24}
     drawn = regime(kernel=kernel, **EXACT[kernel], **fixed, power=2.0, noise_sd=16.0)
     widths = exact.DENSE[[0, 1, 2, 4, 5, 7, 9, 11, 13]]
     curves = exact.exact_curve(drawn, 2.0**40, 24, widths)
