@@ -8,7 +8,7 @@ Points are those of :mod:`sims.theory.exact.tilted`, integrals those of
     t_{0.975, R − 1} · sd/√R
 
 of its values in R = 8 randomisations, each of which draws points by its own scramble of a Sobol
-sequence (or takes all rows of a table) and moves the nodes in log s by another eighth of a step. A
+sequence at every query (or takes all rows of a table) and moves the nodes in log s by another eighth of a step. A
 term that is a mean over queries or heads has the error of that mean. A query's points, or the nodes
 of a table, are doubled until the error of the ensemble's MSE at it is ``rtol`` times that MSE, or
 the mean over queries if that is larger.
@@ -87,13 +87,18 @@ class Lattice(NamedTuple):
         return cls(size * 3 // 2, step * 2 / 3, left) if wide else cls(size, step, left)
 
 
-def normal_points(law: Law, heads: int, level: int) -> Float[np.ndarray, "R C m p"]:
-    """Standard normal points of every randomisation and component of the mixture."""
+def normal_points(law: Law, heads: int, level: int, query: int) -> Float[np.ndarray, "R C m p"]:
+    """Standard normal points of every randomisation and component of the mixture.
+
+    Queries have scrambles of their own, so that their errors average out; heads of one query share
+    them, so that differences between sets of heads are precise.
+    """
     components = 1 + len(SHARES) * heads
     size = 2 ** round(FEWEST + level - np.log2(components))
     p = law.mean.shape[1] + (len(law.scale) > 1)
     power = int(np.ceil(np.log2(components * size)))
-    sets = [sobol_normal(p, power, seed)[: components * size] for seed in range(RANDOMISATIONS)]
+    seeds = RANDOMISATIONS * query + np.arange(RANDOMISATIONS)
+    sets = [sobol_normal(p, power, int(seed))[: components * size] for seed in seeds]
     return np.reshape(sets, (RANDOMISATIONS, components, size, p))
 
 
@@ -253,7 +258,7 @@ def jax_moments(
     normals = None
     if not isinstance(task.design, EmpiricalDesign):
         law = jax.tree.map(jnp.asarray, law_of(task.design))
-        normals = jnp.asarray(normal_points(law, heads.count, level))
+        normals = jnp.asarray(normal_points(law, heads.count, level, 0))
     lattice = Lattice.of(heads.kernel, True)
 
     def at_query(x: Array) -> tuple[Moments, Array]:
@@ -304,7 +309,7 @@ def solve_percent(
     most = min(max_level, MOST_LEVEL)
     while len(pending):
         for q in pending:
-            normals = law and normal_points(law, h, level[q])
+            normals = law and normal_points(law, h, level[q], q)
             atoms = atoms_at(task, law, heads, float(n), queries[q], normals)
             if not np.isfinite(atoms.value).all():
                 allowed = "finite numbers wherever the design has mass"
