@@ -8,10 +8,10 @@ Points are those of :mod:`sims.theory.exact.tilted`, integrals those of
     t_{0.975, R − 1} · sd/√R
 
 of its values in R = 8 randomisations, each of which draws points by its own scramble of a Sobol
-sequence at every query (or takes all rows of a table) and moves the nodes in log s by another eighth of a step. A
-term that is a mean over queries or heads has the error of that mean. A query's points, or the nodes
-of a table, are doubled until the error of the ensemble's MSE at it is ``rtol`` times that MSE, or
-the mean over queries if that is larger.
+sequence at every query (or takes all rows of a table) and moves the nodes in log s by another
+eighth of a step. A term that is a mean over queries or heads has the error of that mean. A query's
+points, or the nodes of a table, are doubled until the error of the ensemble's MSE at it is ``rtol``
+times that MSE, or the mean over queries if that is larger.
 """
 
 from typing import Any, NamedTuple
