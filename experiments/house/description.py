@@ -8,7 +8,7 @@ from sims.study.problem import explicit_problem
 
 from .decomposition import ACCURACY, MOST_HEADS
 from .problems import Problem
-from .sets import COMMON, HAAR, HALF_ALIGNED, OWN_BEST
+from .sets import COMMON, HAAR, HALF_ALIGNED, OWN_BEST, THIRD
 
 LEFT_OUT = ("size", "frames", "query_frames", "design", "target", "sharpness", "queries", "pilot")
 """Fields that the population leaves out: seeds, and the size, of which it has each number."""
@@ -34,6 +34,8 @@ def population(problem: Problem) -> dict[str, Any]:
         "skill": problem.skill,
         "ridge": problem.ridge,
         "full_head": problem.full_head,
+        "rival": problem.rival,
+        "rival_index": problem.index[THIRD] - problem.index[HAAR],
         "beats": min(problem.ridge, problem.full_head) > 1,
         "edge": problem.edge,
         "equal": problem.equal,

@@ -50,6 +50,7 @@ class Problem:
         skill: of the Haar set that selects draws at its best temperature, by the pilot.
         ridge: error of ridge regression on x over that of this set, by the pilot.
         full_head: the same of one head that sees all of x.
+        rival: error of the third random set over that of the ladder's, by the pilot.
         edge: whether the own best temperature of some set as drawn is an end of the grid.
         number: of the problem, from 0; None of one that no draw made.
     """
@@ -71,6 +72,7 @@ class Problem:
     skill: float
     ridge: float
     full_head: float
+    rival: float
     edge: bool
     number: int | None
 
@@ -187,6 +189,7 @@ def tune(
         "skill": np.array(skill),
         "ridge": np.array(ridge),
         "full_head": np.array(full_head),
+        "rival": np.array(tuned[1].error[1] / tuned[1].error[0]),  # its second set and its first
         "edge": np.array(not inside.all()),
     }
 

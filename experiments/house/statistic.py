@@ -7,7 +7,7 @@ import pandas as pd
 import xarray as xr
 
 from sims.base.estimates import mcse, ratio
-from sims.judgement.effects import Effects, gap, outcome, outcome_over_pairs
+from sims.judgement.effects import Effects, gap, mean, outcome, outcome_over_pairs, sized_outcome
 from sims.study.batches import drawn_values
 from sims.study.results import Results
 
@@ -97,6 +97,10 @@ def effects(results: Results) -> Mapping[str, Effects]:
         made[f"adding-heads, {name}"] = outcome(extra, size=extra.mean(1))
     falls = gain_falls(sample.first_round)
     made["random-aligned, with a gain"] = outcome(falls, size=-falls.mean(1))
+    made |= guides(sample)
+    aligned = np.s_[:, :, DRAWN, ALIGNED, COMMON]
+    spread, head_spread = (sample.first_round[name][aligned] for name in TERMS[1::2])
+    made["aligned kept"] = mean(ratio(spread.astype(float), head_spread.astype(float), axis=1))
     made |= gaps(results.estimates, sample.law)
     return made | {"angles": gap(_apart(sample), 1 - sample.law["by_angles"].values)}
 
@@ -123,6 +127,20 @@ def _outcomes(sample: Sample, question: str, cell: tuple[int, int], parts: xr.Da
         size_error=mcse(change.T),
         components=named if question not in ("chance", "extremes") else {},
     )
+
+
+def guides(sample: Sample) -> dict[str, Effects]:
+    """By how much the random set that a guide prefers errs less than the other one as drawn.
+
+    The guides are the index of the key subspaces, and the error on the pilot. Falls are relative to
+    the error of the ladder's set.
+    """
+    falls = falls_of(QUESTIONS["chance"], sample.first_round, DRAWN, OWN_BEST)[..., 0]
+    leads = {"index": sample.law["rival_index"].values, "pilot": 1 - sample.law["rival"].values}
+    made = {}
+    for guide, lead in leads.items():
+        made[f"guide, {guide}"] = sized_outcome(np.sign(lead)[:, None] * falls)
+    return made
 
 
 def changes_over_the_ladder(sample: Sample) -> xr.Dataset:

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import xarray as xr
 
 from experiments.house import moments
 from experiments.house import sets as places
@@ -15,6 +16,7 @@ from experiments.house.simulate import gain_errors, terms_of
 from experiments.house.statistic import (
     Sample,
     changes_over_the_ladder,
+    guides,
     inequality,
     ladder_errors,
     straightness,
@@ -123,6 +125,18 @@ def test_the_parts_of_a_change_are_those_by_hand():
         change = values[:, :, places.HAAR, 0] / values[aligned] - 1
         np.testing.assert_allclose(found[name], change)
     np.testing.assert_allclose(found["share"], means["variance"][aligned] / error[aligned])
+
+
+def test_a_guide_gains_what_the_set_that_it_prefers_errs_less():
+    sample, sample.first_round = made_sample(5)
+    lead = {"rival_index": [0.1, -0.1, 0.2], "rival": [1.1, 0.9, 0.8]}
+    sample.law = xr.Dataset({name: ("number", values) for name, values in lead.items()})
+    error = (sample.first_round["bias"] + sample.first_round["variance"]).mean(1)
+    random = error[:, places.DRAWN, :, places.OWN_BEST]
+    gain = 1 - random[:, places.THIRD] / random[:, places.HAAR]
+    found = guides(sample)
+    assert found["guide, index"].value[:, 0] == pytest.approx(gain * [1, -1, 1])
+    assert found["guide, pilot"].value[:, 0] == pytest.approx(gain * [-1, 1, 1])
 
 
 def test_a_straight_ladder_has_an_r_squared_of_one_and_unequal_heads_are_seen():

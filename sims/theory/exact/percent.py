@@ -309,7 +309,7 @@ def solve_percent(
     most = min(max_level, MOST_LEVEL)
     while len(pending):
         for q in pending:
-            normals = law and normal_points(law, h, level[q], q)
+            normals = law and normal_points(law, h, level[q], int(q))
             atoms = atoms_at(task, law, heads, float(n), queries[q], normals)
             if not np.isfinite(atoms.value).all():
                 allowed = "finite numbers wherever the design has mass"
