@@ -134,14 +134,14 @@ def mlp(stream: Stream, inner: Array, outer: Array) -> Stream:
 
 
 def lost_shares(rng: np.random.Generator, problem: Problem) -> Array:
-    """Squared error of recovered heads over the square of the heads, without gates and with.
+    """Squared error of recovered heads over the square of the heads, by decoder, (3,).
 
-    The same heads and noise are recovered twice.
+    The same heads and noise are recovered each time.
     """
     factors = problem.layer.factors
     heads, _, rank = factors.shape
-    pair = decoders(problem)
-    sources, channels = pair[0][0].shape
+    every = decoders(problem)
+    sources, channels = every[0][0].shape
     values = rng.normal(size=(DRAWS, sources))
     noise = rng.normal(size=(DRAWS, channels))
 
@@ -149,26 +149,29 @@ def lost_shares(rng: np.random.Generator, problem: Problem) -> Array:
         return float(np.sum((factors @ drawn.reshape(DRAWS, heads, rank, -1)) ** 2))
 
     errors = []
-    for mixing, inverse, noise_sd in pair:
+    for mixing, inverse, noise_sd in every:
         errors.append(square(values - (values @ mixing + noise_sd * noise) @ inverse))
     return np.array(errors) / square(values)
 
 
 @lru_cache(maxsize=1)
 def decoders(problem: Problem) -> list[tuple[Array, Array, float]]:
-    """The best decoders of a problem's layer, without gates and with, by ridge regression.
+    """The best decoders of a problem's layer, by ridge regression.
+
+    Without gates and with, each with noise relative to its own output, and with gates and the noise
+    that is there without.
 
     Each is the map of all heads of all tokens to the mixed output, (H r d_k, n d), the regression
     of heads on the output and its noise, and the noise's standard deviation. Of normal heads no
     function of the output has less error.
     """
     layer = problem.layer
-    pair = []
-    for gates in layer.gates:
+    every: list[tuple[Array, Array, float]] = []
+    for gates in (*layer.gates, layer.gates[1]):
         mixing = np.einsum("nh,hnr,hkd->hrknd", gates, layer.factors, layer.output, optimize=True)
         mixing = mixing.reshape(-1, len(gates) * layer.output.shape[2])
         size = float(np.sqrt(np.sum(mixing**2) / mixing.shape[1]))
-        noise_sd = problem["noise"] * size
+        noise_sd = every[0][2] if len(every) == 2 else problem["noise"] * size
         square = mixing @ mixing.T + noise_sd**2 * np.eye(len(mixing))
-        pair.append((mixing, linalg.solve(square, mixing, assume_a="pos").T, noise_sd))
-    return pair
+        every.append((mixing, linalg.solve(square, mixing, assume_a="pos").T, noise_sd))
+    return every

@@ -20,8 +20,8 @@ NEAR_COLLAPSE = np.log(0.03)
 """log ρ below which tokens are near collapse."""
 CUBE = 3.0
 """Ratio of neighbouring steps of log ρ, of attention alone without positions."""
-WITHOUT, GATED = 0, 1
-"""Places of the shares that are lost."""
+WITHOUT, GATED, SAME_NOISE = range(3)
+"""Places of the shares that are lost: the last with gates and the noise that is there without."""
 
 
 def effects(results: Results) -> dict[str, Effects]:
@@ -35,13 +35,19 @@ def effects(results: Results) -> dict[str, Effects]:
     steps = np.diff(path[..., -3:])
     fell = ends[..., 1] - ends[..., 0]
     near = ends[..., 0].mean(1) < NEAR_COLLAPSE
+    every = {}
+    for limit in conventions.SWEPT:
+        margin = lost[..., WITHOUT] - limit
+        every[f"lost, {limit:.0%}"] = share(margin, predicted=theory[:, WITHOUT] - limit)
     return {
+        **every,
         "soon": share(COLLAPSED - path[..., SOON] / np.log(10)),
         "order": gap(ratio(steps[..., 1], steps[..., 0], axis=1), np.full(len(path), CUBE)),
         "rate": gap(fell / law["depth"][:, None], law["rate"], near),
         "depth": share(conventions.TOLERANCES["slope"] - exponents(ends)),
         "lost": share(lost[..., WITHOUT] - least, predicted=theory[:, WITHOUT] - least),
         "gates": sized_outcome(falls(lost, GATED, WITHOUT)),
+        "gates at equal noise": sized_outcome(falls(lost, SAME_NOISE, WITHOUT)),
         "recovered": gap(lost[..., GATED], theory[:, GATED], theory[:, GATED] >= least),
     }
 

@@ -25,10 +25,16 @@ def errors_of(
     problem: Problem,
     key: jax.Array,
     replicates: int,
-    all_keys: Iterable[float],
-    merged: Iterable[float],
+    bandwidths: Iterable[Iterable[float]],
 ) -> pd.DataFrame:
-    """Terms of heads over all keys, then over slots, at these bandwidths, as :func:`terms_of`."""
+    """Terms of heads over all keys, over slots and over every s-th key, as :func:`terms_of`.
+
+    Args:
+        problem: the problem.
+        key: of the draws.
+        replicates: number of sequences.
+        bandwidths: of each of these kinds of heads.
+    """
     random = jax.random.split(key, replicates)
     keys = np.asarray(draw_sequences(problem.design, random, problem["keys"]))
     chunks = keys.reshape(replicates, -1, problem["stride"], keys.shape[-1])
@@ -36,9 +42,10 @@ def errors_of(
     slots = (gates[..., None] * chunks).sum(2)
     values = problem.target.values(keys)
     means = (gates * values.reshape(gates.shape)).sum(-1)
-    of_keys = terms_of(problem, keys, values, np.ones(values.shape), all_keys)
-    of_slots = terms_of(problem, slots, means, (gates**2).sum(-1), merged)
-    return pd.concat([of_keys, of_slots], ignore_index=True)
+    every = chunks[:, :, 0], values.reshape(gates.shape)[..., 0], np.ones(means.shape)
+    kinds = (keys, values, np.ones(values.shape)), (slots, means, (gates**2).sum(-1)), every
+    parts = [terms_of(problem, *kind, b) for kind, b in zip(kinds, bandwidths, strict=True)]
+    return pd.concat(parts, ignore_index=True)
 
 
 def draw_gates(problem: Problem, chunks: np.ndarray) -> np.ndarray:

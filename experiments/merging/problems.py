@@ -21,11 +21,12 @@ class Problem(Drawn):
     """One problem of the law.
 
     Attributes:
-        tuned: best bandwidths of heads over all keys and over slots; the temperature is a square.
+        tuned: best bandwidths over all keys, over slots and over every s-th key, whose squares are
+            the temperatures.
         selectivity: effective keys of the former at theirs, a share of all keys.
     """
 
-    tuned: tuple[float, float] = (np.nan, np.nan)
+    tuned: tuple[float, ...] = (np.nan,) * 3
     selectivity: float = np.nan
 
     @cached_property

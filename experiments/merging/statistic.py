@@ -7,15 +7,15 @@ import pandas as pd
 
 from sims.base.estimates import jackknife
 from sims.judgement import conventions
-from sims.judgement.effects import Effects, gap, outcome, share
+from sims.judgement.effects import Effects, gap, outcome, share, sized_outcome
 from sims.study.batches import drawn_values, stack_batches
 from sims.study.results import Results
 
 SHOWN = ("stride", "alike", "selectivity", "kernel", "gates", "keys", "width", "lengthscale")
 CONDITIONS = ("noise_sd", "correlated", "in_range", "redraws")
-ALL, TUNED, SAME, DRAWN = range(4)
-"""Places of heads over all keys, and of merged heads at their best temperature, at that of all
-keys, and at the drawn one."""
+ALL, TUNED, SAME, DRAWN, THINNED = range(5)
+"""Places of heads over all keys, of merged heads at their best temperature, at that of all keys and
+at the drawn one, and of heads over every s-th key, which need the same cache."""
 
 
 def falls(results: Results, later: int, earlier: int) -> np.ndarray:
@@ -29,8 +29,13 @@ def effects(results: Results) -> dict[str, Effects]:
     room = conventions.TOLERANCES["roads"]
     tuned = falls(results, TUNED, ALL)
     size = -tuned.mean(1)
+    kept = {}
+    for limit in conventions.SWEPT:
+        kept[f"competitive, {limit:.0%}"] = share(limit + tuned)
     return {
+        **kept,
         "competitive": share(room + tuned, size=size),
+        "at equal cache": sized_outcome(falls(results, TUNED, THINNED)),
         "competitive at the same temperature": share(room + falls(results, SAME, ALL)),
         "dearer": replace(outcome(falls(results, ALL, TUNED)), size=size),
         "gap of the error": gap_of(results, "mse"),

@@ -18,17 +18,16 @@ GRID = 2.0 ** (np.arange(15) / 2 - 4)
 
 
 def problem(fields: Fields) -> Problem | None:
-    """The problem at its tuned temperatures; None if one of them is an end of the grid.
+    """The problem at its tuned temperatures; None if that of all keys or of slots is an end.
 
     Heads that are best at an end attend to one key or to all, and merging is no question of them.
     """
     untuned = Problem(fields)
     bandwidths = untuned.bandwidth * GRID
     draw = Draw.from_seed(fields["pilot"], (), SEQUENCES).draw(PILOT)
-    terms = errors_of(untuned, draw.key, SEQUENCES, bandwidths, bandwidths)
-    places = terms["mse"].to_numpy().reshape(2, -1).argmin(1)
-    if places.min() == 0 or places.max() == len(GRID) - 1:
+    terms = errors_of(untuned, draw.key, SEQUENCES, [bandwidths] * 3)
+    places = terms["mse"].to_numpy().reshape(3, -1).argmin(1)
+    if places[:2].min() == 0 or places[:2].max() == len(GRID) - 1:
         return None
-    all_keys, merged = map(float, bandwidths[places])
     selectivity = float(terms["n_eff"].iloc[places[0]] / fields["keys"])
-    return replace(untuned, tuned=(all_keys, merged), selectivity=selectivity)
+    return replace(untuned, tuned=tuple(map(float, bandwidths[places])), selectivity=selectivity)

@@ -14,6 +14,7 @@ from sims.judgement.effects import Effects, gap, outcome, share, slope
 from sims.study.batches import drawn_values
 from sims.study.results import Results
 
+from .problems import LOG
 from .rules import MATCHED, POWERS, SIMULATED
 
 MIDDLE = "1.5-entmax"
@@ -55,7 +56,7 @@ def effects(results: Results) -> Mapping[str, Effects]:
     terms = with_matched(law[["kept", "best", "known"]].sel(ratio=SIMULATED), law)
     every = with_matched(errors, law)
 
-    def stays(rule: str, sign: int) -> Effects:
+    def stays(rule: str, sign: int, tolerance: float = tolerance) -> Effects:
         """By how much the loss is below the tolerance, or above it."""
         chosen = terms.sel(rule=rule)
         stated = (chosen["kept"] / chosen["best"]).values - 1
@@ -63,12 +64,20 @@ def effects(results: Results) -> Mapping[str, Effects]:
         known = chosen["known"].values.astype(bool)
         return share(draws, predicted=sign * (tolerance - stated), valid=known)
 
+    learned = losses(every.sel(rule=MATCHED), "learned")
+    swept = {}
+    for limit in conventions.SWEPT:
+        swept[f"matched stays, {limit:.0%}"] = stays(MATCHED, 1, limit)
+        swept[f"softmax falls behind, {limit:.0%}"] = stays("softmax", -1, limit)
+        swept[f"matched stays, learned, {limit:.0%}"] = share(limit - learned)
     return {
+        **swept,
         "matched stays": stays(MATCHED, 1),
-        "matched stays, learned": share(tolerance - losses(every.sel(rule=MATCHED), "learned")),
+        "matched stays, learned": share(tolerance - learned),
         "softmax falls behind": stays("softmax", -1),
         "1.5-entmax against softmax": compare(errors, "softmax", "kept"),
         "1.5-entmax against top-k": compare(errors, "top-k", "kept"),
+        "1.5-entmax against softmax, log n": compare(errors, "softmax" + LOG, "kept"),
         "re-tuned": compare(errors, "softmax", "best"),
         "exponent of the temperature": fit_exponent(law, "tuned", best_temperature),
         "exponent of the attended keys": fit_exponent(law, "attended", 2 * nu / (2 * nu + width)),

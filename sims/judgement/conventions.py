@@ -20,6 +20,9 @@ TOLERANCES = {"roads": 0.05, "exact": 0.01, "slope": 0.1, "order": 0.01}
 """Agreement of simulation with theory, and with exact theory of like accuracy, relative; of slopes;
 the relative change below which two errors count as equal."""
 
+SWEPT = (0.01, 0.2)
+"""Limits beside 5 % at which a share is told where the limit is ours."""
+
 
 def tolerance(name: str | None) -> float | None:
     """The tolerance that a question names; None without a name."""

@@ -6,6 +6,7 @@ from scipy.special import softmax
 
 from experiments.collapse import predict, problems, simulate
 from sims.attention.hidden import split
+from sims.theory.neighbours.heads import lost_share
 from tests.experiments.drawing import fields_of
 
 
@@ -82,12 +83,19 @@ def test_an_mlp_of_tokens_that_no_number_tells_apart():
 @pytest.mark.theory
 @pytest.mark.parametrize("content", ["free", "attended"])
 def test_heads_lose_what_theory_says(content):
-    """Both methods, at few tokens, without gates and with; 5 standard errors."""
+    """Both methods, without gates and with, at relative noise and at equal; 5 standard errors."""
     problem = drawn(tokens=8, dimension=8, heads=4, channels=2, content=content, noise=0.1)
     np.testing.assert_allclose(np.mean(np.sum(problem.layer.factors**2, -1)), 1)
     rng = np.random.default_rng(1)
     each = np.array([simulate.lost_shares(rng, problem) for _ in range(20)])
-    gap = each.mean(0) - predict.theory(problem)["lost"].values
+    factors, output, (ones, gates) = (
+        problem.layer.factors,
+        problem.layer.output,
+        problem.layer.gates,
+    )
+    power = [np.einsum("nh,hnr,hkd->", g**2, factors**2, output**2) for g in (ones, gates)]
+    at_equal_noise = lost_share(factors, gates, output, 0.1 * (power[0] / power[1]) ** 0.5)
+    gap = each.mean(0) - [*predict.theory(problem)["lost"].values, at_equal_noise]
     assert (np.abs(gap) < 5 * each.std(0, ddof=1) / 20**0.5).all()
 
 
