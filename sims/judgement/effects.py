@@ -11,9 +11,9 @@ from typing import Any, Literal, NamedTuple, get_args
 import numpy as np
 
 from sims.base.errors import InputError, one_of
-from sims.base.estimates import mcse
+from sims.base.estimates import mcse, skewness
 from sims.judgement import conventions
-from sims.judgement.intervals import fixed_p
+from sims.judgement.intervals import fixed_p, skewed_distance
 from sims.judgement.outcomes import outcome_calls
 
 Kind = Literal["share", "gap", "mean", "outcome"]
@@ -22,10 +22,14 @@ number is on average, or how often a quantity falls."""
 
 
 class Moments(NamedTuple):
-    """Mean of a part of the batches, with its standard error, by problem."""
+    """Mean of a part of the batches, with its standard error and its skewness, by problem.
+
+    The skewness is None in tables of questions that do not say always.
+    """
 
     value: np.ndarray
     error: np.ndarray
+    skewness: np.ndarray | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -91,7 +95,7 @@ class Effects:
         """Effects from every second batch, starting at the first (0) or the second (1)."""
         if self.halves is None or self.batches is None:
             return self
-        value, error = self.halves[number]
+        value, error, _ = self.halves[number]
         batches = (self.batches + 1 - number) // 2
         return replace(self, value=value, error=error, batches=batches, halves=None)
 
@@ -150,7 +154,11 @@ class Effects:
             return None, 1.0
         place = np.unravel_index(ratio.argmin(), ratio.shape)
         worst = int(place[0])
-        p = float(fixed_p(-fresh.margin[place], fresh.error[place], fresh.freedom[worst]))
+        distance = -fresh.margin[place]
+        if self.halves is not None and self.halves[1].skewness is not None:
+            skew = self.halves[1].skewness[place]
+            distance = skewed_distance(distance, fresh.error[place], skew)
+        p = float(fixed_p(distance, fresh.error[place], fresh.freedom[worst]))
         p *= self.looks
         return worst, min(p, 1.0) if np.isfinite(p) else 1.0  # too few batches confirm nothing
 
@@ -235,7 +243,7 @@ def _of_batches(
     """Effects of a kind as means of iid batches, of problems (B, …); None is no problem."""
     if draws is None:
         return Effects(np.empty(0), np.empty(0), kind, **fields)
-    value, error = _moments(draws)
+    value, error, _ = _moments(draws)
     halves = []
     for first in (0, 1):
         if isinstance(draws, np.ndarray) and draws.ndim == 2:
@@ -249,9 +257,11 @@ def _of_batches(
 def _moments(draws: np.ndarray | Sequence[np.ndarray]) -> Moments:
     """Moments of every problem's batches."""
     if isinstance(draws, np.ndarray):
-        return Moments(draws.mean(1), mcse(draws.swapaxes(0, 1)))
+        batches = draws.swapaxes(0, 1)
+        return Moments(draws.mean(1), mcse(batches), skewness(batches))
     value = np.stack([batches.mean(0) for batches in draws])
-    return Moments(value, np.stack([mcse(batches) for batches in draws]))
+    error, skew = (np.stack([of(batches) for batches in draws]) for of in (mcse, skewness))
+    return Moments(value, error, skew)
 
 
 def slope(

@@ -22,6 +22,8 @@ if TYPE_CHECKING:
 NUMBERS = ("value", "error", "batches", "predicted", "valid", "size", "size_error")
 """Fields of effects that are arrays."""
 HALVES = ("first half", "second half")
+SKEWNESS = "second half, skewness"
+"""Of questions that say always: the second half confirms what the first one has chosen."""
 COMPONENT = "component: "
 PRECISION = 12
 """Bits of a number that are kept: relative errors are at most 2^-12, far below Monte Carlo's."""
@@ -61,9 +63,13 @@ class Table:
         Args:
             questions: questions whose margins and calls are columns, too, for other readers.
         """
+        questions = list(questions)
+        always = {question.effect for question in questions if question.says}
         blocks: Blocks = {}
         for name, effects in self.effects.items():
             blocks |= {(name, key): numbers for key, numbers in _quantities(effects).items()}
+            if name not in always:
+                blocks.pop((name, SKEWNESS), None)
         for question in questions:
             judged = self.effects[question.effect].within(conventions.tolerance(question.tolerance))
             margin = judged.margin if judged.margin.ndim == 1 else judged.margin.min(1)
@@ -152,8 +158,8 @@ def _decoded(numbers: np.ndarray, kind: Any) -> np.ndarray:
 def _quantities(effects: Effects) -> dict[str, np.ndarray]:
     """Columns of an effect by name."""
     columns = {name: getattr(effects, name) for name in NUMBERS}
-    for half, (value, error) in zip(HALVES, effects.halves or (), strict=False):
-        columns |= {half: value, f"{half}, error": error}
+    for half, (value, error, skewness) in zip(HALVES, effects.halves or (), strict=False):
+        columns |= {half: value, f"{half}, error": error, SKEWNESS: skewness}
     columns |= {f"{COMPONENT}{name}": part for name, part in effects.components.items()}
     return {name: np.asarray(column) for name, column in columns.items() if column is not None}
 
@@ -168,6 +174,6 @@ def _effects(kind: Any, looks: int, columns: Mapping[str, Any]) -> Effects:
     if "valid" in numbers:
         numbers["valid"] = numbers["valid"].astype(bool)
     if HALVES[0] in columns:
-        halves = [Moments(columns[half], columns[f"{half}, error"]) for half in HALVES]
-        numbers["halves"] = tuple(halves)
+        first, second = (Moments(columns[half], columns[f"{half}, error"]) for half in HALVES)
+        numbers["halves"] = first, second._replace(skewness=columns.get(SKEWNESS))
     return Effects(kind=kind, looks=looks, components=components, **numbers)

@@ -48,9 +48,9 @@ def asked(effects, parameters=PARAMETERS, smoke=False, labels=None, **changes):
 
 
 def batches(truth, error=0.1, draws=32, skewed=False):
-    """Batches, normal or of skewness 1, of a given standard error of their mean."""
+    """Batches, normal or of skewness 2, of a given standard error of their mean."""
     shape = len(truth), draws
-    noise = RNG.gamma(4, 0.5, shape) - 2 if skewed else RNG.standard_normal(shape)
+    noise = RNG.exponential(size=shape) - 1 if skewed else RNG.standard_normal(shape)
     return truth[:, None] + error * draws**0.5 * noise
 
 
@@ -202,8 +202,8 @@ def test_a_true_claim_is_seldom_refuted():
 def test_a_failure_counts_if_fresh_draws_confirm_it():
     """A claim that just holds in all of 200 problems is called false in 5 % of 400 samples.
 
-    One problem that fails by five standard errors among 199 that hold by three is named in 91 %
-    (Bonferroni's test would find it in 80 %); a failure of one half of the draws is none.
+    One problem that fails by five standard errors among 199 that hold by three is named in 87 %
+    (91 % without the correction for skewness, 80 % by Bonferroni's test); a failure of one half of the draws is none.
     """
     refuted = found = 0
     for _ in range(400):
@@ -212,7 +212,7 @@ def test_a_failure_counts_if_fresh_draws_confirm_it():
         planted = asked(simulated(np.r_[np.full(ROWS - 1, 0.3), -0.5]), NONE)
         found += planted.counterexample == ROWS - 1
     assert refuted <= 32  # 5 %, less once in 100
-    assert found >= 340
+    assert found >= 324  # 87 %, less once in 1,000
     half = batches(np.ones(ROWS))
     half[7, ::2] -= 3
     assert asked(share(half), NONE).counterexample is None
