@@ -1,4 +1,4 @@
-"""Training together in three panels: outcomes, terms of the error, selectivity."""
+"""Training together in three panels: outcomes, selectivity, terms of the error in two steps."""
 
 import numpy as np
 import xarray as xr
@@ -15,22 +15,25 @@ from .statistic import CHANGES, TERMS, falls, skilled
 QUESTIONS = {
     "specialization": "further apart than alone",
     "specialization-gain": "errs less than identical",
-    "specialization-identical": "covariance > bias, of ceilings",
+    "specialization-identical": "covariance > bias, of ceiling",
     "specialization-reinvested": "saved variance re-invested",
 }
-STEPS = {"identical, common": "to diverse heads as sharp", "sharper": "to their own sharpness"}
+STEPS = {
+    "identical, common": "from identical to diverse heads at one $n_{eff}/n$",
+    "sharper": "then to the temperatures they learnt",
+}
 INK = dict(zip(TERMS, figures.PALETTE, strict=False))
 
 
 def figure(panels: Panels, answers: Answers) -> Figure:
     """The figure; numbers are those of the answers, and of the changes of the error's terms."""
-    drawing, axes = figures.mosaic(("ab", "ac"), height=4.6, title=finding(answers))
+    drawing, axes = figures.mosaic(("ab", "cc"), height=4.6, title=finding(answers))
     layers = skilled(panels, "averaged")
     outcome_bars(axes["a"], outcomes_of_answers(answers, QUESTIONS))
-    axes["a"].set_title("Joint training wins, by bias")
+    axes["a"].set_title("Joint training wins")
     if layers.sizes["problem"]:
-        _waterfall(axes["b"], layers)
-        _by_selectivity(axes["c"], layers)
+        _by_selectivity(axes["b"], layers)
+        _waterfall(axes["c"], layers)
     return drawing
 
 
@@ -80,7 +83,7 @@ def _by_selectivity(ax: Axes, layers: xr.Dataset) -> None:
         binned(ax, selectivity, values, INK[name], label=CHANGES[name])
     figures.dotted(ax)
     ax.set(
-        ylim=(None, 25),
+        ylim=(None, 35),
         xlabel=figures.SELECTIVITY,
         ylabel="change / error (%)",
         title="Selective heads gain more",

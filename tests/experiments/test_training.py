@@ -1,6 +1,5 @@
 """The experiment `training`: its layers and their training by brute force."""
 
-from dataclasses import replace
 from functools import partial
 
 import jax
@@ -99,20 +98,6 @@ def test_label_noise_has_the_drawn_ratio_to_the_targets_variance():
         assert [one["maps"] for one in drawn] == ["a", "a", "b", "b"]
 
 
-def test_what_is_measured_of_the_layers():
-    """Identical heads have no diversity; all other numbers are those of brute force below."""
-    sizes, training = {"n": 8, "dimension": 5, "outputs": 2}, {"steps": 6, "tasks": 1, "queries": 4}
-    held_out = {"tasks": 2, "queries": 4, "designs": 2}
-    task, key = task_of(private_share=0.3, free=0), jax.random.key(5)
-    options = {"training": tuple(training.items()), "held_out": tuple(held_out.items())}
-    measure = jax.jit(partial(train_and_measure, heads=3, width=2, **sizes, **options))
-    place = LAYERS.index("identical")
-    same = {name: float(values[place]) for name, values in measure(key, None, task).items()}
-    assert same["mse"] == pytest.approx(same["alone"], rel=1e-5)
-    assert same["covariance"] == pytest.approx(same["variance"] * 2 / 3, rel=1e-5)
-    assert [same["subspaces"], same["outputs"]] == pytest.approx([0, 0], abs=1e-5)
-
-
 HEADS, D, P, N, STEPS, QUERIES, SEEDS = 2, 8, 2, 6, 15, 3, 160
 SHAPES = [(HEADS, D, 1), (HEADS, D, 1), (HEADS, P, P), (HEADS, P, P), (HEADS,)]
 FAR = 4.5
@@ -195,28 +180,22 @@ def shares_by_hand(parts, x, keys):
     return (1 / (weights**2).sum(-1)).mean((0, -1)) / N
 
 
-def at_shares_by_hand(rng, parameters, wanted):
-    """Parameters whose heads have the n_eff/n of others, by interpolation over temperatures."""
+def at_shares_by_hand(rng, parts, others):
+    """Parts whose heads have the mean n_eff/n of others, at the nearest of 141 temperatures."""
     x, keys = (rng.normal(size=(64, SEEDS, rows, D)) for rows in (QUERIES, N))
-    shares = shares_by_hand(unpacked(wanted), x, keys).mean(1)
-    offsets = np.linspace(-3, 4, 71)
-    moved = parameters.copy()
-    heads = np.arange(-HEADS, 0)
-    curves = []
-    for offset in offsets:
-        moved[:, heads] = parameters[:, heads] + offset
-        curves.append(shares_by_hand(unpacked(moved), x, keys))
-    for seed, head in np.ndindex(SEEDS, HEADS):
-        shift = np.interp(shares[seed], np.array(curves)[:, seed, head], offsets)
-        moved[seed, heads[head]] = parameters[seed, heads[head]] + shift
-    return moved
+    wanted = shares_by_hand(others, x, keys).mean(1, keepdims=True)
+    *maps, log_s = parts
+    offsets = np.linspace(-3, 4, 141)
+    shares = [shares_by_hand([*maps, log_s + offset], x, keys) for offset in offsets]
+    nearest = np.abs(np.array(shares) - wanted).argmin(0)
+    return [*maps, log_s + offsets[nearest]]
 
 
-def measured_by_hand(rng, parameters, problem, tasks=8):
+def measured_by_hand(rng, parts, problem, tasks=8):
     """What is measured of trained layers on new tasks with drawn labels, by name, (seed,)."""
     target = targets_by_hand(rng, problem["additive"], tasks)
     x = rng.normal(size=(tasks, SEEDS, QUERIES, D))
-    parts, free = unpacked(parameters), problem["maps"] == "trained"
+    free = problem["maps"] == "trained"
     heads, effective = [], []
     for _ in range(2):
         keys = rng.normal(size=(tasks, SEEDS, N, D))
@@ -250,10 +229,9 @@ def test_trained_layers_are_those_of_brute_force(maps, labels):
     law = dict(Run.load("training").spec.law)
     law |= {"dimension": D, "responses": P, "keys": N, "maps": maps, "labels": labels}
     law |= {"rate": 0.1, "start": "random", "noise_ratio": 4.0}
-    law = {name: how for name, how in law.items() if name not in ("sizes", "text")}
+    del law["sizes"], law["text"]
     problem, sizes = draw_problem(law, [(HEADS, 1)], 0, 0), [(HEADS, 1)]
-    draw = Draw.from_seed(0, (0,), 2).draw(0)
-    task = draw_task(replace(draw, seed=0, batch=0), law, sizes, 0)
+    task = draw_task(Draw.from_seed(0, (0,), 2).draw(0), law, sizes, 0)
     training = {"steps": STEPS, "tasks": 1, "queries": QUERIES}
     held_out = {"tasks": 8, "queries": QUERIES, "designs": 2}
     replicate = partial(
@@ -272,8 +250,8 @@ def test_trained_layers_are_those_of_brute_force(maps, labels):
     ends = {}
     for layer, share in (("joint", private), ("separate", private), ("identical", 0.0)):
         rng = np.random.default_rng(2)  # the same heads in common, and the same tasks
-        first = start_by_hand(rng, share)
-        ends[layer] = train_by_hand(rng, first, problem, layer == "separate")
+        trained = train_by_hand(rng, start_by_hand(rng, share), problem, layer == "separate")
+        ends[layer] = unpacked(trained)
     for layer in ("joint", "separate"):
         ends[f"{layer}, common"] = at_shares_by_hand(rng, ends[layer], ends["identical"])
     ends["identical, sharp"] = at_shares_by_hand(rng, ends["identical"], ends["joint"])
@@ -283,5 +261,6 @@ def test_trained_layers_are_those_of_brute_force(maps, labels):
             ours = np.asarray(found[name])[:, place]
             error = np.hypot(ours.std(), values.std()) / SEEDS**0.5
             far[layer, name] = (ours.mean() - values.mean()) / (error + 1e-6)
+    np.testing.assert_allclose(found["outputs"][:, LAYERS.index("identical")], 0, atol=1e-5)
     assert set(MEASURED) - {name for _, name in far} == {"outputs"}
     assert max(map(abs, far.values())) < FAR, far
