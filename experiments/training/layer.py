@@ -6,6 +6,7 @@ learned temperature s_h, and averages responses in R^p. The layer is the mean of
 average, ``A_h = I/H``.
 """
 
+from collections.abc import Callable
 from functools import partial
 from typing import NamedTuple
 
@@ -194,18 +195,44 @@ def train(
     return jax.lax.scan(step, first, jax.random.split(key, steps))[0][0]
 
 
+def at_shares(
+    layer: Layer, shares: Float[Array, "H"], shares_of: Callable[[Layer], Float[Array, "H"]]
+) -> Layer:
+    """The layer at the temperatures at which its heads attend to given shares n_eff/n of the keys.
+
+    That is a bisection on log s_h, up to a factor of 150 from the layer's. n_eff rises with the
+    temperature: with ``β = 1/s`` and E_β the mean of scores under the weights,
+    ``d log Σ w²/dβ = 2 (E_{2β} − E_β) ≥ 0``.
+
+    Args:
+        layer: the heads.
+        shares: n_eff/n that each head is to have, (H,).
+        shares_of: a layer's n_eff/n, (H,), on draws that do not change.
+    """
+
+    def halve(_: int, ends: tuple[Array, Array]) -> tuple[Array, Array]:
+        middle = (ends[0] + ends[1]) / 2
+        soft = shares_of(layer._replace(log_temperature=middle)) > shares
+        return jnp.where(soft, ends[0], middle), jnp.where(soft, middle, ends[1])
+
+    ends = layer.log_temperature - 5, layer.log_temperature + 5
+    return layer._replace(log_temperature=jax.lax.fori_loop(0, 14, halve, ends)[0])
+
+
 class Moments(NamedTuple):
     """Moments of the heads' estimates f̂_h on new tasks; with the errors ``ê_h = f̂_h − m``.
 
     Attributes:
         errors: ``M_hg = E⟨ê_h, ê_g⟩/p``, (H, H), whose mean is the layer's error.
         covariance: ``S_hg = E⟨f̂_h − E f̂_h, f̂_g − E f̂_g⟩/p``, (H, H), whose mean is its variance.
-        selectivity: ``E 1/(n Σ_i w_hi²)``, the effective share of the keys, (H,).
+        selectivity: ``E 1/(n Σ_i w_hi²)``, the effective share n_eff/n of the keys, (H,).
+        zero: ``E‖m‖²/p``, the error of 0, the best constant since targets are odd.
     """
 
     errors: Array
     covariance: Array
     selectivity: Array
+    zero: Array
 
 
 def moments(
@@ -238,7 +265,8 @@ def moments(
         size = queries * outputs
         errors = jnp.einsum("rhqo,rgqo->hg", gaps, gaps) / (designs * size)
         covariance = jnp.einsum("rhqo,rgqo->hg", centred, centred) / ((designs - 1) * size)
-        return Moments(errors + noise, covariance + noise, selectivity.mean(0))
+        zero = jnp.mean(truth**2)
+        return Moments(errors + noise, covariance + noise, selectivity.mean(0), zero)
 
     found = jax.lax.map(one_task, jnp.arange(tasks))
     return Moments(*(values.mean(0) for values in found))

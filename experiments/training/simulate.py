@@ -12,15 +12,23 @@ from jaxtyping import Array
 from sims.montecarlo import Draw
 from sims.simulation import with_quick_bits
 
-from .layer import Layer, Task, moments, start, train
+from .layer import Layer, Task, at_shares, moments, start, train
 from .problems import draw_problem
 
-LAYERS = ("start", "joint", "separate", "identical")
-"""Before training; trained on the layer's error; from the same start and on the same tasks on the
-mean of the heads' errors; and on the layer's error from a start with equal heads."""
+LAYERS = (
+    "joint",
+    "separate",
+    "identical",
+    "joint, common",
+    "separate, common",
+    "identical, sharp",
+)
+"""Trained on the layer's error; from the same start and on the same tasks on the mean of the heads'
+errors; and on the layer's error from a start with equal heads. Then, at other temperatures, the
+first two with every head at the n_eff/n of the third, and the third at the first's mean n_eff/n."""
 PRIVATE_SHARES = {"random": 1.0, "aligned": 0.03}
 """Start to the share of a head's maps that others do not have: 0.03 are 10 degrees."""
-MEASURED = ("mse", "alone", "variance", "covariance", "subspaces", "outputs", "selectivity")
+MEASURED = ("mse", "alone", "variance", "covariance", "subspaces", "outputs", "selectivity", "zero")
 
 
 def draw_task(
@@ -53,15 +61,15 @@ def train_and_measure(
     training: tuple[tuple[str, int], ...],
     held_out: tuple[tuple[str, int], ...],
 ) -> dict[str, Array]:
-    """What is measured of three layers trained from one seed, and of their start.
+    """What is measured of three layers trained from one seed, at two temperatures each.
 
     Returns:
         For each of :data:`LAYERS` the error ``mse``, the heads' mean error ``alone``, the
         ``variance`` and of it the ``covariance`` of different heads, the mean indices of the
         ``subspaces`` of W_K and of the correlations of the heads' ``outputs``, and the
-        ``selectivity``, the mean n_eff/n of the heads.
+        ``selectivity``, the mean n_eff/n of the heads; and ``zero``, the error of predicting 0.
     """
-    for_start, for_training, for_tasks = jax.random.split(with_quick_bits(key), 3)
+    for_start, for_training, for_tasks, for_shares = jax.random.split(with_quick_bits(key), 4)
 
     draw_start = partial(
         start, for_start, heads=heads, width=width, dimension=dimension, outputs=outputs
@@ -74,7 +82,9 @@ def train_and_measure(
         return 1 - (alike.sum() - heads) / (heads * (heads - 1))
 
     def measure(layer: Layer) -> dict[str, Array]:
-        errors, covariance, selectivity = moments(layer, task, for_tasks, n=n, **dict(held_out))
+        errors, covariance, selectivity, zero = moments(
+            layer, task, for_tasks, n=n, **dict(held_out)
+        )
         spread = jnp.sqrt(jnp.diagonal(covariance))
         frames, _ = jnp.linalg.qr(layer.key.astype(jnp.float64))
         cosines = jnp.einsum("hdi,gdj->hgij", frames, frames)
@@ -86,11 +96,17 @@ def train_and_measure(
             "subspaces": diversity_index(jnp.sum(cosines**2, (2, 3)) / width),
             "outputs": diversity_index(covariance / (spread[:, None] * spread)),
             "selectivity": selectivity.mean(),
+            "zero": zero,
         }
+
+    def shares_of(layer: Layer) -> Array:
+        few = dict(held_out) | {"tasks": 32}
+        return moments(layer, task, for_shares, n=n, **few).selectivity
 
     drawn_share = task.private_share
     shares = jnp.stack([drawn_share, drawn_share, jnp.zeros_like(drawn_share)])
     starts = jax.vmap(draw_start)(shares)
     ends = jax.vmap(train_from)(starts, jnp.array([0, 1, 0], jnp.float32))
-    every = jax.tree.map(lambda first, last: jnp.concatenate([first[:1], last]), starts, ends)
-    return jax.vmap(measure)(every)
+    common = jax.vmap(shares_of)(ends).mean(1)[jnp.array([2, 2, 0]), None]
+    others = jax.vmap(partial(at_shares, shares_of=shares_of))(ends, jnp.tile(common, heads))
+    return jax.vmap(measure)(jax.tree.map(lambda *both: jnp.concatenate(both), ends, others))

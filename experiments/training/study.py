@@ -83,7 +83,8 @@ class Training(ModularStudy[dict[str, Any]]):
         return {str(place): rounded_digest(self.problems_of_size(place)) for place in places}
 
     def numbers(self, panels: Panels) -> Mapping[str, Any]:
-        from .statistic import changes_table
+        from .statistic import LEAST_SKILL, changes_table
 
         seeds = self.simulation.replicates_per_batch
-        return {"changes": changes_table(panels), "seeds": seeds}
+        unskilled = int((panels.parameters["skill"] < LEAST_SKILL).sum())
+        return {"changes": changes_table(panels), "seeds": seeds, "unskilled": unskilled}
