@@ -32,16 +32,23 @@ def inner_part(by_keys: np.ndarray, most: int) -> np.ndarray:
     return (by_keys > 1) & (by_keys < most)
 
 
-def grows(by_keys: np.ndarray, most: int) -> bool | None:
+def grows(by_keys: np.ndarray, most: int, limited: bool) -> bool | None:
     """Whether d_k*(n) rises enough to have a form; None where too little of it is known.
 
     It rises by :data:`RISE` over :data:`DECADES` between the ends of its range, or does not over
     :data:`LONG`.
+
+    Args:
+        by_keys: d_k*, (n,), NaN where it is not known.
+        most: the widest head.
+        limited: whether there are no wider heads, so that one that stays best is no growth.
     """
     step = np.log10(SIZES[1] / SIZES[0])
     inner = inner_part(by_keys, most)
     if (inner.sum() - 1) * step >= DECADES and by_keys[inner][-1] - by_keys[inner][0] >= RISE:
         return True
+    if limited and ((by_keys == most).sum() - 1) * step >= LONG:
+        return False
     known = by_keys[np.isfinite(by_keys)]
     if (len(known) - 1) * step >= LONG and known[-1] - known[0] < RISE:
         return False

@@ -37,7 +37,7 @@ def theory(drawn: Drawn) -> xr.Dataset:
     by_budget = np.array([best(curve(drawn, drawn["keys"], BUDGETS, name)) for name in conditions])
     here, exact_splits = drawn_curve(drawn)
     error, covered = here.error[0], here.known[0]
-    exact_keys = grows(by_keys, widest) is None
+    exact_keys = grows(by_keys, widest, not shared) is None
     if exact_keys:
         by_keys = best(exact_curve(drawn, SIZES, ample))
     exact_budget = np.isfinite(by_budget).sum(1) < FEWEST

@@ -28,7 +28,7 @@ EXACT_ERROR = 1e-3
 def effects(results: Results) -> dict[str, Effects]:
     """Effects by name: simulation and theory compare splits, theory alone has curves."""
     law = results.predictions["law"]
-    growths = growth(law["by_keys"].values, widest(law))
+    growths = growth_of_law(law)
     estimates = {name: law[name].values for name in ("slower", "rougher")}
     estimates["rate"] = growths["rate"].to_numpy()
     slope = conventions.TOLERANCES["slope"]
@@ -102,13 +102,14 @@ def margin_of_halves(errors: np.ndarray) -> np.ndarray:
     return margin
 
 
-def widest(law: xr.Dataset) -> np.ndarray:
-    """The widest head of each curve d_k*(n)."""
-    return np.where(law["decay"].values == "even", law["budget"].values, LATENT)
+def growth_of_law(law: xr.Dataset) -> pd.DataFrame:
+    """:func:`growth` of every regime's curve."""
+    apart = law["decay"].values == "even"
+    return growth(law["by_keys"].values, np.where(apart, law["budget"].values, LATENT), apart)
 
 
-def growth(by_keys: np.ndarray, most: np.ndarray) -> pd.DataFrame:
-    """How d_k*(n), (regime, n), grows, by regimes with these widest heads.
+def growth(by_keys: np.ndarray, most: np.ndarray, limited: np.ndarray) -> pd.DataFrame:
+    """How d_k*(n), (regime, n), grows, by regimes with these widest heads, ``limited`` by them.
 
     ``form`` is that of :data:`FORMS` that leaves the fewest squares of d_k*: a line in log n, one
     in √log n, or a power of n without a constant. ``better`` is the logarithm of what the better
@@ -117,14 +118,16 @@ def growth(by_keys: np.ndarray, most: np.ndarray) -> pd.DataFrame:
     growth. ``rate`` is in widths per decade.
     """
     rows = []
-    for widths, widest_head in zip(by_keys, most, strict=True):
-        rows.append(growth_of_curve(widths, int(widest_head)))
+    for widths, widest_head, is_limited in zip(by_keys, most, limited, strict=True):
+        rows.append(growth_of_curve(widths, int(widest_head), bool(is_limited)))
     return pd.DataFrame(rows, columns=["form", "better", "bend", "rate"])
 
 
-def growth_of_curve(by_keys: np.ndarray, most: int) -> tuple[str, float, float, float]:
+def growth_of_curve(
+    by_keys: np.ndarray, most: int, limited: bool
+) -> tuple[str, float, float, float]:
     """The row of one curve d_k*(n), (n,), NaN where it is not known."""
-    rises = grows(by_keys, most)
+    rises = grows(by_keys, most, limited)
     used = inner_part(by_keys, most) if rises else np.isfinite(by_keys)
     x = np.log(SIZES[used])
     y = by_keys[used]
@@ -188,7 +191,7 @@ def panels(results: Results) -> xr.Dataset:
         simulated[:, number, : errors.shape[1]] = ratios.mean(0), mcse(ratios)
     return xr.Dataset(
         {
-            "form": ("number", growth(law["by_keys"].values, widest(law))["form"].to_numpy(str)),
+            "form": ("number", growth_of_law(law)["form"].to_numpy(str)),
             "theory": (("regime", "width"), theory),
             "covered": (("regime", "width"), law_of_simulated["covered"].values),
             "simulated": (("regime", "split"), simulated[0]),

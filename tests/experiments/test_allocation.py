@@ -208,7 +208,8 @@ def test_growths_are_told_apart():
     planted = [2 + 0.8 * log, 1 + 3 * log**0.5, 0.7 * grids.SIZES**0.2, 3 + 0.05 * log]
     planted += [np.where(log < np.log(3000), 2 + 0.8 * log, np.nan), 9 - 0.2 * log]
     planted += [np.full(log.shape, 64.0), np.clip(4 * log - 30, 1, 64)]
-    result = statistic.growth(np.array(planted), np.full(len(planted), 64))
+    none_wider = np.zeros(len(planted), bool)
+    result = statistic.growth(np.array(planted), np.full(len(planted), 64), none_wider)
     log_n, root, power, none, censored = statistic.FORMS
     forms = [log_n, root, power, none, censored, none, none, log_n]
     assert result["form"].tolist() == forms
@@ -217,6 +218,10 @@ def test_growths_are_told_apart():
     early, late = (np.polyfit(log[half], log[half] ** 0.5, 1)[0] for half in (np.s_[:6], np.s_[5:]))
     assert result["bend"][[0, 1, 3, 6, 7]].tolist() == pytest.approx([1, late / early, 0, 0, 1])
     assert np.isnan(result["bend"][4])
+    soon = np.where(log < np.log(1000), 3.0, 24.0)
+    for limited, form in ((True, none), (False, censored)):  # by the budget, or by us
+        found = statistic.growth(soon[None], np.array([24]), np.array([limited]))
+        assert found["form"][0] == form
 
 
 def test_an_end_is_the_best_width_where_theory_knows_it_and_its_neighbour():

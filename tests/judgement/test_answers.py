@@ -203,7 +203,8 @@ def test_a_failure_counts_if_fresh_draws_confirm_it():
     """A claim that just holds in all of 200 problems is called false in 5 % of 400 samples.
 
     One problem that fails by five standard errors among 199 that hold by three is named in 87 %
-    (91 % without the correction for skewness, 80 % by Bonferroni's test); a failure of one half of the draws is none.
+    (91 % without the correction for skewness, 80 % by Bonferroni's test); a failure of one half of
+    the draws is none.
     """
     refuted = found = 0
     for _ in range(400):
