@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 import xarray as xr
 
-from sims.base.estimates import mcse, ratio
+from sims.base.estimates import jackknife, mcse, ratio
 from sims.judgement.effects import Effects, gap, mean, outcome, outcome_over_pairs, sized_outcome
 from sims.study.batches import drawn_values
 from sims.study.results import Results
@@ -98,6 +98,8 @@ def effects(results: Results) -> Mapping[str, Effects]:
     falls = gain_falls(sample.first_round)
     made["random-aligned, with a gain"] = outcome(falls, size=-falls.mean(1))
     made |= guides(sample)
+    spent = reinvested(sample)
+    made["re-invested"] = outcome(spent, size=spent.mean(1))
     aligned = np.s_[:, :, DRAWN, ALIGNED, COMMON]
     spread, head_spread = (sample.first_round[name][aligned] for name in TERMS[1::2])
     made["aligned kept"] = mean(ratio(spread.astype(float), head_spread.astype(float), axis=1))
@@ -141,6 +143,32 @@ def guides(sample: Sample) -> dict[str, Effects]:
     for guide, lead in leads.items():
         made[f"guide, {guide}"] = sized_outcome(np.sign(lead)[:, None] * falls)
     return made
+
+
+def reinvested(sample: Sample) -> np.ndarray:
+    """What is re-invested as drawn, over the aligned set's error, as pseudo-values (N, B).
+
+    That is the least of three amounts: the variance that random heads save at their best
+    temperature, the variance that aligned heads gain from their own best one to that one, and the
+    squared bias that they lose by it.
+    """
+
+    def term(name: str, place: int, temperature: int) -> np.ndarray:
+        return sample.first_round[name][:, :, DRAWN, place, temperature].T.astype(float)
+
+    cold = term("variance", ALIGNED, COMMON)
+    bias, own = (term(name, ALIGNED, OWN_BEST) for name in ("bias", "variance"))
+    amounts = {
+        "saved": cold - term("variance", HAAR, COMMON),
+        "spent": cold - own,
+        "returned": bias - term("bias", ALIGNED, COMMON),
+    }
+
+    def least(means: Mapping[str, np.ndarray]) -> np.ndarray:
+        parts = [means[name] for name in amounts]
+        return np.asarray(np.minimum.reduce(parts) / means["error"])
+
+    return jackknife({**amounts, "error": bias + own}, least).T
 
 
 def changes_over_the_ladder(sample: Sample) -> xr.Dataset:

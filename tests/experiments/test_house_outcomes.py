@@ -19,6 +19,7 @@ from experiments.house.statistic import (
     guides,
     inequality,
     ladder_errors,
+    reinvested,
     straightness,
 )
 from sims.base.estimates import mcse
@@ -137,6 +138,22 @@ def test_a_guide_gains_what_the_set_that_it_prefers_errs_less():
     found = guides(sample)
     assert found["guide, index"].value[:, 0] == pytest.approx(gain * [1, -1, 1])
     assert found["guide, pilot"].value[:, 0] == pytest.approx(gain * [-1, 1, 1])
+
+
+def test_what_is_reinvested_is_the_least_of_three_amounts():
+    """Saved, spent and returned in turn, over the aligned set's error at its own best."""
+    sample, terms = made_sample(6)
+    aligned, random = places.ALIGNED, places.HAAR
+    for name in ("bias", "variance"):
+        terms[name][:, :, places.DRAWN] = 1.0
+    cold = terms["variance"][:, :, places.DRAWN, aligned, places.COMMON]
+    cold[:] = 1.5  # 0.5 is spent
+    cold[1] = 1.2
+    terms["variance"][0, :, places.DRAWN, random, places.COMMON] = 1.1
+    terms["bias"][2, :, places.DRAWN, aligned, places.COMMON] = 0.9
+    terms["bias"][:2, :, places.DRAWN, aligned, places.COMMON] = 0.3
+    sample.first_round = terms
+    assert reinvested(sample).mean(1) == pytest.approx(np.array([0.4, 0.2, 0.1]) / 2)
 
 
 def test_a_straight_ladder_has_an_r_squared_of_one_and_unequal_heads_are_seen():
