@@ -19,9 +19,10 @@ from sims.theory import FEW_KEYS
 from sims.theory.neighbours.context import RULES, Problems, Table, tables
 from sims.weights import FACTORIES
 
+from .rules import LOG
+
 TASKS, WAVES, PLANE = 6, 9, 2
 """Targets of a problem, each with a query, their waves, and the largest dimension."""
-LOG = ", log n"
 NAMES = [*RULES, "softmax" + LOG]
 """Rules; of the last the scores are multiplied by log n over the logarithm of the tuned context."""
 RATIOS = 4.0 ** np.arange(7)

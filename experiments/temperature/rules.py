@@ -6,3 +6,5 @@ POWERS = {"sparsemax": 1.0, "5/3-entmax": 1.5, "1.5-entmax": 2.0, "4/3-entmax": 
 """α-entmax by the power ν of its kernel."""
 SIMULATED = 16
 """Number of keys over that of the tuned context that is simulated, and from which exponents are."""
+LOG = ", log n"
+"""What names a rule whose scores grow like log n."""

@@ -19,8 +19,8 @@ from sims.weights.entmax import Entmax
 from sims.weights.rules import distance
 from sims.weights.sparse import ReluGap
 
-from .problems import LOG, NAMES, PLANE, Problem, tuned
-from .rules import POWERS, SIMULATED
+from .problems import NAMES, PLANE, Problem, tuned
+from .rules import LOG, POWERS, SIMULATED
 
 FAR = -1e9
 """Score of a key out of reach, finite for the gradient."""

@@ -14,8 +14,7 @@ from sims.judgement.effects import Effects, gap, outcome, share, slope
 from sims.study.batches import drawn_values
 from sims.study.results import Results
 
-from .problems import LOG
-from .rules import MATCHED, POWERS, SIMULATED
+from .rules import LOG, MATCHED, POWERS, SIMULATED
 
 MIDDLE = "1.5-entmax"
 """The α-entmax that is compared with other rules."""

@@ -21,6 +21,7 @@ DIMS = {
     "keys": ("tokens",),
     "law_patterns": ("tokens", *PAIR),
     "outputs": PAIR[:2],
+    "written": PAIR,
     "merging": PAIR,
     "pruning": PAIR[:2],
     "predictions": PAIR[:2],
@@ -50,7 +51,8 @@ def measure_batch(draw: Draw, replicates: int, constants: Mapping[str, Any]) -> 
     """Means over tokens of a batch of sequences, and the same of heads of the law.
 
     From the first half what :class:`Observed` has, with ``outputs`` the variance of what a head
-    writes. From the second half costs as shares of the variance of what all heads write:
+    writes. From the second half ``written``, the covariances of what two heads write, a trace over
+    coordinates, and costs as shares of the variance of what all heads write:
     ``merging`` of head h, when the best linear map of head g's outputs stands in for its own;
     ``pruning``, when their mean does; and ``predictions``, the Kullback–Leibler divergence at
     masked tokens that pruning makes: what it adds to the loss of tokens that the whole model draws.
@@ -67,11 +69,12 @@ def measure_batch(draw: Draw, replicates: int, constants: Mapping[str, Any]) -> 
     costs = []
     for layer, old, new in zip(model.layers, seen.outputs, held_out, strict=True):
         costs.append(removal(old, new, layer.matrices.output))
-    size, merging, pruning = map(np.array, zip(*costs, strict=True))
+    size, written, merging, pruning = map(np.array, zip(*costs, strict=True))
     changed = [divergences(model, *case, means) for case in every[half:]]
     return seen._asdict() | {
         "law_patterns": law_patterns(rng, model, seen),
         "outputs": size,
+        "written": written,
         "merging": merging,
         "pruning": pruning,
         "predictions": np.mean(changed, axis=0),
@@ -127,8 +130,10 @@ def law_frames(model: Encoder, place: int) -> np.ndarray:
 
 def removal(
     seen: np.ndarray, new: np.ndarray, written: np.ndarray
-) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Sizes (H,), and costs of merging (H, H) and pruning (H,), of outputs (token, H, d_v).
+) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+    """Sizes (H,), covariances (H, H) and costs of merging (H, H) and pruning (H,).
+
+    Sizes are of the outputs (token, H, d_v) by which others are chosen, covariances of the new.
 
     Args:
         seen: outputs by which means and stand-ins are chosen.
@@ -141,6 +146,8 @@ def removal(
     own, fresh_own = (np.einsum("hhde->hde", moments) for moments in (known, fresh))
     products = written @ written.swapaxes(1, 2)
     total = np.einsum("hdi,hgde,gei->", written, fresh, written, optimize=True)
+    spread = second_moments(new - new.mean(0))
+    covariance = np.einsum("hdi,hgde,gei->hg", written, spread, written, optimize=True)
     ridge = own.trace(axis1=1, axis2=2)[:, None, None] / len(seen) * np.eye(written.shape[1])
     # (g, h) in what follows: o_h − A o_g
     stand_in = np.linalg.solve((own + ridge)[:, None], known).swapaxes(2, 3)
@@ -150,7 +157,7 @@ def removal(
     merging = np.einsum("hde,ghde->hg", products, residual) / total
     np.fill_diagonal(merging, 0)
     size, pruning = (np.einsum("hde,hde->h", products, moments) for moments in (own, fresh_own))
-    return size, merging, pruning / total
+    return size, covariance, merging, pruning / total
 
 
 def second_moments(outputs: np.ndarray) -> np.ndarray:

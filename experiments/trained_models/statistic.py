@@ -70,6 +70,31 @@ def correlations(means: Batches) -> dict[str, np.ndarray]:
     return found
 
 
+def likeness(means: Batches) -> dict[str, np.ndarray]:
+    """How well each predictor gives the correlation of what two heads write, (…, layer).
+
+    Rank correlations over pairs, ``alike``, and roots of mean squared differences, ``off``; of the
+    overlap of key subspaces, the noise correlation of patterns, the alignment of value and output
+    maps, its product with the patterns, and zero.
+    """
+    written = noise_correlation(means["written"])
+    patterns = noise_correlation(means["patterns"][..., 0, :, :, :])
+    guesses = {
+        "subspaces": means["subspaces"],
+        "patterns": patterns,
+        "alignment": means["alignment"],
+        "product": means["alignment"] * patterns,
+    }
+    first, second = np.triu_indices(written.shape[-1], 1)
+    truth = written[..., first, second]
+    found = {"off, zero": np.sqrt((truth**2).mean(-1))}
+    for name, guess in guesses.items():
+        told = guess[..., first, second]
+        found[f"alike, {name}"] = rank_correlation(told, truth)
+        found[f"off, {name}"] = np.sqrt(((told - truth) ** 2).mean(-1))
+    return found
+
+
 def mean_of_pairs(matrix: np.ndarray) -> np.ndarray:
     """Mean over the entries off the diagonal of matrices (…, H, H)."""
     others = ~np.eye(matrix.shape[-1], dtype=bool)
@@ -111,10 +136,13 @@ def correlation_by_angles(
 def comparisons(means: Batches) -> dict[str, np.ndarray]:
     """Noise of trained heads and of heads of the law, each (…, tokens, layer).
 
-    ``correlation`` of two heads, and the share of variance ``kept`` by their average; ``gap`` is
-    the relative gap of one less the noise correlation from the angle law's.
+    ``correlation`` of two heads, and the share of variance ``kept`` by their average; the same of
+    what they write, ``written`` and ``written_kept``, whatever the tokens; ``gap`` is the relative
+    gap of one less the noise correlation from the angle law's.
     """
-    patterns, law_patterns = means["patterns"], means["law_patterns"]
+    patterns, law_patterns, written = (
+        means[name] for name in ("patterns", "law_patterns", "written")
+    )
     cosines = means["cosines"][..., None, :, :, :, :]
     by_angles = correlation_by_angles(cosines, patterns, means["keys"][..., None])
     correlation = mean_of_pairs(noise_correlation(patterns))
@@ -123,6 +151,8 @@ def comparisons(means: Batches) -> dict[str, np.ndarray]:
         "law_correlation": mean_of_pairs(noise_correlation(law_patterns)),
         "kept": variance_kept(patterns),
         "law_kept": variance_kept(law_patterns),
+        "written": mean_of_pairs(noise_correlation(written))[..., None, :],
+        "written_kept": variance_kept(written)[..., None, :],
         "gap": (1 - correlation) / (1 - mean_of_pairs(by_angles)) - 1,
     }
 
@@ -131,10 +161,12 @@ def statistics(means: Batches) -> dict[str, np.ndarray]:
     """Every statistic by its name, (…, layer).
 
     For each choice of tokens ``kept`` is the variance kept less that of heads of the law, and
-    ``angles`` the gap from the angle law.
+    ``angles`` the gap from the angle law; ``kept less, outputs`` is what patterns keep beyond what
+    outputs do.
     """
-    found = correlations(means)
+    found = correlations(means) | likeness(means)
     compared = comparisons(means)
+    found["kept less, outputs"] = (compared["kept"] - compared["written_kept"])[..., 0, :]
     for place, tokens in enumerate(TOKENS):
         found[f"kept, {tokens}"] = (compared["kept"] - compared["law_kept"])[..., place, :]
         found[f"angles, {tokens}"] = compared["gap"][..., place, :]
@@ -145,7 +177,7 @@ def kind_of(name: str) -> Kind:
     """The kind of effect that a statistic is."""
     if name.startswith("angles"):
         return "gap"
-    return "mean" if name.startswith("kept") or name.endswith(GIVEN) else "share"
+    return "mean" if name.startswith(("kept", "off")) or name.endswith(GIVEN) else "share"
 
 
 def effects(results: Results) -> Mapping[str, Effects]:
@@ -162,7 +194,7 @@ def effects(results: Results) -> Mapping[str, Effects]:
     for model, data in results.estimates.items():
         weights = results.predictions[model]
         batches = {str(k): each.values for k, each in data.items() if "batch" in each.dims}
-        for name in ("cosines", "subspaces", "matrices"):
+        for name in ("cosines", "subspaces", "matrices", "alignment"):
             batches[name] = np.stack([weights[name].values] * data.sizes["batch"])
         pseudo = jackknife(batches, stack_statistics)
         means = {name: each.mean(0) for name, each in batches.items()}
@@ -194,7 +226,9 @@ def beside_the_law(results: Results) -> pd.DataFrame:
         means = {str(name): each.values for name, each in data.mean("batch").items()}
         found = comparisons(means | {"cosines": weights["cosines"].values})
         found["selectivity"] = means["selectivity"].mean(-1)
-        table = xr.Dataset({name: (dims, values) for name, values in found.items()})
+        shape = means["selectivity"].shape[:2]
+        every = {name: (dims, np.broadcast_to(values, shape)) for name, values in found.items()}
+        table = xr.Dataset(every)
         table["index"] = "layer", 1 - mean_of_pairs(weights["subspaces"].values)
         table = table.assign_coords(tokens=[*TOKENS], layer=range(1, table.sizes["layer"] + 1))
         frame = table.to_dataframe(dims).reset_index()
@@ -218,6 +252,8 @@ def law_table(beside: pd.DataFrame) -> str:
         "law_correlation": "noise correlation, law",
         "kept": "variance kept",
         "law_kept": "variance kept, law",
+        "written": "correlation of outputs",
+        "written_kept": "variance kept, outputs",
         "gap": "1 − ρ against the angle law",
     }
     lines = []

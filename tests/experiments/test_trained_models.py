@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy.special import softmax
 
-from experiments.trained_models import lawlike, problems, simulate, statistic
+from experiments.trained_models import lawlike, predict, problems, simulate, statistic
 from sims.base.errors import InputError
 from sims.inspect.patterns import Rule, projections, weights
 from sims.study.choosing import choose
@@ -75,7 +75,16 @@ def test_a_head_taken_out_by_hand():
     gone = (by_hand[head] - mean[head]) @ layer.matrices.output[head]
     whole = written.sum(0) - (mean[:, None] @ layer.matrices.output).sum(0)
     costs = simulate.removal(outputs[place], held_out[place], layer.matrices.output)
-    assert costs[2][head] == pytest.approx((gone**2).sum() / (whole**2).sum(), rel=1e-3)
+    centred = written - written.mean(1, keepdims=True)
+    both = (centred[head] * centred[1]).sum(1).mean()
+    assert costs[1][head, 1] == pytest.approx(both, rel=1e-3)
+    maps_of = np.einsum("hdv,hve->hde", layer.matrices.value, layer.matrices.output)
+    size = np.linalg.norm(maps_of, axis=(1, 2))
+    aligned = (maps_of[head] * maps_of[1]).sum() / size[head] / size[1]
+    weights_alone = predict.overlaps_of(LAW, "heavy chains").isel(layer=place)
+    assert float(weights_alone["alignment"][head, 1]) == pytest.approx(aligned)
+    np.testing.assert_allclose(weights_alone["matrices"], size)
+    assert costs[3][head] == pytest.approx((gone**2).sum() / (whole**2).sum(), rel=1e-3)
     # Another head's outputs stand in by ridge regression on the first sequence.
     seen = outputs[place].astype(float) - mean
     ridge = np.sqrt((seen[:, 1] ** 2).sum() / len(seen)) * np.eye(seen.shape[2])
@@ -83,7 +92,7 @@ def test_a_head_taken_out_by_hand():
     maps = np.linalg.lstsq(np.vstack([seen[:, 1], ridge]), known, rcond=None)[0]
     left = by_hand[head] - mean[head] - (by_hand[1] - mean[1]) @ maps
     lost = ((left @ layer.matrices.output[head]) ** 2).sum() / (whole**2).sum()
-    assert costs[1][head, 1] == pytest.approx(lost, rel=1e-3)
+    assert costs[2][head, 1] == pytest.approx(lost, rel=1e-3)
 
     after = model.after(place, x[place], (written.sum(0) - gone).astype(np.float32))
     for later in range(place + 1, 4):

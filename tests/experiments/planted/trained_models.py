@@ -1,4 +1,7 @@
-"""Costs that rise with one minus the overlap of patterns, or fall; the angle law, or half of it."""
+"""Costs that rise with one minus the overlap of patterns, or fall; the angle law, or half of it.
+
+Outputs correlate by the product law, or by its negative.
+"""
 
 from types import SimpleNamespace
 
@@ -37,13 +40,18 @@ def plant(_):
     sizes = rng.uniform(size=(2, 2, HEADS))
     others = (overlap * (1 - eye)).mean(2)
     maps = {"patterns": patterns, "law_patterns": np.ones(patterns.shape), "keys": np.array(KEYS)}
+    aligned = rng.uniform(-0.2, 0.4, size=(2, HEADS, HEADS))
+    aligned = (aligned + aligned.swapaxes(1, 2)) / 2
+    written = eye + SIGNS[:, None, None] * aligned * overlap * (1 - eye)
     costs = {
+        "written": 3 * written,
         "merging": 2 - SIGNS[:, None, None] * overlap,
         "pruning": 1 - others,
         "predictions": -SIGNS[:, None] * others,
     }
     data = named(maps).expand_dims(tokens=2).merge(named(costs | {"outputs": sizes[0]}))
     weights = named({"cosines": cosines, "subspaces": overlap[::-1], "matrices": sizes[1]})
+    weights["alignment"] = (DIMS[:3], aligned)
     results = SimpleNamespace(
         estimates={"one": data.expand_dims(batch=4)},
         predictions={"one": weights.assign(module=("layer", ["a", "b"]))},
@@ -54,4 +62,8 @@ def plant(_):
     for tokens in ("all tokens", "no special tokens"):
         expected[f"angles, {tokens}"] = [0, (1 - pairs / 2) / (1 - pairs) - 1]
         expected[f"kept, {tokens}"] = overlap.mean((1, 2)) - 1
+    truth = written[:, eye == 0]
+    expected |= {"alike, product": SIGNS, "off, zero": np.sqrt((truth**2).mean(1))}
+    expected["off, product"] = [0, 2 * expected["off, zero"][1]]
+    expected["kept less, outputs"] = overlap.mean((1, 2)) - written.mean((1, 2))
     return results, expected
