@@ -267,7 +267,7 @@ def schema(
 
 @app.command()
 def inspect(
-    model: Annotated[str, Argument(help="Safetensors file, its .index.json, or a folder")],
+    model: Annotated[str, Argument(help="File .safetensors or .gguf, an .index.json, or a folder")],
     config: Annotated[
         str | None, Option(help="Path of config.json (default: next to the model)")
     ] = None,

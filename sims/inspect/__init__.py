@@ -7,7 +7,7 @@
 :func:`layers`                the heads themselves, layer by layer, of an open :class:`Model`
 ============================= ==================================================================
 
-safetensors reads models without torch; nothing is unpickled.
+safetensors and gguf read models without torch; nothing is unpickled.
 """
 
 from sims.inspect.layer import Layer

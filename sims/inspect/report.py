@@ -58,7 +58,7 @@ def inspect(
     """Report of a model along ``layer``; a layer that is applied several times has several rows.
 
     Args:
-        model: a ``.safetensors`` file, its ``.index.json``, or a folder with either.
+        model: a ``.safetensors`` or ``.gguf`` file, an ``.index.json``, or a folder with one.
         config: config.json; by default the one next to the model, if there is one.
         activations: npz file or arrays, from the name of an attention module or the number of a
             layer to its inputs (sequence, token, d) or their covariance matrix (d, d) about 0;

@@ -85,7 +85,7 @@ NOT_UNDERSTOOD = {
 FILES = {
     **{
         f"a {end}": (lambda end=end: MODEL.rename(f"m{end}"), f"got '{end}'", f"m{end}")
-        for end in (".onnx", ".gguf", ".h5", ".pt", ".npz")
+        for end in (".onnx", ".h5", ".pt", ".npz")
     },
     "Git LFS": (content(lambda b: b"version https://git-lfs" + b), "or Git LFS pointer"),
     "nanoGPT": (lambda: write(Path("model"), LINEAR), "(24, 72), (in, out) as GPT-2"),
