@@ -24,11 +24,9 @@ WEIGHTS = {
     "width": "d_k",
     "overlap_excess": "overlap − random",
     "largest_overlap_excess": "largest",
-    "pairs_above_baseline": "pairs above",
-    "index_query_heads_mean": "index",
-    "index_query_heads_baseline_mean": "random",
     "qk_effective_rank_median": "QK rank",
     "ov_effective_rank_median": "OV rank",
+    "value_kept": "OV alignment",
 }
 """Columns of the table of weights: number to title."""
 ROTARY = {
@@ -49,9 +47,9 @@ INPUTS = {
 """Columns of the table of weights and the covariance of tokens."""
 MEASURED = {
     "typical_effective_keys": "effective keys",
-    "noise_kept": "noise kept",
-    "token_noise_correlation_mean": "noise correlation",
-    "contribution_kept": "output kept",
+    "noise_kept": "patterns kept",
+    "contribution_kept": "outputs kept",
+    "input_value_kept": "OV alignment",
     "alike": "alike",
     "merge_error": "merged",
     "prune_error": "pruned",
@@ -65,12 +63,16 @@ TABLES = (
     (f"Rotary positions, distances 0 to {DISTANCES[-1]}:", ROTARY),
     ("By the covariance of tokens:", INPUTS),
     ("Error of the output with caches of these ranks:", CACHES),
-    ("Measured (in parentheses: standard error over sequences, of the last digit):", MEASURED),
+    (
+        "Measured (kept: share of variance that an average of heads keeps, 1/H if uncorrelated; in"
+        " parentheses: standard error over sequences, of the last digit):",
+        MEASURED,
+    ),
 )
 """Text above each table, and its columns."""
 COMPARED = (
     "overlap_excess",
-    "index_query_heads_mean",
+    "value_kept",
     "typical_effective_keys",
     "noise_kept",
     "contribution_kept",
@@ -124,6 +126,7 @@ def run(
     if print_json:
         print(json.dumps(as_json(data), indent=1, allow_nan=False))
         return not lines
+    print(data.attrs["advice"])
     for report in (data, rival):
         if report is not None:
             for note in report.attrs.get("notes", "").splitlines():

@@ -14,7 +14,9 @@ from numpy.linalg import LinAlgError, cholesky, slogdet, solve
 from sims.base.errors import InputError
 from sims.inspect.geometry import (
     Arrays,
-    form_correlation,
+    alignment,
+    correlation,
+    form_products,
     form_spectrum,
     mean_of_pairs,
     subspaces,
@@ -69,6 +71,7 @@ def on_gaussian_tokens(layer: Layer, mean: np.ndarray, root: np.ndarray, rule: R
         "input_projection_kernel": (("key_head", "key_head2"), kernel),
         "input_overlap_baseline": baseline,
         "input_overlap_excess": mean_of_pairs(kernel) - baseline,
+        **alignment(root @ layer.matrices.value[group], layer.matrices.output, "input_"),
     }
     if layer.norms:
         return angles
@@ -88,7 +91,10 @@ def on_gaussian_tokens(layer: Layer, mean: np.ndarray, root: np.ndarray, rule: R
     return {
         **angles,
         "input_qk_singular_value": (("head", "rank"), spectrum),
-        "input_score_correlation": (pairs, form_correlation(queries, keys[group], still)[0]),
+        "input_score_correlation": (
+            pairs,
+            correlation(form_products(queries, keys[group], still))[0],
+        ),
         "predicted_noise_correlation": (pairs, expected),
         "predicted_log_noise_correlation": (pairs, logarithm),
         "kq_svd_error": (ranks, kq_profile(moments)),

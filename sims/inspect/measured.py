@@ -14,7 +14,7 @@ import numpy as np
 from sims.base.errors import InputError
 from sims.base.estimates import jackknife, mcse
 from sims.inspect.ablation import Calibration, Removal
-from sims.inspect.geometry import Arrays, indices, mean_of_pairs
+from sims.inspect.geometry import Arrays, indices, share_of_average
 from sims.inspect.layer import Layer
 from sims.inspect.patterns import Rule, projections, weights
 from sims.inspect.profiles import compression, k_profile, kq_profile, rank_within
@@ -244,7 +244,6 @@ def _attention(layer: Layer, x: np.ndarray, rule: Rule) -> tuple[dict[str, np.nd
         "noise": noise / tokens,
         "token_noise_correlation": correlation / tokens,
         "token_log_noise_correlation": logarithm / tokens,
-        "token_noise_correlation_mean": mean_of_pairs(correlation / tokens),
         "keys": key.swapaxes(-1, -2) @ key / tokens,
         "queries": grouped.swapaxes(-1, -2) @ grouped / tokens,
     }, np.concatenate(outputs)
@@ -271,7 +270,6 @@ MEANS: dict[str, tuple[str, ...]] = {
     "typical_effective_keys": (),
     "token_noise_correlation": ("head", "head2"),
     "token_log_noise_correlation": ("head", "head2"),
-    "token_noise_correlation_mean": (),
 }
 """Dimensions of means over sequences."""
 CACHES = {"kq_svd": kq_profile, "k_svd": k_profile}
@@ -292,17 +290,10 @@ def _indices(covariance: np.ndarray) -> np.ndarray:
     return indices(_correlation(covariance))
 
 
-def _share_of_average(covariance: np.ndarray) -> np.ndarray:
-    """Variance of the mean over the mean variance: 1 for equal heads, 1/H for uncorrelated ones."""
-    heads = covariance.shape[-1]
-    total = np.trace(covariance, axis1=-2, axis2=-1)
-    return covariance.sum((-2, -1)) / (heads * total)
-
-
 SUMMARIES: dict[str, tuple[tuple[str, ...], Callable[[np.ndarray], np.ndarray]]] = {
     "correlation": (("head", "head2"), _correlation),
     "index": (("definition",), _indices),
-    "kept": ((), _share_of_average),
+    "kept": ((), share_of_average),
 }
 """Numbers from a covariance of heads, by name: dimensions and function."""
 

@@ -8,7 +8,6 @@ from typing import Any
 
 import numpy as np
 import xarray as xr
-from scipy.special import ndtri
 
 from sims.base.errors import InputError, one_of
 from sims.base.files import regular_archive
@@ -29,15 +28,13 @@ from sims.inspect.measured import QUANTILES, measured, moments_of, sequences_of
 from sims.inspect.patterns import Rule, rule_of
 from sims.inspect.profiles import rank_within
 from sims.inspect.reader import Model
-from sims.inspect.sentences import capitalised, listed, sentence
+from sims.inspect.sentences import advice, capitalised, listed, sentence
 from sims.problem.diversity import DEFINITIONS
 
 TOLERANCE = 0.01
 """Output error, as a share of variance, up to which removed heads count as redundant."""
 FILE = "heads of a model"
 """Identity in the seal of a report's file."""
-LEVEL = 0.05
-"""Probability, within a layer, that some pair of random subspaces counts as above the baseline."""
 MASK = "attention_mask"
 """Name of the array that is 0 at padding."""
 MEASURED = re.compile(
@@ -95,7 +92,7 @@ def inspect(
         inputs.check_used(f"{listed(data.label.values)} of {opened.name}, or its modules")
     notes += [capitalised(f"{listed(where)}: {remark}.") for remark, where in remarks.items()]
     data.attrs = {"model": opened.name, "tolerance": tolerance, "notes": "\n".join(notes)}
-    data.attrs["sentence"] = sentence(data)
+    data.attrs |= {"advice": advice(data), "sentence": sentence(data)}
     return data
 
 
@@ -245,14 +242,9 @@ def _labelled(arrays: Any) -> xr.Dataset:
 
 def _summary(weights: xr.Dataset) -> dict[str, float]:
     """Numbers of a layer, summarised from its arrays; indices are ``1 − mean correlation``."""
-    kernel = weights.projection_kernel.values
-    upper = kernel[np.triu_indices(len(kernel), 1)]
-    pairs = np.isfinite(upper).sum()
-    limit = -ndtri(LEVEL / max(pairs, 1)) * float(weights.overlap_baseline_sd)
-    numbers = {
+    numbers: dict[str, Any] = {
         "heads": weights.sizes["head"],
         "key_heads": weights.sizes["key_head"],
-        "pairs_above_baseline": (upper - float(weights.overlap_baseline) > limit).sum(),
     }
     for name in ("index_key_heads", "index_query_heads"):
         for label in (name, f"{name}_baseline"):

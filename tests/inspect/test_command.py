@@ -35,6 +35,7 @@ def test_what_is_printed_is_what_is_written(folder, capsys):
     printed = capsys.readouterr().out
     data = read("out/a.nc")
     assert printed.splitlines()[-2:] == [data.attrs["sentence"], "out/a.nc"]
+    assert printed.startswith(f"{data.attrs['advice']}\n")
     assert "layer 1 without activations" in data.attrs["sentence"]
     assert sorted(p.suffix for p in folder.glob("out/*")) == [".nc", ".pdf", ".png", ".svg"]
     row = [line for line in printed.splitlines() if line.startswith(" 0 ")][-1].split()
@@ -52,7 +53,7 @@ def test_what_is_printed_is_what_is_written(folder, capsys):
 
 def test_a_model_beside_another_and_beside_a_written_report(folder, capsys):
     run("inspect", "b", "--output", "b.nc")
-    capsys.readouterr()
+    assert capsys.readouterr().out.startswith("Use --activations: weights alone do not say")
     one, two = (scalars(inspect(name))["overlap_excess"] for name in "ab")
     for other in ("b", "b.nc"):
         assert run("inspect", "a", "--compare", other) == 0

@@ -80,6 +80,11 @@ def test_angles_and_forms_are_those_of_the_covariance(model):
     singular = np.linalg.svd(forms, compute_uv=False)[:, :WIDTH]
     np.testing.assert_allclose(row.input_qk_singular_value, singular, rtol=1e-6)
     np.testing.assert_allclose(row.input_score_correlation, correlations(forms), atol=1e-8)
+    maps = layer.matrices.value[layer.key_head] @ layer.matrices.output
+    np.testing.assert_allclose(row.value_correlation, correlations(maps), atol=1e-8)
+    written = x @ maps  # by heads that attend to the token alone
+    kept = (written.mean(0) ** 2).sum() / (written**2).sum(2).mean(0).sum()
+    assert row.input_value_kept.item() == pytest.approx(kept, rel=1e-6)
     assert row.kq_svd_rank <= row.k_svd_rank
 
 

@@ -6,7 +6,6 @@ import xarray as xr
 
 from sims.attention.low_rank import k_svd, kq_svd, stacked
 from sims.inspect import Model, inspect, layers, measured
-from sims.inspect.geometry import random_kernel
 from sims.inspect.patterns import Rule, projections, rule_of, slopes, weights
 from sims.theory.neighbours.spectra import keys_only_error, optimum, squares
 from tests.inspect.models import LAYOUTS, WIDTH, D, H, inputs, matrices, write
@@ -68,7 +67,7 @@ def test_contributions_and_pruning_are_those_of_the_ablated_layer(made, kind, ke
 
 
 def test_a_head_that_another_copies_is_redundant(made):
-    """Merging costs nothing, pruning something, and the sentence counts it."""
+    """Merging costs nothing, pruning something; the sentence counts it, the advice names it."""
     q, k, v, o = matrices()
     for part in (q, k, v):
         part[2] = part[0]
@@ -79,8 +78,24 @@ def test_a_head_that_another_copies_is_redundant(made):
     assert row.projection_kernel[0, 2] == pytest.approx(1)
     assert row.noise_correlation[0, 2] == pytest.approx(1)
     assert row.attrs["sentence"].startswith("Layer 0: 1 of 4 heads is redundant at 1 % output")
-    _, strict = made((q, k, v, o), x=inputs(40, 30), tolerance=0.9)
-    assert strict.redundant_heads.item() > 1
+    head = row.removal_order[0].item()
+    kept = 100 * row.noise_kept.item(), 100 * row.contribution_kept.item()
+    shares = "; patterns say {:.0f} % shared, outputs {:.0f} % (25 % if uncorrelated).".format(
+        *kept
+    )
+    start = f"Layer 0: head {head:.0f} can be removed at +"
+    assert row.attrs["advice"].startswith(start)
+    assert row.attrs["advice"].endswith(f" % output error{shares}")
+    _, loose = made((q, k, v, o), x=inputs(40, 30), tolerance=0.9)
+    count = int(loose.redundant_heads.item())
+    assert count > 1
+    order = ", ".join(f"{head:.0f}" for head in loose.removal_order[:count].values)
+    cost = 100 * loose.removal_error[count - 1].item()
+    assert loose.attrs["advice"].startswith(
+        f"Layer 0: heads {order} can be removed at +{cost:.2g} ±"
+    )
+    _, none = made(matrices(), x=inputs(40, 30))
+    assert none.attrs["advice"].startswith("No head can be removed within 1 % output error; patt")
 
 
 def test_heads_that_average_all_tokens_have_all_of_them_as_effective_keys(made):
@@ -129,10 +144,8 @@ def test_projection_kernel_has_transformerlens_normalisation_and_moments(made):
     draws = np.random.default_rng(0).normal(size=(4000, 2, D, WIDTH))
     u, w = np.linalg.qr(draws).Q.swapaxes(0, 1)
     kernel = ((u.swapaxes(1, 2) @ w) ** 2).sum((1, 2)) / WIDTH
-    mean, deviation = random_kernel(D, WIDTH)
-    assert mean == pytest.approx(kernel.mean(), abs=5 * deviation / np.sqrt(4000))
-    assert deviation == pytest.approx(kernel.std(), rel=0.03)
-    assert random_kernel(8, 2) == pytest.approx((0.5 / 2, np.sqrt(288 / 4480) / 2))
+    error = kernel.std() / np.sqrt(4000)
+    assert data.overlap_baseline.item() == pytest.approx(kernel.mean(), abs=5 * error)
 
 
 def test_standard_errors_cover_the_spread_of_repeated_samples(made):
