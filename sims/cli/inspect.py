@@ -14,7 +14,6 @@ from sims.base.files import digest
 from sims.cli.listing import after_result, print_table
 from sims.cli.options import netcdf_file
 from sims.inspect import as_json, exceeded, inspect, scalars
-from sims.inspect.geometry import DISTANCES
 from sims.inspect.report import FILE
 from sims.study.results import read, write
 
@@ -29,15 +28,6 @@ WEIGHTS = {
     "value_kept": "OV alignment",
 }
 """Columns of the table of weights: number to title."""
-ROTARY = {
-    "qk_effective_rank_median": "QK rank at 0",
-    "qk_effective_rank_least": "least",
-    "qk_effective_rank_most": "most",
-    "score_correlation_mean": "score correlation at 0",
-    "score_correlation_least": "least",
-    "score_correlation_most": "most",
-}
-"""Columns of score forms over the distances of rotary positions."""
 INPUTS = {
     "input_overlap_excess": "overlap − random",
     "predicted_noise_correlation_mean": "predicted noise correlation",
@@ -60,7 +50,6 @@ CACHES = {"kq_svd_output_error": "KQ-SVD", "k_svd_output_error": "K-SVD"}
 """Columns of the table of compressed caches."""
 TABLES = (
     ("", WEIGHTS),
-    (f"Rotary positions, distances 0 to {DISTANCES[-1]}:", ROTARY),
     ("By the covariance of tokens:", INPUTS),
     ("Error of the output with caches of these ranks:", CACHES),
     (

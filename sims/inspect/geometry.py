@@ -157,10 +157,9 @@ def geometry(layer: Layer, rule: Rule) -> Arrays:
     """All numbers from the weights of a layer, by name.
 
     Overlaps are between key subspaces; query heads repeat the overlaps of their key head. Heads
-    with a zero map of keys or queries are excluded: their numbers are NaN. The baseline of an index
-    is the index of the matrix of expected overlaps of Haar subspaces. Rotary positions change score
-    forms to ``W_Q,h R(Δ) W_K,hᵀ/√d_k``, and not the key subspaces. Forms of heads that normalise
-    keys have no scale, so that their singular values are NaN.
+    with a zero map of keys or queries are excluded: their numbers are NaN. Rotary positions change
+    score forms to ``W_Q,h R(Δ) W_K,hᵀ/√d_k``, and not the key subspaces. Forms of heads that
+    normalise keys have no scale, so that their singular values are NaN.
 
     Args:
         layer: the heads.
@@ -173,7 +172,6 @@ def geometry(layer: Layer, rule: Rule) -> Arrays:
     cosines, kernel, ranks = subspaces(key * (np.bincount(group, queried) > 0)[:, None, None])
     mean = float(ranks[ranks > 0].mean().round()) / d if ranks.any() else 0.0
     same = np.eye(len(key), dtype=bool)
-    expected = np.where(np.isfinite(kernel), np.where(same, 1.0, mean), np.nan)
     defined = np.isfinite(np.diag(kernel))
     read = group[queried & defined[group]]
     by_key = np.ix_(defined, defined)
@@ -202,8 +200,6 @@ def geometry(layer: Layer, rule: Rule) -> Arrays:
         "largest_overlap_excess": np.fmax.reduce(kernel[~same], initial=np.nan) - mean,
         "index_key_heads": ("definition", indices(kernel[by_key])),
         "index_query_heads": ("definition", indices(kernel[by_query])),
-        "index_key_heads_baseline": ("definition", indices(expected[by_key])),
-        "index_query_heads_baseline": ("definition", indices(expected[by_query])),
         "qk_singular_value": (("head", "rank"), scores[0] * factor),
         "qk_effective_rank": ("head", effective_rank(scores[0])),
         "ov_effective_rank": ("head", effective_rank(values)),

@@ -7,7 +7,6 @@ dequantised.
 """
 
 import re
-from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -40,12 +39,9 @@ PARTS = {
 }
 """Tensors of a block's attention, and their modules in transformers."""
 
-Readers = dict[str, tuple[tuple[int, ...], Callable[[], np.ndarray]]]
-"""Name of a tensor to its shape and a function that reads it."""
 
-
-def open_gguf(path: Path) -> tuple[dict[str, Any], Readers]:
-    """Settings of a file, as config.json has them, and its tensors.
+def open_gguf(path: Path) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Settings of a file, as config.json has them; shapes and readers of its tensors, by name.
 
     Raises:
         InputError: the package gguf is missing, or the architecture is not supported.
@@ -61,7 +57,7 @@ def open_gguf(path: Path) -> tuple[dict[str, Any], Readers]:
     if config.get(ROTATED) == width:
         del config[ROTATED]
     config.pop("llama.attention.value_length", None)  # as the tensors say
-    tensors: Readers = {}
+    tensors = {}
     for tensor in reader.tensors:
         name = tensor.name
         if name == "rope_freqs.weight":

@@ -264,8 +264,7 @@ def _whole(path: Path) -> Iterator[None]:
         ValueError,
     ) as error:
         message = str(error).removeprefix("Error while deserializing header: ")
-        format_name = GGUF if path.suffix == GGUF else ".safetensors"
-        allowed = f"a complete {format_name} file: no pickle, ONNX, HDF5 or Git LFS pointer"
+        allowed = "a complete .safetensors or .gguf file: no pickle, ONNX, HDF5 or Git LFS pointer"
         raise InputError(str(path), message, allowed) from None
 
 

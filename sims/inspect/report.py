@@ -247,16 +247,10 @@ def _summary(weights: xr.Dataset) -> dict[str, float]:
         "key_heads": weights.sizes["key_head"],
     }
     for name in ("index_key_heads", "index_query_heads"):
-        for label in (name, f"{name}_baseline"):
-            numbers[f"{label}_mean"] = weights[label].sel(definition="mean")
+        numbers[f"{name}_mean"] = weights[name].sel(definition="mean")
     for name in ("qk_effective_rank", "ov_effective_rank"):
         numbers[f"{name}_median"] = median_rank(weights[name].values)
     numbers["score_correlation_mean"] = mean_of_pairs(weights.score_correlation.values)
-    if "distance" in weights.dims:
-        ranks = median_rank(weights.qk_effective_rank_by_distance.values)
-        means = mean_of_pairs(weights.score_correlation_by_distance.values)
-        for name, values in (("qk_effective_rank", ranks), ("score_correlation", means)):
-            numbers |= {f"{name}_least": values.min(), f"{name}_most": values.max()}
     return dict(zip(numbers, map(float, numbers.values()), strict=True))
 
 

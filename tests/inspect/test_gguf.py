@@ -10,32 +10,29 @@ import pytest
 from sims.base.errors import InputError
 from sims.inspect import Model, inspect, layers
 from sims.inspect.patterns import projections, rule_of
-from tests.inspect.models import WIDTH, D, H, inputs, matrices
+from tests.inspect.models import LAYOUTS, WIDTH, D, H, inputs, matrices
 
 KEYS, BASE = 2, 50.0
 PARTS = matrices(KEYS)
 GAIN = np.linspace(0.5, 2, D)
+TENSORS = LAYOUTS["llama"](*PARTS) | {"model.layers.0.self_attn.norm.weight": GAIN}
+NAMES = {"model.layers": "blk", ".self_attn.": ".attn_", "_proj": "", "attn_o.": "attn_output."}
+"""What names of transformers have, and what those of GGUF have."""
 
 
-def write(path, architecture="llama", tensor=None, **changes):
-    """A file of one block, with another architecture, metadata or tensor."""
+def write(path, architecture="llama", rotated=WIDTH, more=()):
+    """A file of one block, with tensors of further names; weights are in half precision."""
     gguf = pytest.importorskip("gguf")
     writer = gguf.GGUFWriter(path, architecture)
     writer.add_embedding_length(D)
     writer.add_rope_freq_base(BASE)
+    writer.add_head_count(H)
     writer.add_head_count_kv(KEYS)
-    writer.add_head_count(changes.get("heads", H))
-    writer.add_rope_dimension_count(changes.get("rotated", WIDTH))
-    if "scaling" in changes:
-        writer.add_rope_scaling_type(gguf.RopeScalingType.YARN)
-    for part, rows in zip("qkv", PARTS, strict=False):
-        rows = rows.reshape(-1, D + 1)
-        writer.add_tensor(f"blk.0.attn_{part}.weight", rows[:, :D].astype(np.float16))
-        writer.add_tensor(f"blk.0.attn_{part}.bias", rows[:, D].astype(np.float32))
-    writer.add_tensor("blk.0.attn_output.weight", PARTS[3].astype(np.float32))
-    writer.add_tensor("blk.0.attn_norm.weight", GAIN.astype(np.float32))
-    if tensor:
-        writer.add_tensor(tensor, np.ones(H, np.float32))
+    writer.add_rope_dimension_count(rotated)
+    for name, tensor in (TENSORS | dict.fromkeys(more, GAIN)).items():
+        for given, other in NAMES.items():
+            name = name.replace(given, other)
+        writer.add_tensor(name, tensor.astype(np.float16 if tensor.ndim > 1 else np.float32))
     writer.write_header_to_file()
     writer.write_kv_data_to_file()
     writer.write_tensors_to_file()
@@ -60,25 +57,15 @@ def test_scores_are_those_of_adjacent_rows_as_complex_numbers(tmp_path):
     np.testing.assert_allclose(found, scores, atol=0.05)  # weights are stored in half precision
     np.testing.assert_allclose(found_value, value, atol=0.01)
     np.testing.assert_allclose(layer.gain, GAIN, rtol=1e-6)
-    np.testing.assert_allclose(layer.matrices.output, PARTS[3].T.reshape(H, WIDTH, D), rtol=1e-6)
+    np.testing.assert_allclose(layer.matrices.output, PARTS[3].T.reshape(H, WIDTH, D), 2e-3)
     assert inspect(tmp_path).attrs["notes"] == ""
 
 
 REFUSED = {
     "qwen2": ({"architecture": "qwen2"}, "general.architecture: got 'qwen2'; allowed: llama"),
-    "heads": ({"heads": 0}, "a complete .gguf file"),
-    "sinks": ({"tensor": "blk.0.attn_sinks.weight"}, "self_attn.sinks.weight: got 'unknown to"),
-    "long": ({"tensor": "rope_freqs.weight"}, "config.rope_scaling: got 'rope_freqs.weight'"),
-    "yarn": ({"scaling": True}, "config.llama.rope.scaling.type: got 'yarn'"),
+    "sinks": ({"more": ["blk.0.attn_sinks.weight"]}, "self_attn.sinks.weight: got 'unknown to"),
+    "long": ({"more": ["rope_freqs.weight"]}, "config.rope_scaling: got 'rope_freqs.weight'"),
     "partial": ({"rotated": 4}, "config.llama.rope.dimension_count: got 4"),
-}
-BYTES = {
-    "pickle": (lambda data: b"\x80\x04" + data, "GGUF magic invalid"),
-    "truncated": (lambda data: data[:-9], "the file ends early"),
-    "array": (
-        lambda data: data[:16] + struct.pack("<QQsIIQ", 1, 1, b"x", 9, 0, 2**60),
-        "the file ends early",
-    ),
 }
 
 
@@ -89,13 +76,15 @@ def test_what_a_file_has_and_is_not_supported_is_refused(tmp_path, name):
         inspect(write(tmp_path / "m.gguf", **options), activations={"0": inputs()})
 
 
-@pytest.mark.parametrize("name", BYTES)
-def test_a_damaged_file_is_refused(tmp_path, name):
-    damage, words = BYTES[name]
+def test_a_file_shorter_than_its_header_says_is_refused(tmp_path):
+    """A tensor that is cut, and metadata of one array with 2⁶⁰ numbers."""
     path = write(tmp_path / "m.gguf")
-    path.write_bytes(damage(path.read_bytes()))
-    with pytest.raises(InputError, match=rf"{words}'; allowed: a complete .gguf file"):
-        inspect(path)
+    data = path.read_bytes()
+    array = struct.pack("<QQsIIQ", 1, 1, b"x", 9, 0, 2**60)
+    for damaged in (data[:-9], data[:16] + array):
+        path.write_bytes(damaged)
+        with pytest.raises(InputError, match="the file ends early'; allowed: a complete"):
+            inspect(path)
 
 
 def test_the_package_that_gguf_needs_is_named(tmp_path, monkeypatch):
