@@ -40,7 +40,7 @@ def figure(data: xr.Dataset) -> Figure:
     heat_maps = [name for name in CORRELATIONS if name in data][:2]
     row = data.isel(layer=advised(data))
     heads = int(row.heads)
-    title = data.attrs["advice"]
+    title = data.attrs["advice" if "redundant_heads" in data else "sentence"]
     drawing, axes = mosaic(("aa", "bc"), height=4.2, heights=(1, 1.1), width=WIDTH, title=title)
     depth_axes, *heat_axes = axes.values()
     with style():
