@@ -6,7 +6,6 @@ transformers rows i and i + d_k/2. Rows are put into the second order. Quantised
 dequantised.
 """
 
-import re
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -29,15 +28,18 @@ SETTINGS = {
 }
 """Metadata that config.json has under other names; the rest on attention keeps its names."""
 ROTATED = "llama.rope.dimension_count"
-TENSOR = re.compile(r"blk\.(\d+)\.attn_(\w+)(\.weight|\.bias)")
-PARTS = {
-    "q": "self_attn.q_proj",
-    "k": "self_attn.k_proj",
-    "v": "self_attn.v_proj",
-    "output": "self_attn.o_proj",
-    "norm": "input_layernorm",
+ROWS = (".attn_q.", ".attn_k.")
+"""Parts of the names of tensors whose rows turn."""
+NAMES = {
+    "blk.": "model.layers.",
+    ".attn_q.": ".self_attn.q_proj.",
+    ".attn_k.": ".self_attn.k_proj.",
+    ".attn_v.": ".self_attn.v_proj.",
+    ".attn_output.": ".self_attn.o_proj.",
+    ".attn_norm.": ".input_layernorm.",
+    ".attn_": ".self_attn.",
 }
-"""Tensors of a block's attention, and their modules in transformers."""
+"""Parts of names, and those of transformers in their place, in this order."""
 
 
 def open_gguf(path: Path) -> tuple[dict[str, Any], dict[str, Any]]:
@@ -62,11 +64,10 @@ def open_gguf(path: Path) -> tuple[dict[str, Any], dict[str, Any]]:
         name = tensor.name
         if name == "rope_freqs.weight":
             config["rope_scaling"] = name
-        if block := TENSOR.fullmatch(name):
-            layer, part, kind = block.groups()
-            name = f"model.layers.{layer}.{PARTS.get(part, f'self_attn.{part}')}{kind}"
+        turned = width if any(part in name for part in ROWS) else 0
+        for stored, given in NAMES.items():
+            name = name.replace(stored, given)
         shape = tuple(reversed(tensor.shape.tolist()))
-        turned = width if block and part in "qk" else 0
         tensors[name] = (shape, partial(_values, tensor, shape, turned))
     return config, tensors
 

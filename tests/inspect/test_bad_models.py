@@ -96,7 +96,6 @@ FILES = {
     "a .bin": (lambda: MODEL.rename("m.bin"), "pickles can run code", "m.bin"),
     "no such file": (lambda: None, "file not found", "other.safetensors"),
     "a pipe": (lambda: os.mkfifo("pipe"), "file not found", "pipe"),
-    "index of text": (index("weights"), "a JSON file"),
     "index without map": (index("{}"), "weight_map: got 'NoneType'"),
     "shard that is not there": (index('{"weight_map": {"q": "1.safetensors"}}'), "not found"),
     "shard elsewhere": (index('{"weight_map": {"q": "../../x"}}'), "files of the same folder"),
@@ -141,7 +140,6 @@ CHANGES = {
 CONFIGS = {
     "nothing says it": ({}, "not known: give --heads N"),
     "text": ({"num_attention_heads": "4"}, "config.num_attention_heads: got '4'"),
-    "true": ({"num_attention_heads": True}, "got True; allowed: an integer"),
     "two models": (
         {"text_config": {"num_heads": 4}, "vision_config": {"num_heads": 2}},
         "allowed: one number",
@@ -163,7 +161,6 @@ CONFIGS = {
 BERT = {"num_attention_heads": H, "model_type": "bert"}
 ACTIVATIONS = {
     "too few tokens": (inputs(4, 3), "0: tokens: got 12; allowed: at least 10 for each of"),
-    "too few sequences": (X[:3], "0: sequences: got 3; allowed: at least 4"),
     "three prompts": (
         np.concatenate([X[:3], X[:3].astype("f2")]),
         "0: sequences: got 3; allowed: at least 4 different ones",

@@ -165,14 +165,12 @@ def test_slopes_are_those_that_the_paper_on_alibi_lists():
     [
         ({"model_type": "bloom"}, Rule(True, linear=True)),
         ({"model_type": "gpt_neox", "rotary_emb_base": 500}, Rule(True, 500.0, 0.25)),
-        ({"model_type": "llama", "rope_theta": 5e5}, Rule(True, 5e5)),
         ({"model_type": "llama", "rope_parameters": {"rope_theta": 7.0}}, Rule(True, 7.0)),
         ({"model_type": "mistral", "sliding_window": 9}, Rule(True, 1e4, window=9)),
         *(
             ({"model_type": kind, "sliding_window": 9} | settings, Rule(True, 1e4, window=window))
             for kind, settings, window in (
                 ("qwen2", {}, np.inf),
-                ("qwen2", {"use_sliding_window": False}, np.inf),
                 ("qwen3", {"use_sliding_window": True}, np.inf),
                 ("qwen3", {"use_sliding_window": True, "max_window_layers": 2}, np.inf),
                 ("qwen2", {"use_sliding_window": True, "max_window_layers": 1}, 9),
