@@ -6,6 +6,7 @@ import xarray as xr
 
 from sims.attention.low_rank import k_svd, kq_svd, stacked
 from sims.inspect import Model, inspect, layers, measured
+from sims.inspect.ablation import Calibration, Removal
 from sims.inspect.patterns import Rule, projections, rule_of, slopes, weights
 from sims.theory.neighbours.spectra import keys_only_error, optimum, squares
 from tests.inspect.models import LAYOUTS, WIDTH, D, H, inputs, matrices, write
@@ -217,3 +218,18 @@ def test_copies_of_sequences_are_counted_and_left_out(made):
     _, data = made(matrices(), x=given, mask=mask)
     assert data.attrs["notes"] == "Layer 0: 12 sequences are copies of others, left out."
     xr.testing.assert_equal(data.drop_vars("copies"), once.drop_vars("copies"))
+
+
+def test_a_head_is_predicted_where_outputs_have_fewer_directions_than_a_head():
+    """By ridge regression on the other heads, of outputs of rank 4 where d_v is 6."""
+    draw = np.random.default_rng(0)
+    mix = draw.normal(size=(4, H * WIDTH))
+    outputs, held = draw.normal(size=(2, 300, 4)) @ mix
+    calibration = Calibration(draw.normal(size=(H, WIDTH, D)))
+    calibration.finish(outputs.sum(0), outputs.T @ outputs, 300)
+    moments = calibration.covariance + calibration.ridge
+    others = np.linalg.solve(moments[WIDTH:, WIDTH:], calibration.covariance[WIDTH:, :WIDTH])
+    residual = held[:, :WIDTH] - held[:, WIDTH:] @ others
+    expected = ((residual @ calibration.output[0]) ** 2).sum()
+    (found,) = Removal(calibration, range(H), 1).squares(held)
+    assert found == pytest.approx(expected, rel=1e-4)
