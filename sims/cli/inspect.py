@@ -43,6 +43,7 @@ MEASURED = {
     "alike": "alike",
     "merge_error": "merged",
     "prune_error": "pruned",
+    "cheapest_error": "cheapest",
     "redundant_heads": "redundant",
 }
 """Columns of the table of measurements."""

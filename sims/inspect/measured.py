@@ -351,6 +351,8 @@ def _ablate(
     count = int(np.logical_and.accumulate(within).sum())
     return results | {
         "alike": ("of_pair", list(pair)),
+        "cheapest_error": padded[1, 0],
+        "cheapest_error_mcse": padded[2, 0],
         "removal_order": ("removed", padded[0]),
         "removal_error": ("removed", padded[1]),
         "removal_error_mcse": ("removed", padded[2]),

@@ -38,7 +38,7 @@ FILE = "heads of a model"
 MASK = "attention_mask"
 """Name of the array that is 0 at padding."""
 MEASURED = re.compile(
-    "typical|effective|sequences|copies|input|predicted|kq?_svd|noise|contribution|token|merge|prune|redundant"
+    "typical|effective|sequences|copies|input|predicted|kq?_svd|noise|contribution|token|merge|prune|cheapest|redundant"
 )
 """Names of numbers that need activations."""
 HEAD_DIMS = ("head", "head2", "key_head", "key_head2")

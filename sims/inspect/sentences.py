@@ -49,31 +49,20 @@ def sentence(data: xr.Dataset) -> str:
         row = data.isel(layer=advised(data))
         kept = f"{100 * row.value_kept:.0f} % ({100 / row.heads:.0f} % if uncorrelated)"
         return f"OV maps align most in {listed([row.label.item()])}: an average keeps {kept}."
-    parts = _count_redundant(data)
-    parts[0] += f" at {100 * data.attrs['tolerance']:.3g} % output error"
-    unseen = data.label.values[np.isnan(data.redundant_heads.values)].tolist()
-    if unseen:
-        parts.append(f"{listed(unseen)} without activations")
-    return capitalised("; ".join(parts) + ".")
+    counts = data.redundant_heads.values
+    seen = np.isfinite(counts)
+    total = f"{counts[seen].sum():.0f} of {data.heads.values[seen].sum():.0f} heads"
+    text = f"Redundant at {100 * data.attrs['tolerance']:.3g} % output error: {total}"
+    if (counts > 0).any():
+        text += f", in {listed(data.label.values[counts > 0])}"
+    if not seen.all():
+        text += f"; {listed(data.label.values[~seen])} without activations"
+    return f"{text}."
 
 
 def capitalised(text: str) -> str:
     """Text with a capital letter, unless it begins with the name of a module."""
     return re.sub("^[a-z]+(?= )", lambda word: word[0].capitalize(), text)
-
-
-def _count_redundant(data: xr.Dataset) -> list[str]:
-    """Clauses on layers by their number of redundant heads, from the most."""
-    layers_by_count: dict[tuple[int, int], list[str]] = {}
-    columns = (data.label.values, data.redundant_heads.values, data.heads.values)
-    for layer, count, total in zip(*columns, strict=True):
-        if count > 0:
-            layers_by_count.setdefault((int(count), int(total)), []).append(layer)
-    clauses = []
-    for (count, total), rows in sorted(layers_by_count.items(), reverse=True):
-        verb = "is" if count == 1 else "are"
-        clauses.append(f"{listed(rows)}: {count} of {total} heads {verb} redundant")
-    return clauses or ["no head is redundant"]
 
 
 def listed(names: Sequence[str]) -> str:

@@ -78,7 +78,7 @@ def test_a_head_that_another_copies_is_redundant(made):
     assert row.removal_error[0] < 1e-3  # of the ridge
     assert row.projection_kernel[0, 2] == pytest.approx(1)
     assert row.noise_correlation[0, 2] == pytest.approx(1)
-    assert row.attrs["sentence"].startswith("Layer 0: 1 of 4 heads is redundant at 1 % output")
+    assert row.attrs["sentence"] == "Redundant at 1 % output error: 1 of 4 heads, in layer 0."
     head = row.removal_order[0].item()
     kept = 100 * row.noise_kept.item(), 100 * row.contribution_kept.item()
     shares = "; patterns say {:.0f} % shared, outputs {:.0f} % (25 % if uncorrelated).".format(
