@@ -42,7 +42,6 @@ MEASURED = {
     "input_value_kept": "OV alignment",
     "alike": "alike",
     "merge_error": "merged",
-    "prune_error": "pruned",
     "cheapest_error": "cheapest",
     "redundant_heads": "redundant",
 }
