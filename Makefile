@@ -122,7 +122,7 @@ $(VENV)/models: requirements/models.txt | setup
 # Extras are compiled against the base lock, so that every environment shares its versions.
 COMPILE = uv pip compile --quiet $(UPGRADE) --universal --python-version 3.11 --fork-strategy fewest \
 	--generate-hashes --custom-compile-command "make lock" --no-annotate
-PROJECT = $(COMPILE) pyproject.toml --extra dev --extra slurm
+PROJECT = $(COMPILE) pyproject.toml --extra dev --extra models --extra slurm
 
 lock: ## renew requirements/ from pyproject.toml (needs uv; UPGRADE=--upgrade for newer versions)
 	$(PROJECT) -o requirements/lock.txt

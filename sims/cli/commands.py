@@ -267,7 +267,7 @@ def schema(
 
 @app.command()
 def inspect(
-    model: Annotated[str, Argument(help="Safetensors file, its .index.json, or a folder")],
+    model: Annotated[str, Argument(help="File .safetensors or .gguf, an .index.json, or a folder")],
     config: Annotated[
         str | None, Option(help="Path of config.json (default: next to the model)")
     ] = None,
@@ -305,10 +305,10 @@ def inspect(
       sims inspect model --activations x.npz --fail-above redundant_share=0.2
       sims inspect model --compare report.nc        differences from a written report
 
-    From weights: overlaps of key subspaces compared with random ones, diversity indices and ranks.
-    From inputs of the attention layers (--activations): effective keys, noise correlation, the
-    output error of merging or pruning heads, and the rank of compressed keys, with standard errors
-    over sequences. Nothing is unpickled.
+    The first line says which heads can be removed. From weights: overlaps of key subspaces, ranks
+    and alignment of output maps. From inputs of the attention layers (--activations): effective
+    keys, what an average of patterns and of outputs keeps, the output error of merging or pruning
+    heads, and the rank of compressed keys, with standard errors. Nothing is unpickled.
     """
     from sims.cli.inspect import run
 

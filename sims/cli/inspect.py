@@ -14,7 +14,6 @@ from sims.base.files import digest
 from sims.cli.listing import after_result, print_table
 from sims.cli.options import netcdf_file
 from sims.inspect import as_json, exceeded, inspect, scalars
-from sims.inspect.geometry import DISTANCES
 from sims.inspect.report import FILE
 from sims.study.results import read, write
 
@@ -24,22 +23,11 @@ WEIGHTS = {
     "width": "d_k",
     "overlap_excess": "overlap − random",
     "largest_overlap_excess": "largest",
-    "pairs_above_baseline": "pairs above",
-    "index_query_heads_mean": "index",
-    "index_query_heads_baseline_mean": "random",
     "qk_effective_rank_median": "QK rank",
     "ov_effective_rank_median": "OV rank",
+    "value_kept": "OV alignment",
 }
 """Columns of the table of weights: number to title."""
-ROTARY = {
-    "qk_effective_rank_median": "QK rank at 0",
-    "qk_effective_rank_least": "least",
-    "qk_effective_rank_most": "most",
-    "score_correlation_mean": "score correlation at 0",
-    "score_correlation_least": "least",
-    "score_correlation_most": "most",
-}
-"""Columns of score forms over the distances of rotary positions."""
 INPUTS = {
     "input_overlap_excess": "overlap − random",
     "predicted_noise_correlation_mean": "predicted noise correlation",
@@ -49,12 +37,12 @@ INPUTS = {
 """Columns of the table of weights and the covariance of tokens."""
 MEASURED = {
     "typical_effective_keys": "effective keys",
-    "noise_kept": "noise kept",
-    "token_noise_correlation_mean": "noise correlation",
-    "contribution_kept": "output kept",
+    "noise_kept": "patterns kept",
+    "contribution_kept": "outputs kept",
+    "input_value_kept": "OV alignment",
     "alike": "alike",
     "merge_error": "merged",
-    "prune_error": "pruned",
+    "cheapest_error": "cheapest",
     "redundant_heads": "redundant",
 }
 """Columns of the table of measurements."""
@@ -62,15 +50,18 @@ CACHES = {"kq_svd_output_error": "KQ-SVD", "k_svd_output_error": "K-SVD"}
 """Columns of the table of compressed caches."""
 TABLES = (
     ("", WEIGHTS),
-    (f"Rotary positions, distances 0 to {DISTANCES[-1]}:", ROTARY),
     ("By the covariance of tokens:", INPUTS),
     ("Error of the output with caches of these ranks:", CACHES),
-    ("Measured (in parentheses: standard error over sequences, of the last digit):", MEASURED),
+    (
+        "Measured (kept: share of variance that an average of heads keeps, 1/H if uncorrelated; in"
+        " parentheses: standard error over sequences, of the last digit):",
+        MEASURED,
+    ),
 )
 """Text above each table, and its columns."""
 COMPARED = (
     "overlap_excess",
-    "index_query_heads_mean",
+    "value_kept",
     "typical_effective_keys",
     "noise_kept",
     "contribution_kept",
@@ -124,6 +115,7 @@ def run(
     if print_json:
         print(json.dumps(as_json(data), indent=1, allow_nan=False))
         return not lines
+    print(data.attrs["advice"])
     for report in (data, rival):
         if report is not None:
             for note in report.attrs.get("notes", "").splitlines():

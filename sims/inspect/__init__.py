@@ -4,12 +4,14 @@
 :func:`inspect`               a report: one dataset along ``layer``, and a sentence
 :func:`sentence`              summary of the report
 :func:`scalars`               its numbers by layer
+:func:`capture`               inputs of the attention layers of a torch model, in one call
 :func:`layers`                the heads themselves, layer by layer, of an open :class:`Model`
 ============================= ==================================================================
 
-safetensors reads models without torch; nothing is unpickled.
+safetensors and gguf read models without torch; nothing is unpickled.
 """
 
+from sims.inspect.capturing import capture
 from sims.inspect.layer import Layer
 from sims.inspect.layouts import layers
 from sims.inspect.reader import Model
@@ -20,6 +22,7 @@ __all__ = [
     "Layer",
     "Model",
     "as_json",
+    "capture",
     "exceeded",
     "inspect",
     "layers",

@@ -10,7 +10,7 @@ removed ones cost nothing. The error is that of the layer's output, as a share o
 from collections.abc import Sequence
 
 import numpy as np
-from scipy.linalg import cho_solve, cholesky
+from scipy.linalg import cho_solve, cholesky, solve_triangular
 
 FLOOR = 1e-9
 """Share of the mean square that is added to the ridge, so that constant outputs are allowed."""
@@ -74,10 +74,12 @@ class Calibration:
         return (second, first) if cost_of_first < cost_of_second else (first, second)
 
     def precision(self, heads: Sequence[int]) -> np.ndarray:
-        """Precision Λ of some heads, ignoring the others' outputs."""
+        """Precision Λ of some heads, ignoring the others' outputs; semidefinite as a product."""
         columns = self.columns(heads)
         part = np.ix_(columns, columns)
-        return np.linalg.inv(self.covariance[part] + self.ridge[part])
+        factor = cholesky(self.covariance[part] + self.ridge[part], lower=True)
+        inverse = solve_triangular(factor, np.eye(len(columns)), lower=True)
+        return inverse.T @ inverse
 
     def removal_order(self, most: float) -> list[int]:
         """Heads in order of removal, each the cheapest at its step.

@@ -1,35 +1,35 @@
-"""Figure of a report: correlations of one layer's heads, and diversity over depth."""
+"""Figure of a report: what averages of heads keep over depth, and correlations of one layer."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-import numpy as np
-
-from sims.figures import PAGE, PALETTE, letters, mosaic, simulated, style, theory
-from sims.figures.marks import bars_note
+from sims.figures import MARKERS, PALETTE, letters, mosaic, note, simulated, style, theory
+from sims.inspect.sentences import advised, listed
 
 if TYPE_CHECKING:
     import xarray as xr
     from matplotlib.figure import Figure
 
+WIDTH = 4.4
+"""Inches: at 640 pixels the smallest letters are 12 pixels high."""
+KEPT = {
+    "noise_kept": "patterns",
+    "contribution_kept": "outputs",
+    "value_kept": "OV maps",
+}
+"""Shares of variance that an average of heads keeps, with their names."""
 CORRELATIONS = {
-    "noise_correlation": "label noise",
-    "contribution_correlation": "contributions",
-    "predicted_noise_correlation": "label noise, predicted",
+    "noise_correlation": "patterns",
+    "contribution_correlation": "outputs",
     "score_correlation": "score forms",
+    "value_correlation": "OV maps",
 }
 """Quantities of the heat maps: the first two that the report has."""
-INDICES = {
-    "contribution_index_mean": "contributions",
-    "noise_index_mean": "label noise",
-    "index_query_heads_mean": "key subspaces",
-}
-"""Names of indices to the quantity of heads that they compare."""
 
 
 def figure(data: xr.Dataset) -> Figure:
-    """Figure with heat maps of the largest correlations of a layer, and each layer's index.
+    """Figure with shares that averages keep, by layer, and two heat maps of the advised layer.
 
     Args:
         data: a report.
@@ -38,18 +38,26 @@ def figure(data: xr.Dataset) -> Figure:
     from matplotlib.ticker import MaxNLocator
 
     heat_maps = [name for name in CORRELATIONS if name in data][:2]
-    means = data[heat_maps[0]].mean(("head", "head2")).fillna(-1).values
-    layer = int(np.argmax(means))
-    heads = int(data.heads.values[layer])
-    label = data.label.values[layer]
-    names = "ab"[: len(heat_maps)]
-    layout = (names, "c" * len(heat_maps))
-    sentence = data.attrs["sentence"]
-    drawing, axes = mosaic(layout, height=5.0, heights=(1.2, 1), width=PAGE, title=sentence)
-    *heat_axes, depth_axes = axes.values()
+    row = data.isel(layer=advised(data))
+    heads = int(row.heads)
+    title = data.attrs["advice" if "redundant_heads" in data else "sentence"]
+    drawing, axes = mosaic(("aa", "bc"), height=4.2, heights=(1, 1.1), width=WIDTH, title=title)
+    depth_axes, *heat_axes = axes.values()
     with style():
+        depth = data.layer.values
+        for (key, name), color, marker in zip(KEPT.items(), PALETTE, MARKERS, strict=False):
+            if key in data:
+                error = data.get(f"{key}_mcse", 0 * data[key]).values
+                simulated(depth_axes, depth, data[key].values, error, color, marker, label=name)
+        theory(depth_axes, depth, 1 / data.heads.values, label="uncorrelated heads, 1/H", ls="--")
+        depth_axes.set(xlabel="layer", ylabel="share of variance kept", ylim=(0, 1))
+        depth_axes.set_title("What an average of the heads keeps")
+        depth_axes.xaxis.set_major_locator(MaxNLocator(integer=True))
+        if not row.label.item().isdigit():
+            depth_axes.set_xticks(depth, data.label.values, rotation=20, ha="right")
+        depth_axes.legend(loc="upper left", bbox_to_anchor=(1, 1))
         for ax, name in zip(heat_axes, heat_maps, strict=True):
-            r = data[name].values[layer][:heads, :heads]
+            r = row[name].values[:heads, :heads]
             sns.heatmap(
                 r,
                 vmin=-1,
@@ -57,21 +65,11 @@ def figure(data: xr.Dataset) -> Figure:
                 cmap="vlag",
                 square=True,
                 ax=ax,
-                cbar_kws={"label": "correlation"},
+                cbar_kws={"label": "correlation", "shrink": 0.7},
             )
-            ax.set(title=f"{CORRELATIONS[name]}, layer {label}", xlabel="head", ylabel="head")
-        depth = data.layer.values
-        for (key, name), color in zip(INDICES.items(), PALETTE, strict=False):
-            if key in data:
-                error = data.get(f"{key}_mcse", 0 * data[key]).values
-                simulated(depth_axes, depth, data[key].values, error, color, label=name)
-        baseline = data["index_query_heads_baseline_mean"].values
-        theory(depth_axes, depth, baseline, label="random key subspaces", ls="--")
-        depth_axes.set(xlabel="layer", ylabel="index, 1 − mean correlation")
-        depth_axes.xaxis.set_major_locator(MaxNLocator(integer=True))
-        if not label.isdigit():
-            depth_axes.set_xticks(depth, data.label.values, rotation=20, ha="right", fontsize=6)
-        depth_axes.legend(loc="lower left", bbox_to_anchor=(0.02, 1), ncols=4)
-        bars_note(depth_axes)
+            place = listed([row.label.item()])
+            ax.set(title=f"{CORRELATIONS[name]}, {place}", xlabel="head", ylabel="head")
+        if "noise_kept" in data:
+            note(depth_axes, "bars: ± 2 standard errors over sequences")
         letters(list(axes.values()))
     return drawing

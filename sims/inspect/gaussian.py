@@ -3,7 +3,7 @@
 Keys and queries are linear in the token, so that angles and score forms depend on Σ. With many
 keys, the label noise of two softmax heads at a query x has the correlation::
 
-    ρ_hg(x) = exp(−½ ‖Σ^{1/2}(M_h − M_g)ᵀx‖²),    E log ρ_hg = −½ tr((M_h − M_g)Σ(M_h − M_g)ᵀ E xxᵀ)
+    ρ_hg(x) = exp(−½ ‖Σ^{1/2}(M_h − M_g)ᵀx‖²)
 
 Biases of queries count; biases of keys cancel in softmax. Rotary positions use Δ = 0.
 """
@@ -14,7 +14,9 @@ from numpy.linalg import LinAlgError, cholesky, slogdet, solve
 from sims.base.errors import InputError
 from sims.inspect.geometry import (
     Arrays,
-    form_correlation,
+    alignment,
+    correlation,
+    form_products,
     form_spectrum,
     mean_of_pairs,
     subspaces,
@@ -69,6 +71,7 @@ def on_gaussian_tokens(layer: Layer, mean: np.ndarray, root: np.ndarray, rule: R
         "input_projection_kernel": (("key_head", "key_head2"), kernel),
         "input_overlap_baseline": baseline,
         "input_overlap_excess": mean_of_pairs(kernel) - baseline,
+        **alignment(root @ layer.matrices.value[group], layer.matrices.output, "input_"),
     }
     if layer.norms:
         return angles
@@ -77,7 +80,7 @@ def on_gaussian_tokens(layer: Layer, mean: np.ndarray, root: np.ndarray, rule: R
     still = np.eye(width)[None]
     spectrum = form_spectrum(queries, keys[group]) * scale
     centre = mean @ layer.matrices.query + layer.biases[0]
-    expected, logarithm = noise_correlation(queries, keys, centre, group, scale)
+    expected = noise_correlation(queries, keys, centre, group, scale)
     squares = queries.mT @ queries + centre[:, :, None] * centre[:, None]
     moments = {
         "queries": squares.reshape(len(keys), -1, width, width).sum(1),
@@ -88,9 +91,11 @@ def on_gaussian_tokens(layer: Layer, mean: np.ndarray, root: np.ndarray, rule: R
     return {
         **angles,
         "input_qk_singular_value": (("head", "rank"), spectrum),
-        "input_score_correlation": (pairs, form_correlation(queries, keys[group], still)[0]),
+        "input_score_correlation": (
+            pairs,
+            correlation(form_products(queries, keys[group], still))[0],
+        ),
         "predicted_noise_correlation": (pairs, expected),
-        "predicted_log_noise_correlation": (pairs, logarithm),
         "kq_svd_error": (ranks, kq_profile(moments)),
         "k_svd_error": (ranks, k_profile(moments)),
     }
@@ -98,11 +103,11 @@ def on_gaussian_tokens(layer: Layer, mean: np.ndarray, root: np.ndarray, rule: R
 
 def noise_correlation(
     queries: np.ndarray, keys: np.ndarray, centre: np.ndarray, group: np.ndarray, scale: float
-) -> tuple[np.ndarray, np.ndarray]:
-    """``E ρ_hg`` and ``E log ρ_hg`` over Gaussian queries, (H, H) each.
+) -> np.ndarray:
+    """``E ρ_hg`` over Gaussian queries, (H, H).
 
     With stacked queries ``(q_h, −q_g) ~ N(m, S)`` and keys of covariance C, and ``A = s²C``,
-    they are ``|I + AS|^{−1/2} exp(−½ mᵀ(I + AS)⁻¹Am)`` and ``−½(tr AS + mᵀAm)``.
+    it is ``|I + AS|^{−1/2} exp(−½ mᵀ(I + AS)⁻¹Am)``.
 
     Args:
         queries: RW_Q, (H, d, d_k), of the tokens' covariance RᵀR.
@@ -113,7 +118,6 @@ def noise_correlation(
     """
     heads, _, width = queries.shape
     expected = np.ones((heads, heads))
-    logarithm = np.zeros((heads, heads))
     query_self = queries.mT @ queries
     key_self = keys.mT @ keys
     for h in range(heads - 1):
@@ -130,5 +134,4 @@ def noise_correlation(
             inside = np.eye(2 * width) + product
             exponent = slogdet(inside)[1] + m @ solve(inside, a @ m)
             expected[h, g] = expected[g, h] = np.exp(-exponent / 2)
-            logarithm[h, g] = logarithm[g, h] = -(np.trace(product) + m @ a @ m) / 2
-    return expected, logarithm
+    return expected

@@ -48,14 +48,6 @@ def projection_kernel(cosines: np.ndarray, ranks: np.ndarray) -> np.ndarray:
     return np.asarray((cosines**2).sum(-1) / np.where(scale > 0, scale, np.nan))
 
 
-def random_kernel(d: int, rank: int) -> tuple[float, float]:
-    """Mean ``r/d`` and standard deviation of the projection kernel of Haar subspaces of rank r.
-
-    The variance is ``2(d − r)²/(d²(d − 1)(d + 2))``.
-    """
-    return rank / d, float(np.sqrt(2.0 / max((d - 1) * (d + 2), 1)) * (d - rank) / d)
-
-
 def frames_of(matrices: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Orthonormal bases (H, d, d_k) of column spaces, 0 beyond the rank, and ranks (H,)."""
     vectors, values, _ = np.linalg.svd(matrices, full_matrices=False)
@@ -97,11 +89,8 @@ def median_rank(ranks: np.ndarray) -> np.ndarray:
     return np.asarray(np.median(ranks[..., kept], -1) if kept.any() else ranks.sum(-1) * np.nan)
 
 
-def form_correlation(first: np.ndarray, second: np.ndarray, rotations: np.ndarray) -> np.ndarray:
-    """``tr(M_hM_gᵀ)/(‖M_h‖_F ‖M_g‖_F)`` of forms ``M_h = A_hRB_hᵀ``, (n, H, H).
-
-    It is NaN for pairs with a head without a form. Arguments as in :func:`form_spectrum`.
-    """
+def form_products(first: np.ndarray, second: np.ndarray, rotations: np.ndarray) -> np.ndarray:
+    """``tr(M_hM_gᵀ)`` of forms ``M_h = A_hRB_hᵀ``, (n, H, H), as for :func:`form_spectrum`."""
     heads = len(first)
     products = np.empty((len(rotations), heads, heads))
     for h in range(heads):
@@ -110,9 +99,37 @@ def form_correlation(first: np.ndarray, second: np.ndarray, rotations: np.ndarra
         for turn, rotation in enumerate(rotations):
             terms = (rotation.T @ left @ rotation) * right
             products[turn, h, h:] = products[turn, h:, h] = terms.sum((-2, -1))
+    return products
+
+
+def correlation(products: np.ndarray) -> np.ndarray:
+    """``p_hg/√(p_hh p_gg)``, (…, H, H); NaN for pairs with a head without a form, p_hh = 0."""
     scale = np.sqrt(np.maximum(np.diagonal(products, axis1=-2, axis2=-1), 0.0))
     scale = np.where(scale > 0, scale, np.nan)
-    return np.asarray(products / scale[..., None] / scale[:, None])
+    return np.asarray(products / scale[..., None] / scale[..., None, :])
+
+
+def share_of_average(products: np.ndarray) -> np.ndarray:
+    """``Σ_hg p_hg/(H Σ_h p_hh)``, (…): what an average of heads keeps of their mean square.
+
+    It is 1 for equal heads and 1/H for heads without correlation.
+    """
+    total = np.trace(products, axis1=-2, axis2=-1)
+    total = np.where(total > 0, total, np.nan) * products.shape[-1]
+    return np.asarray(products.sum((-2, -1)) / total)
+
+
+def alignment(value: np.ndarray, output: np.ndarray, prefix: str = "") -> Arrays:
+    """Correlations of the OV maps ``W_V,h W_O,h``, and the share that their average keeps.
+
+    The outputs of heads that all attend to one token, with mean square 1 in each direction, have
+    these correlations. To each head belongs a matrix of values, (H, d, d_v) and (H, d_v, d).
+    """
+    products = form_products(value, output.swapaxes(-1, -2), np.eye(value.shape[-1])[None])[0]
+    return {
+        f"{prefix}value_correlation": (("head", "head2"), correlation(products)),
+        f"{prefix}value_kept": share_of_average(products),
+    }
 
 
 def mean_of_pairs(matrix: np.ndarray) -> np.ndarray:
@@ -140,10 +157,9 @@ def geometry(layer: Layer, rule: Rule) -> Arrays:
     """All numbers from the weights of a layer, by name.
 
     Overlaps are between key subspaces; query heads repeat the overlaps of their key head. Heads
-    with a zero map of keys or queries are excluded: their numbers are NaN. The baseline of an index
-    is the index of the matrix of expected overlaps of Haar subspaces. Rotary positions change score
-    forms to ``W_Q,h R(Δ) W_K,hᵀ/√d_k``, and not the key subspaces. Forms of heads that normalise
-    keys have no scale, so that their singular values are NaN.
+    with a zero map of keys or queries are excluded: their numbers are NaN. Rotary positions change
+    score forms to ``W_Q,h R(Δ) W_K,hᵀ/√d_k``, and not the key subspaces. Forms of heads that
+    normalise keys have no scale, so that their singular values are NaN.
 
     Args:
         layer: the heads.
@@ -154,9 +170,8 @@ def geometry(layer: Layer, rule: Rule) -> Arrays:
     group = layer.key_head
     queried = query.any((1, 2))
     cosines, kernel, ranks = subspaces(key * (np.bincount(group, queried) > 0)[:, None, None])
-    mean, deviation = random_kernel(d, int(ranks[ranks > 0].mean().round()) if ranks.any() else 0)
+    mean = float(ranks[ranks > 0].mean().round()) / d if ranks.any() else 0.0
     same = np.eye(len(key), dtype=bool)
-    expected = np.where(np.isfinite(kernel), np.where(same, 1.0, mean), np.nan)
     defined = np.isfinite(np.diag(kernel))
     read = group[queried & defined[group]]
     by_key = np.ix_(defined, defined)
@@ -170,7 +185,7 @@ def geometry(layer: Layer, rule: Rule) -> Arrays:
         rotations = rotated(identities, rule.base, rule.rotated, distances)
     factor = np.nan if layer.norms else rule.factor(d_k)
     scores = form_spectrum(query, score_key, rotations)
-    correlations = form_correlation(query, score_key, rotations)
+    correlations = correlation(form_products(query, score_key, rotations))
     by_distance: Arrays = {
         "score_correlation_by_distance": (("distance", "head", "head2"), correlations),
         "qk_effective_rank_by_distance": (("distance", "head"), effective_rank(scores)),
@@ -181,17 +196,15 @@ def geometry(layer: Layer, rule: Rule) -> Arrays:
         "projection_kernel": (("key_head", "key_head2"), kernel),
         "key_rank": ("key_head", ranks),
         "overlap_baseline": mean,
-        "overlap_baseline_sd": deviation,
         "overlap_excess": mean_of_pairs(kernel) - mean,
         "largest_overlap_excess": np.fmax.reduce(kernel[~same], initial=np.nan) - mean,
         "index_key_heads": ("definition", indices(kernel[by_key])),
         "index_query_heads": ("definition", indices(kernel[by_query])),
-        "index_key_heads_baseline": ("definition", indices(expected[by_key])),
-        "index_query_heads_baseline": ("definition", indices(expected[by_query])),
         "qk_singular_value": (("head", "rank"), scores[0] * factor),
         "qk_effective_rank": ("head", effective_rank(scores[0])),
         "ov_effective_rank": ("head", effective_rank(values)),
         "score_correlation": (("head", "head2"), correlations[0]),
+        **alignment(value[group], output),
         "gain_folded": layer.gain is not None,
         "width": d_k,
         "passes": layer.passes,

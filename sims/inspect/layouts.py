@@ -13,7 +13,7 @@ number of key heads from the rows of keys.
 """
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from itertools import product
 
 import numpy as np
@@ -117,9 +117,7 @@ def layers(model: Model, heads: int | None = None) -> Iterator[Layer]:
             unknown.
     """
     layouts = modules(model)
-    numbers = dict(zip(layouts, map(layer_number, layouts), strict=True))
-    if None in numbers.values() or len({*numbers.values()}) < len(numbers):
-        numbers = dict.fromkeys(layouts)
+    numbers = numbered(layouts)
     tensors: dict[str, set[str]] = {}
     for module, number in numbers.items():
         before = set(model.used)
@@ -127,6 +125,14 @@ def layers(model: Model, heads: int | None = None) -> Iterator[Layer]:
         kind, *used = (re.sub(r"\d+", "*", name) for name in [module, *model.used - before])
         for name in tensors.setdefault(kind, {*used}) ^ {*used}:
             raise InputError(f"{model.name}: {name}", "in some layers, and missing in others")
+
+
+def numbered(names: Iterable[str]) -> dict[str, int | None]:
+    """Numbers of the layers of modules; None for all unless they are distinct."""
+    numbers = {name: layer_number(name) for name in names}
+    if None in numbers.values() or len({*numbers.values()}) < len(numbers):
+        return dict.fromkeys(numbers)
+    return numbers
 
 
 def _tensor(module: str, name: str) -> str:

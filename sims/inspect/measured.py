@@ -14,7 +14,7 @@ import numpy as np
 from sims.base.errors import InputError
 from sims.base.estimates import jackknife, mcse
 from sims.inspect.ablation import Calibration, Removal
-from sims.inspect.geometry import Arrays, indices, mean_of_pairs
+from sims.inspect.geometry import Arrays, correlation, indices, share_of_average
 from sims.inspect.layer import Layer
 from sims.inspect.patterns import Rule, projections, weights
 from sims.inspect.profiles import compression, k_profile, kq_profile, rank_within
@@ -215,7 +215,7 @@ def _attention(layer: Layer, x: np.ndarray, rule: Rule) -> tuple[dict[str, np.nd
     query, key, value = projections(layer, x, rule)
     heads, tokens = query.shape[:2]
     tiny = np.finfo(float).tiny
-    noise, correlation, logarithm = np.zeros((3, heads, heads))
+    noise, correlations = np.zeros((2, heads, heads))
     outputs = []
     keys = []
     keys_without_first = []
@@ -226,8 +226,7 @@ def _attention(layer: Layer, x: np.ndarray, rule: Rule) -> tuple[dict[str, np.nd
         squares = np.diagonal(products, axis1=-2, axis2=-1).copy()
         noise += products.sum(0)
         products /= np.sqrt(squares)[:, :, None] * np.sqrt(squares)[:, None]
-        correlation += products.sum(0)
-        logarithm += np.log(np.maximum(products, tiny)).sum(0)
+        correlations += products.sum(0)
         later = weight[..., 1:]
         keys_without_first.append(later.sum(-1) ** 2 / np.maximum((later**2).sum(-1), tiny))
         keys.append(1 / squares.T)
@@ -242,9 +241,7 @@ def _attention(layer: Layer, x: np.ndarray, rule: Rule) -> tuple[dict[str, np.nd
     return summaries | {
         "typical_effective_keys": np.median(effective, axis=-1).mean(),
         "noise": noise / tokens,
-        "token_noise_correlation": correlation / tokens,
-        "token_log_noise_correlation": logarithm / tokens,
-        "token_noise_correlation_mean": mean_of_pairs(correlation / tokens),
+        "token_noise_correlation": correlations / tokens,
         "keys": key.swapaxes(-1, -2) @ key / tokens,
         "queries": grouped.swapaxes(-1, -2) @ grouped / tokens,
     }, np.concatenate(outputs)
@@ -270,8 +267,6 @@ MEANS: dict[str, tuple[str, ...]] = {
     "effective_share": ("head", "quantile"),
     "typical_effective_keys": (),
     "token_noise_correlation": ("head", "head2"),
-    "token_log_noise_correlation": ("head", "head2"),
-    "token_noise_correlation_mean": (),
 }
 """Dimensions of means over sequences."""
 CACHES = {"kq_svd": kq_profile, "k_svd": k_profile}
@@ -282,27 +277,18 @@ PROFILED = ("keys", "queries")
 
 def _correlation(covariance: np.ndarray) -> np.ndarray:
     """Correlations; 0 for pairs with a head without variance."""
-    variance = np.diagonal(covariance, axis1=-2, axis2=-1)
-    scale = np.sqrt(np.where(variance > 0, variance, np.inf))
-    r = covariance / scale[..., :, None] / scale[..., None, :]
-    return np.where(np.eye(covariance.shape[-1], dtype=bool), 1.0, r)
+    r = np.nan_to_num(correlation(covariance))
+    return np.where(np.eye(r.shape[-1], dtype=bool), 1.0, r)
 
 
 def _indices(covariance: np.ndarray) -> np.ndarray:
     return indices(_correlation(covariance))
 
 
-def _share_of_average(covariance: np.ndarray) -> np.ndarray:
-    """Variance of the mean over the mean variance: 1 for equal heads, 1/H for uncorrelated ones."""
-    heads = covariance.shape[-1]
-    total = np.trace(covariance, axis1=-2, axis2=-1)
-    return covariance.sum((-2, -1)) / (heads * total)
-
-
 SUMMARIES: dict[str, tuple[tuple[str, ...], Callable[[np.ndarray], np.ndarray]]] = {
     "correlation": (("head", "head2"), _correlation),
     "index": (("definition",), _indices),
-    "kept": ((), _share_of_average),
+    "kept": ((), share_of_average),
 }
 """Numbers from a covariance of heads, by name: dimensions and function."""
 
@@ -365,6 +351,8 @@ def _ablate(
     count = int(np.logical_and.accumulate(within).sum())
     return results | {
         "alike": ("of_pair", list(pair)),
+        "cheapest_error": padded[1, 0],
+        "cheapest_error_mcse": padded[2, 0],
         "removal_order": ("removed", padded[0]),
         "removal_error": ("removed", padded[1]),
         "removal_error_mcse": ("removed", padded[2]),

@@ -1,4 +1,4 @@
-"""Tensors and settings of a model on disk, read by safetensors and JSON alone.
+"""Tensors and settings of a model on disk, read by safetensors and JSON, or by the package gguf.
 
 Nothing is unpickled. Tensors are read on demand, so that a large model passes through memory one
 layer at a time.
@@ -7,7 +7,8 @@ layer at a time.
 import contextlib
 import json
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -17,6 +18,7 @@ from safetensors import SafetensorError, safe_open
 
 from sims.base.errors import InputError, one_of
 from sims.base.files import regular_file
+from sims.inspect.gguf_file import open_gguf
 
 FLOATS = ("F64", "F32", "F16", "BF16")
 """Supported stored types; all become float64."""
@@ -25,6 +27,7 @@ HEADS = ("num_attention_heads", "n_head", "num_heads", "n_heads")
 SIDES = ("encoder", "decoder")
 """Model types that may have ``encoder_attention_heads`` and ``decoder_attention_heads``."""
 INDEX = ".index.json"
+GGUF = ".gguf"
 WRAPPERS = re.compile(
     r"(?:(?<=\.)|^)(?:module|_orig_mod|_forward_module|_(?:fsdp|checkpoint)_wrapped_module)\."
 )
@@ -43,7 +46,7 @@ class Model:
     """
 
     def __init__(self, path: str | Path, config: str | Path | None = None) -> None:
-        """Open a ``.safetensors`` file, a ``.safetensors.index.json``, or a folder with either.
+        """Open a ``.safetensors`` or ``.gguf`` file, an ``.index.json``, or a folder with one.
 
         Raises:
             InputError: the path holds no model in this format, or its config is no JSON object.
@@ -54,6 +57,24 @@ class Model:
         self.part = f"{part[1]} of {part[2]}" if part and part[2] != "1" else ""
         self._stored: dict[str, _Stored] = {}
         self.used: set[str] = set()
+        if path.suffix == GGUF:
+            self._open_gguf(path, config)
+        else:
+            self._open_safetensors(path)
+            beside = path.parent / "config.json"
+            settings = config if config is not None else beside if beside.is_file() else None
+            self.config = {} if settings is None else _settings(_object(Path(settings)))
+        self.shapes = {name: stored.shape for name, stored in self._stored.items()}
+
+    def _open_gguf(self, path: Path, config: str | Path | None) -> None:
+        if config is not None:
+            raise InputError("--config", str(config), f"none: {path.name} has its settings")
+        with _whole(regular_file(str(path), path)):
+            self.config, tensors = open_gguf(path)
+        for name, (shape, read) in tensors.items():
+            self._stored[name] = _Stored(path, read, "F32", shape)
+
+    def _open_safetensors(self, path: Path) -> None:
         for file, promised in _parts(path).items():
             with _whole(file):
                 entries = dict(_entries(file))
@@ -65,10 +86,6 @@ class Model:
                     if name in self._stored:
                         raise InputError(f"{self.name}: {given}", "a duplicate tensor", "one")
                     self._stored[name] = stored
-        self.shapes = {name: stored.shape for name, stored in self._stored.items()}
-        beside = path.parent / "config.json"
-        settings = config if config is not None else beside if beside.is_file() else None
-        self.config = {} if settings is None else _settings(_object(Path(settings)))
 
     def read(self, name: str, shape: tuple[int, ...] | None = None) -> np.ndarray:
         """Tensor as float64.
@@ -89,8 +106,8 @@ class Model:
             allowed = f"{', '.join(FLOATS)} (dequantise quantised models first)"
             raise InputError(f"{self.name}: {name}", stored.kind, allowed)
         quiet = np.errstate(invalid="ignore")  # NaN is refused below
-        with _whole(stored.path), quiet, safe_open(stored.path, "np") as file:
-            values = file.get_tensor(stored.name).astype(np.float64)
+        with _whole(stored.path), quiet:
+            values = stored.read().astype(np.float64)
         if not np.isfinite(values).all():
             raise InputError(f"{self.name}: {name}", "NaN or infinity", "finite numbers")
         self.used.add(name)
@@ -178,15 +195,15 @@ def _model_file(path: Path) -> Path:
         for name in ("model.safetensors", f"model.safetensors{INDEX}"):
             if (path / name).is_file():
                 return path / name
-        others = sorted(path.glob("*.safetensors"))
+        others = sorted([*path.glob("*.safetensors"), *path.glob(f"*{GGUF}")])
         if len(others) != 1:
             got = ", ".join(sorted(entry.name for entry in path.iterdir())) or "an empty folder"
             raise InputError(str(path), got, f"one with model.safetensors or its {INDEX}")
         path = others[0]
     if not path.is_file():
-        raise InputError(str(path), "file not found: a .safetensors file, its index, or a folder")
-    if path.suffix not in ("", ".safetensors") and not path.name.endswith(INDEX):
-        allowed = "a .safetensors file: pickles can run code, and other formats are not supported"
+        raise InputError(str(path), "file not found: .safetensors, .gguf, an index, or a folder")
+    if path.suffix not in ("", ".safetensors", GGUF) and not path.name.endswith(INDEX):
+        allowed = ".safetensors or .gguf: pickles can run code, and other formats are not supported"
         raise InputError(str(path), path.suffix, allowed)
     return path
 
@@ -207,10 +224,10 @@ def _parts(path: Path) -> dict[Path, set[str]]:
 
 
 class _Stored(NamedTuple):
-    """Location of a tensor."""
+    """File of a tensor, a function that reads it, its stored type and its shape."""
 
     path: Path
-    name: str
+    read: Callable[[], np.ndarray]
     kind: str
     shape: tuple[int, ...]
 
@@ -220,7 +237,13 @@ def _entries(path: Path) -> Iterator[tuple[str, _Stored]]:
     with safe_open(regular_file(str(path), path), "np") as file:
         for name in file.keys():  # noqa: SIM118  # a file is no mapping
             tensor = file.get_slice(name)
-            yield name, _Stored(path, name, tensor.get_dtype(), tuple(tensor.get_shape()))
+            shape = tuple(tensor.get_shape())
+            yield name, _Stored(path, partial(_tensor, path, name), tensor.get_dtype(), shape)
+
+
+def _tensor(path: Path, name: str) -> np.ndarray:
+    with safe_open(path, "np") as file:
+        return np.asarray(file.get_tensor(name))
 
 
 @contextlib.contextmanager
@@ -241,7 +264,7 @@ def _whole(path: Path) -> Iterator[None]:
         ValueError,
     ) as error:
         message = str(error).removeprefix("Error while deserializing header: ")
-        allowed = "a complete .safetensors file: no pickle, GGUF, ONNX, HDF5 or Git LFS pointer"
+        allowed = "a complete .safetensors or .gguf file: no pickle, ONNX, HDF5 or Git LFS pointer"
         raise InputError(str(path), message, allowed) from None
 
 

@@ -8,7 +8,6 @@ from typing import Any
 
 import numpy as np
 import xarray as xr
-from scipy.special import ndtri
 
 from sims.base.errors import InputError, one_of
 from sims.base.files import regular_archive
@@ -29,19 +28,17 @@ from sims.inspect.measured import QUANTILES, measured, moments_of, sequences_of
 from sims.inspect.patterns import Rule, rule_of
 from sims.inspect.profiles import rank_within
 from sims.inspect.reader import Model
-from sims.inspect.sentences import capitalised, listed, sentence
+from sims.inspect.sentences import advice, capitalised, listed, sentence
 from sims.problem.diversity import DEFINITIONS
 
 TOLERANCE = 0.01
 """Output error, as a share of variance, up to which removed heads count as redundant."""
 FILE = "heads of a model"
 """Identity in the seal of a report's file."""
-LEVEL = 0.05
-"""Probability, within a layer, that some pair of random subspaces counts as above the baseline."""
 MASK = "attention_mask"
 """Name of the array that is 0 at padding."""
 MEASURED = re.compile(
-    "typical|effective|sequences|copies|input|predicted|kq?_svd|noise|contribution|token|merge|prune|redundant"
+    "typical|effective|sequences|copies|input|predicted|kq?_svd|noise|contribution|token|merge|prune|cheapest|redundant"
 )
 """Names of numbers that need activations."""
 HEAD_DIMS = ("head", "head2", "key_head", "key_head2")
@@ -58,7 +55,7 @@ def inspect(
     """Report of a model along ``layer``; a layer that is applied several times has several rows.
 
     Args:
-        model: a ``.safetensors`` file, its ``.index.json``, or a folder with either.
+        model: a ``.safetensors`` or ``.gguf`` file, an ``.index.json``, or a folder with one.
         config: config.json; by default the one next to the model, if there is one.
         activations: npz file or arrays, from the name of an attention module or the number of a
             layer to its inputs (sequence, token, d) or their covariance matrix (d, d) about 0;
@@ -95,7 +92,7 @@ def inspect(
         inputs.check_used(f"{listed(data.label.values)} of {opened.name}, or its modules")
     notes += [capitalised(f"{listed(where)}: {remark}.") for remark, where in remarks.items()]
     data.attrs = {"model": opened.name, "tolerance": tolerance, "notes": "\n".join(notes)}
-    data.attrs["sentence"] = sentence(data)
+    data.attrs |= {"advice": advice(data), "sentence": sentence(data)}
     return data
 
 
@@ -245,26 +242,15 @@ def _labelled(arrays: Any) -> xr.Dataset:
 
 def _summary(weights: xr.Dataset) -> dict[str, float]:
     """Numbers of a layer, summarised from its arrays; indices are ``1 − mean correlation``."""
-    kernel = weights.projection_kernel.values
-    upper = kernel[np.triu_indices(len(kernel), 1)]
-    pairs = np.isfinite(upper).sum()
-    limit = -ndtri(LEVEL / max(pairs, 1)) * float(weights.overlap_baseline_sd)
-    numbers = {
+    numbers: dict[str, Any] = {
         "heads": weights.sizes["head"],
         "key_heads": weights.sizes["key_head"],
-        "pairs_above_baseline": (upper - float(weights.overlap_baseline) > limit).sum(),
     }
     for name in ("index_key_heads", "index_query_heads"):
-        for label in (name, f"{name}_baseline"):
-            numbers[f"{label}_mean"] = weights[label].sel(definition="mean")
+        numbers[f"{name}_mean"] = weights[name].sel(definition="mean")
     for name in ("qk_effective_rank", "ov_effective_rank"):
         numbers[f"{name}_median"] = median_rank(weights[name].values)
     numbers["score_correlation_mean"] = mean_of_pairs(weights.score_correlation.values)
-    if "distance" in weights.dims:
-        ranks = median_rank(weights.qk_effective_rank_by_distance.values)
-        means = mean_of_pairs(weights.score_correlation_by_distance.values)
-        for name, values in (("qk_effective_rank", ranks), ("score_correlation", means)):
-            numbers |= {f"{name}_least": values.min(), f"{name}_most": values.max()}
     return dict(zip(numbers, map(float, numbers.values()), strict=True))
 
 

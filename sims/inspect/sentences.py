@@ -1,4 +1,4 @@
-"""Summary of a report in words."""
+"""A report in words: what to do, and a summary."""
 
 import re
 from collections.abc import Sequence
@@ -6,55 +6,63 @@ from collections.abc import Sequence
 import numpy as np
 import xarray as xr
 
+NEEDED = "Use --activations: weights alone do not say which heads can be removed."
+SHARES = "patterns say {:.0f} % shared, outputs {:.0f} % ({:.0f} % if uncorrelated)"
+
+
+def advice(data: xr.Dataset) -> str:
+    """Heads that can be removed from one layer and the cost, or what is needed to find them."""
+    if "redundant_heads" not in data:
+        return "Layers of one head." if "contribution_kept" in data else NEEDED
+    row = data.isel(layer=advised(data))
+    layer = listed([row.label.item()])
+    count = int(row.redundant_heads)
+    shown = max(count, 1)
+    heads = ", ".join(f"{head:.0f}" for head in row.removal_order.values[:shown])
+    name = f"head{'s' * (count > 1)} {heads}"
+    errors = 100 * row.removal_error.values, 100 * row.removal_error_mcse.values
+    cost = "{:.2g} ± {:.1g} %".format(*(error[shown - 1] for error in errors))
+    if count > 0:
+        text = f"{layer}: {name} can be removed at +{cost} output error"
+    else:
+        text = f"no head can be removed within {100 * data.attrs['tolerance']:.3g} % output error"
+        if heads != "nan":
+            text += f": the cheapest, {name} of {layer}, costs {cost}"
+    kept = 100 * row.noise_kept, 100 * row.contribution_kept, 100 / row.heads
+    return capitalised(f"{text}; {SHARES.format(*map(float, kept))}.")
+
+
+def advised(data: xr.Dataset) -> int:
+    """Place of the layer with most redundant heads, of several that with the cheapest removal.
+
+    Without activations it is the layer whose OV maps align most.
+    """
+    if "redundant_heads" not in data:
+        return int(np.argmax((data.value_kept * data.heads).fillna(-1).values))
+    cost = data.removal_error.fillna(np.inf).values[:, 0]
+    return int(np.lexsort((cost, -data.redundant_heads.fillna(-1).values))[0])
+
 
 def sentence(data: xr.Dataset) -> str:
-    """Summary of the report: redundant heads by layer, and overlaps against the baseline."""
-    above = data.label.values[data.pairs_above_baseline.values > 0].tolist()
-    compared = data.overlap_excess.notnull().values
+    """Summary of the report: redundant heads by layer, or the layer whose OV maps align most."""
     if "redundant_heads" not in data:
-        return _sentence_of_overlaps(above, int(compared.sum()))
+        row = data.isel(layer=advised(data))
+        kept = f"{100 * row.value_kept:.0f} % ({100 / row.heads:.0f} % if uncorrelated)"
+        return f"OV maps align most in {listed([row.label.item()])}: an average keeps {kept}."
     counts = data.redundant_heads.values
-    parts = _count_redundant(data)
-    parts[0] += f" at {100 * data.attrs['tolerance']:.3g} % output error"
-    not_redundant = data.label.values[compared & (counts == 0)].tolist()
-    beyond = [layer for layer in not_redundant if layer in above]
-    if beyond:
-        parts.append(f"key subspaces of {listed(beyond)} overlap more than random ones")
-    if len(beyond) < len(not_redundant):
-        parts.append("the rest is within the baseline")
-    unseen = data.label.values[np.isnan(counts)].tolist()
-    if unseen:
-        parts.append(f"{listed(unseen)} without activations")
-    return capitalised("; ".join(parts) + ".")
+    seen = np.isfinite(counts)
+    total = f"{counts[seen].sum():.0f} of {data.heads.values[seen].sum():.0f} heads"
+    text = f"Redundant at {100 * data.attrs['tolerance']:.3g} % output error: {total}"
+    if (counts > 0).any():
+        text += f", in {listed(data.label.values[counts > 0])}"
+    if not seen.all():
+        text += f"; {listed(data.label.values[~seen])} without activations"
+    return f"{text}."
 
 
 def capitalised(text: str) -> str:
     """Text with a capital letter, unless it begins with the name of a module."""
     return re.sub("^[a-z]+(?= )", lambda word: word[0].capitalize(), text)
-
-
-def _sentence_of_overlaps(above: list[str], compared: int) -> str:
-    """Clause on layers with overlaps above the baseline, among those with comparable heads."""
-    if not compared:
-        return "No two key subspaces to compare."
-    if not above:
-        return "No key subspaces overlap more than random ones."
-    end = "; the rest is within the baseline" * (len(above) < compared)
-    return capitalised(f"{listed(above)}: key subspaces overlap more than random ones{end}.")
-
-
-def _count_redundant(data: xr.Dataset) -> list[str]:
-    """Clauses on layers by their number of redundant heads, from the most."""
-    layers_by_count: dict[tuple[int, int], list[str]] = {}
-    columns = (data.label.values, data.redundant_heads.values, data.heads.values)
-    for layer, count, total in zip(*columns, strict=True):
-        if count > 0:
-            layers_by_count.setdefault((int(count), int(total)), []).append(layer)
-    clauses = []
-    for (count, total), rows in sorted(layers_by_count.items(), reverse=True):
-        verb = "is" if count == 1 else "are"
-        clauses.append(f"{listed(rows)}: {count} of {total} heads {verb} redundant")
-    return clauses or ["no head is redundant"]
 
 
 def listed(names: Sequence[str]) -> str:

@@ -73,8 +73,6 @@ PLACES = np.arange(20)
 LINEAR = {k: t.T if t.ndim == 2 else t for k, t in LAYOUTS["gpt2"](*matrices()).items()}
 NOT_UNDERSTOOD = {
     "q_norm.weight": "unknown to model_type None",
-    "gate_proj.weight": "unknown to model_type None",
-    "relative_attention_bias.weight": "unknown to model_type None",
     "rotary_emb.freqs": "unknown to model_type None",
     "k_proj.qweight": "a quantised tensor",
     "v_proj.weight.absmax": "a quantised tensor",
@@ -85,20 +83,19 @@ NOT_UNDERSTOOD = {
 FILES = {
     **{
         f"a {end}": (lambda end=end: MODEL.rename(f"m{end}"), f"got '{end}'", f"m{end}")
-        for end in (".onnx", ".gguf", ".h5", ".pt", ".npz")
+        for end in (".onnx", ".h5", ".pt", ".npz")
     },
     "Git LFS": (content(lambda b: b"version https://git-lfs" + b), "or Git LFS pointer"),
     "nanoGPT": (lambda: write(Path("model"), LINEAR), "(24, 72), (in, out) as GPT-2"),
     "truncated": (content(lambda b: b[:-9]), "not fully covered"),
     "huge header": (content(lambda b: b"\xff" * 8 + b[8:]), "header too large"),
     "a pickle": (content(lambda b: pickle.dumps([1] * 99)), "a complete .safetensors"),
-    "other type": (entry(dtype="F63"), "a complete .safetensors file"),
+    "other type": (entry(dtype="F63"), "a complete .safetensors or"),
     "integers": (entry(dtype="I64"), "got 'I64'; allowed: F64, F32, F16, BF16 (dequant"),
     "missing": (MODEL.unlink, "one with model.safetensors or its .index.json"),
     "a .bin": (lambda: MODEL.rename("m.bin"), "pickles can run code", "m.bin"),
     "no such file": (lambda: None, "file not found", "other.safetensors"),
     "a pipe": (lambda: os.mkfifo("pipe"), "file not found", "pipe"),
-    "index of text": (index("weights"), "a JSON file"),
     "index without map": (index("{}"), "weight_map: got 'NoneType'"),
     "shard that is not there": (index('{"weight_map": {"q": "1.safetensors"}}'), "not found"),
     "shard elsewhere": (index('{"weight_map": {"q": "../../x"}}'), "files of the same folder"),
@@ -128,7 +125,6 @@ CHANGES = {
     "no key": ({f"{LLAMA}.k_proj.weight": None}, "k_proj.weight: got 'no tensor'"),
     "no output": ({f"{LLAMA}.o_proj.weight": None}, "got 'no output matrix'"),
     "flat": ({Q: np.ones(D)}, "allowed: a matrix with a side of d = 24"),
-    "wide": ({Q: np.ones((D, 7))}, "allowed: a matrix with a side of d = 24"),
     "odd keys": (
         {f"{LLAMA}.k_proj.weight": np.ones((7, D)), f"{LLAMA}.k_proj.bias": None},
         "q and k rows of 4 heads",
@@ -143,9 +139,7 @@ CHANGES = {
 """Tensors that are changed, and words of the line."""
 CONFIGS = {
     "nothing says it": ({}, "not known: give --heads N"),
-    "null": ({"num_attention_heads": None}, "not known: give --heads N"),
     "text": ({"num_attention_heads": "4"}, "config.num_attention_heads: got '4'"),
-    "true": ({"num_attention_heads": True}, "got True; allowed: an integer"),
     "two models": (
         {"text_config": {"num_heads": 4}, "vision_config": {"num_heads": 2}},
         "allowed: one number",
@@ -167,8 +161,6 @@ CONFIGS = {
 BERT = {"num_attention_heads": H, "model_type": "bert"}
 ACTIVATIONS = {
     "too few tokens": (inputs(4, 3), "0: tokens: got 12; allowed: at least 10 for each of"),
-    "too few sequences": (X[:3], "0: sequences: got 3; allowed: at least 4"),
-    "one prompt": (X[:1].repeat(9, 0), "0: sequences: got 1; allowed"),
     "three prompts": (
         np.concatenate([X[:3], X[:3].astype("f2")]),
         "0: sequences: got 3; allowed: at least 4 different ones",
@@ -181,7 +173,6 @@ ACTIVATIONS = {
         {"0": X, "attention_mask": MASK[:, 1:]},
         "attention_mask: got 'float64 of shape (12, 19)'; allowed: 0 and 1 of shape (12, 20)",
     ),
-    "mask of scores": ({"0": X, "attention_mask": -MASK}, "allowed: 0 and 1 of"),
     "mask with gaps": (
         {"0": X, "attention_mask": MASK * (PLACES % 9 > 0)},
         "attention_mask: got 'gaps'",
@@ -191,7 +182,6 @@ ACTIVATIONS = {
         "0: tokens of a sequence: got 1; allowed: at least 2",
     ),
     "covariance of another width": (np.eye(5), "semidefinite matrix (24, 24)"),
-    "covariance of whole numbers": (np.eye(D, dtype=int), "got 'int64 of"),
     "no covariance": (TENSORS[Q], "not symmetric, finite and positive"),
     "negative covariance": (
         np.diag(np.arange(D) - 1.0),

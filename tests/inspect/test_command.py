@@ -10,10 +10,10 @@ import numpy as np
 import pytest
 
 from sims.base.errors import InputError
-from sims.inspect import inspect, scalars
+from sims.inspect import capture, inspect, scalars
 from sims.study.results import read
 from tests.cli.small import run
-from tests.inspect.models import LAYOUTS, H, inputs, matrices, renumbered, write
+from tests.inspect.models import LAYOUTS, D, H, inputs, matrices, renumbered, write
 
 CONFIG = {"num_attention_heads": H, "model_type": "bert"}
 
@@ -35,6 +35,7 @@ def test_what_is_printed_is_what_is_written(folder, capsys):
     printed = capsys.readouterr().out
     data = read("out/a.nc")
     assert printed.splitlines()[-2:] == [data.attrs["sentence"], "out/a.nc"]
+    assert printed.startswith(f"{data.attrs['advice']}\n")
     assert "layer 1 without activations" in data.attrs["sentence"]
     assert sorted(p.suffix for p in folder.glob("out/*")) == [".nc", ".pdf", ".png", ".svg"]
     row = [line for line in printed.splitlines() if line.startswith(" 0 ")][-1].split()
@@ -52,7 +53,7 @@ def test_what_is_printed_is_what_is_written(folder, capsys):
 
 def test_a_model_beside_another_and_beside_a_written_report(folder, capsys):
     run("inspect", "b", "--output", "b.nc")
-    capsys.readouterr()
+    assert capsys.readouterr().out.startswith("Use --activations: weights alone do not say")
     one, two = (scalars(inspect(name))["overlap_excess"] for name in "ab")
     for other in ("b", "b.nc"):
         assert run("inspect", "a", "--compare", other) == 0
@@ -100,3 +101,19 @@ def test_a_number_above_its_limit_ends_in_exit_code_1(folder, capsys):
     layer = int(np.argmax(excess))
     assert f"layer {layer}: largest_overlap_excess" in capsys.readouterr().out
     assert run("inspect", "a", "--fail-above", f"largest_overlap_excess={high}") == 0
+
+
+def test_capture_takes_the_inputs_of_each_layer():
+    """Of torch's encoder, whose tokens come first: those that the layers before it put out."""
+    torch = pytest.importorskip("torch")
+    layer = torch.nn.TransformerEncoderLayer(D, H, 8)
+    model = torch.nn.TransformerEncoder(layer, 2, enable_nested_tensor=False)
+    x = torch.tensor(inputs(3, 5), dtype=torch.float32).swapaxes(0, 1)
+    with pytest.raises(InputError, match="training mode"):
+        capture(model, {"src": x})
+    found = capture(model.eval(), {"src": x})
+    second = model.layers[0](x).detach()
+    for name, tokens in (("0", x), ("1", second)):
+        np.testing.assert_allclose(found.pop(name), tokens.swapaxes(0, 1), atol=1e-5)
+    assert not found
+    assert not model.layers[0].self_attn._forward_pre_hooks
