@@ -100,6 +100,7 @@ def answers_of(
             smoke=smoke,
             labels=spec.labels,
             subject=_subject(question),
+            abstract=bool(question.paper) and not paper_of(question.paper).full_text,
             law=str(spec.law.get("text", "")),
             **origin,
         )
