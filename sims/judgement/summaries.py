@@ -136,8 +136,10 @@ class Share:
             parts[-1] += f", {self.contradictions} contradict theory"
         for tolerance, counted in self.beyond.items():
             if counted:
-                holds, fails = percent(counted.parts["holds"]), percent(counted.parts["fails"])
-                parts.append(f"by more than {tolerance} {holds} hold and {fails} fail")
+                parts.append(
+                    f"by more than {tolerance} {percent(counted.parts['holds'])} hold and "
+                    f"{percent(counted.parts['fails'])} fail"
+                )
         return "; ".join(parts) or "–"
 
 
