@@ -18,7 +18,7 @@ GAUSSIAN, THIRD, FOURTH = 1, 2, 3
 """Orders of the cumulants of a block, less 1."""
 
 
-STRICT, LOOSE = 0.05, 0.2
+STRICT, LOOSE = conventions.WIDER
 """Further thresholds of what a line may leave of a log error's spread."""
 
 

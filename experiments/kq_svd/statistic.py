@@ -12,7 +12,7 @@ from sims.study.results import Results
 KQ, K, EIGEN = range(3)
 """Indices of the compressions of keys as they are along the axis ``method``."""
 CENTRED = 3
-"""What these indices are added to for centred keys."""
+"""Index of KQ-SVD of centred keys; its rivals follow in the same order."""
 
 
 def effects(results: Results) -> dict[str, Effects]:
@@ -26,9 +26,9 @@ def effects(results: Results) -> dict[str, Effects]:
     saved = 1 - law["least"] / law["keys_only"]
     return {
         "scores": _order(falls(score, [KQ], [K])),
-        "scores, centred": _order(falls(score, [CENTRED + KQ], [CENTRED + K])),
+        "scores, centred": _order(falls(score, [CENTRED], [CENTRED + K])),
         "outputs": _order(falls(output, [KQ], [K, EIGEN])),
-        "outputs, centred": _order(falls(output, [CENTRED + KQ], [CENTRED + K, CENTRED + EIGEN])),
+        "outputs, centred": _order(falls(output, [CENTRED], [CENTRED + K, CENTRED + EIGEN])),
         "centring": _order(falls(output, [CENTRED], [KQ])),
         "bound": share(1 - bound, size=bound.mean(1) - 1),
         "saved": mean(None, predicted=saved),

@@ -71,5 +71,5 @@ def parameters(results: Results) -> pd.DataFrame:
         )
     table = drawn_values(results)
     share = table["noise_sd"] ** 2 / table["keys"] / np.array(noise)
-    ants = (table["kind"] == "ants").astype(float)
+    ants = table["kind"] == "ants"
     return table[[*SHOWN]].assign(selectivity=share, correlation=correlation[:, PLAIN], ants=ants)
