@@ -56,6 +56,21 @@ def test_families_are_the_questions_of_our_experiments_that_say_always(pytestcon
         assert sorted(paper.family) == sorted(declared)
 
 
+PROVENANCE = (
+    "We read the full text of three papers and the abstract of five; what an abstract leaves open "
+    "is our reconstruction."
+)
+
+
+def test_what_was_read_is_said_in_one_sentence_everywhere(pytestconfig, monkeypatch):
+    monkeypatch.chdir(pytestconfig.rootpath)
+    read = [paper.full_text for paper in papers().values()]
+    assert (len(read), sum(read)) == (8, 3)
+    places = "README.md CONTRIBUTING.md docs/index.md docs/limits.md docs/paper/paper.md.j2 "
+    for place in (places + "papers/README.md sims/report/page.html.j2").split():
+        assert PROVENANCE in Path(place).read_text(encoding="utf-8"), place
+
+
 def test_what_is_true_by_algebra_has_its_test(pytestconfig, monkeypatch):
     monkeypatch.chdir(pytestconfig.rootpath)
     every = [c for paper in papers().values() for c in (*paper.claims, *paper.ours)]

@@ -101,8 +101,7 @@ def paper_page(
     table = ALGEBRA.sub(fold, listing(paper, answers, _link))
     order = [one.id for one in (*paper.claims, *paper.ours) if one.id in claims]
     entries = _entries({id: claims[id] for id in order})
-    names = "" if paper.authors.startswith("not ") else f"{paper.authors}, "
-    source = f"{names}arXiv {paper.arxiv}."
+    source = f"{paper.authors}, arXiv {paper.arxiv}."
     return "\n\n".join([f"# {paper.title}", source, framed(table), toctree(entries)])
 
 

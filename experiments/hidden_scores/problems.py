@@ -9,6 +9,10 @@ from sims.problem import TrigonometricSeries
 from sims.study.problem import Drawn
 
 QUERIES = 16
+FACTORS = 2.0 ** (np.arange(-4, 5) / 2)
+"""Bandwidths that are tried for the head, over the drawn one."""
+DRAWN = 4
+"""Place of the drawn one."""
 
 
 class Problem(Drawn):

@@ -9,9 +9,9 @@ from sims.attention import hidden
 from sims.attention.attention import softmax
 from sims.montecarlo import Draw, HostBatches
 
-from .problems import Problem
+from .problems import DRAWN, FACTORS, Problem
 
-ARMS = ("log_residual", "cosine", "keys", "mse", "head_keys")
+ARMS = ("log_residual", "cosine", "keys", "head_keys")
 """What a batch has of both arms."""
 LEAST_RESIDUAL = -1e12
 """log ρ where tokens are equal."""
@@ -21,7 +21,8 @@ SETS = 4
 
 def sampler(problem: Problem) -> HostBatches:
     """Both arms of a stack and of a head, on the same draws."""
-    return HostBatches(batch, constants=problem, dims=dict.fromkeys(ARMS, ("arm",)))
+    dims = {**dict.fromkeys(ARMS, ("arm",)), "mse": ("arm", "factor")}
+    return HostBatches(batch, constants=problem, dims=dims)
 
 
 def batch(draw: Draw, replicates: int, problem: Problem) -> dict[str, np.ndarray]:
@@ -101,8 +102,9 @@ def effective_share(attention: np.ndarray) -> np.ndarray:
 
 
 def heads(rng: np.random.Generator, sets: int, problem: Problem) -> tuple[np.ndarray, np.ndarray]:
-    """Mean squared errors of the second layer's head, (arm,), and n_eff/n, over sets of keys.
+    """Mean squared errors of the second layer's head over sets of keys, (arm, factor), and n_eff/n.
 
+    The share of keys is that at the drawn bandwidth, (arm,).
     Tokens do not move: both layers see the same keys N(0, I_2), each through its view.
     """
     target = problem.target.values
@@ -116,8 +118,10 @@ def heads(rng: np.random.Generator, sets: int, problem: Problem) -> tuple[np.nda
         scores.append(score / problem.bandwidth**2)
     arms = []
     for memory in (0.0, problem["memory"]):
-        weights = softmax(hidden.accumulate(np.stack(scores), memory, problem["start"])[-1])
-        gap = (weights * labels).sum(-1) - target(problem.queries)
-        arms.append((np.mean(gap**2), effective_share(weights).mean()))
-    mse, shares = np.transpose(arms)
-    return mse, shares
+        last = hidden.accumulate(np.stack(scores), memory, problem["start"])[-1]
+        for factor in FACTORS:
+            weights = softmax(last / factor**2)
+            gap = (weights * labels).sum(-1) - target(problem.queries)
+            arms.append((np.mean(gap**2), effective_share(weights).mean()))
+    mse, shares = np.transpose(arms).reshape(2, 2, len(FACTORS))
+    return mse, shares[:, DRAWN]

@@ -18,10 +18,12 @@ GAUSSIAN, THIRD, FOURTH = 1, 2, 3
 """Orders of the cumulants of a block, less 1."""
 
 
-def straightness(error: np.ndarray) -> np.ndarray:
-    """The house tolerance less the share of the spread of log e_L that a line in L leaves, (…).
+STRICT, LOOSE = conventions.WIDER
+"""Further thresholds of what a line may leave of a log error's spread."""
 
-    Negative, too, where the line does not fall.
+
+def curvature(error: np.ndarray) -> np.ndarray:
+    """Share of the spread of log e_L that a line in L leaves, (…); 1 if the line does not fall.
 
     Args:
         error: squared errors (…, L), of 1, 2, … levels.
@@ -32,22 +34,25 @@ def straightness(error: np.ndarray) -> np.ndarray:
     steep = off @ level / (level @ level)
     left = off - steep[..., None] * level
     share = np.sqrt((left**2).sum(-1) / (off**2).sum(-1))
-    return conventions.TOLERANCES["slope"] - np.where(steep < 0, share, 1.0)
+    return np.where(steep < 0, share, 1.0)
 
 
-def decays(sampled: np.ndarray, predicted: np.ndarray, half: np.ndarray) -> Effects:
-    """How far the error of few levels falls geometrically, up to half of the target's levels.
+def decays(
+    sampled: np.ndarray, predicted: np.ndarray, half: np.ndarray, tolerance: float
+) -> Effects:
+    """Tolerance less the curvature of the error of few levels, up to half of the target's levels.
 
     Args:
         sampled: squared errors (N, B, L), of 1, 2, … levels.
         predicted: the same by theory, (M, L).
         half: (M,) of the levels.
+        tolerance: largest share of the spread that a line in L may leave.
     """
     draws = []
     for errors, count in zip(sampled, half, strict=False):
-        draws.append(jackknife({"": errors[:, :count]}, lambda mean: straightness(mean[""])))
-    theory = [straightness(row[:count]) for row, count in zip(predicted, half, strict=True)]
-    return share(np.array(draws), predicted=np.array(theory))
+        draws.append(jackknife({"": errors[:, :count]}, lambda mean: curvature(mean[""])))
+    theory = [curvature(row[:count]) for row, count in zip(predicted, half, strict=True)]
+    return share(tolerance - np.array(draws), predicted=tolerance - np.array(theory))
 
 
 def effects(results: Results) -> dict[str, Effects]:
@@ -62,8 +67,11 @@ def effects(results: Results) -> dict[str, Effects]:
     parts = theory[rows, :, last]
     block = stack_batches(results, "remainder")
     silent = np.full((len(sampled), 2), np.nan)
+    kept = sampled[:, :, LEVELS], theory[:, LEVELS], half
     return {
-        "decay": decays(sampled[:, :, LEVELS], theory[:, LEVELS], half),
+        "decay": decays(*kept, conventions.TOLERANCES["slope"]),
+        "decay, strict": decays(*kept, STRICT),
+        "decay, loose": decays(*kept, LOOSE),
         "parts": gap(both, parts[:, LEVELS] + parts[:, RANK]),
         "roads": mean(both / parts[:, BOTH, None] - 1),
         "definite": mean(silent, predicted=law["definite"]),

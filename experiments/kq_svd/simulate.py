@@ -8,7 +8,7 @@ from sims.montecarlo import Draw, HostBatches
 
 from .problems import Problem
 
-METHODS = ("KQ-SVD", "K-SVD", "Eigen", "KQ-SVD, centred")
+METHODS = ("KQ-SVD", "K-SVD", "Eigen", "KQ-SVD, centred", "K-SVD, centred", "Eigen, centred")
 FRESH = 32
 """Queries of a replicate at which outputs are compared."""
 
@@ -25,7 +25,8 @@ def batch(draw: Draw, replicates: int, problem: Problem) -> dict[str, np.ndarray
 
     ``score`` is the error of a method's scores in the mean over all new tokens, ``output`` that of
     outputs at new queries, both squared; ``bound`` the error of outputs over the printed bound, the
-    largest of the heads; ``mse`` that of the averaged heads as an estimator. Label noise is
+    largest of the heads; ``mse`` that of the averaged heads as an estimator. Of centred keys
+    ``score`` is the error up to a constant a query, which softmax ignores. Label noise is
     integrated out: with weights w an error is ``(Σ w m(z) − m(x))² + σ² Σ w²``.
     """
     rng = draw.rng()
@@ -39,7 +40,9 @@ def replicate(rng: np.random.Generator, problem: Problem) -> dict[str, np.ndarra
     products = calibrated_products(rng, problem)
     change = products - np.eye(d)
     moment = problem.query_moments.sum(0)
-    score = ((problem.key_moment @ change) * (change @ moment)).sum((1, 2))
+    covariance = problem.of_keys.T @ problem.of_keys
+    moments = np.repeat([problem.key_moment, covariance], len(products) // 2, axis=0)
+    score = ((moments @ change) * (change @ moment)).sum((1, 2))
     tokens = rng.standard_normal((problem["tokens"], 2 * d))
     keys = tokens[:, :d] @ problem.of_keys + problem.mean
     # (method, head, d, key), the exact scores first
@@ -60,17 +63,17 @@ def replicate(rng: np.random.Generator, problem: Problem) -> dict[str, np.ndarra
 
 
 def calibrated_products(rng: np.random.Generator, problem: Problem) -> np.ndarray:
-    """``ABᵀ`` of every method's cache, calibrated on one sample, (method, d, d)."""
+    """``ABᵀ`` of every method's cache, calibrated on one sample, (method, d, d).
+
+    Centred keys lack the row of their mean; softmax does not see that new keys are not centred.
+    """
     rank = problem.rank
     keys, queries = calibrated(rng, problem)
-    caches = (
-        kq_svd(keys, queries, rank),
-        k_svd(keys, rank),
-        joint_svd(keys, queries, rank),
-        # Without the row of their mean; softmax does not see that new keys are not centred.
-        kq_svd(keys[:-1], queries, rank),
-    )
-    return np.stack([cache.product for cache in caches])
+    products = []
+    for rows in (keys, keys[:-1]):
+        caches = kq_svd(rows, queries, rank), k_svd(rows, rank), joint_svd(rows, queries, rank)
+        products += [cache.product for cache in caches]
+    return np.stack(products)
 
 
 def estimator_errors(problem: Problem, tokens: np.ndarray, stored: np.ndarray) -> np.ndarray:

@@ -9,8 +9,10 @@ from sims.judgement.effects import Effects, gap, mean, outcome_over_pairs, share
 from sims.study.batches import drawn_values, stack_batches
 from sims.study.results import Results
 
-KQ, K, EIGEN, CENTRED = range(4)
-"""Indices of the compressions along the axis ``method``."""
+KQ, K, EIGEN = range(3)
+"""Indices of the compressions of keys as they are along the axis ``method``."""
+CENTRED = 3
+"""Index of KQ-SVD of centred keys; its rivals follow in the same order."""
 
 
 def effects(results: Results) -> dict[str, Effects]:
@@ -24,7 +26,9 @@ def effects(results: Results) -> dict[str, Effects]:
     saved = 1 - law["least"] / law["keys_only"]
     return {
         "scores": _order(falls(score, [KQ], [K])),
+        "scores, centred": _order(falls(score, [CENTRED], [CENTRED + K])),
         "outputs": _order(falls(output, [KQ], [K, EIGEN])),
+        "outputs, centred": _order(falls(output, [CENTRED], [CENTRED + K, CENTRED + EIGEN])),
         "centring": _order(falls(output, [CENTRED], [KQ])),
         "bound": share(1 - bound, size=bound.mean(1) - 1),
         "saved": mean(None, predicted=saved),
@@ -41,18 +45,18 @@ def _order(draws: np.ndarray) -> Effects:
 def panels(results: Results) -> xr.Dataset:
     """Errors of each simulated problem over what they are compared with.
 
-    ``output`` of KQ-SVD and of centred keys over the better rival's, ``score`` of each method over
-    the least one, and the ``excess`` of KQ-SVD's over the predicted one, with its standard error.
+    ``output`` of KQ-SVD over the better rival's, with keys as they are and centred in all methods,
+    ``score`` of each method over the least one of keys as they are, and the ``excess`` of KQ-SVD's
+    over the predicted one, with its standard error.
     """
-    output = stack_batches(results, "output").mean(1)
+    output = stack_batches(results, "output").mean(1).reshape(-1, 2, CENTRED)
     score = stack_batches(results, "score")
     count = len(score)
     over = score / results.law["least"][:count, None, None]
     excess = (over[..., KQ] - 1) / results.law["cost"][:count, None]
-    rival = output[:, K : EIGEN + 1].min(1, keepdims=True)
     return xr.Dataset(
         {
-            "output": (("problem", "shown"), output[:, [KQ, CENTRED]] / rival),
+            "output": (("problem", "shown"), output[..., KQ] / output[..., K:].min(-1)),
             "score": (("problem", "method"), over.mean(1)),
             "excess": ("problem", excess.mean(1)),
             "excess_error": ("problem", mcse(excess.T)),

@@ -16,6 +16,8 @@ FIRST = 1
 """Place of the items from which rates are fitted."""
 PRINTED = 0.06
 """Rate in n_K of the printed fit."""
+STRICT = 0.05
+"""A smaller tolerance of added items."""
 ONE = 0
 """Place of the fewest entries."""
 
@@ -36,11 +38,13 @@ def effects(results: Results) -> dict[str, Effects]:
     # In the width n_K, dimension × items.
     decay = -fit_slope(ITEMS, log_mean(stack_batches(results, "mean_output")))
     entry = stack_batches(results, "log_entry")[..., -2:].mean(-1)
+    accuracies = fit_slope(-np.log2(law["accuracy_asked"]), needed[..., ONE])
     excess = entry - law["log_entry"].mean(1)[:, None]
     return {
         "rate": share(fall - 1 + tolerance, predicted=far - 1 + tolerance),
         "entries": at_most_one(fit_slope(np.log2(law["entries"]), middle)),
-        "accuracies": at_most_one(fit_slope(-np.log2(law["accuracy_asked"]), needed[..., ONE])),
+        "accuracies": at_most_one(accuracies),
+        "accuracies, strict": at_most_one(accuracies, STRICT),
         "blocks": slope(2.0 ** ITEMS[FIRST:], ratio, 0.0),
         "fit": mean(decay / law["dimension"][:, None] / PRINTED),
         "width": share(room[..., 0]),
@@ -57,12 +61,12 @@ def falls_by_law(items: np.ndarray, log_error: np.ndarray) -> np.ndarray:
     return -fit_slope(items * np.log(2) - np.log(items) / 2, log_error)
 
 
-def at_most_one(added: np.ndarray) -> Effects:
-    """Room up to one added item, with the tolerance, by theory's parts (problem, part) alone.
+def at_most_one(added: np.ndarray, tolerance: float = conventions.TOLERANCES["slope"]) -> Effects:
+    """Room up to one added item, with a tolerance, by theory's parts (problem, part) alone.
 
     Items are added by a doubling of the entries, or a halving of ε.
     """
-    room = 1 + conventions.TOLERANCES["slope"] - added.mean(1)
+    room = 1 + tolerance - added.mean(1)
     sure = abs(room) > conventions.CALLED * mcse(added.T)
     return share(None, predicted=room, valid=sure)
 

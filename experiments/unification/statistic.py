@@ -57,6 +57,8 @@ def effects(results: Results) -> dict[str, Effects]:
 def parameters(results: Results) -> pd.DataFrame:
     """Drawn values of all kinds, n_eff/n, and the plain pool's correlation, a row per problem.
 
+    ``ants`` is 1 of ants.
+
     ``n_eff = σ²/v`` with the noise variance v of a head of the plain pool, averaged over heads and
     queries; NaN of other agents.
     """
@@ -69,4 +71,5 @@ def parameters(results: Results) -> pd.DataFrame:
         )
     table = drawn_values(results)
     share = table["noise_sd"] ** 2 / table["keys"] / np.array(noise)
-    return table[[*SHOWN]].assign(selectivity=share, correlation=correlation[:, PLAIN])
+    ants = table["kind"] == "ants"
+    return table[[*SHOWN]].assign(selectivity=share, correlation=correlation[:, PLAIN], ants=ants)

@@ -46,6 +46,7 @@ class Answer:
             paper), or "formula" (one of ours, compared with simulation).
         own: statement of a claim of no paper; None for others.
         says: "always" if the claim says so.
+        abstract: whether only the abstract of the paper was read.
         built_in: why the law builds the answer in; "" where it does not.
         result: result for all problems.
         word: word for how often it holds; "" for an estimate or an exploratory question.
@@ -85,6 +86,7 @@ class Answer:
     word: str
     law: str
     subject: str = "paper"
+    abstract: bool = False
     built_in: str = ""
     own: str | None = None
     restriction: str = ""
@@ -151,14 +153,15 @@ class Answer:
         """Verdict on the claim as it is stated, whatever holds often; "" where none is due.
 
         A claim that is built in says why. One that says "always" is false if a failure is
-        confirmed; else the share of failures has an upper bound.
+        confirmed, under our reading if only the paper's abstract was read; else the share of
+        failures has an upper bound.
         """
         if self.built_in:
             return f"built in ({self.built_in})"
         if not self.says or not self.always:
             return ""
         if self.always == "no":
-            return FALSE
+            return "false under our reading" if self.abstract else "false as stated"
         counted = self.result.simulated if isinstance(self.result, Share) else None
         if counted is None:
             return NO_FAILURE
@@ -166,8 +169,6 @@ class Answer:
         return f"{NO_FAILURE} in {counted.total} problems (at most {most} fail)"
 
 
-FALSE = "false as stated"
-"""Verdict on a claim that says "always", and has a confirmed failure."""
 NO_FAILURE = "no failure found"
 """Verdict on a claim that says "always", and has no confirmed failure."""
 FACTS = {"paper", "own", "id", "question", "quantity", "status", "says", "built_in"}

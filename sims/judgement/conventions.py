@@ -19,6 +19,8 @@ INDEX_GAP = 0.05
 TOLERANCES = {"roads": 0.05, "exact": 0.01, "slope": 0.1, "order": 0.01}
 """Agreement of simulation with theory, and with exact theory of like accuracy, relative; of slopes;
 the relative change below which two errors count as equal."""
+WIDER = (0.05, 0.2)
+"""Tolerances at which outcomes are told, in addition to their question's."""
 
 SWEPT = (0.01, 0.2)
 """Limits beside 5 % at which a share is told where the limit is ours."""

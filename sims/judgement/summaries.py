@@ -38,6 +38,7 @@ class Share:
         size: lower quartile, median and upper quartile of the relative change.
         components: the same quartiles for parts of the change, by name.
         size_noise: median Monte Carlo error of a problem's change over the range of the quartiles.
+        beyond: of outcomes, wider tolerances to the tallies by which they hold by more.
     """
 
     kind: Literal["share"] = "share"
@@ -48,6 +49,7 @@ class Share:
     size: Quartiles | None = None
     components: dict[str, Quartiles] = field(default_factory=dict)
     size_noise: float | None = None
+    beyond: dict[str, Tally | None] = field(default_factory=dict)
 
     @property
     def deciding(self) -> Tally | None:
@@ -132,6 +134,12 @@ class Share:
                 parts.append(f"{share_in_words(counted)} by {self._method(counted)}")
         if self.contradictions:
             parts[-1] += f", {self.contradictions} contradict theory"
+        for tolerance, counted in self.beyond.items():
+            if counted:
+                parts.append(
+                    f"by more than {tolerance} {percent(counted.parts['holds'])} hold and "
+                    f"{percent(counted.parts['fails'])} fail"
+                )
         return "; ".join(parts) or "–"
 
 
@@ -299,6 +307,8 @@ def _share(effects: Effects, selected: np.ndarray, rows: np.ndarray) -> Share:
     call = effects.call[rows]
     counted = tally(call, _reason(effects, rows, call), effects.level_holds)
     share = replace(_sizes(effects, rows), problems=int(rows.sum()), simulated=counted)
+    for tolerance in conventions.WIDER if effects.kind == "outcome" else ():
+        share.beyond[significant(tolerance)] = tally(effects.within(tolerance).call[rows])
     theory = effects.predicted_call
     if not len(theory):
         return share

@@ -5,7 +5,6 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
 import pandas as pd
 import xarray as xr
 
@@ -100,6 +99,7 @@ def answers_of(
             smoke=smoke,
             labels=spec.labels,
             subject=_subject(question),
+            abstract=bool(question.paper) and not paper_of(question.paper).full_text,
             law=str(spec.law.get("text", "")),
             **origin,
         )
@@ -113,16 +113,21 @@ def answers_of(
 
 
 def cells_of(table: Table, question: QuestionSpec) -> list[Cell]:
-    """Shares of a question under every combination of its specifications; empty without any."""
+    """Shares of a question under every combination of its specifications; empty without any.
+
+    Choices of problems stand in the place of the question's restriction.
+    """
     declared = question.specifications
     if declared is None:
         return []
     cells = []
+    restriction = question.restrict if not declared.problems else None
+    among = condition_mask(table.parameters, restriction.where if restriction else {})
     for effect, named in declared.effects.items():
         tolerance = conventions.tolerance(question.tolerance)
         effects = table.effects[effect].within(tolerance, question.level_holds)
         for values in itertools.product(*declared.problems.values()):
-            selected = np.ones(len(table.parameters), bool)
+            selected = among.copy()
             for choice, value in zip(declared.problems, values, strict=True):
                 selected &= condition_mask(table.parameters, declared.problems[choice][value])
             share = summarize(effects, selected)

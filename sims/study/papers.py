@@ -68,6 +68,8 @@ class Paper(Strict):
     year: int = Field(ge=1991)
     read: str = Field(min_length=1)
     """Available parts of the paper."""
+    full_text: bool = False
+    """Whether the full text was read; else the abstract, and "false" is false under our reading."""
     claims: list[PaperClaim] = Field(min_length=1)
     ours: list[Claim] = []
     """Our claims about the paper."""

@@ -2,7 +2,6 @@
 
 import json
 import os
-from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -13,8 +12,8 @@ from sims.base.places import experiments
 from sims.judgement import conventions
 from sims.study.judge import answers_of
 from sims.study.referenced_files import MissingModels
-from sims.study.running import Run
 from sims.study.stored import read_panels, results_of
+from tests.experiments.drawing import small_run
 from tests.experiments.planted import planted
 
 RECORD = Path(__file__).with_name("revisions.json")
@@ -59,13 +58,8 @@ LAWS = {
 
 def tiny(name):
     """The smoke run of an experiment with fewer problems, draws and shapes."""
-    run = Run.load(name, "smoke")
-    declared, settings = run.study.declared, run.settings
-    fewer = {k: v for k, v in (FEW | MORE.get(name, {})).items() if k in settings}
-    law = declared.content["law"] | LAWS.get(name, {})
-    run.study._declare(replace(declared, content=declared.content | {"law": law}), True)
     few = {"batches": 2 if name == "trained_models" else 4, "replicates_per_batch": 2}
-    return Run(run.study, "smoke").changed(settings | fewer, run.simulation.model_copy(update=few))
+    return small_run(name, LAWS.get(name, {}), FEW | MORE.get(name, {}), few)
 
 
 @pytest.fixture(scope="module", params=experiments())

@@ -38,28 +38,6 @@ def test_errors_of_scores_by_whole_matrices(target):
         np.testing.assert_allclose(result[:, place], expected, rtol=1e-9)
 
 
-@pytest.mark.parametrize("keys", ["normal", "uniform", "exponential"])
-def test_remainders_of_blocks_by_loops(keys):
-    """The log mean of e^s less its cumulants; drawn scores have the spread that is stated."""
-    problem = drawn(keys=keys, spread=0.5, block=4)
-    result = simulate.remainders(np.random.default_rng(5), 4000, problem)
-    rng = np.random.default_rng(5)
-    size = (4000, 4)
-    unit = {
-        "normal": lambda: rng.normal(size=size),
-        "uniform": lambda: 12**0.5 * (rng.random(size) - 0.5),
-        "exponential": lambda: rng.exponential(size=size),
-    }[keys]()
-    assert unit.std() == pytest.approx(1, abs=0.05)
-    sizes = []
-    for s in 0.5 * unit:
-        m, u = s.mean(), s - s.mean()
-        cumulants = m, np.mean(u**2), np.mean(u**3), np.mean(u**4) - 3 * np.mean(u**2) ** 2
-        terms = np.array(cumulants) / [1, 2, 6, 24]
-        sizes.append(np.abs(np.log(np.mean(np.exp(s))) - np.cumsum(terms)))
-    np.testing.assert_allclose(result, np.mean(sizes, axis=0), rtol=1e-9)
-
-
 def test_mixtures_of_scales_by_loops():
     """Weights of each arm key by key; the same generator gives keys and noise."""
     problem = drawn(n=5, views=2, scales=3)

@@ -8,13 +8,12 @@ from scipy.special import softmax
 from sklearn.ensemble import RandomForestRegressor
 
 from experiments.unification import predict, simulate
-from sims.montecarlo import run
 from sims.problem import Heads
 from sims.study.running import Run
 from sims.study.study import Fields
 from sims.theory import predict as library
 from tests.by_hand import waves
-from tests.experiments.drawing import fields_of
+from tests.experiments.drawing import assert_effect, fall, fields_of, two_problems
 
 STUDY = Run.load("unification").study
 
@@ -140,19 +139,20 @@ def ants_by_hand(problem, replicates, rng):
         {"kind": "heads", "kernel": "gaussian", "keys": 32, "bandwidth": 0.5},
         {"kind": "heads", "kernel": "softmax", "keys": 32, "bandwidth": 0.8},
         {"kind": "trees", "points": 20, "bagging": True},
-        {"kind": "trees", "points": 20, "bagging": False},
+        {"kind": "trees", "points": 20, "bagging": False, "tried": 0.1},
         {"kind": "ants", "evaporates": True, "evaporation": 0.3, "initial": 1.0, "agents": 16},
     ],
 )
-def test_errors_of_both_pools_are_those_by_hand(changes):
-    """Errors of a pool and of one member, and Σw² of heads, with 5 joint standard errors.
+def test_errors_of_both_pools_are_those_by_hand(tmp_path, changes):
+    """Errors of a pool and of one member, their fall, and Σw² of heads: 5 joint standard errors.
 
-    Of 20 numbers a false alarm comes once in 80,000 runs.
+    Of 25 numbers a false alarm comes once in 80,000 runs.
     """
-    problem = drawn(**{"agents": 4, **changes})
     rng = np.random.default_rng(8)
     replicates = {"heads": 40, "trees": 8, "ants": 400}[changes["kind"]]
-    simulated = run(STUDY.sampler(problem), 4, batches=24, replicates_per_batch=replicates)
+    law = {"agents": 4, "near": 20.0, "apart": 80.0, **changes}
+    problems, simulated, effects = two_problems(tmp_path, "unification", 24, replicates, **law)
+    problem = problems[0]
     truth = 0.0 if changes["kind"] == "ants" else waves(problem.target, problem.queries)
     if changes["kind"] == "heads":
         estimates, squares = nadaraya_watson(problem, 300, rng)
@@ -169,3 +169,4 @@ def test_errors_of_both_pools_are_those_by_hand(changes):
         joint = np.sqrt(values.var(0, ddof=1) / len(values) + found.var(0, ddof=1) / len(found))
         assert (np.abs(values.mean(0) - found.mean(0)) < 5 * joint).all(), name
         assert (joint < 0.1 * values.mean(0)).all()
+    assert_effect(effects["fall"], 0, fall(errors[:, 1], errors[:, 0]))

@@ -155,6 +155,9 @@ def test_level_problems_count_as_the_question_says():
     counted = made.result.simulated
     assert (counted.holds, counted.fails, counted.level, counted.bracket[0]) == (60, 20, 120, 0.3)
     assert made.result.size == pytest.approx((0.25, 0.5, 0.75))
+    wider = asked(replace(effects, value=3 * effects.value), tolerance="order").result
+    shares = [(each.holds, each.fails, each.level) for each in wider.beyond.values()]
+    assert shares == [(60, 20, 120), (0, 0, 200)]
     assert (made.always, falls[made.counterexample, 0]) == ("no", -0.05)
     never_rises = asked(effects, tolerance="order", level_holds=True)
     assert (never_rises.word, never_rises.result.simulated.bracket[0]) == ("usually", 0.9)

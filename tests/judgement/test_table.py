@@ -58,6 +58,10 @@ def stored(tmp_path):
         "effects": {"share": {"as": "it is"}, "theory": {"as": "theory"}},
         "problems": {"text": {"ä": {"text": "ä"}, "b": {"text": "b"}}},
     }
+    questions[5]["restrict"] = {"text": "flagged", "where": {"flag": 1.0}}
+    questions[5]["specifications"] = {
+        "effects": {"theory": {"limit": "1"}, "share": {"limit": "2"}}
+    }
     spec = {"title": "T", "aim": "A", "law": {"text": "L"}, "fidelities": {"standard": {}}}
     spec = ExperimentSpec.model_validate(spec | {"questions": questions})
     table = Table(effects, pd.DataFrame(parameters), ORIGIN | {"versions": {"a": "1"}})
@@ -82,6 +86,8 @@ def test_answers_are_functions_of_the_file(stored, monkeypatch, tmp_path):
     assert answers[0].where
     assert [read.effects["gap"].half(k).freedom[0] for k in (0, 1)] == [16, 15]  # of 33 batches
     assert (answers[0].robust.cells, answers[0].robust.choice) == (3, "text")
+    of_flagged = sum(answers[5].result.deciding.bracket) / 2
+    assert answers[5].robust.shares["1"] == pytest.approx(of_flagged)
     monkeypatch.setattr(conventions, "CALLED", 20.0)
     before, after = answers[0].result.simulated, answers_of(read, spec)[0].result.simulated
     assert after.undecided > before.undecided

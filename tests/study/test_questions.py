@@ -164,7 +164,7 @@ def test_from_questions_to_the_published_page(home, capsys):
     assert run("run", "small") == 0
     out = capsys.readouterr().out
     assert "Does it fall?" in out
-    assert "false as stated" in out
+    assert "false under our reading" in out
     assert "results/standard/small/answers.json\n" in out
     places = [f"<!--answers:{name}-->\nold\n<!--end-->\n" for name in ("neighbours", "again")]
     Path("README.md").write_text("".join(["# R\n", *places, "more\n"]))
@@ -190,7 +190,7 @@ def test_from_questions_to_the_published_page(home, capsys):
     falling, near, _, _, own = [line for line in lines if line.startswith("| ")][2:]
     assert own.startswith("| How large? | estimate | ")
     assert falling.startswith("| Does it fall? (n = 9) | usually | ")
-    assert "| false as stated |" in falling
+    assert "| false under our reading |" in falling
     assert near.startswith("| Is it σ²/n? | nearly always within 5 % | N 200 | within ")
     _, _, near, _, _, again, *rest = Path("README.md").read_text().splitlines()
     assert near == "[P](https://arxiv.org/abs/2601.00001)."

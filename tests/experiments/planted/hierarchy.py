@@ -12,6 +12,8 @@ LAW = {"error": DECAY, "levels": [8, 12], "definite": [0, 0.5]} | MIXED
 SIMULATED = {"error": DECAY, "remainder": np.array([[9, 4, 3, 1], [9, 4, 5, 8]])} | MIXED
 EXPECTED = {
     "decay": [0.1, 0.1 - (4 / 7) ** 0.5],
+    "decay, strict": [0.05, 0.05 - (4 / 7) ** 0.5],
+    "decay, loose": [0.2, 0.2 - (4 / 7) ** 0.5],
     "parts": [0, 1 / 3],
     "roads": [0, 0],
     "correction": [[0.75], [-1]],

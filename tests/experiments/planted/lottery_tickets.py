@@ -35,6 +35,7 @@ EXPECTED = {
     "rate": [0.1, -0.4],
     "entries": [0.1, -0.2],
     "accuracies": [0.1, -0.2],
+    "accuracies, strict": [0.05, -0.25],
     "larger": [1, -1],
     "entry's scale": [1, -1],
     "blocks": [0.1, -0.1],
