@@ -98,8 +98,7 @@ def effects(results: Results) -> Mapping[str, Effects]:
     falls = gain_falls(sample.first_round)
     made["random-aligned, with a gain"] = outcome(falls, size=-falls.mean(1))
     made |= guides(sample)
-    spent = reinvested(sample)
-    made["re-invested"] = outcome(spent, size=spent.mean(1))
+    made["re-invested"] = mean(reinvested(sample))
     aligned = np.s_[:, :, DRAWN, ALIGNED, COMMON]
     spread, head_spread = (sample.first_round[name][aligned] for name in TERMS[1::2])
     made["aligned kept"] = mean(ratio(spread.astype(float), head_spread.astype(float), axis=1))

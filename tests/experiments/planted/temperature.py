@@ -16,6 +16,7 @@ def plant(results):
     law = results.predictions["law"]
     ratio, loss = law["ratio"].values, {"softmax": [0.5, 0.01], "sparsemax": [0.02, 0.3]}
     loss |= {"1.5-entmax": [0.2, 0.2], "top-k": [0.3, 0.1]}
+    loss["softmax, log n"] = [0.3, 0.05]
     rules = law["rule"].values
     losses = 1 + np.array([loss.get(name, [0.3, 0.3]) for name in rules]).T
     # At its best temperature softmax errs more than all others, or less.
@@ -48,6 +49,7 @@ def plant(results):
         "softmax falls behind": [0.45, -0.04],
         "1.5-entmax against softmax": [[1 - 1.2 * 0.9 / 1.5], [1 - 1.2 * 1.1 / 1.01]],
         "1.5-entmax against top-k": [[1 - 1.2 / 1.3], [1 - 1.2 / 1.1]],
+        "1.5-entmax against softmax, log n": [[1 - 1.2 / 1.3], [1 - 1.2 / 1.05]],
         "re-tuned": [[0.1], [-0.1]],
         # 2(β − ν)/(ν(2β + 1)) is −1/3 and 0 for ν = 2; attended keys grow like n^(4/5).
         "exponent of the temperature": [0.1, 0.1 - 1 / 3],

@@ -40,7 +40,7 @@ def plant(_):
     sizes = rng.uniform(size=(2, 2, HEADS))
     others = (overlap * (1 - eye)).mean(2)
     maps = {"patterns": patterns, "law_patterns": np.ones(patterns.shape), "keys": np.array(KEYS)}
-    aligned = rng.uniform(-0.2, 0.4, size=(2, HEADS, HEADS))
+    aligned = 0.2 * overlap + rng.uniform(-0.1, 0.1, size=(2, HEADS, HEADS))
     aligned = (aligned + aligned.swapaxes(1, 2)) / 2
     written = eye + SIGNS[:, None, None] * aligned * overlap * (1 - eye)
     costs = {
