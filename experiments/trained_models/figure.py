@@ -1,4 +1,4 @@
-"""Trained heads in three panels: predictors of merging costs, and comparison with the law."""
+"""Trained heads in three panels: predictors of merging costs, the law, patterns and outputs."""
 
 import numpy as np
 import pandas as pd
@@ -10,6 +10,7 @@ from scipy.stats import binom
 from sims import figures
 from sims.judgement import conventions
 from sims.judgement.answers import Answers
+from sims.judgement.wording import percent
 from sims.study.panels import Panels
 
 from .problems import TOKENS
@@ -20,6 +21,8 @@ ROWS = {
     f"subspaces{GIVEN}": "subspaces,\ngiven size",
     f"patterns{GIVEN}": "patterns,\ngiven size",
 }
+HEADS = 8
+"""Heads for which lines are drawn: of the models that have fewest."""
 WITHIN = conventions.TOLERANCES["roads"]
 
 
@@ -55,9 +58,10 @@ def figure(panels: Panels, answers: Answers) -> Figure:
     drawing, axes = figures.mosaic(("aa", "bc"), height=3.9, heights=(1, 1.1), title=finding(found))
     _correlations(axes["a"], found, panels.parameters)
     frame = _rows(panels)
-    for name, tokens in zip("bc", TOKENS, strict=True):
-        _beside_the_law(axes[name], frame[frame["tokens"] == tokens], tokens)
-    axes["c"].legend(loc="upper left")
+    of_all = frame[frame["tokens"] == TOKENS[0]]
+    _beside_the_law(axes["b"], of_all)
+    axes["b"].legend(loc="upper left")
+    _patterns_and_outputs(axes["c"], of_all)
     return drawing
 
 
@@ -101,7 +105,31 @@ def _correlations(ax: Axes, found: xr.DataArray, stored: pd.DataFrame) -> None:
     ax.legend(loc="upper center", bbox_to_anchor=(0.4, 0), borderaxespad=3.6, ncols=3)
 
 
-def _beside_the_law(ax: Axes, frame: pd.DataFrame, tokens: str) -> None:
+def _patterns_and_outputs(ax: Axes, frame: pd.DataFrame) -> None:
+    """What averages keep: a point per pass, and heads whose values are alike by a cosine κ."""
+    for shift, (_, rows) in enumerate(frame.groupby("model", sort=False)):
+        figures.dots(ax, rows["kept"], rows["written_kept"], shift, "", ms=2.5)
+    alone = 1 / HEADS
+    kept = np.array([alone, 1.0])
+    for alike, label, up in ((1, "heads of the law", 3), (0.5, "half apart", -12), (0, "apart", 3)):
+        outputs = alone + alike * (kept - alone)
+        figures.theory(ax, kept, outputs, lw=0.7)
+        place = {"xytext": (0, up), "textcoords": "offset points", "ha": "right"}
+        ax.annotate(label, (1, outputs[1]), fontsize=figures.SMALL, **place)
+    ax.set(
+        xlim=(0, 1.02),
+        ylim=(0, 1.08),
+        xlabel="variance kept by averaging patterns",
+        ylabel="kept by averaging outputs",
+        title=f"Patterns keep {_middle(frame['kept'])}, outputs {_middle(frame['written_kept'])}",
+    )
+
+
+def _middle(shares: pd.Series) -> str:
+    return percent(float(shares.median()))
+
+
+def _beside_the_law(ax: Axes, frame: pd.DataFrame) -> None:
     """Variance that averaging keeps over n_eff/n: a point per pass, and a line to the law's."""
     for shift, (_, rows) in enumerate(frame.groupby("model", sort=False)):
         ink = figures.PALETTE[shift]
@@ -119,5 +147,5 @@ def _beside_the_law(ax: Axes, frame: pd.DataFrame, tokens: str) -> None:
         ylim=(0, 1.02),
         xlabel=figures.SELECTIVITY,
         ylabel="share of variance kept",
-        title=f"{tokens.capitalize()}: median gap to the law {gap:.2f} (n = {len(frame)})",
+        title=f"Median gap to heads of the law {gap:.2f} (n = {len(frame)})",
     )
