@@ -17,10 +17,10 @@ import numpy as np
 from sims.problem import TrigonometricSeries
 
 from ..house.frames import draw_rotations
+from ..house.moments import averages_of
 from ..house.pilot import GRID, GRID_BATCHES, LEAST_QUERIES, vertex
 from ..house.problems import Problem, draw_target
 from ..house.sets import ALIGNED, COMMON, HAAR, OWN_BEST
-from .averages import averages_of
 from .points import ENDS, POINTS, Point
 
 ROTATIONS = 4

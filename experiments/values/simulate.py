@@ -10,11 +10,10 @@ from sims.montecarlo.draws import Draw
 from sims.problem import TrigonometricSeries
 
 from ..house.frames import draw_rotations
-from ..house.moments import Sums, sums_of
+from ..house.moments import Sums, averages_of, sums_of
 from ..house.pilot import ROTATIONS
 from ..house.problems import Problem
 from ..house.sets import ALIGNED, HAAR
-from .averages import averages_of
 from .layer import label_noise, layer_output, own_targets, tuned_bandwidths
 from .points import ENDS, NAMES, POINTS, TEMPERATURES, Point
 
