@@ -45,7 +45,6 @@ class DependentBatches(InputError, AssertionError):
     """Raised for dependent batches, whose standard error has no meaning."""
 
 
-@np.errstate(all="ignore")  # what is not finite fails
 def assert_agree(
     simulated: Simulated,
     predicted: xr.Dataset | ArrayLike,

@@ -9,7 +9,6 @@ import sys
 from collections.abc import Sequence
 from importlib.util import find_spec
 from pathlib import Path
-from typing import NoReturn
 
 from typer import Exit
 
@@ -84,14 +83,12 @@ def check_options(options: Sequence[str]) -> None:
     """Raise InputError for options of which Snakemake would print a hundred lines of usage."""
     from snakemake.cli import get_argument_parser
 
-    def refuse(reason: str) -> NoReturn:
-        raise InputError("options of snakemake, after --", reason)
+    def refuse(reason: str) -> None:
+        raise ValueError(reason)
 
     parser = get_argument_parser()
     parser.error = refuse
     try:
         parser.parse_args([*options])
-    except InputError:
-        raise
-    except Exception as error:  # of its readers of values
-        refuse(str(error))
+    except Exception as error:  # of the parser, and of its readers of values
+        raise InputError("options of snakemake, after --", str(error)) from None
