@@ -283,13 +283,9 @@ def exceeded(data: xr.Dataset, limits: Mapping[str, float]) -> list[str]:
     lines = []
     for name, limit in limits.items():
         if name not in numbers:
-            measured = "redundant_heads" in data
-            more = (
-                ""
-                if measured
-                else "measured numbers, which need --activations with sequences; from weights "
-            )
-            raise InputError("--fail-above", name, more + one_of(numbers, name))
+            more = "measured numbers, which need --activations with sequences; from weights "
+            known = "" if "redundant_heads" in data else more
+            raise InputError("--fail-above", name, known + one_of(numbers, name))
         for label, value in zip(data.label.values, numbers[name], strict=True):
             if value > limit:
                 lines.append(f"{listed([label])}: {name} {value:.4g} is above {limit:g}")
