@@ -272,6 +272,8 @@ def _settle(cases: Sequence[Case], tolerance: str, false_alarm: float) -> Gaps:
     """Smallest gaps that fail, unless the entry with the least p-value does, or one is missing."""
     _check_range("false_alarm", false_alarm, FALSE_ALARMS)
     entries = sum(np.broadcast(case.measured.mean, case.high).size for case in cases)
+    if entries == 0:
+        raise InputError("simulated", "no entries", "one or more")
     gaps = {}
     extremes = []
     for case in cases:

@@ -23,7 +23,8 @@ from tests.inspect.models import LAYOUTS, H, inputs, matrices, write
 
 pytestmark = pytest.mark.documented
 PAGES = [name for name in call(ROOT, "git", "ls-files", "README.md", "docs/*.md").split()]
-HELP = [f"sims {command.callback.__name__} --help" for command in app.registered_commands[:-1]]
+COMMANDS = [command.callback.__name__ for command in app.registered_commands[:-1]]
+HELP = ["sims --help", *(f"sims {name} --help" for name in COMMANDS)]
 BLOCK = re.compile(
     r"^```(?P<kind>[^\s`]+)(?: (?P<info>.+))?\n(?P<text>[\s\S]*?)^```$"
     r"|`(?P<inline>(?:sims|make|snakemake|python|pytest|pip) [^`]+)`",
@@ -59,7 +60,7 @@ SUBSTITUTIONS = (
     Substitution(r"^(python -m benchmarks|pytest -m gpu).*", "", "needs an idle machine or a GPU"),
     Substitution(r"^np\.savez.*capture\(model.*", "", "needs torch"),
     Substitution(r"\A---\nfile_format: mystnb[\s\S]*", "", "make docs runs it", ("checkout",)),
-    Substitution(r"sims run mine", "sims run mine --fidelity smoke", "smoke size"),
+    Substitution(r"sims run (mine|rates)\b(?! --)", r"sims run \1 --fidelity smoke", "smoke size"),
     Substitution(r"\(LAW, 20\)", "(LAW, 6)", "six problems take a third of the time"),
 )
 
@@ -193,8 +194,9 @@ def test_what_a_page_says_can_be_done(page, home, request, tmp_path):
     surroundings = {"PYTHONPATH": str(package), "PATH": path, "MPLBACKEND": "agg"}
     if page in HELP:
         said = call(ROOT, *page.split(), **surroundings)
-        examples = map(stem, re.findall("^  (sims .+)", said, re.MULTILINE))
-        examples = [example for example in examples if example not in IN_BLOCKS]
+        shown = re.findall("^    (sims .+)", said, re.MULTILINE)
+        assert shown, "a help text without an example, or indented otherwise"
+        examples = [example for example in map(stem, shown) if example not in IN_BLOCKS]
         text = "\n".join(("```sh", *examples, "```", said))
     else:
         text = (ROOT / page).read_text("utf-8")

@@ -175,6 +175,7 @@ RANGES = [
     *((assert_agree, (NOISE, 0.0), {"within": within}) for within in (np.inf, -0.1)),
     (assert_bound, (NOISE,), {"at_most": np.nan}),
     (assert_order, (NOISE, NOISE[:9]), {}),
+    (assert_agree, (NOISE[:, :0], []), {}),
 ]
 
 

@@ -97,6 +97,8 @@ def _csv(where: str, path: Path, target: str | None, groups: str | None) -> Data
         )
     except InputError:
         raise
+    except pd.errors.EmptyDataError:
+        raise InputError(where, "a header and no rows", allowed) from None
     except (ValueError, csv.Error) as error:  # of the parser, and of the decoding
         raise InputError(where, " ".join(str(error).split()), allowed) from None
     while not any(names[table.shape[1] - 1 :]) and table.iloc[:, -1].isna().all():

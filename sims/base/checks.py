@@ -149,7 +149,9 @@ def evaluate_calls(
         # This also works inside a traced function.
         with jax.ensure_compile_time_eval():
             points = [tuple(map(np.asarray, arguments)) for _, *arguments in calls]
-            program = jax.jit(lambda points: [function(*arguments) for arguments in points])
+            program = jax.jit(
+                lambda points: [jnp.asarray(function(*arguments)) for arguments in points]
+            )
             values = [np.asarray(value) for value in program(points)]
     except InputError:
         raise

@@ -12,6 +12,8 @@ OTHER_WORDS = {
     "rbf": "gaussian",
     "squared_exponential": "rbf",
     "dot_product": "softmax",
+    "1-entmax": "softmax",
+    "2-entmax": "sparsemax",
 }
 """Words of other fields and libraries to the names here that they may mean."""
 

@@ -265,7 +265,10 @@ def _print_trust(outcome: dict[str, Any]) -> None:
     if (third := outcome["n_third"]) is not None:
         least_keys = min(least_keys, third["least"])
         note += f"; n_third: least {_show(third['least'], '{:.1f}')}"
-    print(f"{note}.", *(f"{table}." for table in outcome.get("read", ())), sep="\n")
+    if not math.isnan(keys["mean"]):
+        print(f"{note}.")
+    for table in outcome.get("read", ()):
+        print(f"{table}.")
     if theory["order"] == "exact":
         errors = [row["theory_error"] for row in outcome["terms"].values()]
         bound = np.nanmax(errors) / (outcome["terms"]["mse"]["theory"] or math.nan)

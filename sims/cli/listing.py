@@ -10,26 +10,24 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-LONGEST_NAME = 40
-"""Characters of a first cell up to which it is not wrapped."""
-
 
 def print_table(
     columns: Sequence[str], rows: Sequence[Sequence[str]], numbers: bool = False
 ) -> None:
-    """Print a table; numbers are never truncated."""
+    """Print a table; no word or number is broken: rather the table is wider than the terminal."""
     table = Table(*columns, box=SIMPLE_HEAD, pad_edge=False)
     for row in rows:
         table.add_row(*map(escape, row))
     # Names stay whole; sentences wrap, or they would leave the other columns no room.
-    table.columns[0].no_wrap = all(len(row[0]) <= LONGEST_NAME for row in rows)
-    for column in table.columns:
+    table.columns[0].no_wrap = numbers
+    for column, *cells in zip(table.columns, columns, *rows, strict=True):
         column.overflow = "fold"
+        column.min_width = max(map(len, " ".join(cells).split()))
     for column in table.columns[1:] if numbers else ():
         column.justify = "right"
     # A pipe has no width, and 80 characters are too few for a table.
     width = None if sys.stdout.isatty() and not numbers else 120
-    Console(highlight=False, width=width).print(table)
+    Console(highlight=False, width=width).print(table, crop=False)
 
 
 @contextmanager

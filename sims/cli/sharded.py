@@ -34,7 +34,7 @@ def run_sharded(
             on this machine's cores.
 
     Raises:
-        InputError: Snakemake cannot name a path, or a part failed.
+        InputError: Snakemake cannot name a path or knows no such option, or a part failed.
         typer.Exit: a part refused its input and printed why.
     """
     if not re.fullmatch(r"[\w ./+-]+", str(output)):
@@ -48,6 +48,7 @@ def run_sharded(
     if "slurm" in " ".join(options) and find_spec("snakemake_executor_plugin_slurm") is None:
         allowed = "an installed executor; this is the extra: pip install 'nw-attention-sims[slurm]'"
         raise InputError("--shards", "slurm", allowed)
+    check_options(options)
     local_options = ["--resources", "gpu=1", "--keep-going", "--quiet", "host", "rules", "progress"]
     # A profile is code: none is read, of this folder or of the environment, that is not asked for.
     settled = ["--workflow-profile", "none"]
@@ -76,3 +77,18 @@ def run_sharded(
             "snakemake prints more"
         )
         raise InputError("--shards", f"exit code {code} of snakemake", allowed)
+
+
+def check_options(options: Sequence[str]) -> None:
+    """Raise InputError for options of which Snakemake would print a hundred lines of usage."""
+    from snakemake.cli import get_argument_parser
+
+    def refuse(reason: str) -> None:
+        raise ValueError(reason)
+
+    parser = get_argument_parser()
+    parser.error = refuse
+    try:
+        parser.parse_args([*options])
+    except Exception as error:  # of the parser, and of its readers of values
+        raise InputError("options of snakemake, after --", str(error)) from None

@@ -93,6 +93,13 @@ def _build_choice(registry: Mapping[str, Any], choice: Any, from_python: Any, **
     return factory(**accepted, **_arguments(choice))
 
 
+def _kernel_or_rule(choice: Any) -> str:
+    """Where the name of a kernel or rule is known, in whatever form: errors tell the right form."""
+    if isinstance(choice, Mapping):
+        return "kernel" if str(choice.get("kind")) in KERNELS else "rule"
+    return "rule" if isinstance(choice, BaseModel) or str(choice) in FACTORIES else "kernel"
+
+
 def _redundant_views(noise: float, correlation: float = 0.0) -> None:
     """Signature of :func:`sims.problem.redundant_views`, which makes design and frames together."""
 
@@ -116,7 +123,7 @@ else:
     KernelChoice = Annotated[
         Annotated[Literal[tuple(KERNELS)], Tag("kernel")]
         | Annotated[_union(FACTORIES, "Rule", (), PythonChoice), Tag("rule")],
-        Discriminator(lambda v: "rule" if isinstance(v, Mapping | BaseModel) else "kernel"),
+        Discriminator(_kernel_or_rule),
     ]
 
 

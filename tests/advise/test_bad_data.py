@@ -21,7 +21,7 @@ def changed(row, text):
 
 CSV = [
     ("", "0 bytes'; allowed: 1 to"),
-    ("a,b,y\n", "No columns to parse"),
+    ("a,b,y\n", "got 'a header and no rows'"),
     (table(ROWS[0]), "got '1 rows'; allowed: 20 rows or more"),
     (changed(4, "1,red,2"), "column b: got 'red in row 5'; allowed: numbers (encode cat"),
     (changed(4, "1,,2"), "column b: got 'nan in row 5'; allowed: finite numbers (fill gaps first)"),
@@ -84,6 +84,7 @@ LINES = [
     ("--n 20 --budget 64 --noise 1", "--n: got 20; allowed: more keys"),
     ("--context 128k:4k", "--context: got '128k:4k'; allowed: SHORT:LONG"),
     ("--context 4k", "--context: got '4k'; allowed: SHORT:LONG"),
+    ("--context 4k:8k --rule 1-entmax", "(did you mean softmax?)"),
     ("--context 4k:8k --rule top-k", "--rule: got 'top-k'; allowed: softmax,"),
     ("--context 4k:8k --noise 1", "--noise: got 1.0; allowed: with --context: --rule"),
 ]

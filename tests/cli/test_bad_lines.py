@@ -76,6 +76,14 @@ def test_slurm_without_its_plugin(refuses, monkeypatch, options):
     refuses("--shards: got 'slurm'; allowed: an installed executor; this is the extra", *line)
 
 
+@pytest.mark.parametrize(
+    "option", ["--nonsense", "--executor=slurmm", "--jobs=two", "--resources=3"]
+)
+def test_options_that_snakemake_does_not_know(refuses, option):
+    words = "sweep: options of snakemake, after --: "
+    refuses(words, "sweep", "spec.yaml", "--shards", "2", "--", option)
+
+
 def test_a_folder_that_snakemake_cannot_name(refuses, monkeypatch):
     Path("br{1}").mkdir()
     monkeypatch.chdir("br{1}")

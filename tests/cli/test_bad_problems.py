@@ -136,6 +136,8 @@ PROBLEM = [
     ("problem.heads.kernel", "{kind: entmax, alpha: 1}", "(α = 1 is the kernel softmax)"),
     ("problem.heads.kernel", "gausian", "got 'gausian'; allowed: "),
     ("problem.heads.kernel", "{kind: entmx}", "(did you mean entmax?)"),
+    ("problem.heads.kernel", "top_k", "kernel: got 'top_k'; allowed: a mapping {kind: NAME, …}"),
+    ("problem.heads.kernel", "{kind: softmax}", "allowed: gaussian, softmax, laplace"),
     ("problem.heads.kernel", "{kind: entmax, alpah: 1.5}", "(did you mean alpha?)"),
     ("problem.heads.frames", "{}", "problem.heads.frames.kind: got "),
     ("simulation.precision", "flaot64", "got 'flaot64'; allowed: float32, float64 (did you mean "),

@@ -209,3 +209,11 @@ def test_a_long_sentence_leaves_the_other_columns_room(capsys):
     print_table(("question", "answer"), [(f"Does it {'really ' * 20}fall?", "usually")])
     assert re.search(r"question +answer", text := capsys.readouterr().out)
     assert "usually" in text
+
+
+@pytest.mark.parametrize("numbers", [True, False])
+def test_words_and_numbers_are_not_broken(capsys, numbers):
+    row = ("model.decoder.layers.0.encoder_attn", *["−0.01234567"] * 10)
+    print_table(("layer", *["largest overlap"] * 10), [row], numbers)
+    words = capsys.readouterr().out.split()
+    assert {*row, "largest", "overlap"} <= {*words}

@@ -88,7 +88,8 @@ def test_decompose_simulates_a_weight_rule_without_theory(folder, capsys):
     for k in (1, 16):
         heads = {"kernel": {"kind": "top_k", "k": k, "scores": "distance"}}
         outcome, text = _decompose(folder, capsys, theory={"order": "none"}, heads=heads)
-        assert "Theory: not requested." in text
+        assert "Theory: not requested.\n" in text
+        assert "n_eff" not in text
         assert all(row["theory"] is None for row in outcome["terms"].values())
         found[k] = outcome["terms"]["noise_variance"]["simulation"]
     assert found[1] == pytest.approx(16 * found[16], rel=1e-6)  # σ²/k, whatever is drawn

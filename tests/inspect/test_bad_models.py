@@ -229,6 +229,7 @@ OPTIONS = {
     "--heads 4 --tolerance 1": "a share above 0 and below 1",
     "--heads 4 --fail-above heads": "allowed: NAME=NUMBER",
     "--heads 4 --fail-above overlap_exces=1": "did you mean",
+    "--heads 4 --fail-above redundant_share=1": "measured numbers, which need --activations with",
     "--heads 4 --output a.png": "a file whose name ends in .nc",
     "--heads 4 --compare x.nc": "x.nc: file not found",
     "--heads 4 --attention full --activations z.npz": "z.npz: file not found",

@@ -62,6 +62,7 @@ def test_any_function_is_a_target():
         (lambda x: x[..., 0] if x[0, 0] > 0 else x[..., 1], "JAX cannot trace it"),
         (lambda x: jnp.sin(x[0]), r"shape \(3,\) for \(6,\)"),
         (lambda x: 1 / 0, "ZeroDivisionError"),
+        (lambda x: "label", "Value 'label' with dtype"),
         (lambda x: jnp.log(x[..., 0]), "NaN or infinity at"),
         (lambda x: x[..., 0] - x[..., 0].mean(), "depends on other rows"),
         (lambda x: x[..., 0] > 0, "bool values"),
