@@ -22,7 +22,13 @@ BROUGHT_BY = {
     "snakemake_interface_logger_plugins": "snakemake",
 }
 """Name of a module to that of the distribution that brings it, where the two differ."""
-NAMED = {"testing.py": "pytest", "reader.py": "transformers", "cuda.py": "cuda"}
+NAMED = {
+    "testing.py": "pytest",
+    "reader.py": "transformers",
+    "cuda.py": "cuda",
+    "gguf_file.py": "gguf",
+    "capturing.py": "torch",
+}
 """File to what it alone may import besides."""
 
 
@@ -45,7 +51,7 @@ def imported(path):
 def test_everything_that_the_package_imports_is_required():
     """Of what is imported when a module loads or a function runs, tests and benchmarks aside.
 
-    ``sims.testing`` is of use under pytest alone; transformers and NVRTC where they are installed.
+    ``sims.testing`` is of use under pytest alone; others where they are installed.
     """
     required = {re.match(r"[\w-]+", line)[0].lower() for line in PROJECT["dependencies"]}
     for path in (p for room in ("sims", "experiments") for p in (ROOT / room).rglob("*.py")):
