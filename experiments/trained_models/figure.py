@@ -114,8 +114,14 @@ def _patterns_and_outputs(ax: Axes, frame: pd.DataFrame) -> None:
     for alike, label, up in ((1, "heads of the law", 3), (0.5, "half apart", -12), (0, "apart", 3)):
         outputs = alone + alike * (kept - alone)
         figures.theory(ax, kept, outputs, lw=0.7)
-        place = {"xytext": (0, up), "textcoords": "offset points", "ha": "right"}
-        ax.annotate(label, (1, outputs[1]), fontsize=figures.SMALL, **place)
+        ax.annotate(
+            label,
+            (1, outputs[1]),
+            xytext=(0, up),
+            textcoords="offset points",
+            ha="right",
+            fontsize=figures.SMALL,
+        )
     ax.set(
         xlim=(0, 1.02),
         ylim=(0, 1.08),
