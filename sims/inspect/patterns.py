@@ -146,8 +146,9 @@ def _plain_rotation(config: Mapping[str, Any], key: str, layer_type: str) -> dic
 def projections(layer: Layer, x: np.ndarray, rule: Rule) -> tuple[np.ndarray, ...]:
     """Queries (H, T, d_k), keys (H_kv, T, d_k) and values (H_kv, T, d_v) of tokens (T, d).
 
-    Queries and keys are normalised, then rotated, if the model does so. Keys are then centred by
-    key head, which changes no weight: softmax ignores a constant on all keys.
+    Tokens (…, 1, T, d) of several sequences keep their first axes. Queries and keys are normalised,
+    then rotated, if the model does so. Keys are then centred by key head, which changes no weight:
+    softmax ignores a constant on all keys.
     """
     stacks = zip(layer.matrices[:3], layer.biases, strict=True)
     query, key, value = (x @ matrix + bias[:, None, :] for matrix, bias in stacks)
@@ -157,7 +158,7 @@ def projections(layer: Layer, x: np.ndarray, rule: Rule) -> tuple[np.ndarray, ..
     if rule.base is not None:
         query = rotated(query, rule.base, rule.rotated)
         key = rotated(key, rule.base, rule.rotated)
-    return query, key - key.mean(1, keepdims=True), value
+    return query, key - key.mean(-2, keepdims=True), value
 
 
 def rotated(
@@ -179,8 +180,8 @@ def rotated(
     angle = place[..., None] / base ** (np.arange(half) * 2 / turned)
     first = x[..., :half]
     second = x[..., half:turned]
-    cosine = np.cos(angle)
-    sine = np.sin(angle)
+    cosine = np.cos(angle).astype(x.dtype)
+    sine = np.sin(angle).astype(x.dtype)
     turned_first = first * cosine - second * sine
     turned_second = second * cosine + first * sine
     return np.concatenate([turned_first, turned_second, x[..., turned:]], axis=-1)
@@ -200,10 +201,10 @@ def slopes(heads: int) -> np.ndarray:
 def weights(
     layer: Layer, query: np.ndarray, key: np.ndarray, rule: Rule, rows: slice = slice(None)
 ) -> np.ndarray:
-    """Attention weights (H, rows, T) of queries (H, T, d_k) and keys (H_kv, T, d_k)."""
+    """Attention weights (…, H, rows, T) of queries (…, H, T, d_k) and keys (…, H_kv, T, d_k)."""
     tokens = query.shape[-2]
-    scores = query[:, rows] @ key[layer.key_head].swapaxes(-1, -2)
+    scores = query[..., rows, :] @ key[..., layer.key_head, :, :].swapaxes(-1, -2)
     scores *= rule.factor(query.shape[-1])
     if rule.linear:
-        scores += distance_bias(tokens, 1.0)[rows] * slopes(len(query))[:, None, None]
+        scores += distance_bias(tokens, 1.0)[rows] * slopes(query.shape[-3])[:, None, None]
     return softmax(scores, causal_mask(tokens)[rows] if rule.causal else None)
