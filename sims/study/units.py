@@ -58,6 +58,7 @@ class SampledUnit:
         stream: numbers folded into the seed, so that units have separate draws; units with equal
             streams share them.
         beside: further estimates of the point, with dimensions of their own; None has none.
+        large: whether its sampler is plain Python that keeps all cores busy with large products.
     """
 
     sampler: Sampler
@@ -65,6 +66,7 @@ class SampledUnit:
     replicates: int | None = None
     stream: tuple[int, ...] = ()
     beside: Callable[[], xr.Dataset] | None = None
+    large: bool = False
 
     @property
     def identity(self) -> str:
@@ -73,8 +75,8 @@ class SampledUnit:
 
     @property
     def on_one_core(self) -> bool:
-        """True for a sampler of plain Python."""
-        return isinstance(self.sampler, (HostBatches, HostReplicates))
+        """True for a sampler of plain Python, unless it is large."""
+        return isinstance(self.sampler, (HostBatches, HostReplicates)) and not self.large
 
     def estimate(
         self, settings: SimulationSpec, progress: bool = False, checkpoint: Path | None = None
