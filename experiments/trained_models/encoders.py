@@ -2,7 +2,6 @@
 
 import re
 from collections.abc import Container
-from functools import cache
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -70,7 +69,40 @@ def gelu(x: np.ndarray) -> np.ndarray:
     return x * (1 + erf(x / 2**0.5)) / 2
 
 
-class Encoder:
+class Stack:
+    """Layers that are passed one after the other, of an encoder or of a decoder.
+
+    Both have the tokens of a text (``numbers``), inputs of the first layer (``embedded``), weights
+    and outputs of heads (``attention``), what comes ``after`` them, and logits (``scores``).
+
+    Attributes:
+        layers: in the order in which they are passed.
+        heads: matrices of every layer, of which the last is W_O (H, d_v, d).
+        causal: whether a token sees only earlier ones, and the next one is predicted.
+        predicts: whether the model predicts tokens.
+        ends: number of special tokens at each end of a sequence.
+        first: the first query that counts.
+        vocabulary: tokens to their numbers, of an encoder.
+    """
+
+    vocabulary: dict[str, int]
+
+    def forward(self: Any, place: int, x: np.ndarray) -> np.ndarray:
+        """Inputs of the next layer, from those of this one, (…, T, d)."""
+        heads = self.attention(place, x)[1]
+        output = self.heads[place][-1]
+        joined = heads.swapaxes(-3, -2).reshape(*x.shape[:-1], -1)
+        return self.after(place, x, joined @ output.reshape(-1, output.shape[-1]))
+
+    def passed(self: Any, tokens: np.ndarray) -> list[np.ndarray]:
+        """Inputs of every layer, and what the last one returns, (T, d)."""
+        inputs = [self.embedded(tokens)]
+        for place in range(len(self.layers)):
+            inputs.append(self.forward(place, inputs[-1]))
+        return inputs
+
+
+class Encoder(Stack):
     """A post-norm encoder, in single precision unless asked otherwise.
 
     Matrices of heads are read by :mod:`sims.inspect`.
@@ -82,6 +114,10 @@ class Encoder:
         predicts: whether the model predicts tokens.
         heads: of every layer the maps (d, 3·H·d_k), their bias, and W_O (H, d_v, d).
     """
+
+    causal = False
+    ends = 1
+    first = 0
 
     def __init__(self, path: Path, dtype: Any = np.float32) -> None:
         config = next(path.parent.glob("config.json"), None)
@@ -144,22 +180,10 @@ class Encoder:
         inner = gelu(self.linear(x, f"{block}intermediate.dense"))
         return self.norm(x + self.linear(inner, f"{block}output.dense"), f"{block}output.LayerNorm")
 
-    def forward(self, place: int, x: np.ndarray) -> np.ndarray:
-        """Inputs of the next layer, from those of this one, (…, T, d)."""
-        _, heads = self.attention(place, x)
-        return self.after(place, x, (heads @ self.heads[place][2]).sum(-3))
-
     def scores(self, x: np.ndarray) -> np.ndarray:
         """Logits of every token of the vocabulary, from what the last layer returns."""
         hidden = gelu(self.linear(x, "predictions.dense"))
         return self.linear(self.norm(hidden, "predictions.LayerNorm"), "predictions.decoder")
-
-    def passed(self, tokens: np.ndarray) -> list[np.ndarray]:
-        """Inputs of every layer, and what the last one returns, (T, d)."""
-        inputs = [self.embedded(tokens)]
-        for place in range(len(self.layers)):
-            inputs.append(self.forward(place, inputs[-1]))
-        return inputs
 
     def linear(self, x: np.ndarray, name: str) -> np.ndarray:
         return x @ self.read[f"{name}.weight"].T + self.read[f"{name}.bias"]
@@ -180,9 +204,3 @@ def word_pieces(text: str, vocabulary: Container[str]) -> list[str]:
             pieces.append(prefix + word[start:end])
             start = end
     return pieces
-
-
-@cache
-def encoder(path: Path) -> Encoder:
-    """An encoder, read once a process."""
-    return Encoder(path)

@@ -43,10 +43,13 @@ def shared_keys(weights: np.ndarray) -> np.ndarray:
     return rows @ rows.swapaxes(-1, -2) / weights.shape[-2]
 
 
-def selectivity(weights: np.ndarray) -> np.ndarray:
-    """n_eff/n (…, H), means over queries, of weights (…, H, query, key)."""
+def selectivity(weights: np.ndarray, keys: np.ndarray | None = None) -> np.ndarray:
+    """n_eff/n (…, H), means over queries, of weights (…, H, query, key).
+
+    n is that of all keys, or of those that each query sees, (query,).
+    """
     effective = 1 / (weights**2).sum(-1)
-    return effective.mean(-1) / weights.shape[-1]
+    return (effective / (weights.shape[-1] if keys is None else keys)).mean(-1)
 
 
 def shared_weights(

@@ -13,15 +13,16 @@ def overlaps_of(law: Law, name: str) -> xr.Dataset:
 
     Subspaces overlap by ``‖U_hᵀU_g‖²/√(r_h r_g)``; ``matrices`` is ``‖W_V W_O‖``, and alignment
     the cosine of two heads' ``W_V W_O`` as vectors; ``cosines`` (layer, head, head2, angle) are
-    those of the principal angles of key subspaces.
+    those of the principal angles of key subspaces. Maps include the gain of a norm before them, and
+    heads that share a key head have its keys and values.
     """
     model = read_model(law, name)
     angles, kernels, sizes, aligned = [], [], [], []
     for layer in model.layers:
-        cosines, kernel, _ = subspaces(layer.matrices.key)
+        cosines, kernel, _ = subspaces(layer.folded.key[layer.key_head])
         angles.append(cosines)
         kernels.append(kernel)
-        value, output = layer.matrices.value, layer.matrices.output
+        value, output = layer.folded.value[layer.key_head], layer.matrices.output
         product = np.einsum("hdi,gdj->hgij", value, value, optimize=True)
         product *= np.einsum("hie,gje->hgij", output, output, optimize=True)
         inner = product.sum((2, 3))

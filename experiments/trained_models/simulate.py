@@ -5,14 +5,12 @@ from functools import cache
 from typing import Any, NamedTuple
 
 import numpy as np
-from scipy.special import log_softmax
 
 from sims.inspect.geometry import frames_of
 from sims.montecarlo import Draw
 
-from .encoders import Encoder
 from .lawlike import mix_frames, overlap_of, selectivity, shared_keys, shared_weights
-from .problems import draw_sequence, mask, read_model
+from .problems import Model, draw_sequences, mask, read_model
 
 PAIR = ("layer", "head", "head2")
 DIMS = {
@@ -26,6 +24,7 @@ DIMS = {
     "pruning": PAIR[:2],
     "predictions": PAIR[:2],
     "recovered": (),
+    "loss": (),
 }
 
 
@@ -33,11 +32,11 @@ class Observed(NamedTuple):
     """What heads do on some sequences.
 
     Attributes:
-        outputs: of the heads, (layer, token, H, d_v).
+        outputs: of the heads at queries, (layer, token, H, d_v).
         patterns: ``E Σ_i w_hi w_gi``, (tokens, layer, H, H).
-        selectivity: ``E 1/(n Σ_i w_hi²)``, (tokens, layer, H).
-        keys: mean number of keys, (tokens,).
-        recovered: share of the tokens seen that the model returns; NaN if it predicts none.
+        selectivity: ``E 1/(n Σ_i w_hi²)``, (tokens, layer, H); n counts keys that a query sees.
+        keys: mean number of keys that a query sees, (tokens,).
+        recovered: share of the tokens seen that the model returns; NaN if it predicts no masks.
     """
 
     outputs: np.ndarray
@@ -54,14 +53,14 @@ def measure_batch(draw: Draw, replicates: int, constants: Mapping[str, Any]) -> 
     writes. From the second half ``written``, the covariances of what two heads write, a trace over
     coordinates, and costs as shares of the variance of what all heads write:
     ``merging`` of head h, when the best linear map of head g's outputs stands in for its own;
-    ``pruning``, when their mean does; and ``predictions``, the Kullback–Leibler divergence at
-    masked tokens that pruning makes: what it adds to the loss of tokens that the whole model draws.
+    ``pruning``, when their mean does; and ``predictions``, what pruning does to predictions as
+    :func:`removals` says. ``loss`` is the log loss of the tokens predicted.
     """
     rng = draw.rng()
     law = constants["law"]
     name = constants["name"]
     model = read_model(law, name)
-    every = [draw_sequence(law, name, model, rng) for _ in range(replicates)]
+    every = draw_sequences(law, name, model, rng, replicates)
     half = replicates // 2
     seen = observe(model, every[:half])
     held_out = observe(model, every[half:]).outputs
@@ -70,46 +69,77 @@ def measure_batch(draw: Draw, replicates: int, constants: Mapping[str, Any]) -> 
     for layer, old, new in zip(model.layers, seen.outputs, held_out, strict=True):
         costs.append(removal(old, new, layer.matrices.output))
     size, written, merging, pruning = map(np.array, zip(*costs, strict=True))
-    changed = [divergences(model, *case, means) for case in every[half:]]
+    judged = every[half:][: law["judged"]] if model.causal else every[half:]
+    losses, changes = zip(*(removals(model, *case, means) for case in judged), strict=True)
     return seen._asdict() | {
         "law_patterns": law_patterns(rng, model, seen),
         "outputs": size,
         "written": written,
         "merging": merging,
         "pruning": pruning,
-        "predictions": np.mean(changed, axis=0),
+        "predictions": np.mean(changes, axis=0),
+        "loss": np.mean(losses),
     }
 
 
-def observe(model: Encoder, sequences: list[tuple[np.ndarray, np.ndarray]]) -> Observed:
+def observe(model: Model, sequences: list[tuple[np.ndarray, np.ndarray]]) -> Observed:
     """What the heads do on sequences, means over tokens and then over sequences."""
     observed = [observe_sequence(model, tokens, places) for tokens, places in sequences]
     outputs, *others = zip(*observed, strict=True)
     return Observed(np.concatenate(outputs, 1), *(np.mean(values, 0) for values in others))
 
 
-def observe_sequence(model: Encoder, tokens: np.ndarray, places: np.ndarray) -> Observed:
+def observe_sequence(model: Model, tokens: np.ndarray, places: np.ndarray) -> Observed:
     """What the heads do on one sequence, masked at some places."""
     inputs = model.passed(mask(model, tokens, places))
     heads = [model.attention(place, x) for place, x in enumerate(inputs[:-1])]
     weights, outputs = map(np.stack, zip(*heads, strict=True))
-    special = np.union1d(places, [0, len(tokens) - 1])
-    plain = np.delete(np.arange(len(tokens)), special)
-    among_plain = weights[..., plain, :][..., plain]
-    rescaled = among_plain / among_plain.sum(-1, keepdims=True)
+    of_choices = []
+    for queries, keys in choices(model, tokens, places):
+        among = weights[..., queries, :][..., keys]
+        among = among / among.sum(-1, keepdims=True)
+        last = queries[:, None] if model.causal else len(tokens)
+        met = (keys <= last + 0 * queries[:, None]).sum(1)
+        of_choices.append((shared_keys(among), selectivity(among, met), met.mean()))
     recovered = np.nan
-    if model.predicts:
-        recovered = (model.scores(inputs[-1]).argmax(1) == tokens)[plain].mean()
+    if model.predicts and not model.causal:
+        # queries of the last choice are not special
+        recovered = (model.scores(inputs[-1]).argmax(1) == tokens)[queries].mean()
+    patterns, shares, numbers = zip(*of_choices, strict=True)
     return Observed(
-        outputs.swapaxes(1, 2),
-        np.stack([shared_keys(weights), shared_keys(rescaled)]),
-        np.stack([selectivity(weights), selectivity(rescaled)]),
-        np.array([len(tokens), len(plain)]),
+        outputs.swapaxes(1, 2)[:, model.first :],
+        np.stack(patterns),
+        np.stack(shares),
+        np.array(numbers),
         recovered,
     )
 
 
-def law_patterns(rng: np.random.Generator, model: Encoder, seen: Observed) -> np.ndarray:
+def choices(
+    model: Model, tokens: np.ndarray, places: np.ndarray
+) -> list[tuple[np.ndarray, np.ndarray]]:
+    """Queries and keys by the choice of :data:`.problems.TOKENS`.
+
+    Special tokens are the first and the last one, and masks; of a causal model the first one, as a
+    key alone.
+    """
+    every = np.arange(len(tokens))
+    queries = every[model.first :]
+    if model.causal:
+        return [(queries, every), (queries, every[1:])]
+    plain = np.setdiff1d(every[1:-1], places)
+    return [(every, every), (plain, plain)]
+
+
+def targets(model: Model, tokens: np.ndarray, places: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """The places at which a model predicts tokens, and these: masked ones, or the next ones."""
+    if model.causal:
+        asked = np.arange(model.first, len(tokens) - 1)
+        return asked, tokens[asked + 1]
+    return places, tokens[places]
+
+
+def law_patterns(rng: np.random.Generator, model: Model, seen: Observed) -> np.ndarray:
     """:attr:`Observed.patterns` of heads of the law at a layer's H, d_k, d, index, n, n_eff/n."""
     patterns = np.empty_like(seen.patterns)
     for kind, place in np.ndindex(patterns.shape[:2]):
@@ -120,9 +150,10 @@ def law_patterns(rng: np.random.Generator, model: Encoder, seen: Observed) -> np
 
 
 @cache
-def law_frames(model: Encoder, place: int) -> np.ndarray:
+def law_frames(model: Model, place: int) -> np.ndarray:
     """Random frames with the mean overlap of a layer's key subspaces; every pass has its own."""
-    frames, _ = frames_of(model.layers[place].matrices.key)
+    layer = model.layers[place]
+    frames, _ = frames_of(layer.folded.key[layer.key_head])
     heads, dimension, width = frames.shape
     rng = np.random.default_rng(place)
     return mix_frames(rng, heads, dimension, width, overlap_of(frames))
@@ -165,25 +196,42 @@ def second_moments(outputs: np.ndarray) -> np.ndarray:
     return np.einsum("thi,tgj->hgij", outputs, outputs, optimize=True) / len(outputs)
 
 
-def divergences(
-    model: Encoder, tokens: np.ndarray, places: np.ndarray, means: np.ndarray
-) -> np.ndarray:
-    """How far predictions move when a head writes its mean (layer, H, d_v), (layer, H), in nats.
+def log_softmax(scores: np.ndarray) -> np.ndarray:
+    """Logarithms of softmax along the last axis; SciPy's takes ten times as long."""
+    shifted = scores - scores.max(-1, keepdims=True)
+    return shifted - np.log(np.exp(shifted).sum(-1, keepdims=True))
 
-    NaN of a model that predicts no tokens.
+
+def removals(
+    model: Model, tokens: np.ndarray, places: np.ndarray, means: np.ndarray
+) -> tuple[float, np.ndarray]:
+    """Log loss per token, and its changes (layer, H) when a head writes its mean, in nats.
+
+    The change is that of the log loss for a causal model. For masked tokens it is the divergence
+    from the whole model's predictions: what is added to the loss of tokens that this model draws.
+    NaN for a model that predicts no tokens.
+
+    Args:
+        means: of the heads' outputs, (layer, H, d_v).
     """
     if not model.predicts:
-        return np.full(means.shape[:2], np.nan)
+        return np.nan, np.full(means.shape[:2], np.nan)
     inputs = model.passed(mask(model, tokens, places))
-    reference = log_softmax(model.scores(inputs[-1][places]), axis=-1)
-    moved = []
+    asked, truth = targets(model, tokens, places)
+    rows = np.arange(len(asked))
+    reference = log_softmax(model.scores(inputs[-1][asked]))
+    changes = np.empty(means.shape[:2])
     for place, x in enumerate(inputs[:-1]):
-        output = model.heads[place][2]
+        output = model.heads[place][-1]
         written = model.attention(place, x)[1] @ output
         mean = (means[place][:, None] @ output).astype(x.dtype)
         pruned = model.after(place, x, written.sum(0) - written + mean)
         for later in range(place + 1, len(means)):
             pruned = model.forward(later, pruned)
-        others = log_softmax(model.scores(pruned[:, places]), axis=-1)
-        moved.append((np.exp(reference) * (reference - others)).sum(-1).mean(-1))
-    return np.array(moved)
+        for head, last in enumerate(pruned):
+            moved = reference - log_softmax(model.scores(last[asked]))
+            if model.causal:
+                changes[place, head] = moved[rows, truth].mean()
+            else:
+                changes[place, head] = (np.exp(reference) * moved).sum(-1).mean()
+    return -float(reference[rows, truth].mean()), changes

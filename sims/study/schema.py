@@ -221,8 +221,8 @@ class ExperimentSpec(Strict):
     derivation: str = ""
     """Section of the documentation, relative to docs/."""
     law: dict[str, Any]
-    """Law of the problems; `text` describes it, `checkpoints` names files of trained models (`make
-    models`)."""
+    """Law of the problems; `text` describes it, `checkpoints` has a row a trained model: its `file`
+    (`make models`) and, if it has one, the `table` that stands for it."""
     questions: list[QuestionSpec] = Field(min_length=1)
     labels: dict[str, str] = {}
     """Names of parameters in tables."""

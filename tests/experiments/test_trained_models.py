@@ -2,15 +2,18 @@
 
 import numpy as np
 import pytest
+import xarray as xr
 from scipy.special import softmax
 
-from experiments.trained_models import lawlike, predict, problems, simulate, statistic
+from experiments.trained_models import lawlike, predict, problems, simulate, statistic, table
+from experiments.trained_models.decoder import Decoder
 from sims.base.errors import InputError
 from sims.inspect.patterns import Rule, projections, weights
 from sims.study.choosing import choose
 from sims.study.running import Run
 from tests.by_hand import refused
 from tests.experiments.planted.trained_models import plant
+from tests.inspect.models import LAYOUTS, WIDTH, D, H, drawn, matrices, write
 
 EXPERIMENT = Run.load("trained_models")
 LAW = EXPERIMENT.spec.law
@@ -49,7 +52,7 @@ def test_a_head_taken_out_by_hand():
     except InputError as error:
         pytest.skip(str(error))
     rng, place, head = np.random.default_rng(0), 2, 5
-    sequences = [problems.draw_sequence(LAW, "heavy chains", model, rng) for _ in range(2)]
+    sequences = problems.draw_sequences(LAW, "heavy chains", model, rng, 2)
     outputs = simulate.observe(model, sequences[:1]).outputs
     seen = simulate.observe(model, sequences[1:])
     held_out = seen.outputs
@@ -101,9 +104,78 @@ def test_a_head_taken_out_by_hand():
     whole, pruned = (
         softmax(s[places].astype(float), axis=1) for s in (scores, model.scores(after))
     )
-    moved = simulate.divergences(model, tokens, places, outputs.mean(1))
+    moved = simulate.removals(model, tokens, places, outputs.mean(1))[1]
     expected = (whole * np.log(whole / pruned)).sum(1).mean()
     assert moved[place, head] == pytest.approx(expected, rel=0.01)
+
+
+def test_a_decoder_is_its_definition(tmp_path):
+    """One layer; then what a head's mean in place of its output does to the loss."""
+    tokens, none = np.array([3, 1, 4, 1, 5, 9, 2, 6]), np.array([], int)
+    shapes = {"token_embd": (10, D), "output_norm": (D,), "model.layers.0.input_layernorm": (D,)}
+    sizes = {"norm": (D,), "gate": (20, D), "up": (20, D), "down": (D, 20)}
+    shapes |= {f"model.layers.0.ffn_{name}": shape for name, shape in sizes.items()}
+    tensors = drawn({f"{name}.weight": shape for name, shape in shapes.items()})
+    embedding, last, first, norm, gate, up, down = (
+        tensor.astype(float) for tensor in tensors.values()
+    )
+    parts = matrices(2)
+    config = {"model_type": "llama", "num_attention_heads": H, "num_key_value_heads": 2}
+    config |= {"rms_norm_eps": 0.01, "rope_theta": 30.0}
+    folder = write(tmp_path, LAYOUTS["llama"](*parts) | tensors, config)
+    model = Decoder(folder / "model.safetensors", np.float64)
+    model.first = 3
+
+    def normed(x, gain):
+        return x / np.sqrt((x**2).mean(1) + 0.01)[:, None] * gain
+
+    def losses(outputs):
+        x = embedding[tokens] + sum(
+            o @ w.T for o, w in zip(outputs, np.split(parts[3], H, 1), strict=True)
+        )
+        opened = normed(x, norm) @ gate.T
+        x = x + (opened / (1 + np.exp(-opened)) * (normed(x, norm) @ up.T)) @ down.T
+        chances = softmax(normed(x, last) @ embedding.T, axis=1)
+        return -np.log(chances[np.arange(7), tokens[1:]])
+
+    given = normed(embedding[tokens], first)
+    query, key, value = (given @ r[..., :D].swapaxes(1, 2) + r[:, None, :, D] for r in parts[:3])
+    turn = np.exp(1j * np.arange(8)[:, None] / 30 ** (np.arange(0, WIDTH, 2) / WIDTH))
+    query, key = ((p[..., : WIDTH // 2] + 1j * p[..., WIDTH // 2 :]) * turn for p in (query, key))
+    maps = np.zeros((H, 8, 8))
+    for head, t in np.ndindex(H, 8):
+        scores = (key[head // 2, : t + 1] @ query[head, t].conj()).real / WIDTH**0.5
+        maps[head, t, : t + 1] = softmax(scores)
+    outputs = maps @ value[[0, 0, 1, 1]]
+    found = model.attention(0, embedding[tokens])
+    np.testing.assert_allclose(found[0], maps, atol=1e-9)
+    np.testing.assert_allclose(found[1], outputs, atol=1e-9)
+    seen = simulate.observe_sequence(model, tokens, none)
+    assert seen.keys.tolist() == [6, 5]
+    for kind, start in enumerate((0, 1)):
+        left = maps[:, 3:, start:] / maps[:, 3:, start:].sum(2, keepdims=True)
+        alike = np.einsum("hqi,gqi->hg", left, left) / 5
+        np.testing.assert_allclose(seen.patterns[kind, 0], alike)
+        share = 1 / (left**2).sum(2) / (np.arange(4, 9) - start)
+        np.testing.assert_allclose(seen.selectivity[kind, 0], share.mean(1))
+    loss, changes = simulate.removals(model, tokens, none, seen.outputs.mean(1))
+    assert loss == pytest.approx(losses(outputs)[3:].mean())
+    outputs[1] = outputs[1, 3:].mean(0)
+    assert changes[0, 1] == pytest.approx(losses(outputs)[3:].mean() - loss)
+
+
+def test_a_table_is_what_was_measured_to_three_digits(tmp_path, monkeypatch):
+    monkeypatch.setattr(table, "path_of", tmp_path.joinpath)
+    data = xr.Dataset()
+    for name, dims in {**simulate.DIMS, "subspaces": simulate.PAIR}.items():
+        dims = dims if name == "subspaces" else ("batch", *dims)
+        values = np.random.default_rng(0).normal(size=[3] * len(dims))
+        is_symmetric = "head2" in dims and name != "merging"
+        data[name] = dims, values + values.swapaxes(-2, -1) if is_symmetric else values
+    table.keep("one", "one.npz", data, data[["subspaces"]])
+    kept = table.load("one", "one.npz")
+    for name, values in data.items():
+        np.testing.assert_allclose(kept[name], values, rtol=2e-3)
 
 
 def test_without_models_a_run_leaves_the_experiment_out(monkeypatch, capsys):

@@ -31,7 +31,7 @@ def trained(name):
 @pytest.fixture(scope="session")
 def albert(tmp_path_factory):
     model, folder = trained("reactions"), tmp_path_factory.mktemp("albert")
-    source = checkpoint(LAW["checkpoints"]["reactions"])
+    source = checkpoint(LAW["checkpoints"]["reactions"]["file"])
     save_file(tensors(source), folder / "model.safetensors")
     shutil.copy(source.with_name("config.json"), folder)
     return folder, model
