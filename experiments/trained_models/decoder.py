@@ -12,6 +12,7 @@ from scipy.special import expit
 
 from sims.attention.attention import HeadMatrices
 from sims.inspect import Model, layers
+from sims.inspect.gguf_file import open_reader
 from sims.inspect.patterns import projections, rule_of, weights
 
 from .encoders import Stack
@@ -112,9 +113,7 @@ class Decoder(Stack):
 @cache
 def tokenizer(path: Path) -> tuple[dict[str, int], dict[str, int]]:
     """Tokens of a GGUF file to their numbers, and pairs that become one, "a b", to their ranks."""
-    from gguf import GGUFReader
-
-    fields = GGUFReader(path).fields
+    fields = open_reader(path).fields
     lists = [fields[f"tokenizer.ggml.{name}"].contents() for name in ("tokens", "merges")]
     tokens, merges = (dict(zip(each, range(len(each)), strict=True)) for each in lists)
     return tokens, merges

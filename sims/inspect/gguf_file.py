@@ -48,7 +48,7 @@ def open_gguf(path: Path) -> tuple[dict[str, Any], dict[str, Any]]:
     Raises:
         InputError: the package gguf is missing, or the architecture is not supported.
     """
-    reader = _reader(path)
+    reader = open_reader(path)
     config = {}
     for name, field in reader.fields.items():
         if name in SETTINGS or name.startswith(("llama.attention.", "llama.rope.")):
@@ -83,7 +83,7 @@ def _values(tensor: Any, shape: tuple[int, ...], turned: int) -> np.ndarray:
     return np.asarray(values)
 
 
-def _reader(path: Path) -> Any:
+def open_reader(path: Path) -> Any:
     """The package's reader of a file, which refuses a header that the file does not hold."""
     try:
         from gguf import GGUFReader
