@@ -18,7 +18,6 @@ import xarray as xr
 from sims.base import files
 from sims.base.errors import InputError
 from sims.montecarlo import Draw
-from sims.study.referenced_files import digest_of
 from sims.study.results import read
 from sims.study.stacking import unstack
 
@@ -37,25 +36,16 @@ def path_of(file: str) -> Path:
     return Path(__file__).with_name(file)
 
 
-def digest(file: str) -> str:
-    """The digest of a table."""
-    return digest_of(path_of(file))
+def halved(name: str, values: xr.DataArray, mirrored: bool = False) -> xr.DataArray:
+    """A matrix of two heads with 0, or the mirror image, for heads in the second order.
 
-
-def halved(name: str, values: xr.DataArray) -> xr.DataArray:
-    """A symmetric matrix of two heads with 0 for heads in the second order; others as they are."""
+    One that is not symmetric, and what is no matrix of two heads, stays as it is.
+    """
     if PAIR[-1] not in values.dims or name == ASYMMETRIC:
         return values
-    upper = np.triu(np.ones([values.sizes[dim] for dim in PAIR[1:]]))
-    return values * xr.DataArray(upper, dims=PAIR[1:])
-
-
-def mirrored(name: str, values: xr.DataArray) -> xr.DataArray:
-    """A matrix of two heads from what :func:`halved` left."""
-    if halved(name, values) is values:
-        return values
-    other = values.rename(head="head2", head2="head")
-    return values + (other - halved(name, other)).transpose(*values.dims)
+    in_order = xr.DataArray(np.tri(values.sizes["head"], dtype=bool).T, dims=PAIR[1:])
+    other = values.rename(head="head2", head2="head") if mirrored else 0
+    return values.where(in_order, other)
 
 
 def packed(values: np.ndarray) -> np.ndarray:
@@ -98,20 +88,19 @@ def load(model: str, file: str) -> xr.Dataset:
         for name in arrays:
             values = unpacked(arrays[name])
             dims = ("batch", *DIMS[name]) if name in DIMS else (*PAIR, "angle")[: values.ndim]
-            table[name] = mirrored(name, xr.DataArray(values, dims=dims))
+            table[name] = halved(name, xr.DataArray(values, dims=dims), mirrored=True)
     return table
 
 
-def stored_batch(draw: Draw, replicates: int, constants: Mapping[str, Any]) -> dict[str, Any]:
-    """A batch of a table, whatever the number of replicates.
+def stored_batch(draw: Draw, replicates: int, table: Mapping[str, np.ndarray]) -> dict[str, Any]:
+    """A batch of a table's estimates (batch, …), whatever the number of replicates.
 
     Raises:
         InputError: the table has fewer batches.
     """
-    table = load(constants["name"], constants["file"])
-    if draw.batch >= (count := table.sizes["batch"]):
+    if draw.batch >= (count := len(table["keys"])):
         raise InputError("simulation.batches", draw.batch + 1, f"up to {count}, as the table has")
-    return {name: table[name].values[draw.batch] for name in DIMS}
+    return {name: values[draw.batch] for name, values in table.items()}
 
 
 if __name__ == "__main__":

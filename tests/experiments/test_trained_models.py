@@ -8,7 +8,7 @@ from scipy.special import softmax
 from experiments.trained_models import lawlike, predict, problems, simulate, statistic, table
 from experiments.trained_models.decoder import Decoder
 from sims.base.errors import InputError
-from sims.inspect.patterns import Rule, projections, weights
+from sims.inspect.patterns import Rule, projections, rotated, weights
 from sims.study.choosing import choose
 from sims.study.running import Run
 from tests.by_hand import refused
@@ -140,12 +140,11 @@ def test_a_decoder_is_its_definition(tmp_path):
 
     given = normed(embedding[tokens], first)
     query, key, value = (given @ r[..., :D].swapaxes(1, 2) + r[:, None, :, D] for r in parts[:3])
-    turn = np.exp(1j * np.arange(8)[:, None] / 30 ** (np.arange(0, WIDTH, 2) / WIDTH))
-    query, key = ((p[..., : WIDTH // 2] + 1j * p[..., WIDTH // 2 :]) * turn for p in (query, key))
+    query, key = rotated(query, 30.0), rotated(key, 30.0)
     maps = np.zeros((H, 8, 8))
     for head, t in np.ndindex(H, 8):
-        scores = (key[head // 2, : t + 1] @ query[head, t].conj()).real / WIDTH**0.5
-        maps[head, t, : t + 1] = softmax(scores)
+        scores = key[head // 2, : t + 1] @ query[head, t]
+        maps[head, t, : t + 1] = softmax(scores / WIDTH**0.5)
     outputs = maps @ value[[0, 0, 1, 1]]
     found = model.attention(0, embedding[tokens])
     np.testing.assert_allclose(found[0], maps, atol=1e-9)
