@@ -19,6 +19,8 @@ SHARED = (
     "experiments/*/*.py",
     "experiments/*/*.yaml",
     "experiments/*/*.md",
+    "experiments/*/*.txt",
+    "experiments/*/*.npz",
     "papers/*.yaml",
     "results/published/answers.json",
     "profiles/*/profile.yaml",
