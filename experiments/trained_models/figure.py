@@ -72,8 +72,8 @@ def finding(found: xr.DataArray) -> str:
     if size[1] <= 0:
         return "Neither size nor overlap predicts the cost of merging trained heads"
     adds = any(low > 0 for _, low, _ in overlaps)
-    end = "and overlap adds to it" if adds else "overlap adds little"
-    return f"Output size predicts the cost of merging trained heads; {end}"
+    end = ", and overlap adds to it" if adds else "; overlap adds little"
+    return f"Output size predicts the cost of merging trained heads{end}"
 
 
 def _correlations(ax: Axes, found: xr.DataArray, stored: pd.DataFrame) -> None:
@@ -111,7 +111,7 @@ def _patterns_and_outputs(ax: Axes, frame: pd.DataFrame) -> None:
         figures.dots(ax, rows["kept"], rows["written_kept"], shift, "", ms=2.5)
     alone = 1 / HEADS
     kept = np.array([alone, 1.0])
-    for alike, label, up in ((1, "heads of the law", 3), (0.5, "half apart", -12), (0, "apart", 3)):
+    for alike, label, up in ((1, "heads of the law", 3), (0.5, "half apart", -17), (0, "apart", 3)):
         outputs = alone + alike * (kept - alone)
         figures.theory(ax, kept, outputs, lw=0.7)
         ax.annotate(
@@ -147,10 +147,10 @@ def _beside_the_law(ax: Axes, frame: pd.DataFrame) -> None:
     ax.plot([], [], ls="", marker="_", color="black", label="heads of the law")
     gap = (frame["kept"] - frame["law_kept"]).abs().median()
     figures.log_axes(ax, x=True)
-    figures.ticks(ax.xaxis, (0.05, 0.1, 0.2, 0.5, 1))
+    figures.ticks(ax.xaxis, (0.02, 0.05, 0.2, 1))
     ax.set(
-        xlim=(0.05, 1.05),
-        ylim=(0, 1.02),
+        xlim=(0.015, 1.05),
+        ylim=(0, 1.25),
         xlabel=figures.SELECTIVITY,
         ylabel="share of variance kept",
         title=f"Median gap to heads of the law {gap:.2f} (n = {len(frame)})",
