@@ -3,7 +3,6 @@
 import json
 import re
 import sys
-import tarfile
 
 import pytest
 
@@ -41,8 +40,7 @@ def test_only_what_is_under_version_control_is_shipped(checkout, unpacked, tmp_p
     """So too by way of an sdist, which is built without git."""
     call(checkout, sys.executable, "setup.py", "--quiet", "sdist", "--dist-dir", tmp_path)
     (archive,) = tmp_path.glob("*.tar.gz")
-    with tarfile.open(archive) as packed:
-        packed.extractall(tmp_path, filter="data")
+    call(tmp_path, "tar", "--extract", "--file", archive)
     (source,) = tmp_path.glob("*/")
     again = build_wheel(source, tmp_path / "wheel")
     names, others = (
