@@ -135,14 +135,12 @@ def block_errors(
         sizes,
     )
     shares = [blocks.share, np.outer(blocks.share, blocks.share).ravel()]
-    return np.array(
-        [
-            share @ (limit / (share @ bias) * signal + noise_sd**2 * noise)
-            for share, limit, bias, (signal, noise) in zip(
-                shares, limits, endless(blocks, log_kernel), (single, pair), strict=True
-            )
-        ]
-    )
+    biases = endless(blocks, log_kernel)
+    errors = []
+    for share, limit, bias, moments in zip(shares, limits, biases, (single, pair), strict=True):
+        signal, noise = moments
+        errors.append(share @ (limit / (share @ bias) * signal + noise_sd**2 * noise))
+    return np.array(errors)
 
 
 def endless(blocks: Blocks, log_kernel: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

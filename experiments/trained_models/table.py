@@ -98,7 +98,8 @@ def stored_batch(draw: Draw, replicates: int, table: Mapping[str, np.ndarray]) -
     Raises:
         InputError: the table has fewer batches.
     """
-    if draw.batch >= (count := len(table["keys"])):
+    count = len(table["keys"])
+    if draw.batch >= count:
         raise InputError("simulation.batches", draw.batch + 1, f"up to {count}, as the table has")
     return {name: values[draw.batch] for name, values in table.items()}
 
