@@ -4,10 +4,15 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
+from scipy.special import ndtri
 
 from sims.judgement.answers import Answer
+from sims.judgement.conventions import LEVEL
 from sims.judgement.summaries import Mean
 from sims.judgement.wording import percent
+
+POWER = 0.8
+"""Probability with which a difference that the comparison is said to show is found."""
 
 
 @dataclass(frozen=True)
@@ -17,8 +22,8 @@ class Agreement:
     Attributes:
         agreeing: ids of answers that agree.
         differing: ids of those that do not.
-        visible: median over answers of the smallest detectable difference, relative to the number
-            for means, otherwise absolute.
+        visible: median over answers of the difference that is found with probability
+            :data:`POWER`, relative to the number for means, otherwise absolute.
     """
 
     agreeing: list[str]
@@ -36,7 +41,7 @@ class Agreement:
         seen = percent(self.visible)
         return (
             f"{len(self.agreeing)} of {count} answers agree{partner}{names}; "
-            f"half would show a difference of {seen}."
+            f"half would show a difference of {seen} with {percent(POWER)} power."
         )
 
 
@@ -46,7 +51,8 @@ def agreement(first: Sequence[Answer], second: Sequence[Answer]) -> Agreement:
     Two agree if neither end of one bracket lies outside the other by more than ``√(w² + w′²)``,
     with w the distance from that end to the interval's: a run that decides fewer problems has a
     wider bracket. If only the draws differ, they do so with probability
-    :data:`~sims.judgement.conventions.LEVEL` or more.
+    :data:`~sims.judgement.conventions.LEVEL` or more. A difference of ``√(w² + w′²) (1 + z₀.₈ /
+    z₀.₉₇₅)`` is found with probability :data:`POWER`.
     """
     partners = {item.id: item for item in second}
     agreeing, differing = list[str](), list[str]()
@@ -65,4 +71,6 @@ def agreement(first: Sequence[Answer], second: Sequence[Answer]) -> Agreement:
         agree = bool((beyond <= allowed).all() or (-beyond <= allowed).all())
         (agreeing if agree else differing).append(item.id)
         tolerated.append(float(allowed.max() / (scale or 1.0)))
-    return Agreement(agreeing, differing, float(np.median(tolerated)) if tolerated else 0.0)
+    # Half widths of intervals are as many standard errors as the normal quantile of their level.
+    reach = 1 + ndtri(POWER) / ndtri((1 + LEVEL) / 2)
+    return Agreement(agreeing, differing, reach * float(np.median(tolerated or [0.0])))

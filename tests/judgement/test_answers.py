@@ -392,4 +392,4 @@ def test_runs_agree_within_the_root_of_the_sum_of_squared_half_widths(one, other
     found = agreement([first, replace(first, id="gone")], [second])
     assert (len(found.agreeing), len(found.differing)) == (agree, 1 - agree)
     if isinstance(one, Mean):
-        assert found.visible == pytest.approx(0.02**0.5 / 0.5)
+        assert found.visible == pytest.approx(0.02**0.5 / 0.5 * 2.8016 / 1.96, rel=1e-3)
