@@ -22,14 +22,21 @@ FOLLOWING = re.compile(
 
 
 def absent_layers(config: Mapping[str, Any], modules: Collection[str]) -> list[str]:
-    """Sentences on layers that a config counts and that have no attention module."""
+    """Sentences on layers that a config counts and a file lacks, or the other way round."""
     sentences = []
     for part, keys in DEPTHS:
+        depth = count(config, keys)
         present = {layer_number(module) for module in modules if part in module}
-        absent = sorted({*range(count(config, keys) or 0)} - present)
-        if absent and None not in present:
-            listed = ", ".join(map(str, absent))
-            sentences.append(f"Not in the file: attention of {part}layers {listed}.")
+        if depth is None or None in present:
+            continue
+        counted = {*range(depth)}
+        beyond = present - counted
+        if not part and any(count(config, side) for _, side in DEPTHS[1:]):
+            beyond = set()  # a decoder may be deeper than the encoder that the number counts
+        for place, numbers in (("file", counted - present), ("config", beyond)):
+            if numbers:
+                listed = ", ".join(map(str, sorted(numbers)))
+                sentences.append(f"Not in the {place}: attention of {part}layers {listed}.")
     return sentences
 
 

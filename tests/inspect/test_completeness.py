@@ -33,6 +33,7 @@ YARN = {"rope_type": "yarn", "factor": 4.0}
 NOTES = {
     "layers": (TWO, {"num_hidden_layers": 4}, "Not in the file: attention of layers 2, 3."),
     "a layer": (TWO, {"n_layer": 3}, "Not in the file: attention of layers 2."),
+    "fewer layers": (TWO, {"n_layer": 1}, "Not in the config: attention of layers 1."),
     "decoder": (SIDES, {"decoder_layers": 3}, "attention of decoder.layers 1, 2."),
     "no encoder": (TWO, {"encoder_layers": 1}, "attention of encoder.layers 0."),
     "family": (TWO, {"model_type": "cohere"}, "No forward pass of model_type cohere is checked"),
