@@ -48,6 +48,8 @@ SLOW = 10
 """Number of knots of the spline of the order."""
 DEARER = 2.5
 """Standard errors from which leaving out clusters counts as worse."""
+FEW_ORDERS = 4
+"""Number of features up to which rows are looked at in the order of each without repeats."""
 FEW_COLUMNS = 30
 """Number of features up to which the effect of each is a spline, not a line."""
 
@@ -131,10 +133,13 @@ def find_dependence(x: np.ndarray, y: np.ndarray) -> list[str]:
     x = x[:, np.ptp(x, axis=0) > 0]
     fine = [(column % 1).any() and len(np.unique(column)) >= MANY_VALUES for column in x.T]
     x = StandardScaler().fit_transform(x)
-    orders = {"in file order": np.arange(len(x))}
-    if len(fine) == 1:
-        orders["in x"] = np.argsort(x[:, 0], kind="stable")
-    for name, order in orders.items():
+    orders = [("in file order", np.arange(len(x)))]
+    if len(fine) <= FEW_ORDERS:
+        name = "in x" if len(fine) == 1 else "in the order of a feature"
+        for column in x.T:
+            if len(fine) == 1 or len(np.unique(column)) == len(x):
+                orders.append((name, np.argsort(column, kind="stable")))
+    for name, order in orders:
         if correlation := correlate_neighbours(x[order], y[order]):
             signs.append(f"errors of neighbouring rows correlate by {correlation:.2f} {name}")
     if any(fine) and (ratio := compare_clusters(x, y)) > WORSE:

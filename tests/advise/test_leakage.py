@@ -50,6 +50,11 @@ TABLES = {
     "a series": (X, np.sin(X[:, 0]) + SERIES, "in file order"),
     "a series of time": (ROWS / 9, SERIES, "in x"),
     "a shuffled series": (SHUFFLED / 9, SERIES[SHUFFLED], "in x"),
+    "a shuffled series and a feature": (
+        np.stack([SHUFFLED / 9, X[SHUFFLED, 0]], 1),
+        (SERIES + np.sin(X[:, 0]))[SHUFFLED],
+        "in the order of a feature",
+    ),
 }
 
 
