@@ -48,6 +48,8 @@ MEASURED = {
 """Columns of the table of measurements."""
 CACHES = {"kq_svd_output_error": "KQ-SVD", "k_svd_output_error": "K-SVD"}
 """Columns of the table of compressed caches."""
+LOSSES = {"cheapest_head": "head", "cheapest_loss": "change"}
+"""Columns of the table of losses."""
 TABLES = (
     ("", WEIGHTS),
     ("By the covariance of tokens:", INPUTS),
@@ -57,6 +59,7 @@ TABLES = (
         " parentheses: standard error over sequences, of the last digit):",
         MEASURED,
     ),
+    ("Change of the loss, nats a token, with the layer's cheapest head at its mean:", LOSSES),
 )
 """Text above each table, and its columns."""
 COMPARED = (

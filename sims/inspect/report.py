@@ -9,6 +9,7 @@ import numpy as np
 import xarray as xr
 
 from sims.base.errors import InputError, one_of
+from sims.base.estimates import mcse
 from sims.base.files import regular_archive
 from sims.inspect.completeness import absent_layers
 from sims.inspect.families import FAMILIES, Family
@@ -36,6 +37,8 @@ FILE = "heads of a model"
 """Identity in the seal of a report's file."""
 MASK = "attention_mask"
 """Name of the array that is 0 at padding."""
+LOSS = ".loss"
+"""Ending of names of rises of the loss, (head, sequence)."""
 HEAD_DIMS = ("head", "head2", "key_head", "key_head2")
 
 
@@ -54,7 +57,8 @@ def inspect(
         config: config.json; by default the one next to the model, if there is one.
         activations: npz file or arrays, from the name of an attention module or the number of a
             layer to its inputs (sequence, token, d) or their covariance matrix (d, d) about 0;
-            ``attention_mask`` (sequence, token) is 0 at padding.
+            ``attention_mask`` (sequence, token) is 0 at padding, and names that end in
+            :data:`LOSS` have rises of the loss per token by removed head (head, sequence).
         heads: H, if no config gives it.
         attention: ``causal`` or ``full``, if no config gives it.
         tolerance: output error up to which heads count as redundant, a share of variance.
@@ -175,7 +179,31 @@ def _on_inputs(layer: Layer, inputs: "Inputs", name: str, rule: Rule, tolerance:
     mean, covariance = moments_of(sequences)
     predicted = on_gaussian_tokens(layer, mean, covariance_root(name, covariance, d), rule)
     copies = len(values) - len(sequences)
-    return {**predicted, **readings, "sequences": len(sequences), "copies": copies}
+    counts = {"sequences": len(sequences), "copies": copies}
+    losses = _losses(inputs, name + LOSS, len(layer.matrices.query))
+    return {**predicted, **readings, **counts, **losses}
+
+
+def _losses(inputs: "Inputs", name: str, heads: int) -> Arrays:
+    """Mean rise of the loss per token by removed head, with its error over sequences.
+
+    Every second sequence chooses the cheapest head, the others say what it costs.
+    """
+    if name not in inputs.arrays:
+        return {}
+    rises = inputs.read(name)
+    if rises.ndim != 2 or len(rises) != heads or rises.shape[1] < 4 or not np.isfinite(rises).all():
+        allowed = f"finite rises of {heads} heads in four sequences or more, (head, sequence)"
+        raise InputError(name, f"shape {rises.shape}", allowed)
+    cheapest = int(rises[:, ::2].mean(1).argmin())
+    held_out = rises[cheapest, 1::2]
+    return {
+        "removal_loss": ("head", rises.mean(1)),
+        "removal_loss_mcse": ("head", mcse(rises.T)),
+        "cheapest_head": cheapest,
+        "cheapest_loss": held_out.mean(),
+        "cheapest_loss_mcse": float(mcse(held_out)),
+    }
 
 
 class Inputs:
@@ -206,7 +234,7 @@ class Inputs:
         """Name of a layer's array: its label, or its module's name."""
         for name in (label, module):
             if name in self.arrays:
-                self._used.add(name)
+                self._used |= {name, name + LOSS}
                 return name
         return None
 

@@ -28,6 +28,10 @@ def advice(data: xr.Dataset) -> str:
         text = f"no head can be removed within {100 * data.attrs['tolerance']:.3g} % output error"
         if heads != "nan":
             text += f": the cheapest, {name} of {layer}, costs {cost}"
+    if np.isfinite(rise := float(row.get("cheapest_loss", np.nan))):
+        loss = f"{rise:+.2g} ± {row.cheapest_loss_mcse:.1g} nats a token"
+        head = f"head {row.cheapest_head:.0f} of {layer}"
+        text += f"; with {head} at its mean the loss changes by {loss}"
     kept = 100 * row.noise_kept, 100 * row.contribution_kept, 100 / row.heads
     return capitalised(f"{text}; {SHARES.format(*map(float, kept))}.")
 
