@@ -1,4 +1,4 @@
-"""How often memory does what is said of it, and by how much along its weight and n_eff/n."""
+"""How often memory does what is said of it, and the likeness of tokens along its weight."""
 
 from matplotlib.figure import Figure
 
@@ -18,35 +18,12 @@ CLAIMS = {
 def figure(panels: Panels, answers: Answers) -> Figure:
     """The figure; outcomes are those of the answers."""
     title = f"Hidden scores slow rank collapse: {answers['hidden-collapse'].spoken()}"
-    drawing, axes = figures.mosaic(("ab", "cd"), height=4.0, title=title)
-    outcome_bars(axes["a"], outcomes_of_answers(answers, CLAIMS))
-    axes["a"].set_title("Tokens seldom become less alike")
-    effect = panels.effects
-    drawn = panels.parameters.assign(
-        cosine=-effect["cosine"].value[:, 0],
-        keys=100 * effect["keys"].value[:, 0],
-        error=-100 * effect["error"].value[:, 0],
-    )
-    binned_by(axes["b"], drawn, "memory", "cosine", "start", "start from")
-    axes["b"].set(
-        xlabel="memory α′",
-        ylabel="change of the mean cosine",
-        title="From zero, long memory makes tokens more alike",
-    )
-    binned_by(axes["c"], drawn, "selectivity", "keys", "matrix", "form of scores")
-    axes["c"].set(
-        ylim=(None, 95),
-        xlabel=r"$n_\mathrm{eff}/n$ of the first layer",
-        ylabel=r"change of $n_\mathrm{eff}/n$ (%)",
-        title="Attention widens under Gaussian forms alone",
-    )
-    binned_by(axes["d"], drawn, "relevance", "error", "kernel", "kernel")
-    axes["d"].set(
-        ylim=(None, 130),
-        xlabel="amplitude of layer 1's wave",
-        ylabel="change of the error (%)",
-        title="Where layer 1 sees little, memory harms",
-    )
-    for name in "bcd":
-        figures.dotted(axes[name])
+    drawing, (left, right) = figures.pairs(2, title=title, height=2.4)
+    rows = outcomes_of_answers(answers, CLAIMS)
+    outcome_bars(left, rows, title="Tokens seldom become less alike")
+    frame = panels.parameters.assign(cosine=-panels.effects["cosine"].value[:, 0])
+    binned_by(right, frame, "memory", "cosine", "start")
+    figures.dotted(right)
+    finding = "From zero, long memory makes tokens more alike"
+    figures.describe(right, "memory α′", "change of the mean cosine", finding, legend="start from")
     return drawing

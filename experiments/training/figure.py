@@ -1,6 +1,6 @@
 """Training together in three panels: outcomes, selectivity, terms of the error in two steps."""
 
-import numpy as np
+import pandas as pd
 import xarray as xr
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
@@ -19,21 +19,19 @@ QUESTIONS = {
     "specialization-reinvested": "saved variance re-invested",
 }
 STEPS = {
-    "identical, common": "from identical to diverse heads at one $n_{eff}/n$",
+    "identical, common": "identical to diverse heads at one $n_{eff}/n$",
     "sharper": "then to the temperatures they learnt",
 }
-INK = dict(zip(TERMS, figures.PALETTE, strict=False))
 
 
 def figure(panels: Panels, answers: Answers) -> Figure:
     """The figure; numbers are those of the answers, and of the changes of the error's terms."""
     drawing, axes = figures.mosaic(("ab", "cc"), height=4.6, title=finding(answers))
     layers = skilled(panels, "averaged")
-    outcome_bars(axes["a"], outcomes_of_answers(answers, QUESTIONS))
-    axes["a"].set_title("Joint training wins")
+    outcome_bars(axes["a"], outcomes_of_answers(answers, QUESTIONS), title="Joint training wins")
     if layers.sizes["problem"]:
         _by_selectivity(axes["b"], layers)
-        _waterfall(axes["c"], layers)
+        _steps(axes["c"], layers)
     return drawing
 
 
@@ -52,40 +50,28 @@ def usually_holds(answer: Answer) -> bool:
     return counted is not None and counted.parts["holds"] > 2 / 3
 
 
-def _waterfall(ax: Axes, layers: xr.Dataset) -> None:
-    """Mean changes of the terms one below the other, down to that of the error, by step."""
-    names = [*TERMS, "mse"]
-    rows: list[int] = []
-    for place, (pair, title) in enumerate(STEPS.items()):
-        values = -100 * np.array([falls(layers, pair, name).mean(1) for name in names])
-        means = values.mean(1)
-        ends = np.append(means[:-1].cumsum(), means[-1])
-        places = range(-5 * place, -5 * place - len(means), -1)
-        ax.barh(places, means, left=ends - means, color=[*INK.values(), figures.GREY], height=0.75)
-        bar = 1.96 * values.std(1, ddof=1) / values.shape[1] ** 0.5
-        ax.errorbar(ends, places, xerr=bar, fmt="none", ecolor="black", elinewidth=0.7, capsize=1.5)
-        ax.text(1, 0.75 - 5 * place, title, transform=ax.get_yaxis_transform(), ha="right")
-        rows += places
-    ax.set_yticks(rows, [CHANGES[name] for name in names] * len(STEPS))
+def _steps(ax: Axes, layers: xr.Dataset) -> None:
+    """Mean changes of the terms and of the error, from identical heads, by step."""
+    parts = {}
+    for pair, title in STEPS.items():
+        for name in (*TERMS, "mse"):
+            parts[title, CHANGES[name]] = -100 * falls(layers, pair, name).mean(1)
+    frame = pd.DataFrame(parts)
+    bars = 1.96 * frame.sem().unstack(0, sort=False)
+    means = frame.mean().unstack(0, sort=False)
+    means.plot.barh(ax=ax, xerr=bars, error_kw={"elinewidth": 0.7})
+    ax.invert_yaxis()
     figures.dotted(ax, x=0)
-    ax.set(
-        ylim=(-5 * len(STEPS) + 1, 1.4),
-        xlabel="mean change / error before (%)",
-        title="Sharper heads spend variance on bias",
+    figures.describe(
+        ax, "mean change / error before (%)", "", "Sharper heads spend variance on bias"
     )
 
 
 def _by_selectivity(ax: Axes, layers: xr.Dataset) -> None:
     """Median and quartiles of the terms' changes from identical heads, over n_eff/n."""
     selectivity = layers["selectivity"].sel(layer="joint").mean("replicate").values
-    for name in TERMS:
+    for ink, name in zip(figures.PALETTE, TERMS, strict=False):
         values = -100 * falls(layers, "identical", name).mean(1)
-        binned(ax, selectivity, values, INK[name], label=CHANGES[name])
+        binned(ax, selectivity, values, ink, label=CHANGES[name])
     figures.dotted(ax)
-    ax.set(
-        ylim=(None, 35),
-        xlabel=figures.SELECTIVITY,
-        ylabel="change / error (%)",
-        title="Selective heads gain more",
-    )
-    ax.legend(loc="upper left")
+    figures.describe(ax, figures.SELECTIVITY, "change / error (%)", "Selective heads gain more")

@@ -1,63 +1,33 @@
-"""How often less correlation pays, and by how much: by mechanism and by selectivity."""
+"""How often less correlation pays, and by how much, by mechanism."""
 
-import pandas as pd
 import seaborn as sns
-from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from sims import figures
-from sims.figures.groups import binned, outcome_bars
+from sims.figures.groups import outcome_bars
 from sims.judgement.answers import Answers
 from sims.study.panels import Panels
 
-KINDS = ("heads", "trees", "ants")
-INKS = dict(zip(KINDS, figures.PALETTE, strict=False))
-CHANGE = "change of the pool's error (%)"
+KINDS = ("all", "heads", "trees", "ants")
 
 
 def figure(panels: Panels, answers: Answers) -> Figure:
     """The figure; outcomes are those of the answers."""
     answer = answers["unification"]
     title = f"A pool of less correlated estimators errs less: {answer.spoken()}"
-    drawing, axes = figures.mosaic(("ac", "bb"), height=3.9, title=title)
-    change = -100 * panels.effects["fall"].value[:, 0]
-    asked = panels.parameters.assign(change=change).dropna(subset="change")
+    drawing, axes = figures.mosaic(("a", "b"), height=4.0, title=title)
     rows = {}
     for kind, share in answer.shares().items():
-        if kind in ("all", *KINDS) and share.simulated is not None:
-            rows[f"{kind} (n = {share.simulated.total})"] = share.simulated.parts
-    outcome_bars(axes["a"], rows)
-    axes["a"].set_title(f"The error falls by over 1 %: {answer.word}")
-    _mechanisms(axes["b"], asked)
-    heads = asked[asked["kind"] == "heads"]
-    binned(axes["c"], heads["selectivity"], heads["change"], INKS["heads"])
-    figures.dotted(axes["c"])
-    axes["c"].set(
-        xlim=(0, 1),
-        xlabel=figures.SELECTIVITY,
-        ylabel=CHANGE,
-        title=f"Selective heads gain more (n = {len(heads)})",
-    )
+        if kind in KINDS and share.simulated is not None:
+            rows[f"{kind} ({share.simulated.total})"] = share.simulated.parts
+    outcome_bars(axes["a"], rows, title=f"The error falls by over 1 %: {answer.word}")
+    change = -100 * panels.effects["fall"].value[:, 0]
+    frame = panels.parameters.assign(change=change).dropna(subset="change")
+    frame["mechanism"] += frame.groupby("mechanism")["change"].transform("size").map(" ({})".format)
+    look = {"color": figures.PALETTE[0], "whis": (5, 95), "showfliers": False, "linewidth": 0.6}
+    frame = frame.sort_values("mechanism")
+    sns.boxplot(frame, x="change", y="mechanism", ax=axes["b"], **look)
+    figures.dotted(axes["b"], x=0)
+    label = "change of the pool's error (%)"
+    figures.describe(axes["b"], label, "", "Random features raise the error")
     return drawing
-
-
-def _mechanisms(ax: Axes, asked: pd.DataFrame) -> None:
-    """Change of the error by mechanism: median, middle half and range."""
-    counts = asked["mechanism"].value_counts().sort_index()
-    sns.boxplot(
-        asked,
-        x="change",
-        y="mechanism",
-        hue="kind",
-        palette=INKS,
-        order=list(counts.index),
-        whis=(5, 95),
-        showfliers=False,
-        linewidth=0.6,
-        legend=False,
-        ax=ax,
-    )
-    labels = [f"{name} (n = {count})" for name, count in counts.items()]
-    ax.set_yticks(range(len(counts)), labels)
-    figures.dotted(ax, x=0)
-    ax.set(xlabel=CHANGE, ylabel="", title="Random features raise the error")

@@ -10,9 +10,8 @@ Each shows ± 2 Monte Carlo standard errors. They draw on axes (from :func:`pane
 :func:`mosaic`, 89 mm wide) and use only frames. Matplotlib, slow to start, is imported on demand.
 """
 
-from sims.figures.layout import COLUMN, PAGE, letters, mosaic, panels
+from sims.figures.layout import COLUMN, describe, letters, mosaic, pairs, panels
 from sims.figures.marks import (
-    diagonal,
     dots,
     dotted,
     note,
@@ -30,11 +29,8 @@ from sims.figures.theme import (
     MARKERS,
     PALETTE,
     SELECTIVITY,
-    SMALL,
     log_axes,
-    number,
     style,
-    ticks,
 )
 
 __all__ = [
@@ -42,20 +38,18 @@ __all__ = [
     "COLUMN",
     "GREY",
     "MARKERS",
-    "PAGE",
     "PALETTE",
     "SELECTIVITY",
-    "SMALL",
     "curve",
-    "diagonal",
+    "describe",
     "dots",
     "dotted",
     "letters",
     "log_axes",
     "mosaic",
     "note",
-    "number",
     "overview",
+    "pairs",
     "panels",
     "quartiles",
     "save",
@@ -63,6 +57,5 @@ __all__ = [
     "simulated",
     "style",
     "theory",
-    "ticks",
     "words",
 ]

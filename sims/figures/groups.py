@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from sims.figures.marks import QUARTILES, band
+from sims.figures.layout import describe
+from sims.figures.marks import QUARTILES, band, dots, quartiles
 from sims.figures.theme import PALETTE
 
 if TYPE_CHECKING:
@@ -25,7 +26,7 @@ def outcome_bars(
     ax: Axes,
     rows: Mapping[str, Mapping[str, float]],
     inks: Mapping[str, str] = OUTCOME_INKS,
-    of: str = "problems",
+    title: str = "",
 ) -> None:
     """Draw one bar per question, from the top, split into the shares of its outcomes.
 
@@ -33,20 +34,19 @@ def outcome_bars(
         ax: the axes.
         rows: name of the question to its shares by outcome, which sum to 1.
         inks: outcome to its colour, in the order of the bars.
-        of: what is counted.
+        title: of the panel.
     """
     left = np.zeros(len(rows))
     places = -np.arange(len(rows))
     for outcome, ink in inks.items():
-        width = 100 * np.array([parts[outcome] for parts in rows.values()])
+        width = 100 * np.array([parts.get(outcome, 0) for parts in rows.values()])
         ax.barh(places, width, left=left, color=ink, height=0.42, label=outcome)
         left += width
     for place, name in zip(places, rows, strict=True):
         ax.text(0, place + 0.25, name)
     ax.spines["left"].set_visible(False)
     ax.set(xlim=(0, 100), ylim=(-len(rows) + 0.6, 0.75), yticks=[])
-    ax.set_xlabel(f"{of} (%; n in brackets)")
-    ax.legend(loc="upper center", bbox_to_anchor=(0.5, 0), borderaxespad=3.6, ncols=2)
+    describe(ax, "problems (%; n in brackets)", "", title)
 
 
 def outcomes_of_answers(
@@ -89,8 +89,8 @@ def binned(ax: Axes, x: ArrayLike, values: ArrayLike, ink: str, **line: Any) -> 
         band(ax, places, np.transpose(parts), ink, marker="o", **line)
 
 
-def binned_by(ax: Axes, frame: pd.DataFrame, x: str, y: str, hue: str, title: str) -> None:
-    """The same for each group of problems, with a legend that says how many it has.
+def binned_by(ax: Axes, frame: pd.DataFrame, x: str, y: str, hue: str) -> None:
+    """The same for each group of problems, labelled with its number of problems.
 
     Args:
         ax: the axes.
@@ -98,8 +98,22 @@ def binned_by(ax: Axes, frame: pd.DataFrame, x: str, y: str, hue: str, title: st
         x: column of the parameter.
         y: column of the effects.
         hue: column of the groups.
-        title: of the legend.
     """
     for ink, (kind, rows) in zip(PALETTE, frame.groupby(hue), strict=False):
         binned(ax, rows[x], rows[y], ink, label=f"{kind} (n = {len(rows)})")
-    ax.legend(title=title)
+
+
+def dots_by(ax: Axes, frame: pd.DataFrame, x: str, y: str, hue: str, **look: Any) -> None:
+    """Problems as points, each group in its colour; arguments as in :func:`binned_by`.
+
+    ``look`` are options of ``Axes.plot``.
+    """
+    for place, (kind, rows) in enumerate(frame.groupby(hue)):
+        dots(ax, rows[x], rows[y], place, f"{kind} (n = {len(rows)})", **look)
+
+
+def quartiles_by(ax: Axes, x: ArrayLike, values: np.ndarray, kinds: pd.Series) -> None:
+    """Median and middle half of curves (N, X) over x, for each kind of problem, (N,)."""
+    for ink, (kind, rows) in zip(PALETTE, kinds.groupby(kinds.to_numpy()), strict=False):
+        label = f"{kind} (n = {len(rows)})"
+        quartiles(ax, x, values[rows.index], ink, label=label, marker="o")

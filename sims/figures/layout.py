@@ -6,15 +6,18 @@ import textwrap
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from sims.figures.theme import TITLE, style
+from sims.figures.theme import TITLE, log_axes, style
 
 if TYPE_CHECKING:
     import numpy as np
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-COLUMN, PAGE = 89 / 25.4, 183 / 25.4
-"""Widths of a figure of one column and of two, inches (89 and 183 mm: most journals')."""
+COLUMN = 89 / 25.4
+"""Width of a figure of one column, inches (89 mm: most journals')."""
+LETTER, MARK, TICKS = 0.05, 5, 0.35
+"""Width of a letter (inches), of a legend's mark (letters), and of ticks and their label (inches).
+"""
 
 
 def panels(
@@ -22,7 +25,6 @@ def panels(
     columns: int = 1,
     width: float = COLUMN,
     height: float | None = None,
-    sharey: bool = False,
     title: str = "",
 ) -> tuple[Figure, np.ndarray]:
     """Figure with a grid of axes.
@@ -32,7 +34,6 @@ def panels(
         columns: number of columns of panels.
         width: inches; one column of a page by default.
         height: inches; None gives every panel the proportion 4:3.3.
-        sharey: whether panels share the y axis.
         title: the figure's message in a sentence, at its upper left.
 
     Returns:
@@ -40,12 +41,14 @@ def panels(
     """
     with style():
         figure = _sheet(width, height or rows * width / columns * 0.82, title)
-        return figure, figure.subplots(rows, columns, sharey=sharey, squeeze=False)
+        return figure, figure.subplots(rows, columns, squeeze=False)
 
 
-def pairs(count: int, width: float = COLUMN, title: str = "") -> tuple[Figure, list[Axes]]:
-    """Figure of this many panels, two in a row, and its axes; ``title`` as in :func:`panels`."""
-    figure, axes = panels(-(-count // 2), min(count, 2), width, title=title)
+def pairs(
+    count: int, width: float = COLUMN, title: str = "", height: float | None = None
+) -> tuple[Figure, list[Axes]]:
+    """Figure of this many panels, two in a row, and its axes; arguments as in :func:`panels`."""
+    figure, axes = panels(-(-count // 2), min(count, 2), width, height, title=title)
     for ax in axes.flat[count:]:
         ax.set_visible(False)
     return figure, list(axes.flat[:count])
@@ -63,7 +66,7 @@ def mosaic(
 
     Args:
         layout: one word per row, one letter per panel: ``("abc", "ddd")`` has three panels above a
-            wide one. "." is empty.
+            wide one.
         height: inches.
         heights: heights of the rows, relative to each other; equal by default.
         width: inches; one column of a page by default.
@@ -74,7 +77,7 @@ def mosaic(
     """
     bands: list[list[tuple[str, float]]] = []
     for row, part in zip(layout, heights or [1.0] * len(layout), strict=True):
-        if not (bands and set(row) & set(bands[-1][-1][0]) - {"."}):
+        if not (bands and set(row) & set(bands[-1][-1][0])):
             bands.append([])
         bands[-1].append((row, part))
     axes: dict[str, Axes] = {}
@@ -101,16 +104,45 @@ def _sheet(width: float, height: float, title: str) -> Figure:
     return figure
 
 
+def describe(ax: Axes, x: str, y: str, title: str = "", log: str = "", legend: str = "") -> None:
+    """Name a panel and its axes, and put its legend below; call it after all marks.
+
+    Args:
+        ax: the axes.
+        x: label of the horizontal axis.
+        y: label of the vertical axis.
+        title: the panel's finding.
+        log: the logarithmic axes, "", "x", "y" or "xy".
+        legend: title of the legend, which is there if a mark has a label.
+    """
+    log_axes(ax, x="x" in log, y="y" in log)
+    ax.set(xlabel=x, ylabel=y, title=title)
+    longest = max(map(len, ax.get_legend_handles_labels()[1]), default=0)
+    if longest:
+        columns = max(1, int(_width(ax) / LETTER / (longest + MARK)))
+        ax.legend(
+            title=legend,
+            ncols=columns,
+            loc="upper center",
+            bbox_to_anchor=(0.5, 0),
+            borderaxespad=3.6,
+        )
+
+
+def _width(ax: Axes) -> float:
+    """Width of a panel with its labels, inches."""
+    place = ax.get_subplotspec()
+    share = len(place.colspan) / place.get_gridspec().ncols if place else 1.0
+    return float(ax.figure.canvas.figure.get_figwidth() * share)
+
+
 def letters(axes: Iterable[Axes]) -> None:
     """Panel letters a, b, … in bold before the panels' titles, which are wrapped to their panels.
 
     Call it last: a title set later would be centred separately.
     """
     for letter, ax in zip("abcdefghijklmnopqrstuvwxyz", axes, strict=False):
-        place = ax.get_subplotspec()
-        share = len(place.colspan) / place.get_gridspec().ncols if place else 1.0
-        # A letter of a title is 0.05 inches wide; ticks and their label take the rest.
-        room = int((ax.figure.canvas.figure.get_figwidth() * share - 0.35) / 0.05)
+        room = int((_width(ax) - TICKS) / LETTER)
         title = f"{letter}  {ax.get_title()}".replace(" = ", "\xa0=\xa0").replace(" %", "\xa0%")
         title = textwrap.fill(title, room, break_on_hyphens=False)
         ax.set_title("")

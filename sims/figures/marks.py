@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from sims.figures.theme import BAND, BAR, GREY, MARKERS, PALETTE, SMALL
+from sims.figures.theme import BAR, GREY, MARKERS, PALETTE, SMALL
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -102,13 +102,6 @@ def dotted(ax: Axes, x: float | None = None, y: float = 0.0, label: str | None =
         ax.axhline(y, **look)
     else:
         ax.axvline(x, **look)
-
-
-def diagonal(ax: Axes, low: float, high: float, label: str, margin: float = 0.0) -> None:
-    """The line of equality from low to high, in a band of this margin to either side."""
-    line = np.array([low, high])
-    ax.fill_between(line, line - margin, line + margin, color=BAND, lw=0, zorder=0)
-    ax.plot(line, line, color=GREY, lw=0.7, ls=":", zorder=1, label=label)
 
 
 def dots(ax: Axes, x: ArrayLike, y: ArrayLike, place: int, label: str, **options: Any) -> None:

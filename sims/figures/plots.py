@@ -70,7 +70,6 @@ def curve(
     hues = levels(hue, frame)
     step = 0.8 / len(hues)
     with style():
-        log_axes(ax, x="x" in log, y="y" in log, plain=True)
         for level, rows, look in series(frame.sort_values(x), hue, hues):
             if words:
                 aside = step * (hues.index(level) - (len(hues) - 1) / 2)
@@ -83,6 +82,7 @@ def curve(
             elif lines:
                 theory(ax, places, rows[f"{y}_theory"], look["color"])
             simulated(ax, places, rows[y], rows[f"{y}_mcse"], label=str(level), **look)
+        log_axes(ax, x="x" in log, y="y" in log)
         if words:
             ax.set_xticks(range(len(words)), words)
         if legend is not None:

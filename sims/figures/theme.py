@@ -8,14 +8,13 @@ of colour blindness. Markers differ as well, so colour is never the only differe
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
-    from matplotlib.axis import Axis
 
 BAR = 2.0
 """Half length of an error bar, in Monte Carlo standard errors (MCSE): about 95 %."""
@@ -40,6 +39,8 @@ SMALL = 6.0
 """Size of text in points: nothing is smaller at the size of print."""
 SELECTIVITY = r"effective share of keys, $n_\mathrm{eff}/n$"
 """Label of the axis along which most figures show their problems."""
+SHORT = 500
+"""Ratio of the ends of a logarithmic axis up to which ticks are at 1, 2 and 5."""
 TITLE = 6.5
 """Size of a panel's title, in points."""
 STYLE = Path(__file__).with_name("sims.mplstyle")
@@ -68,24 +69,19 @@ def style() -> Iterator[None]:
         yield
 
 
-def log_axes(ax: Axes, x: bool = False, y: bool = False, plain: bool = False) -> None:
-    """Logarithmic axes with minor ticks; ``plain`` writes 1000 rather than 10³."""
-    from matplotlib.ticker import LogLocator, NullFormatter, ScalarFormatter
+def log_axes(ax: Axes, x: bool = False, y: bool = False) -> None:
+    """Logarithmic axes with ticks for what is drawn: at 1, 2 and 5 on a short one, and plain."""
+    from matplotlib.ticker import LogLocator, NullFormatter
 
     for selected, axis, scale in ((x, ax.xaxis, ax.set_xscale), (y, ax.yaxis, ax.set_yscale)):
         if selected:
             scale("log")
+            low, high = axis.get_view_interval()
+            if high < SHORT * low:
+                axis.set_major_locator(LogLocator(10, subs=(1, 2, 5)))
+                axis.set_major_formatter(lambda value, _: number(value))
             axis.set_minor_locator(LogLocator(10, subs=range(2, 10), numticks=12))
             axis.set_minor_formatter(NullFormatter())
-            if plain:
-                axis.set_major_formatter(ScalarFormatter())
-
-
-def ticks(axis: Axis, values: Iterable[float]) -> None:
-    """Set ticks at these values only, written plainly: 1,000, not 10³."""
-    places = [float(value) for value in values]
-    axis.set_ticks(places, labels=[*map(number, places)])
-    axis.set_ticks([], minor=True)
 
 
 def number(value: float) -> str:

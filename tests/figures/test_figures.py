@@ -129,13 +129,14 @@ def test_what_cannot_be_drawn_is_refused(ax, frame, hue, allowed):
         figures.curve(ax, frame, "n", "mse", hue=hue)
 
 
-def test_panels_have_letters_and_plain_ticks(ax):
-    ax.set_title("noise")
+def test_panels_have_letters_and_plain_ticks_and_legends_below(ax):
+    ax.plot([300, 3e4], [1, 1], label="heads")
+    figures.describe(ax, "$n$", "error", "noise", log="x")
     figures.letters([ax])
     assert (ax.get_title(loc="left"), ax.get_title()) == (r"$\mathbf{a}$  noise", "")
-    figures.ticks(ax.xaxis, (0.5, 1000, 20000))
-    assert [t.get_text() for t in ax.get_xticklabels()] == ["0.5", "1,000", "20,000"]
-    assert [figures.number(value) for value in (-5, 0.07)] == ["−5", "0.07"]
+    ax.figure.draw_without_rendering()
+    assert {"500", "1,000", "20,000"} <= {t.get_text() for t in ax.get_xticklabels()}
+    assert ax.get_legend().get_window_extent().y1 < ax.get_window_extent().y0
 
 
 def test_colours_have_contrast():
