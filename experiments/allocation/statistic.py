@@ -7,7 +7,7 @@ import numpy as np
 import pandas as pd
 import xarray as xr
 
-from sims.base.estimates import mcse, ratio
+from sims.base.estimates import ratio
 from sims.judgement import conventions
 from sims.judgement.effects import Effects, gap, mean, share
 from sims.study.batches import drawn_values
@@ -174,30 +174,9 @@ def parameters(results: Results) -> pd.DataFrame:
 
 
 def panels(results: Results) -> xr.Dataset:
-    """Form of growth of d_k* of all regimes, and errors over the inner split's of simulated ones.
-
-    ``theory`` is along all widths, ``simulated`` along whole splits, NaN after the last one.
-    """
-    law = results.predictions["law"]
-    every = simulated_errors(results)
-    law_of_simulated = law.isel(number=slice(len(every)))
-    most = max(errors.shape[1] for errors in every)
-    simulated = np.full((2, len(every), most), np.nan)
-    theory = law_of_simulated["error"].values.copy()
-    for number, errors in enumerate(every):
-        inner = int(law["inner"][number])
-        theory[number] /= theory[number, splits(int(law["budget"][number]))[inner] - 1]
-        ratios = ratio(errors, errors[:, [inner]])
-        simulated[:, number, : errors.shape[1]] = ratios.mean(0), mcse(ratios)
-    return xr.Dataset(
-        {
-            "form": ("number", growth_of_law(law)["form"].to_numpy(str)),
-            "theory": (("regime", "width"), theory),
-            "covered": (("regime", "width"), law_of_simulated["covered"].values),
-            "simulated": (("regime", "split"), simulated[0]),
-            "simulated_error": (("regime", "split"), simulated[1]),
-        }
-    )
+    """Form of growth of d_k* of all regimes."""
+    form = growth_of_law(results.predictions["law"])["form"]
+    return xr.Dataset({"form": ("number", form.to_numpy(str))})
 
 
 def numbers(panels: Panels) -> dict[str, Any]:

@@ -58,14 +58,9 @@ def exponents(ends: np.ndarray) -> np.ndarray:
 
 
 def panels(results: Results) -> xr.Dataset:
-    """log₁₀ ρ by layer, power of depth and, by theory, the share lost with gates, by problem."""
-    return xr.Dataset(
-        {
-            "path": (("problem", "layer"), stack_batches(results, "path").mean(1) / np.log(10)),
-            "power": ("problem", exponents(stack_batches(results, "ends")).mean(1)),
-            "gated": ("number", results.law["lost"][:, GATED]),
-        }
-    )
+    """log₁₀ ρ by layer and problem."""
+    path = stack_batches(results, "path").mean(1) / np.log(10)
+    return xr.Dataset({"path": (("problem", "layer"), path)})
 
 
 def parameters(results: Results) -> pd.DataFrame:

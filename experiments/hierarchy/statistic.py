@@ -90,15 +90,8 @@ def mixture_rise(results: Results, worse: int, better: int) -> Effects:
 
 
 def panels(results: Results) -> xr.Dataset:
-    """Squared errors of 1, 2, … levels by both methods, (problem, L)."""
-    predicted = results.law["error"][:, LEVELS]
-    simulated = stack_batches(results, "error").mean(1)[:, LEVELS]
-    return xr.Dataset(
-        {
-            "predicted": (("number", "level"), predicted),
-            "simulated": (("problem", "level"), simulated),
-        }
-    )
+    """Squared errors of 1, 2, … levels by theory, (problem, L)."""
+    return xr.Dataset({"predicted": (("number", "level"), results.law["error"][:, LEVELS])})
 
 
 def parameters(results: Results) -> pd.DataFrame:

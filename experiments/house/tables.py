@@ -25,7 +25,6 @@ from .statistic import (
     Sample,
     changes_over_the_ladder,
     inequality,
-    ladder_errors,
     straightness,
 )
 
@@ -55,14 +54,13 @@ Lines = list[dict[str, str]]
 def panels(results: Results) -> xr.Dataset:
     """Changes over the ladder by problem, and what the ladder's random set as drawn is.
 
-    ``ladder`` are errors of equally good rungs over the first one's, ``straightness`` the R² of
-    these on the index, ``inequality`` the difference of mean heads in standard errors, and
-    ``random_`` terms those of the random set at the common temperature. ``tuned_error`` are errors
-    of nearly aligned and of random heads as drawn at their own best temperatures.
+    ``straightness`` is the R² of the errors of equally good rungs on the index, ``inequality`` the
+    difference of mean heads in standard errors, and ``random_`` terms those of the random set at
+    the common temperature. ``tuned_error`` are errors of nearly aligned and of random heads as
+    drawn at their own best temperatures.
     """
     sample = Sample(results)
     shown = changes_over_the_ladder(sample)
-    shown["ladder"] = (("problem", "rung"), ladder_errors(sample, EQUAL, COMMON))
     shown["straightness"] = ("problem", straightness(sample))
     shown["inequality"] = ("problem", inequality(sample))
     for name in TERMS:

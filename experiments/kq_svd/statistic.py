@@ -4,7 +4,7 @@ import numpy as np
 import pandas as pd
 import xarray as xr
 
-from sims.base.estimates import falls, mcse
+from sims.base.estimates import falls
 from sims.judgement.effects import Effects, gap, mean, outcome_over_pairs, share
 from sims.study.batches import drawn_values, stack_batches
 from sims.study.results import Results
@@ -46,20 +46,14 @@ def panels(results: Results) -> xr.Dataset:
     """Errors of each simulated problem over what they are compared with.
 
     ``output`` of KQ-SVD over the better rival's, with keys as they are and centred in all methods,
-    ``score`` of each method over the least one of keys as they are, and the ``excess`` of KQ-SVD's
-    over the predicted one, with its standard error.
+    and ``score`` of each method over the least one of keys as they are.
     """
     output = stack_batches(results, "output").mean(1).reshape(-1, 2, CENTRED)
-    score = stack_batches(results, "score")
-    count = len(score)
-    over = score / results.law["least"][:count, None, None]
-    excess = (over[..., KQ] - 1) / results.law["cost"][:count, None]
+    score = stack_batches(results, "score").mean(1)
     return xr.Dataset(
         {
             "output": (("problem", "shown"), output[..., KQ] / output[..., K:].min(-1)),
-            "score": (("problem", "method"), over.mean(1)),
-            "excess": ("problem", excess.mean(1)),
-            "excess_error": ("problem", mcse(excess.T)),
+            "score": (("problem", "method"), score / results.law["least"][: len(score), None]),
         }
     )
 

@@ -84,12 +84,9 @@ def log_mean(values: np.ndarray) -> np.ndarray:
 
 
 def panels(results: Results) -> xr.Dataset:
-    """Mean log errors by candidates of an entry, and of entries by the scale of weights."""
-    names = {"log_output": "items", "log_scaled": "scale"}
-    arrays = {}
-    for name, dim in names.items():
-        arrays[name] = (("problem", dim), stack_batches(results, name).mean(1))
-    return xr.Dataset(arrays)
+    """Mean log errors by candidates of an entry."""
+    error = stack_batches(results, "log_output").mean(1)
+    return xr.Dataset({"log_output": (("problem", "items"), error)})
 
 
 def parameters(results: Results) -> pd.DataFrame:

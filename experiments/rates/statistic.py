@@ -68,7 +68,6 @@ def panels(results: Results) -> xr.Dataset:
         "slope": ("number", np.polyfit(np.log(n[far]), log_error[:, 0, far].T, 1)[0]),
         "local": (("separate", "pool", "middle"), local[law["nuisance"] > 0]),
         "middle": np.sqrt(n[1:] * n[:-1]),
-        "sizes": ("size", sizes(results)),
     }
     fits = relative(results)
     for name in FITTED:

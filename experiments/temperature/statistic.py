@@ -135,20 +135,17 @@ def simulated_variance(results: Results) -> np.ndarray:
 
 
 def panels(results: Results) -> xr.Dataset:
-    """Errors at the kept parameter over the least ones by rule, and the best temperature's slopes.
+    """Errors at the kept parameter over the least ones, by rule.
 
-    ``stated`` by theory along the number of keys, ``simulated`` at one of them, and ``exponent`` by
-    least squares from there on.
+    ``stated`` by theory along the number of keys, and ``simulated`` at one of them.
     """
     law = results.predictions["law"]
     stated = with_matched(law["kept"] / law["best"], law)
     simulated = with_matched(simulated_errors(results), law)
-    far = of_power(law["tuned"].sel(ratio=slice(SIMULATED, None)), law["power"])
     return xr.Dataset(
         {
             "stated": stated,
             "simulated": (("problem", "rule"), 1 + losses(simulated, "kept").mean(-1)),
-            "exponent": ("number", np.polyfit(np.log(far["ratio"]), np.log(far.values).T, 1)[0]),
         }
     )
 
