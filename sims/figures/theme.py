@@ -39,8 +39,8 @@ SMALL = 6.0
 """Size of text in points: nothing is smaller at the size of print."""
 SELECTIVITY = r"effective share of keys, $n_\mathrm{eff}/n$"
 """Label of the axis along which most figures show their problems."""
-SHORT = 500
-"""Ratio of the ends of a logarithmic axis up to which ticks are at 1, 2 and 5."""
+SHORT, LONG = 60, 500
+"""Ratios of the ends of a logarithmic axis up to which ticks are at 1, 2 and 5, and at 1 and 3."""
 TITLE = 6.5
 """Size of a panel's title, in points."""
 STYLE = Path(__file__).with_name("sims.mplstyle")
@@ -70,15 +70,16 @@ def style() -> Iterator[None]:
 
 
 def log_axes(ax: Axes, x: bool = False, y: bool = False) -> None:
-    """Logarithmic axes with ticks for what is drawn: at 1, 2 and 5 on a short one, and plain."""
+    """Logarithmic axes with ticks for what is drawn: between powers of 10 on a short one."""
     from matplotlib.ticker import LogLocator, NullFormatter
 
     for selected, axis, scale in ((x, ax.xaxis, ax.set_xscale), (y, ax.yaxis, ax.set_yscale)):
         if selected:
             scale("log")
             low, high = axis.get_view_interval()
-            if high < SHORT * low:
-                axis.set_major_locator(LogLocator(10, subs=(1, 2, 5)))
+            if high < LONG * low:
+                steps = (1, 2, 5) if high < SHORT * low else (1, 3)
+                axis.set_major_locator(LogLocator(10, subs=steps))
                 axis.set_major_formatter(lambda value, _: number(value))
             axis.set_minor_locator(LogLocator(10, subs=range(2, 10), numticks=12))
             axis.set_minor_formatter(NullFormatter())
