@@ -82,8 +82,9 @@ def beside_theory(repeats: int) -> list[list[str]]:
             exact = theory(0)
             # Half a 95 % interval of Student's t with 7 degrees of freedom.
             share = float(exact["mse_error"] / exact["mse"]) / 2.36
-            needed = spread(batches(0)["mse"]) / share**2 / count
-            numbers = (took["theory"], share, needed * took["simulation"])
+            # One batch at least, which may be more than enough.
+            needed = max(1, spread(batches(0)["mse"]) / share**2)
+            numbers = (took["theory"], share, needed * took["simulation"] / count)
             rows.append([str(heads), str(n), *(f"{number:.3g}" for number in numbers)])
     return rows
 
