@@ -18,7 +18,7 @@ from sims.base.errors import Uncovered
 from sims.problem import DESIGNS, TARGETS, Heads, Task
 from sims.simulation import estimate
 from sims.testing import assert_agree, assert_bound
-from sims.theory import noise_covariance_law, predict
+from sims.theory import gaussian_overlap, predict
 
 pytestmark = pytest.mark.theory
 
@@ -152,7 +152,7 @@ def test_angle_law(cosine):
     x, y = np.meshgrid(nodes, nodes)
     queries = kappa * np.stack([x.ravel(), y.ravel(), np.zeros(x.size)], axis=1)
     mass = np.outer(weights, weights).ravel() / weights.sum() ** 2
-    law = float(noise_covariance_law([cosine], n, 0.5, bandwidth, kappa))
+    law = float(0.5**2 / n * gaussian_overlap(cosine, bandwidth, kappa))
     first = predict(task, heads, n, queries)
     pointwise = mass * first["noise_covariance"].values[:, 0, 1]
     assert pointwise.sum() == pytest.approx(law, rel=2e-3)  # enough nodes

@@ -26,7 +26,6 @@ from sims.theory.first_order.closed_forms import FirstOrder, first_order_arrays,
 from sims.theory.first_order.laws import (
     gaussian_overlap,
     noise_correlation_law,
-    noise_covariance_law,
     softmax_overlap,
     softmax_overlap_of_maps,
 )
@@ -35,7 +34,6 @@ from sims.theory.first_order.views import SplitTerms, view_terms
 from sims.theory.limits import Unseen, limit_bias, limit_error, unseen
 from sims.weights import WeightRule
 from sims.weights.merged import SlotWeights
-from sims.weights.sparse import TopK
 
 
 def _within_float64(terms: Callable[..., xr.Dataset]) -> Callable[..., xr.Dataset]:
@@ -60,9 +58,8 @@ def _first_order_terms(task: Task, heads: Heads, *arguments: Any, **options: Any
     else:
         # Imported late, like exact theory: SciPy's integration is slow to load.
         from sims.theory.first_order.adaptive import adaptive_terms
-        from sims.theory.first_order.nearest import nearest_terms
 
-        terms = nearest_terms if isinstance(heads.rule.weights, TopK) else adaptive_terms
+        terms = adaptive_terms
     with np.errstate(all="ignore"):  # what is not finite is a fault
         return add_cautions(terms(task, heads, *arguments, **options))
 
@@ -166,10 +163,10 @@ def predict(
     Raises:
         Uncovered: the order does not cover the problem (an InputError): theory needs weights
             K/ΣK, first order a Gaussian design, a trigonometric series and the gaussian or softmax
-            kernel; or, of a series, α-entmax or top-k of distances, a Gaussian design and heads of
-            width 1 or 2. Of these, exact theory needs 30 attended keys (α-entmax) or a single head
-            (top-k). With kernels it takes every function as a target. First order alone covers
-            merged keys, and keys that are a sequence.
+            kernel; or, of a series, α-entmax of distances, a Gaussian design and heads of width 1
+            or 2. Exact theory of α-entmax needs 30 attended keys. With kernels it takes every
+            function as a target. First order alone covers merged keys, and keys that are a
+            sequence.
         InputError: parts do not fit together, or float64 cannot hold the problem.
     """
     if order not in ORDERS:
@@ -201,7 +198,6 @@ __all__ = [
     "limit_bias",
     "limit_error",
     "noise_correlation_law",
-    "noise_covariance_law",
     "noise_for_share",
     "predict",
     "softmax_overlap",

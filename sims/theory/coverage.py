@@ -21,7 +21,6 @@ from sims.problem import (
 from sims.problem.design_laws import ImageDesign
 from sims.weights import SCORES, WeightRule
 from sims.weights.entmax import Entmax
-from sims.weights.sparse import TopK
 
 FEW_KEYS = 50
 """Keys below which first-order theory is rough: its relative error is of order
@@ -105,7 +104,7 @@ def has_mean(task: Task, heads: Heads) -> bool:
     return not far - near > STEEP  # a compact kernel's are not numbers
 
 
-def check_radii(task: Task, heads: Heads) -> Entmax | TopK:
+def check_radii(task: Task, heads: Heads) -> Entmax:
     """Weights of heads whose radius the sample sets.
 
     Raises:
@@ -114,11 +113,11 @@ def check_radii(task: Task, heads: Heads) -> Entmax | TopK:
     rule = heads.rule
     assert isinstance(rule, WeightRule)  # for the type checker; see sims.theory
     weights = rule.weights
-    if not (isinstance(weights, Entmax | TopK) and rule.scores is SCORES["distance"]):
-        allowed = "a kernel, or entmax, sparsemax, top_k or top_k_softmax with scores: distance"
+    if not (isinstance(weights, Entmax) and rule.scores is SCORES["distance"]):
+        allowed = "a kernel, or entmax or sparsemax with scores: distance"
         got = f"weight rule {rule.name}"
         raise Uncovered("heads.kernel", got, f"{allowed} (theory: {{order: none}})")
-    if isinstance(weights, Entmax) and not LEAST_POWER <= weights.nu <= MOST_POWER:
+    if not LEAST_POWER <= weights.nu <= MOST_POWER:
         allowed = f"{LEAST_POWER:g} to {MOST_POWER:g} (theory)"
         raise Uncovered("heads.kernel.nu", weights.nu, allowed)
     if heads.width > 2:

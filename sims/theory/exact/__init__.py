@@ -5,8 +5,8 @@ Modules, from the lowest level up. Points where kernels reach, for any problem: 
 their check where heads see few dimensions of Gaussian keys: ``quadrature`` (node rules),
 ``conditioning`` (what heads see), ``truncation`` (where integrals live), ``laplace`` (one head's
 integrals), ``pairs`` (those of two), ``refinement`` (levels until accurate). Adaptive radii:
-``tables``, ``root``, ``nearest``, ``adaptive``. ``solution`` holds arrays of results,
-``prediction`` labels them. Derivation: docs/theory.md, "Exact at every n".
+``tables``, ``root``, ``adaptive``. ``solution`` holds arrays of results, ``prediction`` labels
+them. Derivation: docs/theory.md, "Exact at every n".
 """
 
 from sims.theory.exact.prediction import exact_terms

@@ -1,20 +1,16 @@
 """Exact theory of adaptive radii: levels of refinement until accurate.
 
-The integrals of α-entmax are those of :mod:`~.root`, of the nearest keys those of :mod:`~.nearest`.
-The former converge where keys enough are attended to: with few of them the sum has atoms and edges,
-which frequencies below any cut do not resolve.
+The integrals are those of :mod:`~.root`. They converge where keys enough are attended to: with few
+of them the sum has atoms and edges, which frequencies below any cut do not resolve.
 """
 
 import operator
 from collections.abc import Callable, Sequence
-from typing import Any, TypeVar
 
 import numpy as np
 
 from sims.base.errors import InputError
 from sims.problem import Heads, Task
-from sims.theory.coverage import check_radii
-from sims.theory.exact.nearest import FINENESS, Nearest, average_over_radius, nearest
 from sims.theory.exact.pairs import Pair
 from sims.theory.exact.root import (
     Expectations,
@@ -23,15 +19,13 @@ from sims.theory.exact.root import (
     two_heads,
 )
 from sims.theory.exact.solution import ERROR_FLOOR, Facts, Progress, Solution, close
-from sims.theory.exact.tables import LEVELS
+from sims.theory.exact.tables import LEVELS, Level
 from sims.theory.first_order.adaptive import ProjectedDesign, single, view_heads, views
-from sims.weights.sparse import TopK
 
 LEAST_ATTENDED = 30.0
 """Expected keys within the radius below which no number is given."""
 FINEST_PAIR = 4
 """How many levels are tried for pairs: the next takes minutes."""
-Level = TypeVar("Level")
 
 
 def solve_adaptive(
@@ -43,23 +37,16 @@ def solve_adaptive(
     rtol: float,
     progress: Progress,
 ) -> tuple[Solution, Facts]:
-    """Terms of α-entmax heads, or of a single top-k head, at all queries, and facts of radii.
+    """Terms of α-entmax heads at all queries, and facts of radii.
 
     Raises:
-        InputError: too few keys are attended to, or two heads see dependent coordinates; more than
-            one top-k head.
+        InputError: too few keys are attended to, or two heads see dependent coordinates.
     """
     solution = Solution(len(queries), heads.count)
     solution.empty[:] = 0.0
-    rows: Any
-    joint: dict[tuple[int, ...], ProjectedDesign] = {}
-    if isinstance(check_radii(task, heads), TopK):
-        solution.methods.add("radius of the k nearest")
-        rows = nearest(task, heads, n, queries)
-    else:
-        solution.methods.add("root of a random sum")
-        rows = roots_of(task, heads, n, queries)
-        joint = views(task, heads, 2)
+    solution.methods.add("root of a random sum")
+    rows = roots_of(task, heads, n, queries)
+    joint = views(task, heads, 2)
     facts = {}
     for name in ("radius", "radius_sd", "attended", "expected_attended"):
         facts[name] = np.zeros((len(queries), heads.count))
@@ -106,7 +93,7 @@ def roots_of(task: Task, heads: Heads, n: int, queries: np.ndarray) -> list[list
 
 
 def _put_head(
-    solution: Solution, q: int, h: int, root: Root | Nearest, truth: float, rtol: float
+    solution: Solution, q: int, h: int, root: Root, truth: float, rtol: float
 ) -> Expectations:
     """Enter a head at a query."""
     limit = root.first.limit
@@ -119,12 +106,7 @@ def _put_head(
         terms, errors = value.terms(error, value.mean**2, value.variance)
         return terms, errors, close(terms, errors, rtol, value.variance) and mean_is_close
 
-    if isinstance(root, Root):
-        value, error, entry = _refine(lambda level: one_head(root, level), LEVELS, judge)
-    else:
-        value, error, entry = _refine(
-            lambda level: average_over_radius(root, level), FINENESS, judge
-        )
+    value, error, entry = _refine(lambda level: one_head(root, level), LEVELS, judge)
     solution.mean[q, h] = limit + value.mean
     solution.mean_error[q, h] = error.mean + value.defect * max(value.variance, 0.0) ** 0.5
     solution.effective_keys[q, h] = root.n / root.first.overlap

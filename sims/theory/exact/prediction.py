@@ -50,7 +50,7 @@ def exact_terms(
             ``log_density``.
         heads: any kernel that never vanishes or has a ``support``; any frames, of queries and of
             keys. Or, with a Gaussian design and d_k of 1 or 2, α-entmax of distances (ν from 1 to
-            50, 30 attended keys or more), or one head that attends to its k nearest keys.
+            50, 30 attended keys or more).
         n: number of keys, ≥ 1.
         queries: (Q, d).
         rtol: requested accuracy of the ensemble's MSE at every query, relative to the larger of

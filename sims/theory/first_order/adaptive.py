@@ -10,9 +10,9 @@ Heads: d_k of 1 or 2, ν ≥ 1. All integrals run over a ball, or over the produ
 integrands are smooth but for the factor (1 − u²)^a: Gauss–Jacobi rules take it as their weight.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from itertools import combinations
-from typing import Any, NamedTuple, TypeVar
+from typing import NamedTuple
 
 import jax
 import numpy as np
@@ -35,14 +35,11 @@ from sims.theory.first_order.ball_rules import (
 )
 from sims.theory.first_order.closed_forms import labelled
 from sims.theory.first_order.tilts import Tilt, about, tilted_moments
-from sims.weights.entmax import Entmax
 
 PAIRED = (12, 16)
 """The same for each of two heads with d_k = 2, whose product rule has (12 · 16)² nodes."""
 STEP = 1e-3
 """Relative step of the derivative in λ; its error is the fourth power of that."""
-Looking = TypeVar("Looking", bound=Any)
-"""A head at a query, as a rule's theory takes it."""
 
 
 class ProjectedDesign(NamedTuple):
@@ -106,12 +103,12 @@ def slope_of(function: Callable[[float], float], x: float) -> float:
     return (8 * near - far) / (12 * STEP * x)
 
 
-def rising_root(function: Callable[[float], float], start: float, maximum: float = np.inf) -> float:
-    """The root of a rising function, by unit steps from ``start`` (up to ``maximum``) and Brent."""
+def rising_root(function: Callable[[float], float], start: float) -> float:
+    """The root of a rising function, by unit steps from ``start`` and Brent."""
     low = high = start
     while function(low) > 0:
         low -= 1.0
-    while function(high) < 0 and high < maximum:
+    while function(high) < 0:
         high += 1.0
     return float(brentq(function, low, high, xtol=1e-13))
 
@@ -232,34 +229,23 @@ def fixed_radius(head: Head) -> Single:
     )
 
 
-def joint_ball(
-    heads: Sequence[Looking],
-    singles: Sequence[Single],
-    powers: Sequence[float],
-    joint_design: ProjectedDesign,
-) -> tuple[list[np.ndarray], list[np.ndarray], Float[np.ndarray, "3 N M"]]:
-    """Rules for two heads' balls: nodes, weights of ``(λ − D²)^a``, and moments at all pairs."""
-    places = []
-    weights = []
-    for head, head_facts, power in zip(heads, singles, powers, strict=True):
-        width = len(head.query)
-        nodes, node_weights = ball_rule(
-            width, power, *(PAIRED if width == 2 else (RADIAL, ANGULAR))
-        )
-        places.append(head.query + head_facts.square**0.5 * nodes)
-        weights.append(head_facts.square ** (power + width / 2) * node_weights)
-    moments = joint_design.moments(heads[0].target, product_points(*places))
-    return places, weights, moments.reshape(3, *map(len, places))
-
-
 def pair_terms(
     heads: tuple[Head, Head], singles: tuple[Single, Single], joint_design: ProjectedDesign
 ) -> tuple[float, float]:
     """``r_hg``, and n times the signal covariance of two heads with that ``joint_design``."""
+    places = []
+    weights = []
+    for head, facts in zip(heads, singles, strict=True):
+        width = len(head.query)
+        sizes = PAIRED if width == 2 else (RADIAL, ANGULAR)
+        nodes, node_weights = ball_rule(width, head.power, *sizes)
+        places.append(head.query + facts.square**0.5 * nodes)
+        weights.append(facts.square ** (head.power + width / 2) * node_weights)
+    moments = joint_design.moments(heads[0].target, product_points(*places))
+    moments = moments.reshape(3, *map(len, places))
     first, second = singles
-    head, other = heads
-    _, weights, moments = joint_ball(heads, singles, (head.power, other.power), joint_design)
-    shared = weights[0] @ moments @ weights[1] / (head.mean_kernel * other.mean_kernel)
+    scale = heads[0].mean_kernel * heads[1].mean_kernel
+    shared = weights[0] @ moments @ weights[1] / scale
     signal = about(shared, first.lower, second.lower)
     radii = (first.lower - first.limit) * (second.lower - second.limit)
     return float(shared[0]), float(signal - radii)
@@ -297,65 +283,7 @@ def adaptive_terms(
     points = np.asarray(check_compatible(task, heads, n, queries))
     task = rounding.without_constant(task)
     rows = view_heads(task, heads, n, points)
-    return radius_terms(
-        task, heads, n, points, rows, fixed_radius if hold else single, pair_terms, weights
-    )
-
-
-def view_heads(
-    task: Task, heads: Heads, n: int, points: Float[np.ndarray, "Q d"]
-) -> list[list[Head]]:
-    """The heads at every query; an InputError where theory does not cover the problem."""
-    rule = check_radii(task, heads)
-    assert isinstance(rule, Entmax)  # for the type checker; see sims.theory
-    power = float(rule.nu)
-    target = jax.tree.map(np.asarray, task.target)
-    gammas = (2 * np.asarray(heads.bandwidth, float) ** 2 * power) ** power / n
-
-    def look(view: ProjectedDesign, query: Float[np.ndarray, " k"], h: int) -> Head:
-        return Head(view, query, power, target, float(gammas[h]))
-
-    return at_queries(task, heads, points, look)
-
-
-def at_queries(
-    task: Task,
-    heads: Heads,
-    points: Float[np.ndarray, "Q d"],
-    look: Callable[[ProjectedDesign, Float[np.ndarray, " k"], int], Looking],
-) -> list[list[Looking]]:
-    """Every head at every query, as ``look`` makes it of its view, its query and its number."""
-    seen = views(task, heads, 1)
-    frames = np.asarray(heads.frames)
-    rows = []
-    for x in points:
-        rows.append([look(seen[h,], frames[h].T @ x, h) for h in range(heads.count)])
-    return rows
-
-
-def views(task: Task, heads: Heads, size: int) -> dict[tuple[int, ...], ProjectedDesign]:
-    """Projected designs of every group of ``size`` heads, by their numbers."""
-    assert isinstance(task.design, GaussianDesign)  # for the type checker; see check_radii
-    sigma = np.asarray(task.design.covariance)
-    key_frames = np.asarray(heads.of_keys)
-    projected = {}
-    for group in combinations(range(heads.count), size):
-        frame = np.hstack(list(key_frames[list(group)]))
-        projected[group] = ProjectedDesign.from_frame(sigma, frame)
-    return projected
-
-
-def radius_terms(
-    task: Task,
-    heads: Heads,
-    n: int,
-    points: Float[np.ndarray, "Q d"],
-    rows: list[list[Looking]],
-    single_of: Callable[[Looking], Single],
-    pair_of: Callable[..., tuple[float, float]],
-    weights: ArrayLike | None,
-) -> xr.Dataset:
-    """The terms; ``pair_of`` gives r and n times the covariance of a pair."""
+    single_of = fixed_radius if hold else single
     singles = [list(map(single_of, row)) for row in rows]
     facts_of = dict(zip(Single._fields, np.moveaxis(np.array(singles), -1, 0), strict=True))
     overlap, signal = np.zeros((2, len(points), heads.count, heads.count))
@@ -363,9 +291,9 @@ def radius_terms(
     overlap[:, everyone, everyone] = facts_of["overlap"]
     signal[:, everyone, everyone] = facts_of["signal"]
     for (h, g), joint_design in views(task, heads, 2).items():
-        for q, (row, row_singles) in enumerate(zip(rows, singles, strict=True)):
-            pair_facts = pair_of((row[h], row[g]), (row_singles[h], row_singles[g]), joint_design)
-            overlap[q, [h, g], [g, h]], signal[q, [h, g], [g, h]] = pair_facts
+        for q, (row, known) in enumerate(zip(rows, singles, strict=True)):
+            pair = pair_terms((row[h], row[g]), (known[h], known[g]), joint_design)
+            overlap[q, [h, g], [g, h]], signal[q, [h, g], [g, h]] = pair
     bias = facts_of["limit"] - task.target.values(points)[:, None] + facts_of["bias"] / n
     square = facts_of["square"]
     attended = n * facts_of["mass"]
@@ -380,3 +308,33 @@ def radius_terms(
     }
     noise = float(task.noise_sd) ** 2 * overlap / n
     return labelled(task.target, points, n, bias, signal / n, noise, facts, weights)
+
+
+def view_heads(
+    task: Task, heads: Heads, n: int, points: Float[np.ndarray, "Q d"]
+) -> list[list[Head]]:
+    """The heads at every query; an InputError where theory does not cover the problem."""
+    power = float(check_radii(task, heads).nu)
+    target = jax.tree.map(np.asarray, task.target)
+    gammas = (2 * np.asarray(heads.bandwidth, float) ** 2 * power) ** power / n
+    seen = views(task, heads, 1)
+    frames = np.asarray(heads.frames)
+    rows = []
+    for x in points:
+        row = []
+        for h, gamma in enumerate(gammas.tolist()):
+            row.append(Head(seen[h,], frames[h].T @ x, power, target, gamma))
+        rows.append(row)
+    return rows
+
+
+def views(task: Task, heads: Heads, size: int) -> dict[tuple[int, ...], ProjectedDesign]:
+    """Projected designs of every group of ``size`` heads, by their numbers."""
+    assert isinstance(task.design, GaussianDesign)  # for the type checker; see check_radii
+    sigma = np.asarray(task.design.covariance)
+    key_frames = np.asarray(heads.of_keys)
+    projected = {}
+    for group in combinations(range(heads.count), size):
+        frame = np.hstack(list(key_frames[list(group)]))
+        projected[group] = ProjectedDesign.from_frame(sigma, frame)
+    return projected

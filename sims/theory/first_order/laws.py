@@ -17,7 +17,7 @@ from sims.base.checks import as_floats, check_non_negative, check_positive, is_c
 from sims.base.errors import InputError
 from sims.problem import Kernel
 from sims.problem.kernels import GAUSSIAN, GaussianKernel, SoftmaxKernel, get_kernel
-from sims.theory.arrays import Number, Numbers, namespace
+from sims.theory.arrays import Numbers, namespace
 
 Overlap = Callable[[ArrayLike, ArrayLike, ArrayLike], Numbers]
 """``(cosine, bandwidth, query_scale) -> ρ``."""
@@ -134,28 +134,6 @@ def softmax_overlap_of_maps(
     return jnp.where(
         finite, jnp.prod(jnp.where(finite[..., None], inverse, 1.0), -1) ** -0.5, jnp.inf
     )
-
-
-def noise_covariance_law(
-    cosines: ArrayLike,
-    n: Number,
-    noise_sd: ArrayLike,
-    bandwidth: ArrayLike,
-    query_scale: ArrayLike,
-    kernel: str | Kernel = GAUSSIAN,
-) -> Float[Numbers, "*batch"]:
-    """Query-averaged noise covariance of two heads, ``(σ²/n) Π_j ρ(cos θ_j)``.
-
-    Args:
-        cosines: cosines of the d_k principal angles, last axis (…, d_k).
-        n: number of keys.
-        noise_sd: σ.
-        bandwidth: b > 0.
-        query_scale: κ ≥ 0.
-        kernel: gaussian or softmax, by name or as an object.
-    """
-    overlap = overlap_of(kernel)(cosines, bandwidth, query_scale)
-    return np.square(noise_sd) / n * overlap.prod(-1)
 
 
 def noise_correlation_law(

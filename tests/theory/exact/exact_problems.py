@@ -67,7 +67,7 @@ def adaptive_values(exact):
     }
 
 
-def adaptive_gaps(heads, n, noise=True):
+def adaptive_gaps(heads, n):
     """First-order theory against exact theory, relatively: bias beside m*, variances, radius."""
     first, exact = (
         predict(TASK, heads, n, QUERY, order=order, **options)
@@ -75,7 +75,7 @@ def adaptive_gaps(heads, n, noise=True):
     )
     limit = float(first["limit"][0, 0]) - float(target(QUERY)[0])
     part = [float(data["bias"][0, 0]) - limit for data in (first, exact)]
-    names = ("signal_variance", "noise_variance") if noise else ("signal_variance",)
+    names = ("signal_variance", "noise_variance")
     return [part[1] / part[0] - 1, *(float(exact[k] / first[k]) - 1 for k in names)], first, exact
 
 

@@ -11,9 +11,9 @@ from sims.theory import (
     first_order_terms,
     gaussian_overlap,
     noise_correlation_law,
-    noise_covariance_law,
     softmax_overlap,
 )
+from sims.theory.first_order.laws import overlap_of
 from tests.by_hand import normal_rule
 
 pytestmark = pytest.mark.theory
@@ -35,7 +35,7 @@ def test_law_is_the_average_of_the_pointwise_overlap(kernel, cosine):
     task = Task(DESIGNS["isotropic"](2), TARGETS["constant"](2), 0.5)
     pointwise = first_order_terms(task, Heads(frames, kernel, bandwidth), 40, kappa * nodes)
     expected = mass @ pointwise["noise_covariance"].values[:, 0, 1]
-    law = noise_covariance_law([cosine], 40, 0.5, bandwidth, kappa, kernel)
+    law = 0.5**2 / 40 * overlap_of(kernel)(cosine, bandwidth, kappa)
     assert float(law) == pytest.approx(expected, rel=1e-8)
 
 
@@ -61,7 +61,7 @@ def test_canonical_correlations_take_the_place_of_cosines_for_any_covariance(ker
     task = Task(DESIGNS["gaussian"](SIGMA), TARGETS["constant"](3), 0.5)
     pointwise = first_order_terms(task, Heads(frames, kernel, bandwidth), 40, queries)
     expected = np.einsum("q,qhg->hg", mass, pointwise["noise_covariance"].values)
-    law = noise_covariance_law(canonical, 40, 0.5, bandwidth, kappa, kernel)
+    law = 0.5**2 / 40 * overlap_of(kernel)(canonical, bandwidth, kappa).prod()
     assert float(law) == pytest.approx(expected[0, 1], rel=1e-5)
     correlation = float(noise_correlation_law(canonical, bandwidth, kappa, kernel))
     assert correlation == pytest.approx(expected[0, 1] / expected[0, 0], rel=1e-5)
