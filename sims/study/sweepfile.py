@@ -40,29 +40,27 @@ class DecomposeSpec(Strict):
 Spec = TypeVar("Spec", bound=DecomposeSpec)
 
 
-class Interval(Strict):
-    """Numbers from ``low`` to ``high``, on a linear or logarithmic scale."""
+class Span(Strict):
+    """Numbers from ``low`` to ``high``, in equal steps on a linear or logarithmic scale."""
 
     low: float
     high: float
     scale: Literal["linear", "log"] = "linear"
+    points: int = Field(default=2, ge=2, le=MAX_POINTS)
+    """Number of values, both ends included."""
 
     @model_validator(mode="after")
-    def _ends_are_ordered(self) -> "Interval":
-        """The interval, after a check that its ends are ordered (positive on a log scale)."""
+    def _ends_are_ordered(self) -> "Span":
+        """The span, after a check that its ends are ordered (positive on a log scale)."""
         if not self.low < self.high:
             raise InputError("low and high", [self.low, self.high], "low < high")
         if self.scale == "log" and self.low <= 0:
             raise InputError("low", self.low, "> 0 on a logarithmic scale")
         return self
 
-    def values(self, integer: bool, shares: np.ndarray) -> list[float]:
-        """Numbers at given shares of the interval, to twelve digits.
-
-        Args:
-            integer: whether they are rounded to integers.
-            shares: shares of the interval, from 0 to 1.
-        """
+    def values(self, integer: bool) -> list[float]:
+        """Its numbers, rounded to integers, or to twelve digits."""
+        shares = np.linspace(0.0, 1.0, self.points)
         if self.scale == "log":
             values = self.low * (self.high / self.low) ** shares
         else:
@@ -70,38 +68,21 @@ class Interval(Strict):
         return [round(value) if integer else float(f"{value:.12g}") for value in values.tolist()]
 
 
-class Span(Interval):
-    """Numbers from ``low`` to ``high``, in equal steps on a linear or logarithmic scale."""
-
-    points: int = Field(default=2, ge=2, le=MAX_POINTS)
-    """Number of values, both ends included."""
-
-
-class RandomSpec(Strict):
-    """Points drawn independently: numbers from spans, others from lists, all equally likely."""
-
-    points: int = Field(ge=1, le=MAX_POINTS)
-    seed: int = Field(default=0, ge=0, lt=2**63)
-    fields: dict[str, Any] = Field(min_length=1)
-    """Dotted path: a list of values, or {low, high, scale}."""
-
-
 class DesignSpec(Strict):
-    """The points of a sweep: exactly one of the three fields."""
+    """The points of a sweep: exactly one of the two fields."""
 
     grid: dict[str, Any] | None = None
     """Every combination; dotted path of the problem: a list of values, or {low, high, points,
     scale}; a value that is not a scalar as {label: …, value: […]}."""
-    random: RandomSpec | None = None
     list: Sequence[dict[str, Any]] | None = Field(default=None, min_length=1)
     """Points, each a mapping of dotted paths to values."""
 
     @model_validator(mode="after")
     def _has_one_design(self) -> "DesignSpec":
-        """The design, after a check that it is exactly one of grid, list and random."""
-        designs = [k for k in ("grid", "random", "list") if getattr(self, k) is not None]
+        """The design, after a check that it is either a grid or a list."""
+        designs = [k for k in ("grid", "list") if getattr(self, k) is not None]
         if len(designs) != 1:
-            raise InputError("sweep", designs, "exactly one of grid, list, random")
+            raise InputError("sweep", designs, "exactly one of grid, list")
         return self
 
 
@@ -220,7 +201,7 @@ def read_points(
             point_spec = parse(ProblemSpec, problem, "", context={"allow_code": consent})
         points.append(Point(name, coordinates, point_spec))
     places = {tuple(point.coordinates.values()) for point in points}
-    if spec.sweep.random is None and len(places) < len(points):
+    if len(places) < len(points):
         allowed = "distinct points; labels tell values apart that are not scalars"
         raise InputError(f"{path}: sweep", "a point twice", allowed)
     return spec, points
@@ -244,8 +225,6 @@ def _changes(design: DesignSpec, base: Mapping[str, Any], location: str) -> list
     """Dotted path to value, for every point."""
     if design.list is not None:
         changes = [*design.list]
-    elif design.random is not None:
-        changes = _draw_points(design.random, base, f"{location}: sweep.random.fields")
     else:
         changes = _combine(design.grid or {}, base, f"{location}: sweep.grid")
     for path, value in itertools.chain.from_iterable(change.items() for change in changes):
@@ -279,28 +258,12 @@ def _combine(
 def _span(values: Mapping[str, Any], integer: bool, location: str) -> list[float]:
     """Values of a span, of which no two are equal."""
     span = parse(Span, values, location)
-    numbers = span.values(integer, np.linspace(0.0, 1.0, span.points))
+    numbers = span.values(integer)
     if (distinct := len(set(numbers))) < span.points:
         kind = "whole numbers" if integer else "numbers of twelve digits"
         allowed = f"distinct values; of these, {distinct} are distinct {kind}"
         raise InputError(f"{location}: points", span.points, allowed)
     return numbers
-
-
-def _draw_points(
-    random: RandomSpec, base: Mapping[str, Any], location: str
-) -> list[dict[str, Any]]:
-    """Points drawn at random; they begin with those of a smaller number."""
-    rng = np.random.default_rng(random.seed)
-    shares = rng.uniform(size=(random.points, len(random.fields)))
-    columns = []
-    for share, (path, values) in zip(shares.T, random.fields.items(), strict=True):
-        if isinstance(values, list) and values:
-            columns.append([values[place] for place in (share * len(values)).astype(int)])
-        else:
-            interval = parse(Interval, values, f"{location}.{path}")
-            columns.append(interval.values(_is_integer(base, path), share))
-    return [dict(zip(random.fields, row, strict=True)) for row in zip(*columns, strict=True)]
 
 
 def _is_integer(base: Mapping[str, Any], path: str) -> bool:

@@ -172,21 +172,16 @@ AXES = [
 ]
 DESIGNS = [
     ("{grid: {}, list: [{}]}", "sweep: got ['grid', 'list']; allowed: exactly one of grid"),
-    ("{gird: {}}", "got 'gird'; allowed: grid, list, random (did you mean grid?)"),
+    ("{gird: {}}", "got 'gird'; allowed: grid, list (did you mean grid?)"),
     ("{grid: {n: [[1]]}}", "sweep: n: got [1]; allowed: a scalar, or a mapping with a `label`"),
     ("{list: [{n: 8}, {n: [16]}]}", "sweep: n: got [16]; allowed: a scalar, or a mapping"),
     ("{grid: {n: []}}", "sweep.grid: got '0 points'; allowed: at least 1"),
     ({"grid": {"n": list(range(1, 400)), "noise_sd": list(range(400))}}, "got '159,600 points'"),
-    ("{random: {points: 3, fields: {}}}", "sweep.random.fields"),
     ("{list: [{heads.kernal: gaussian}]}", "(did you mean kernel?)"),
     ("{list: [{n: 8}, {n: 9}, {n: 8}]}", "sweep: got 'a point twice'"),
     (
         "{grid: {heads.frames.angle: [1], heads.frames: {label: a, kind: haar}}}",
         "sweep: got ['heads.frames', 'heads.frames.angle']; allowed: each field set once",
-    ),
-    (
-        "{random: {points: 3, fields: {n: {low: 8, high: 64, points: 5}}}}",
-        "points: got 'points'; allowed: high, low, scale",
     ),
 ]
 

@@ -248,20 +248,16 @@ def test_without_a_terminal_a_line_a_minute(folder, capsys, monkeypatch):
     assert re.search(r"sims decompose: 0 min, batches \d+ of 4096\n", capsys.readouterr().err)
 
 
-def test_random_points_and_what_theory_does_not_cover(folder, capsys):
-    fields = {
-        "n": {"low": 16, "high": 64, "scale": "log"},
-        "heads.kernel": ["gaussian", "epanechnikov"],
-        "noise_sd": {"low": 0.1, "high": 1},
-    }
-    file = written(folder, random={"points": 6, "fields": fields})
+def test_a_list_of_points_and_what_theory_does_not_cover(folder, capsys):
+    kernels = ["gaussian", "epanechnikov", "epanechnikov", "gaussian", "gaussian", "gaussian"]
+    sizes = [16, 60, 21, 33, 48, 64]
+    points = [{"n": n, "heads.kernel": kernel} for n, kernel in zip(sizes, kernels, strict=True)]
+    file = written(folder, list=points)
     assert run("sweep", file, "--dry") == 0
     assert not Path("results").exists()
     said = capsys.readouterr().out
-    _, points = read_points(file)
-    kernels = [p.coordinates["heads.kernel"] for p in points]
-    missing = kernels.count("epanechnikov")
-    assert 0 < missing < 6
+    assert [point.coordinates for point in read_points(file)[1]] == points
+    missing = 2
     assert f"not at {missing}: heads.kernel epanechnikov; covered: gaussian, softmax" in said
     rough = int(re.search(r"not at (\d): first order is rough", said)[1])
     assert f"theory       first: {6 - missing - rough} of 6 points" in said
@@ -272,9 +268,6 @@ def test_random_points_and_what_theory_does_not_cover(folder, capsys):
     uncovered = np.isnan(data["mse_theory"].values)
     np.testing.assert_array_equal(uncovered, data["kernel"].values == "epanechnikov")
     assert np.isfinite(data["mse"].values).all()
-    _, longer = read_points(written(folder, random={"points": 9, "fields": fields}))
-    assert longer[:6] == points
-    assert all(16 <= p.coordinates["n"] <= 64 for p in longer)
 
 
 def test_the_least_value_and_where_it_is(folder, capsys):
