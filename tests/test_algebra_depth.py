@@ -5,7 +5,7 @@ import itertools
 import numpy as np
 import pytest
 
-from sims.problem.diversity import DEFINITIONS, normalised_errors
+from sims.problem.diversity import DEFINITIONS
 
 N, D, HEADS, WIDTH = 6, 8, 2, 4
 rank = np.linalg.matrix_rank
@@ -163,7 +163,8 @@ def test_a_gauge_orbit_moves_every_index_and_no_error(rng):
     for s in (0.5, 1.0, 1.5):
         moved = mean + s * (errors - mean)
         products = moved.T @ moved / len(moved)
-        seen.append([index(normalised_errors(products)) for index in DEFINITIONS.values()])
+        normalised = products * heads / np.trace(products)
+        seen.append([index(normalised) for index in DEFINITIONS.values()])
         variance = np.trace(products) / heads
         covariance = (products.sum() - np.trace(products)) / (heads * (heads - 1))
         pooled = variance / heads + (1 - 1 / heads) * covariance

@@ -1,7 +1,7 @@
 """Low-rank caches: keys (d) stored as r numbers, by factors calibrated on a sample of tokens.
 
-A score ``kᵀq`` becomes ``(Aᵀ(k − c))ᵀ(Bᵀq)`` with key map A and query map B, both (d, r), and a
-centre c that does not affect softmax, since it shifts all scores of a query equally. Caches are
+A score ``kᵀq`` becomes ``(Aᵀk)ᵀ(Bᵀq)`` with key map A and query map B, both (d, r). Keys may be
+centred first: that shifts all scores of a query equally, which softmax does not see. Caches are
 stacks of rows, keys (…, T, d) and queries (…, T', d); the methods differ in the criterion for A and
 B:
 
@@ -30,18 +30,16 @@ class LowRank:
     """A low-rank cache.
 
     Attributes:
-        key_map: A, (…, d, r); what is stored of a key k is ``Aᵀ(k − c)``.
+        key_map: A, (…, d, r); what is stored of a key k is ``Aᵀk``.
         query_map: B, (…, d, r).
-        centre: c, (…, d).
     """
 
     key_map: np.ndarray
     query_map: np.ndarray
-    centre: np.ndarray
 
     def stored(self, keys: np.ndarray) -> np.ndarray:
         """Cached numbers (…, T, r) of keys (…, T, d)."""
-        return np.asarray((keys - self.centre[..., None, :]) @ self.key_map)
+        return np.asarray(keys @ self.key_map)
 
     def scores(self, keys: np.ndarray, queries: np.ndarray) -> np.ndarray:
         """Scores (…, T, T') of keys (…, T, d) with queries (…, T', d)."""
@@ -53,9 +51,7 @@ class LowRank:
         return np.asarray(self.key_map @ self.query_map.swapaxes(-1, -2))
 
 
-def kq_svd(
-    keys: np.ndarray, queries: np.ndarray, rank: int, centre: np.ndarray | None = None
-) -> LowRank:
+def kq_svd(keys: np.ndarray, queries: np.ndarray, rank: int) -> LowRank:
     """Cache by KQ-SVD: ``A = K⁺Û``, ``B = KᵀÛ`` with Û the top r left singular vectors of KQᵀ.
 
     Keys and queries enter through the triangular factors of their QR decompositions, so that the
@@ -67,25 +63,23 @@ def kq_svd(
         queries: (…, T', d); queries of several heads that share the keys are stacked
             (:func:`stacked`).
         rank: r, 1 to d.
-        centre: c, (…, d), subtracted from the keys; None is 0.
     """
     d = keys.shape[-1]
     if rank > d:
         raise InputError("rank", rank, f"at most the head width {d}")
-    c = np.zeros((*keys.shape[:-2], d)) if centre is None else np.asarray(centre, float)
-    key_triangle = _triangle(keys - c[..., None, :])
+    key_triangle = _triangle(keys)
     query_triangle = _triangle(queries)
     left = np.linalg.svd(key_triangle @ query_triangle.swapaxes(-1, -2), full_matrices=True)[0][
         ..., :rank
     ]
     inverse = np.linalg.pinv(key_triangle, rcond=CUTOFF)
-    return LowRank(inverse @ left, key_triangle.swapaxes(-1, -2) @ left, c)
+    return LowRank(inverse @ left, key_triangle.swapaxes(-1, -2) @ left)
 
 
 def k_svd(keys: np.ndarray, rank: int) -> LowRank:
     """Cache by K-SVD: both maps are the top r right singular vectors of the keys."""
     frame = np.linalg.svd(_triangle(keys))[2].swapaxes(-1, -2)[..., :rank]
-    return LowRank(frame, frame, np.zeros((*keys.shape[:-2], keys.shape[-1])))
+    return LowRank(frame, frame)
 
 
 def joint_svd(keys: np.ndarray, queries: np.ndarray, rank: int) -> LowRank:

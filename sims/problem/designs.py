@@ -7,13 +7,11 @@ import numpy as np
 from jaxtyping import Array, Float
 from numpy.typing import ArrayLike
 
-from sims.base import threefry
 from sims.base.checks import (
     check_count,
     check_non_negative,
     check_positive,
     on_device,
-    seeded_key,
 )
 from sims.base.errors import InputError
 from sims.problem.design_laws import (
@@ -36,43 +34,17 @@ def isotropic(dimension: int, scale: float = 1.0) -> GaussianDesign:
     return GaussianDesign(scale**2 * np.eye(dimension))
 
 
-def decaying_spectrum(
-    dimension: int, power: float = 1.0, rotation_seed: int | None = None
-) -> GaussianDesign:
-    """Gaussian design with eigenvalues λ_j ∝ j^(−power), j = 1..d, scaled to trace d.
+def decaying_spectrum(dimension: int, power: float = 1.0) -> GaussianDesign:
+    """Gaussian design with Σ diagonal, λ_j ∝ j^(−power), j = 1..d, scaled to trace d.
 
     Args:
         dimension: d.
         power: ≥ 0; 0 is isotropic.
-        rotation_seed: None keeps the coordinate axes as eigenvectors; an integer draws a
-            Haar-random eigenbasis with that seed.
     """
     check_count("dimension", dimension)
     check_non_negative("design.power", power)
     values = np.arange(1, dimension + 1, dtype=float) ** -power
-    values = values * dimension / values.sum()
-    if rotation_seed is None:
-        return GaussianDesign(np.diag(values))
-    key = seeded_key("design.rotation_seed", rotation_seed)
-    basis = threefry.orthogonal(key, dimension, dimension)
-    covariance = (basis * values) @ basis.T
-    return GaussianDesign((covariance + covariance.T) / 2)
-
-
-def toeplitz(dimension: int, correlation: float = 0.5, scale: float = 1.0) -> GaussianDesign:
-    """Gaussian design with ``Σ_jk = scale² ρ^|j−k|``: coordinates of an AR(1) of persistence ρ.
-
-    Args:
-        dimension: d.
-        correlation: ρ of neighbouring coordinates in (−1, 1), where Σ ≻ 0 for every d.
-        scale: standard deviation of a coordinate, > 0.
-    """
-    check_count("dimension", dimension)
-    check_positive("design.scale", scale)
-    if not -1 < correlation < 1:
-        raise InputError("design.correlation", correlation, "within (-1, 1)")
-    lag = np.abs(np.subtract.outer(np.arange(dimension), np.arange(dimension)))
-    return GaussianDesign(scale**2 * float(correlation) ** lag)
+    return GaussianDesign(np.diag(values * dimension / values.sum()))
 
 
 def student(
@@ -164,7 +136,6 @@ DESIGNS: dict[str, Callable[..., Design]] = {
     "isotropic": isotropic,
     "decaying_spectrum": decaying_spectrum,
     "gaussian": GaussianDesign,
-    "toeplitz": toeplitz,
     "sphere": SphereDesign,
     "cube": CubeDesign,
     "mixture": MixtureDesign,

@@ -108,22 +108,6 @@ def correlation(covariance: ArrayLike) -> np.ndarray:
     return covariance / (scale[..., :, None] * scale[..., None, :])
 
 
-def normalised_errors(products: ArrayLike) -> np.ndarray:
-    """``M_hg/(tr M/H)``, of trace H: products of the heads' errors over their mean squared error.
-
-    Args:
-        products: M_hg = E (f̂_h − m)(f̂_g − m), bias products and covariances, shape (…, H, H).
-
-    Raises:
-        InputError: no head has an error.
-    """
-    products = real_numbers("products", products)
-    mean = np.trace(products, axis1=-2, axis2=-1) / products.shape[-1]
-    if not (mean > 0).all():
-        raise InputError("products", float(mean.min()), "a mean squared error > 0")
-    return products / mean[..., None, None]
-
-
 def geometric_gram(frames: ArrayLike) -> np.ndarray:
     """``G_hg = ‖U_hᵀU_g‖_F²/d_k`` of orthonormal frames (H, d, d_k): the mean squared cosine.
 

@@ -106,29 +106,6 @@ def haar(dimension: int, count: int, width: int, seed: int = 0) -> Array:
     return on_device(np.stack([threefry.orthogonal(key, dimension, width) for key in keys]))
 
 
-def nested(
-    dimension: int, count: int, width: int, seed: int = 0, *, ranks: ArrayLike | None = None
-) -> Array:
-    """Nested subspaces: head h spans the first ``ranks[h]`` Haar directions.
-
-    A frame of rank below d_k is padded with zero columns, which leave its kernel unchanged.
-
-    Args:
-        dimension: d.
-        count: H.
-        width: d_k, the largest rank.
-        seed: random seed for the Haar-random directions.
-        ranks: H integers in 1..d_k; None is 1, 2, …, capped at d_k.
-    """
-    _check_sizes(dimension, count, width)
-    head_ranks = np.minimum(np.arange(1, count + 1), width) if ranks is None else np.asarray(ranks)
-    as_floats("heads.frames.ranks", head_ranks, (count,))
-    if head_ranks.dtype.kind not in "iu" or head_ranks.min() < 1 or head_ranks.max() > width:
-        raise InputError("heads.frames.ranks", head_ranks.tolist(), f"integers in 1..{width}")
-    basis = _basis(dimension, width, seed)
-    return on_device(basis[None] * (np.arange(width) < head_ranks[:, None])[:, None, :])
-
-
 def explicit(dimension: int, count: int, width: int, seed: int = 0, *, frames: ArrayLike) -> Array:
     """Frames given explicitly, shape (H, d, d_k). The seed is not used."""
     del seed
@@ -160,7 +137,6 @@ FRAMES: dict[str, Callable[..., Array]] = {
     "equiangular": equiangular,
     "gram": gram,
     "haar": haar,
-    "nested": nested,
     "explicit": explicit,
 }
 """Every family of frames: name to ``(dimension, count, width, seed, **options) -> (H, d, d_k)``."""

@@ -13,7 +13,6 @@ from numpy.typing import ArrayLike
 
 from sims.base import threefry
 from sims.base.checks import (
-    as_floats,
     check_count,
     check_non_negative,
     check_positive,
@@ -98,40 +97,6 @@ def additive(
     return _random_features(lambda key: normals(key) * axis, seed, lengthscale, len(axis))
 
 
-def single_index(
-    dimension: int,
-    seed: int = 0,
-    subspace: ArrayLike | None = None,
-    rank: int = 1,
-    lengthscale: float = 1.0,
-    features: int = 64,
-) -> TrigonometricSeries:
-    """Squared-exponential draw that depends on x only through ``Vᵀx``.
-
-    Args:
-        dimension: d.
-        seed: random seed for the draw.
-        subspace: V, shape (d, p), orthonormal columns; None uses the first ``rank`` axes.
-        rank: p, used when ``subspace`` is None.
-        lengthscale: ℓ > 0.
-        features: J.
-    """
-    check_count("dimension", dimension)
-    if subspace is None:
-        check_count("target.rank", rank)
-        if rank > dimension:
-            raise InputError("target.rank", rank, f"1 to dimension = {dimension}")
-        subspace = np.eye(dimension, rank)
-    basis = np.asarray(as_floats("target.subspace", subspace))
-    if basis.ndim != 2 or basis.shape[0] != dimension or not 1 <= basis.shape[1] <= dimension:
-        raise InputError("target.subspace", basis.shape, f"shape ({dimension}, p), 1 <= p <= d")
-    if not np.allclose(basis.T @ basis, np.eye(basis.shape[1]), atol=1e-8):
-        raise InputError("target.subspace", "non-orthonormal columns", "orthonormal columns")
-    inner = _random_features(_normals(features, basis.shape[1]), seed, lengthscale, features)
-    frequency = np.asarray(inner.frequency) @ basis.T
-    return TrigonometricSeries(inner.amplitude, frequency, inner.phase)
-
-
 def decaying(
     dimension: int,
     seed: int = 0,
@@ -191,7 +156,6 @@ TARGETS: dict[str, Callable[..., TrigonometricSeries]] = {
     "matern": matern,
     "rbf": rbf,
     "additive": additive,
-    "single_index": single_index,
     "decaying": decaying,
     "explicit": explicit,
 }

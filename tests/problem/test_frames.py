@@ -121,16 +121,6 @@ def test_haar_is_uniform():
     assert np.abs(frames.mean(0) / (frames.std(0) / np.sqrt(count))).max() < 5
 
 
-def test_nested_contain_one_another():
-    frames = np.asarray(FRAMES["nested"](7, 4, 3, ranks=[1, 2, 2, 3]))
-    for h, rank in enumerate([1, 2, 2, 3]):
-        assert np.linalg.matrix_rank(frames[h]) == rank
-        np.testing.assert_array_equal(frames[h][:, rank:], 0)
-        np.testing.assert_allclose(subspace_angles(frames[h][:, :rank], frames[3]), 0, atol=1e-15)
-    default = np.asarray(FRAMES["nested"](7, 4, 3))
-    assert [np.linalg.matrix_rank(f) for f in default] == [1, 2, 3, 3]
-
-
 test_bad_options_are_named = refusals(
     [
         ("equiangular", {"cosine": 1.1}, "heads.frames.cosine: got 1.1"),
@@ -138,9 +128,6 @@ test_bad_options_are_named = refusals(
         ("gram", {"gram": np.eye(2)}, r"heads.frames.gram: got \(2, 2\)"),
         ("gram", {"gram": 2 * np.eye(3)}, "unit diagonal"),
         ("gram", {"gram": 3 * np.ones((3, 3)) - 2 * np.eye(3)}, "positive semidefinite"),
-        ("nested", {"ranks": [1, 2]}, r"heads.frames.ranks: got \(2,\); allowed: shape"),
-        ("nested", {"ranks": [1, 2, 3]}, r"integers in 1..2"),
-        ("nested", {"ranks": [1.0, 2.0, 2.0]}, "integers in 1..2"),
         ("explicit", {"frames": np.zeros((3, 2, 7))}, r"shape \(3, 7, 2\)"),
         ("haar", {"seed": 2**63}, "heads.frames.seed"),
     ],

@@ -20,7 +20,7 @@ EXAMPLES = {
 }
 """Options of targets that have required ones, or telling ones; a new target needs no entry here."""
 SEEDLESS = {"constant", "explicit"}
-UNIT_VARIANCE = ("matern", "rbf", "single_index", "decaying")
+UNIT_VARIANCE = ("matern", "rbf", "decaying")
 
 
 def make(name, seed=0):
@@ -98,19 +98,6 @@ def test_holder_series():
     assert np.abs(u.T @ u / len(u) - np.eye(3) / 3).max() < 5 * np.sqrt(4 / 45 / len(u))
 
 
-def test_single_index_is_constant_off_its_subspace():
-    basis = np.linalg.qr(np.random.default_rng(2).normal(size=(3, 3)))[0]
-    inside, outside = basis[:, :2], basis[:, 2:]
-    m = TARGETS["single_index"](3, 3, subspace=inside)
-    x = np.random.default_rng(3).normal(size=(6, 3))
-    moved = x + np.random.default_rng(4).normal(size=(6, 1)) @ outside.T
-    np.testing.assert_allclose(m(moved), m(x), atol=1e-13)
-    assert np.abs(m(x + inside[:, 0]) - m(x)).max() > 0.1
-    default = TARGETS["single_index"](3, 3, rank=2)
-    np.testing.assert_array_equal(default.frequency[:, 2:], 0)
-    assert np.abs(default.frequency[:, 1]).min() > 0
-
-
 @pytest.mark.theory
 def test_decaying_relevance():
     """E ω_j² = e^{−αj}/ℓ²; 5 standard errors."""
@@ -138,9 +125,6 @@ test_bad_input_is_named = refusals(
         (lambda: TARGETS["holder"](3, beta=0.0), "target.beta: got 0.0; allowed: finite and > 0"),
         (lambda: TARGETS["matern"](3, nu=-1.0), "target.nu: got -1.0"),
         (lambda: TARGETS["rbf"](3, seed=2**64), "target.seed: got 18446744073709551616"),
-        (lambda: TARGETS["single_index"](3, rank=4), "target.rank: got 4; allowed: 1 to dim"),
-        (lambda: TARGETS["single_index"](2, subspace=[[1.0], [1.0]]), "orthonormal columns"),
-        (lambda: TARGETS["single_index"](3, subspace=[[1.0]]), r"target.subspace: got \(1, 1\)"),
         (lambda: TARGETS["constant"](3, value=float("nan")), "target.amplitude"),
         (lambda: TrigonometricSeries([], np.zeros((0, 2)), []), r"target.frequency: got \(0, 2\)"),
         (lambda: TrigonometricSeries([1.0], [[1.0]], [0.0, 1.0]), r"target.phase: got \(2,\)"),

@@ -2,6 +2,7 @@
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 import pytest
 
 from sims.problem import DESIGNS, KERNELS, TARGETS, Heads, Kernel, Task, gaussian_queries
@@ -43,8 +44,9 @@ def problem(
     scale=0.6,
 ):
     """A problem ``(task, heads, queries)`` by its sizes."""
+    factor = np.random.default_rng(3).normal(size=(dimension, dimension))
     task = Task(
-        DESIGNS["decaying_spectrum"](dimension, power=0.5, rotation_seed=3),
+        DESIGNS["gaussian"](0.5 * np.eye(dimension) + factor @ factor.T / (2 * dimension)),
         TARGETS["rbf"](dimension, seed=2, lengthscale=1.5, features=6),
         noise,
     )

@@ -15,8 +15,8 @@ NODES = 200
 """Nodes of the quadrature behind :func:`psd_probability`."""
 
 
-def psd_probability(width: int, head_width: int, levels: int = 1) -> float:
-    """Probability that M^s of independent Gaussian W_Q, W_K (d, d_k) is ⪰ 0 at all levels.
+def psd_probability(width: int, head_width: int) -> float:
+    """Probability that M^s of independent Gaussian W_Q, W_K (d, d_k) is ⪰ 0, at one level.
 
     0 for d_k < d. Else U and N are independent, and ``(UUᵀ + NNᵀ)^{−½}UUᵀ(…)^{−½}`` is a matrix
     Beta(d_k/2, d_k/2), whose eigenvalues all have to be at least ½. Their joint density is
@@ -26,7 +26,7 @@ def psd_probability(width: int, head_width: int, levels: int = 1) -> float:
     if head_width < width:
         return 0.0
     exponent = (head_width - width + 1) / 2  # of x in the incomplete Beta function
-    return float(_ordered(width, exponent, 0.5) / _ordered(width, exponent, 0.0)) ** levels
+    return float(_ordered(width, exponent, 0.5) / _ordered(width, exponent, 0.0))
 
 
 def _ordered(size: int, exponent: float, low: float) -> float:

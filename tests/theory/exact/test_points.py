@@ -234,7 +234,7 @@ def test_what_theory_does_not_cover_is_one_line():
 def test_intervals_hold_against_grids(kernel, monkeypatch):
     """Of 16 runs on points of their own 95 % of intervals hold, as far as 16 runs can tell."""
     frames = FRAMES["equiangular"](3, 2, 1, angle=70)
-    task = Task(DESIGNS["toeplitz"](3), TARGETS["rbf"](3, seed=1, features=4), 0.5)
+    task = Task(DESIGNS["decaying_spectrum"](3), TARGETS["rbf"](3, seed=1, features=4), 0.5)
     heads = Heads(frames, kernel, [0.5, 0.8])
     queries = np.random.default_rng(0).normal(size=(2, 3))
     rough, grids = (

@@ -17,7 +17,6 @@ def test_probability_in_closed_form():
     assert hierarchy.psd_probability(2, 1) == 0
     for d in (1, 2, 3, 4, 5):  # uniform eigenvalues with repulsion, scaled from [½, 1] to [0, 1]
         assert hierarchy.psd_probability(d, d + 1) == pytest.approx(2.0 ** (-d * (d + 1) / 2))
-    assert hierarchy.psd_probability(2, 3, levels=2) == pytest.approx(1 / 64)
 
 
 @pytest.mark.parametrize(("d", "width"), [(3, 3), (2, 5)])
