@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from sims.study.drawn import DrawnStudy
-    from sims.study.running import Outcome, Run, run
+    from sims.study.running import Run, run
     from sims.study.study import Fields, Study
 
-__all__ = ["DrawnStudy", "Fields", "Outcome", "Run", "Study", "run"]
+__all__ = ["DrawnStudy", "Fields", "Run", "Study", "run"]
 _HOMES = {"DrawnStudy": "drawn", "Fields": "study", "Study": "study"}
 
 

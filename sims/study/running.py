@@ -7,7 +7,7 @@ import copy
 import traceback
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cached_property
 from importlib import import_module
 from pathlib import Path
@@ -47,7 +47,7 @@ class Run:
     study: Study[Any]
     fidelity: str = "standard"
     seed: int = 0
-    folder: Path | None = field(default=None)
+    folder: str | Path | None = None
 
     def __post_init__(self) -> None:
         self.spec.fidelity_changes(self.fidelity)
@@ -60,7 +60,7 @@ class Run:
         experiment: str | Path,
         fidelity: str = "standard",
         seed: int = 0,
-        folder: Path | None = None,
+        folder: str | Path | None = None,
         allow_code: bool | None = False,
     ) -> "Run":
         """Run of the experiment with the given name or folder; see :meth:`Study.load`."""
@@ -121,14 +121,13 @@ class Run:
         self._step("predict", "theory.nc")
 
     def answers(self) -> "list[Answer]":
-        """Answers to the study's questions, from results that are computed where they are missing.
+        """Answers to the study's questions, from results that are completed if one is missing.
 
         Results of a study of this name whose code or law was another count as missing.
         """
         for step, file in (("simulate", "simulation.nc"), ("predict", "theory.nc")):
-            path = self.home / file
-            if not is_current(path, f"{file} of {self.identity}", self.digest(step)):
-                self._step(step, file)
+            if not is_current(self.home / file, f"{file} of {self.identity}", self.digest(step)):
+                return self.complete()
         return self._judged()
 
     def complete(self, progress: bool = False, processes: int = 1) -> "list[Answer]":
@@ -198,26 +197,6 @@ class Run:
             raise InputError(location, message, allowed) from error
 
 
-@dataclass(frozen=True)
-class Outcome:
-    """Results and answers of one experiment's run.
-
-    Attributes:
-        run: the run at its fidelity.
-        results: theory and simulation.
-        answers: one per question, without Holm's adjustment, which the ledger adds.
-        folder: folder of simulation.nc, theory.nc, answers.json, figures and caption.md.
-    """
-
-    run: Run
-    results: "Results"
-    answers: "list[Answer]"
-    folder: Path
-
-    def __repr__(self) -> str:
-        return f"Outcome({self.run.identity}, {len(self.answers)} answers, {str(self.folder)!r})"
-
-
 def run(
     name: str | Path,
     fidelity: str = "standard",
@@ -228,8 +207,10 @@ def run(
     progress: bool = False,
     processes: int = 1,
     allow_code: bool = False,
-) -> Outcome:
-    """Outcome of one experiment: theory, simulation, answers and figure. Finished units are kept.
+) -> Run:
+    """Complete run of one experiment: theory, simulation, answers and figure.
+
+    Finished units are kept. Its answers are without Holm's adjustment, which the ledger adds.
 
     Args:
         name: name of the experiment, or its folder.
@@ -244,8 +225,8 @@ def run(
     Raises:
         InputError: the experiment, its file or its modules cannot be used.
     """
-    opened = Run.load(name, fidelity, seed_offset, Path(folder) if folder else None, allow_code)
-    answers = opened.complete(progress, processes)
+    opened = Run.load(name, fidelity, seed_offset, folder, allow_code)
+    opened.complete(progress, processes)
     if figure:
         opened.figure()
-    return Outcome(opened, opened.results, answers, opened.home)
+    return opened

@@ -17,11 +17,10 @@ pytestmark = pytest.mark.usefixtures("folder")
 
 def test_effects_are_gaps_of_the_problems_that_decompose_prints(capsys):
     """By hand from both methods; a problem is a file of its own, and NAME#i."""
-    outcome = run("small", "smoke", figure=False)
-    experiment, results = outcome.run, outcome.results
-    study = experiment.study
+    experiment = run("small", "smoke", figure=False)
+    study, results = experiment.study, experiment.results
     found = study.effects(results)["mse"]
-    assert [a.result.problems for a in outcome.answers] == [3]
+    assert [a.result.problems for a in experiment.answers()] == [3]
     for i, name in enumerate(results.estimates):
         bandwidth = study.file_of(i)["problem"]["heads"]["bandwidth"]
         assert results.coordinates[name] == {"heads.bandwidth": bandwidth}

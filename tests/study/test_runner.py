@@ -20,7 +20,8 @@ HOME = Path("results/smoke/small")
 
 
 def test_a_run_ends_with_results_answers_and_a_figure():
-    outcome = run("small", "smoke")
+    complete = run("small", "smoke")
+    results = complete.results
     assert {p.name for p in HOME.glob("[!.]*")} == {
         "simulation.nc",
         "theory.nc",
@@ -30,15 +31,15 @@ def test_a_run_ends_with_results_answers_and_a_figure():
         "caption.md",
         "figure.png",
     }
-    assert [a.result.problems for a in outcome.answers] == [3]
-    assert [*outcome.results.estimates] == ["0000", "0001", "0002"]
+    assert [a.result.problems for a in complete.answers()] == [3]
+    assert [*results.estimates] == ["0000", "0001", "0002"]
     kept = {p: p.stat().st_mtime_ns for p in HOME.glob(".points/*")}
     assert len(kept) == 3
     write(title="Another")
     run("small", "smoke", figure=False)
     assert {p: p.stat().st_mtime_ns for p in HOME.glob(".points/*")} == kept
     moved = run("small", "smoke", seed_offset=1, figure=False)
-    assert not np.array_equal(moved.results.simulation["mse"], outcome.results.simulation["mse"])
+    assert not np.array_equal(moved.results.simulation["mse"], results.simulation["mse"])
 
 
 @pytest.mark.parametrize("own", [{"study.py": HOST}, {}])

@@ -1,5 +1,7 @@
 """Studies as values: defined in Python, from an installed package, opened once."""
 
+from pathlib import Path
+
 import numpy as np
 import pytest
 import xarray as xr
@@ -8,7 +10,7 @@ import yaml
 from sims import Run, Study
 from sims.base import documents
 from sims.base.errors import InputError
-from sims.judgement.effects import share
+from sims.judgement.effects import mean, share
 from sims.montecarlo import HostReplicates
 from sims.study.batches import stack_batches
 from tests.cli.conftest import folder  # noqa: F401
@@ -67,6 +69,15 @@ def test_a_study_of_functions_is_run_and_an_edited_one_is_run_again():
     assert answer.result.simulated.bracket == (0, 0)
     with pytest.raises(InputError, match="Study: got 'smapler'"):
         study(law, smapler=lower)
+
+
+def test_a_question_of_another_kind_is_refused_before_the_simulation():
+    def another(results):
+        return {"excess": mean(stack_batches(results, "mean"))}
+
+    with pytest.raises(InputError, match="questions, above, asks: got 'share'; allowed: mean"):
+        Run(study({"shift": [0.5]}, effects=another)).answers()
+    assert not Path("results").exists()
 
 
 def test_an_installed_package_ships_a_study(tmp_path, monkeypatch, capsys):
