@@ -208,9 +208,7 @@ def answer(
     count = _count(question.id, effects, len(parameters))
     parameters = parameters.iloc[:count]
     labels = labels or {}
-    restriction = question.restrict
-    selected = condition_mask(parameters, restriction.where if restriction else {})
-    effects = effects.within(conventions.tolerance(question.tolerance), question.level_holds)
+    effects, selected = as_asked(question, effects, parameters)
     result = summarize(effects, selected)
     failing, p = effects.confirmed_failure(selected)
     can_fail = np.isfinite(effects.margin[selected[: len(effects.value)]]).any()
@@ -220,7 +218,7 @@ def answer(
         claim=question.claim or question.id,
         result=result,
         word="" if question.status == "exploratory" else result.word,
-        restriction=restriction.text if restriction else "",
+        restriction=question.restrict.text if question.restrict else "",
         strata=_strata(question, effects, parameters, selected),
         always=always,
         p_value=p,
@@ -232,6 +230,28 @@ def answer(
     if smoke:
         return replace(found, word=conventions.TOO_FEW if found.word else "")
     return _with_changes(found, effects, selected, parameters, labels)
+
+
+def as_asked(
+    question: "QuestionSpec", effects: Effects, parameters: pd.DataFrame
+) -> tuple[Effects, np.ndarray]:
+    """The effects under the question's tolerance, and the mask (M,) of the problems it is about."""
+    conditions = question.restrict.where if question.restrict else {}
+    selected = condition_mask(parameters, conditions)
+    tolerance = conventions.tolerance(question.tolerance)
+    return effects.within(tolerance, question.level_holds), selected
+
+
+def counterexample(
+    question: "QuestionSpec", effects: Effects, parameters: pd.DataFrame
+) -> int | None:
+    """Number of the problem whose failure fresh draws confirm; None without one.
+
+    Arguments are as of :func:`answer`.
+    """
+    effects, selected = as_asked(question, effects, parameters)
+    failing, p = effects.confirmed_failure(selected)
+    return failing if verdict(p) == "no" else None
 
 
 def check_kind(question: "QuestionSpec", kind: str, location: str = "") -> None:

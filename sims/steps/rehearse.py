@@ -50,9 +50,8 @@ def rehearse(run: Run, output: Path) -> None:
     coordinates = {name: unit.coordinates for name, unit in units.items()}
     origin: dict[str, dict[str, Any]] = {"simulation": {"versions": {}}}
     with run.code_errors():
-        predictions = study.predictions()
-    few = Results(estimates, predictions, coordinates, origin)
-    panels = panels_of(small, few)
+        few = Results(estimates, study.predictions(), coordinates, origin)
+        panels = panels_of(small, few)
     answers = by_id(answers_of(panels.table, small.spec))
     try:
         with run.code_errors(), style():

@@ -9,4 +9,7 @@ from sims.study.stored import results_of, write_panels
 
 def tabulate(run: Run, output: Path) -> None:
     """Write the table, and the arrays next to it, from the results in its folder."""
-    write_panels(run, panels_of(run, results_of(run, output.parent)), output.parent)
+    results = results_of(run, output.parent)
+    with run.code_errors():
+        panels = panels_of(run, results)
+    write_panels(run, panels, output.parent)

@@ -9,8 +9,14 @@ import pandas as pd
 import xarray as xr
 
 from sims.base.errors import InputError, one_of
-from sims.judgement import conventions
-from sims.judgement.answers import Answer, answer, check_kind, condition_mask
+from sims.judgement.answers import (
+    Answer,
+    answer,
+    as_asked,
+    check_kind,
+    condition_mask,
+    counterexample,
+)
 from sims.judgement.effects import Effects
 from sims.judgement.robustness import Cell, robustness
 from sims.judgement.summaries import Share, summarize
@@ -28,20 +34,21 @@ if TYPE_CHECKING:
 def panels_of(run: "Run", results: Results) -> Panels:
     """What answers, figures and captions are made of, by a run's study.
 
+    Errors of the study's code are as it raises them; callers use ``run.code_errors()``.
+
     Raises:
         InputError: effects, parameters or arrays are invalid, or a question names no effect, or one
             of another kind.
     """
     table = tabulate(run, results)
-    with run.code_errors():
-        arrays = run.study.panels(results)
+    arrays = run.study.panels(results)
     if not isinstance(arrays, xr.Dataset):
         raise InputError(f"{run.study.folder}: panels", _kind(arrays), "an xarray Dataset")
     failures = {}
-    for found in answers_of(table, run.spec):
-        if (number := found.counterexample) is not None:
-            with run.code_errors():
-                failures[str(number)] = run.study.file_of(number)
+    for question in run.spec.questions:
+        number = counterexample(question, table.effects[question.effect], table.parameters)
+        if number is not None:
+            failures[str(number)] = run.study.file_of(number)
     return Panels(table, arrays, failures)
 
 
@@ -49,9 +56,8 @@ def tabulate(run: "Run", results: Results) -> Table:
     """Table of the effects that an experiment's file names, as it is read; raises as above."""
     study = run.study
     path = run.study.folder
-    with run.code_errors():
-        effects = study.effects(results)
-        parameters = study.parameters(results)
+    effects = study.effects(results)
+    parameters = study.parameters(results)
     if not isinstance(effects, Mapping) or not all(
         isinstance(each, Effects) for each in effects.values()
     ):
@@ -121,11 +127,10 @@ def cells_of(table: Table, question: QuestionSpec) -> list[Cell]:
     if declared is None:
         return []
     cells = []
-    restriction = question.restrict if not declared.problems else None
-    among = condition_mask(table.parameters, restriction.where if restriction else {})
+    if declared.problems:
+        question = question.model_copy(update={"restrict": None})
     for effect, named in declared.effects.items():
-        tolerance = conventions.tolerance(question.tolerance)
-        effects = table.effects[effect].within(tolerance, question.level_holds)
+        effects, among = as_asked(question, table.effects[effect], table.parameters)
         for values in itertools.product(*declared.problems.values()):
             selected = among.copy()
             for choice, value in zip(declared.problems, values, strict=True):
@@ -173,4 +178,4 @@ def _kind(value: object) -> str:
     if isinstance(value, Mapping) and value:
         kinds = sorted({type(item).__name__ for item in value.values()})
         return f"a dict of {', '.join(kinds)}"
-    return f"an empty {type(value).__name__}" if value == {} else type(value).__name__
+    return type(value).__name__
