@@ -1,4 +1,4 @@
-"""Problems of the law ``temperature``: regression tasks of one head, and a pair of sparse heads.
+"""Problems of the law ``temperature``: regression tasks of one head.
 
 Both methods take the problems from here, and the temperatures: those of least first-order error.
 """
@@ -9,15 +9,12 @@ from functools import cached_property
 import numpy as np
 import pandas as pd
 import xarray as xr
-from scipy.special import gamma
 
 from sims.base.arrays import extremum
 from sims.base.runtime import in_threads
-from sims.problem import DESIGNS, FRAMES, TARGETS, Heads, Task
 from sims.study.problem import Drawn
 from sims.theory import FEW_KEYS
 from sims.theory.neighbours.context import RULES, Problems, Table, tables
-from sims.weights import FACTORIES
 
 from .rules import LOG
 
@@ -53,30 +50,13 @@ class Problem(Drawn):
             self["reach"] * rng.normal(size=(TASKS, self["width"])),
         )
 
-    def heads(self, keys: int, count: int = 2) -> tuple[Task, Heads, int, np.ndarray]:
-        """One or two α-entmax heads at n keys in four dimensions, whose radius is as drawn.
-
-        To leading order, at the origin: ``(2sν)^ν = n (2π)^{−d/2} h^{2ν+d} ∫ (1 − u²)₊^ν du``.
-        """
-        width = self["width"]
-        nu = self["power"]
-        volume = np.pi ** (width / 2) * gamma(nu + 1) / gamma(nu + 1 + width / 2)
-        mean = volume * (2 * np.pi) ** (-width / 2) * self["radius"] ** (2 * nu + width)
-        temperature = (keys * mean) ** (1 / nu) / (2 * nu)
-        frames = FRAMES["equiangular"](4, 2, width, self["frames"], angle=self["angle"])
-        rule = FACTORIES["entmax"](nu=nu, scores="distance")
-        target = TARGETS["rbf"](4, self["target"], self["lengthscale"], features=16)
-        queries = self["reach"] * self.rng("queries").normal(size=(1, 4))
-        task = Task(DESIGNS["isotropic"](4), target, self["noise_sd"])
-        return task, Heads(np.asarray(frames)[:count], rule, temperature**0.5), keys, queries
-
 
 def tuned(problems: Sequence[Problem]) -> xr.Dataset:
     """What is kept and what is best of every rule at every number of keys, by first-order theory.
 
-    Errors ``kept`` and ``best``, their parameters ``held`` and ``tuned`` (the temperature; k of
-    top-k) and the keys ``attended`` at what is kept, each (number, rule, ratio), NaN where the best
-    one is not inside the grid; and whether both errors are in the range of theory, ``known``.
+    Errors ``kept`` and ``best``, and their parameters ``held`` and ``tuned`` (the temperature; k of
+    top-k), each (number, rule, ratio), NaN where the best one is not inside the grid; and whether
+    both errors are in the range of theory, ``known``.
     """
     drawn = pd.DataFrame([problem.drawn for problem in problems])
     alike = drawn.groupby(["width", "context", "family", drawn["lengthscale"] < 1])
@@ -118,8 +98,7 @@ def tune_rule(table: Table, context: int, noise_sd: np.ndarray, by_log: bool) ->
     errors = table.errors(keys, parameter, np.repeat(noise_sd, TASKS)[:, None, None])
     terms = xr.Dataset({"parameter": ("place", grid)})
     shape = (len(noise_sd), TASKS, len(RATIOS), len(grid))
-    parts = {"mse": errors.mse, "attended": errors.attended, "share": 1 / errors.n_eff}
-    for name, part in parts.items():
+    for name, part in {"mse": errors.mse, "share": 1 / errors.n_eff}.items():
         terms[name] = ("number", "ratio", "place"), part.reshape(shape).mean(1)
     mse = terms["mse"].values
     places = extremum(mse.reshape(-1, len(grid))).reshape(mse.shape[:2])
@@ -135,7 +114,6 @@ def tune_rule(table: Table, context: int, noise_sd: np.ndarray, by_log: bool) ->
     values = {
         "kept": kept["mse"],
         "best": best["mse"],
-        "attended": kept["attended"],
         "held": kept["parameter"],
         "tuned": best["parameter"],
     }

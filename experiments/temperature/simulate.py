@@ -1,4 +1,4 @@
-"""Errors at kept, best and learned temperatures, and the terms of two sparse heads, simulated."""
+"""Errors at kept, best and learned temperatures, simulated."""
 
 from collections.abc import Callable, Mapping
 from functools import partial
@@ -12,9 +12,7 @@ from jaxtyping import Array, Float
 
 from sims.base.arrays import fill_up
 from sims.montecarlo import Replicates
-from sims.problem import Heads
 from sims.problem.normals import normal
-from sims.simulation.many import ProblemsSampler, averages_sampler
 from sims.weights.entmax import Entmax
 from sims.weights.rules import distance
 from sims.weights.sparse import ReluGap
@@ -84,17 +82,6 @@ def tasks_sampler(problems: list[Problem], seed: int, learning: Mapping[str, Any
         dims={"error": ("problem", "rule", "temperature")},
         coords={"rule": NAMES, "temperature": TEMPERATURES},
     )
-
-
-def pairs_sampler(problems: list[Problem], keys: int, precision: str) -> ProblemsSampler:
-    """The pairs of heads of problems of one power, at n keys."""
-    cases = []
-    for problem in problems:
-        task, heads, n, queries = problem.heads(keys)
-        # Frames as wide as the plane: one compiled shape.
-        padded = Heads(fill_up(np.asarray(heads.frames), PLANE), heads.rule, heads.bandwidth)
-        cases.append((task, padded, n, queries))
-    return averages_sampler(cases, [(number,) for number in range(len(cases))], precision)
 
 
 def population(problems: list[Problem], seed: int, learning: Mapping[str, Any]) -> Population:

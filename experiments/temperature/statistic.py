@@ -1,4 +1,4 @@
-"""Losses from a kept temperature, exponents in the number of keys, gaps of the heads' terms."""
+"""Losses from a kept temperature, and the exponent of the best one in the number of keys."""
 
 from collections.abc import Mapping
 from dataclasses import replace
@@ -10,7 +10,7 @@ import xarray as xr
 
 from sims.base.estimates import ratio
 from sims.judgement import conventions
-from sims.judgement.effects import Effects, gap, outcome, share, slope
+from sims.judgement.effects import Effects, outcome, share, slope
 from sims.study.batches import drawn_values
 from sims.study.results import Results
 
@@ -48,9 +48,7 @@ def losses(errors: xr.DataArray, temperature: str) -> np.ndarray:
 def effects(results: Results) -> Mapping[str, Effects]:
     """Every question's effects."""
     law = results.predictions["law"]
-    nu, beta, width = (law[name].values for name in ("power", "smoothness", "width"))
     errors = simulated_errors(results)
-    best_temperature = 2 * (beta / nu - 1) / (2 * beta + width)
     tolerance = conventions.TOLERANCES["roads"]
     terms = with_matched(law[["kept", "best", "known"]].sel(ratio=SIMULATED), law)
     every = with_matched(errors, law)
@@ -78,9 +76,7 @@ def effects(results: Results) -> Mapping[str, Effects]:
         "1.5-entmax against top-k": compare(errors, "top-k", "kept"),
         "1.5-entmax against softmax, log n": compare(errors, "softmax" + LOG, "kept"),
         "re-tuned": compare(errors, "softmax", "best"),
-        "exponent of the temperature": fit_exponent(law, "tuned", best_temperature),
-        "exponent of the attended keys": fit_exponent(law, "attended", 2 * nu / (2 * nu + width)),
-        **compare_methods(results),
+        "exponent of the temperature": exponent_of_temperature(law),
     }
 
 
@@ -92,46 +88,15 @@ def compare(errors: xr.DataArray, other: str, temperature: str) -> Effects:
     return replace(outcome(falls), size=-falls.mean(1))
 
 
-def fit_exponent(law: xr.Dataset, name: str, expected: np.ndarray) -> Effects:
-    """True if a quantity grows with n at the expected exponent, beyond the simulated n."""
-    far = of_power(law[[name, "known"]].sel(ratio=slice(SIMULATED, None)), law["power"])
+def exponent_of_temperature(law: xr.Dataset) -> Effects:
+    """True if the best temperature moves with n as stated, beyond the simulated n."""
+    nu, beta, width = (law[name].values for name in ("power", "smoothness", "width"))
+    stated = 2 * (beta / nu - 1) / (2 * beta + width)
+    far = of_power(law[["tuned", "known"]].sel(ratio=slice(SIMULATED, None)), law["power"])
     sizes = far["ratio"].values * law["context"].values[:, None]
     known = far["known"].values.astype(bool).all(1)
     no_batches = np.empty((0, 2, 1))
-    return slope(sizes, no_batches, expected, predicted=far[name].values, valid=known)
-
-
-def compare_methods(results: Results) -> dict[str, Effects]:
-    """The terms of two averaged heads by simulation, first-order theory and exact theory."""
-    heads = results.predictions["heads"]
-    inside, accurate = (heads[name].values.astype(bool) for name in ("in_range", "accurate"))
-    adaptive = heads.sel(theory="adaptive")
-    variance = (adaptive["signal"] + adaptive["noise"]).values
-    held = heads["signal"].sel(theory="held") / adaptive["signal"]
-    room = conventions.TOLERANCES["roads"] - np.abs(held.values - 1)
-    nothing = np.full((len(room), 2), np.nan)
-    no_batches = np.empty((0, 2, 1))
-    sizes = heads["size"].values
-    return {
-        "variance": gap(simulated_variance(results), variance, inside),
-        "held radii": share(nothing, predicted=room, valid=inside),
-        "remainder": slope(sizes, no_batches, -1.0, None, heads["gap"].values, accurate),
-    }
-
-
-def simulated_variance(results: Results) -> np.ndarray:
-    """Batches of the variance of the average of the pair of heads, (problem, batch)."""
-    count = results.predictions["heads"].sizes["number"]
-    pairs = drawn_values(results)[["power", "keys"]].iloc[:count]
-    # Problems of a unit are in the order of their numbers.
-    places = pairs.groupby(["power", "keys"]).cumcount()
-    rows = []
-    for power, keys, place in zip(pairs["power"], pairs["keys"], places, strict=True):
-        unit = results.estimates[f"power {power:g}, {keys:g} keys"]
-        means = unit.isel(problem=place).mean(("head", "head2"))
-        terms = means["integrated_signal_covariance"] + means["integrated_noise_covariance"]
-        rows.append(terms.values)
-    return np.stack(rows)
+    return slope(sizes, no_batches, stated, predicted=far["tuned"].values, valid=known)
 
 
 def panels(results: Results) -> xr.Dataset:
@@ -151,7 +116,5 @@ def panels(results: Results) -> xr.Dataset:
 
 
 def parameters(results: Results) -> pd.DataFrame:
-    """What the law drew, a row a problem; ``in_range`` is of the pair of heads, where simulated."""
-    frame = drawn_values(results)
-    inside = results.predictions["heads"]["in_range"].values.astype(float)
-    return frame.assign(in_range=np.resize(inside, len(frame)))
+    """What the law drew, a row a problem."""
+    return drawn_values(results)

@@ -48,7 +48,6 @@ LAWS = {
         "lengthscale": 1.5,
         "context": 128,
         "power": 2.0,
-        "keys": 200,
     },
     "training": {"sizes": [[2, 2]]},
     "values": {"size": [[8, 2, 4]], "keys": 64, "kernel": "gaussian", "features": 4},

@@ -7,7 +7,7 @@ import xarray as xr
 
 from tests.experiments.planted.made import assigned, batches
 
-HEAD, TWO = np.ones((2, 2)), np.array([1, 2])
+TWO = np.array([1, 2])
 MORE = np.array([1, 1.2])[:, None, None, None]
 
 
@@ -25,24 +25,11 @@ def plant(results):
     best = np.ones((*at_context.shape, len(ratio)))
     made = {"kept": best * at_context[..., None], "best": best * least[..., None], "known": best}
     made |= {"tuned": best * ratio ** (-1 / 3), "smoothness": [1, 2], "power": [2, 2]}
-    made |= {"attended": best * ratio ** np.array([0.8, 1.1])[:, None, None], "width": [1, 1]}
-    law = assigned(law, made | {"keys": [400, 200]})
-    pair = results.predictions["heads"]
-    n = pair["size"].values
-    pairs = {"signal": [[1, 1.04], [1, 1.2]], "noise": [[2, 2]] * 2, "gap": [1 / n, n**-2.0]}
+    theory = {"law": assigned(law, made | {"width": [1, 1]})}
     three = np.stack([at_context, least, at_context * TWO[:, None]], -1) * MORE[:, 0]
     dims = ("batch", "problem", "rule", "temperature")
     names = {"rule": rules, "temperature": ["kept", "best", "learned"]}
     estimates = {"tasks": xr.Dataset({"error": (dims, batches(three))}, names)}
-    for keys, more in ((400, 1), (200, 1.1)):
-        terms = {"signal": more * HEAD[None], "noise": 2 * more * HEAD[None]}
-        estimates[f"power 2, {keys} keys"] = xr.Dataset(
-            {
-                f"integrated_{k}_covariance": (("batch", "problem", "head", "head2"), batches(v))
-                for k, v in terms.items()
-            }
-        )
-    theory = {"law": law, "heads": assigned(pair, pairs)}
     return replace(results, estimates=estimates, predictions=theory), {
         "matched stays": [0.03, -0.15],
         "matched stays, learned": [0.03, -1.35],
@@ -51,10 +38,6 @@ def plant(results):
         "1.5-entmax against top-k": [[1 - 1.2 / 1.3], [1 - 1.2 / 1.1]],
         "1.5-entmax against softmax, log n": [[1 - 1.2 / 1.3], [1 - 1.2 / 1.05]],
         "re-tuned": [[0.1], [-0.1]],
-        # 2(β − ν)/(ν(2β + 1)) is −1/3 and 0 for ν = 2; attended keys grow like n^(4/5).
+        # 2(β − ν)/(ν(2β + 1)) is −1/3 and 0 for ν = 2.
         "exponent of the temperature": [0.1, 0.1 - 1 / 3],
-        "exponent of the attended keys": [0.1, -0.2],
-        "variance": [0, 0.1],
-        "held radii": [0.01, -0.15],
-        "remainder": [0.1, -0.9],
     }
