@@ -20,7 +20,7 @@ SHARED = (
     "experiments/*/*.yaml",
     "experiments/*/*.md",
     "experiments/*/*.txt",
-    "experiments/*/*.npz",
+    "experiments/*/*.xz",
     "papers/*.yaml",
     "results/published/answers.json",
     "profiles/*/profile.yaml",

@@ -1,8 +1,7 @@
 """Trained causal decoders of LLaMA's layout, as NumPy passes: RMS norm, RoPE, SwiGLU."""
 
 import re
-from dataclasses import replace
-from functools import cache, partial
+from functools import cache
 from itertools import chain, pairwise
 from pathlib import Path
 from typing import Any
@@ -10,10 +9,10 @@ from typing import Any
 import numpy as np
 from scipy.special import expit
 
-from sims.attention.attention import HeadMatrices
 from sims.inspect import Model, layers
 from sims.inspect.gguf_file import open_reader
-from sims.inspect.patterns import projections, rule_of, weights
+from sims.inspect.layer import Layer
+from sims.inspect.patterns import rule_of
 
 from .encoders import Stack
 
@@ -26,13 +25,10 @@ BYTES = str.maketrans(" \n\t", "ĠĊĉ")
 class Decoder(Stack):
     """A pre-norm decoder, in single precision unless asked otherwise.
 
-    Queries and keys of heads are turned by their positions; query heads share key heads. Matrices
-    of heads, and the attention, are those of :mod:`sims.inspect`.
+    Queries and keys of heads are turned by their positions; query heads share key heads.
 
     Attributes:
-        layers: in the order in which they are passed.
-        heads: of every layer W_Q, W_K, W_V and W_O, by heads.
-        read: the other tensors, by the names of the file.
+        read: tensors but those of heads, by the names of the file.
         first: the first query that counts; those before it see few tokens.
     """
 
@@ -46,16 +42,7 @@ class Decoder(Stack):
         self.path = path
         self.rule = rule_of(model.config)
         self.epsilon = model.config["rms_norm_eps"]
-        self.layers = list(layers(model))
-        self.cast = []
-        single = partial(np.asarray, dtype=dtype)
-        for layer in self.layers:
-            query, key, value = map(single, layer.biases)
-            matrices = HeadMatrices(*map(single, layer.matrices))
-            gain = single(layer.gain)
-            cast = replace(layer, matrices=matrices, biases=(query, key, value), gain=gain)
-            self.cast.append(cast)
-        self.heads = [layer.matrices for layer in self.cast]
+        self.hold(layers(model), dtype)
         others = [name for name in model.shapes if "attn" not in name]
         self.read = {name: model.read(name).astype(dtype) for name in others}
 
@@ -81,13 +68,9 @@ class Decoder(Stack):
         """Inputs of the first layer, (T, d)."""
         return self.read["token_embd.weight"][tokens]
 
-    def attention(self, place: int, x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Weights (…, H, T, T) and outputs (…, H, T, d_v) of the heads of a layer."""
-        layer = self.cast[place]
-        tokens = self.norm(x, layer.gain)[..., None, :, :]
-        query, key, value = projections(layer, tokens, self.rule)
-        found = weights(layer, query, key, self.rule)
-        return found, found @ value[..., layer.key_head, :, :]
+    def seen(self, layer: Layer, x: np.ndarray) -> np.ndarray:
+        """What the heads of a layer see of its inputs, (…, T, d)."""
+        return self.norm(x, layer.gain).astype(x.dtype)
 
     def after(self, place: int, x: np.ndarray, attended: np.ndarray) -> np.ndarray:
         """Inputs of the next layer, from those of this one and the sum of its heads, (…, T, d)."""

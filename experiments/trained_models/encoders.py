@@ -1,7 +1,9 @@
 """Trained encoders, ALBERT, RoBERTa and BERT, as NumPy passes."""
 
 import re
-from collections.abc import Container
+from collections.abc import Container, Iterable
+from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -10,9 +12,11 @@ import numpy as np
 from safetensors.numpy import save_file
 from scipy.special import erf
 
-from sims.attention.attention import layer_norm, softmax
+from sims.attention.attention import HeadMatrices, layer_norm
 from sims.base.documents import mapping
 from sims.inspect import Model, layers
+from sims.inspect.layer import Layer
+from sims.inspect.patterns import Rule, projections, weights
 
 from .checkpoints import tensors
 
@@ -72,12 +76,13 @@ def gelu(x: np.ndarray) -> np.ndarray:
 class Stack:
     """Layers that are passed one after the other, of an encoder or of a decoder.
 
-    Both have the tokens of a text (``numbers``), inputs of the first layer (``embedded``), weights
-    and outputs of heads (``attention``), what comes ``after`` them, and logits (``scores``).
+    Both have the tokens of a text (``numbers``), inputs of the first layer (``embedded``), what
+    comes ``after`` the heads of a layer, and logits (``scores``).
 
     Attributes:
-        layers: in the order in which they are passed.
-        heads: matrices of every layer, of which the last is W_O (H, d_v, d).
+        layers: in the order in which they are passed; ALBERT's one layer twelve times.
+        cast: the same in the precision of the passes.
+        rule: that turns scores into weights.
         causal: whether a token sees only earlier ones, and the next one is predicted.
         predicts: whether the model predicts tokens.
         ends: number of special tokens at each end of a sequence.
@@ -86,11 +91,36 @@ class Stack:
     """
 
     vocabulary: dict[str, int]
+    rule = Rule(causal=False)
+
+    def hold(self, every: Iterable[Layer], dtype: Any) -> None:
+        """Keep the layers of a model, in its precision and in that of the passes."""
+        self.layers: list[Layer] = []
+        self.cast: list[Layer] = []
+        single = partial(np.asarray, dtype=dtype)
+        for layer in every:
+            query, key, value = map(single, layer.biases)
+            matrices = HeadMatrices(*map(single, layer.matrices))
+            self.layers += [layer] * layer.passes
+            cast = replace(layer, matrices=matrices, biases=(query, key, value))
+            self.cast += [cast] * layer.passes
+
+    def seen(self, layer: Layer, x: np.ndarray) -> np.ndarray:
+        """What the heads of a layer see of its inputs, (…, T, d)."""
+        return x
+
+    def attention(self, place: int, x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Weights (…, H, T, T) and outputs (…, H, T, d_v) of the heads of a layer."""
+        layer = self.cast[place]
+        tokens = self.seen(layer, x)[..., None, :, :]
+        query, key, value = projections(layer, tokens, self.rule)
+        found = weights(layer, query, key, self.rule)
+        return found, found @ value[..., layer.key_head, :, :]
 
     def forward(self: Any, place: int, x: np.ndarray) -> np.ndarray:
         """Inputs of the next layer, from those of this one, (…, T, d)."""
         heads = self.attention(place, x)[1]
-        output = self.heads[place][-1]
+        output = self.cast[place].matrices.output
         joined = heads.swapaxes(-3, -2).reshape(*x.shape[:-1], -1)
         return self.after(place, x, joined @ output.reshape(-1, output.shape[-1]))
 
@@ -105,14 +135,10 @@ class Stack:
 class Encoder(Stack):
     """A post-norm encoder, in single precision unless asked otherwise.
 
-    Matrices of heads are read by :mod:`sims.inspect`.
-
     Attributes:
-        layers: in the order in which they are passed; ALBERT's one layer twelve times.
         read: tensors by BERT's names.
         vocabulary: tokens to their numbers.
         predicts: whether the model predicts tokens.
-        heads: of every layer the maps (d, 3·H·d_k), their bias, and W_O (H, d_v, d).
     """
 
     causal = False
@@ -127,8 +153,7 @@ class Encoder(Stack):
                 stored = Path(folder, "model.safetensors")
                 save_file(tensors(path), stored)
             model = Model(stored, config)
-            every = layers(model, None if config else HEADS)
-            self.layers = [one for one in every for _ in range(one.passes)]
+            self.hold(layers(model, None if config else HEADS), dtype)
             floats = [name for name in model.shapes if not name.endswith("position_ids")]
             self.read = {renamed(name): model.read(name).astype(dtype) for name in floats}
         words = [START, ">", END, "?", *RESIDUES, MASK]
@@ -137,12 +162,6 @@ class Encoder(Stack):
             words = listed.read_text(encoding="utf-8").split("\n")
         self.vocabulary = {word: number for number, word in enumerate(words)}
         self.predicts = "predictions.decoder.weight" in self.read
-        self.heads = []
-        for layer in self.layers:
-            maps = [np.concatenate(heads, axis=1) for heads in layer.matrices[:3]]
-            bias = np.concatenate(layer.biases, axis=None)
-            parts = (np.concatenate(maps, axis=1), bias, layer.matrices.output)
-            self.heads.append([part.astype(dtype) for part in parts])
 
     def numbers(self, text: str) -> np.ndarray:
         """The tokens of a text between start and end."""
@@ -162,15 +181,6 @@ class Encoder(Stack):
             x = x + self.read[TYPES][0]
         x = self.norm(x, "embeddings.LayerNorm")
         return self.linear(x, WIDER) if f"{WIDER}.weight" in self.read else x
-
-    def attention(self, place: int, x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Weights (…, H, T, T) and outputs (…, H, T, d_v) of the heads of a layer."""
-        maps, bias, output = self.heads[place]
-        joined = (x @ maps + bias).reshape(*x.shape[:-1], 3, len(output), -1)
-        query, key, value = np.moveaxis(joined.swapaxes(-4, -2), -3, 0)
-        scores = query @ key.swapaxes(-1, -2) / query.shape[-1] ** 0.5
-        weights = softmax(scores)
-        return weights, weights @ value
 
     def after(self, place: int, x: np.ndarray, attended: np.ndarray) -> np.ndarray:
         """Inputs of the next layer, from those of this one and the sum of its heads, (…, T, d)."""

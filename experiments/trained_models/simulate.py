@@ -222,7 +222,7 @@ def removals(
     reference = log_softmax(model.scores(inputs[-1][asked]))
     changes = np.empty(means.shape[:2])
     for place, x in enumerate(inputs[:-1]):
-        output = model.heads[place][-1]
+        output = model.cast[place].matrices.output
         written = model.attention(place, x)[1] @ output
         mean = (means[place][:, None] @ output).astype(x.dtype)
         pruned = model.after(place, x, written.sum(0) - written + mean)

@@ -1,12 +1,11 @@
 """A model's measurements as a table in this folder, for those who have not installed the model.
 
-    python -m experiments.trained_models.table SmolLM2 smollm2.npz results/paper/trained_models
+    python -m experiments.trained_models.table SmolLM2 smollm2.nc.xz results/paper/trained_models
 
-writes it from results at paper. Numbers have nine binary digits, and of matrices of two heads that
-are symmetric one half is kept.
+writes it from results at paper: netCDF, packed by LZMA, of numbers with nine binary digits.
 """
 
-import io
+import lzma
 import sys
 from collections.abc import Mapping
 from pathlib import Path
@@ -21,14 +20,10 @@ from sims.montecarlo import Draw
 from sims.study.results import read
 from sims.study.stacking import unstack
 
-from .simulate import DIMS, PAIR
+from .simulate import DIMS
 
-PLANES = 3
-"""Bytes of a number in single precision that are kept; the fourth is 0."""
 LAST = np.uint32(1 << 15)
 """The last bit that is kept: eight of the 23 that follow the first digit."""
-ASYMMETRIC = "merging"
-"""The one matrix of two heads that depends on their order."""
 
 
 def path_of(file: str) -> Path:
@@ -36,44 +31,20 @@ def path_of(file: str) -> Path:
     return Path(__file__).with_name(file)
 
 
-def halved(name: str, values: xr.DataArray, mirrored: bool = False) -> xr.DataArray:
-    """A matrix of two heads with 0, or the mirror image, for heads in the second order.
-
-    One that is not symmetric, and what is no matrix of two heads, stays as it is.
-    """
-    if PAIR[-1] not in values.dims or name == ASYMMETRIC:
-        return values
-    in_order = xr.DataArray(np.tri(values.sizes["head"], dtype=bool).T, dims=PAIR[1:])
-    other = values.rename(head="head2", head2="head") if mirrored else 0
-    return values.where(in_order, other)
-
-
-def packed(values: np.ndarray) -> np.ndarray:
-    """Numbers as planes of bytes, the highest first, which compress well; text as it is."""
+def rounded(values: np.ndarray) -> np.ndarray:
+    """Numbers in single precision with nine binary digits, which pack well; text as it is."""
     if values.dtype.kind != "f":
-        return values.astype(str)
+        return values
     bits = values.astype(np.float32).view(np.uint32)
-    rounded = (bits + LAST // 2) // LAST * LAST
-    return np.moveaxis(rounded.astype(">u4")[..., None].view(np.uint8), -1, 0)[:PLANES]
-
-
-def unpacked(planes: np.ndarray) -> np.ndarray:
-    """The numbers of some planes, or text."""
-    if planes.dtype.kind == "U":
-        return planes
-    every = np.zeros((*planes.shape[1:], 4), np.uint8)
-    every[..., :PLANES] = np.moveaxis(planes, 0, -1)
-    return every.view(">f4")[..., 0].astype(float)
+    return ((bits + LAST // 2) // LAST * LAST).view(np.float32)
 
 
 def keep(model: str, file: str, simulation: xr.Dataset, theory: xr.Dataset) -> None:
     """Write a model's estimates by batch, and its predictors, as a table."""
-    arrays = {}
-    for name, values in {**simulation[[*DIMS]].data_vars, **theory.data_vars}.items():
-        arrays[str(name)] = packed(halved(str(name), values).values)
-    archive = io.BytesIO()
-    np.savez_compressed(archive, **arrays)  # type: ignore[arg-type]
-    files.write(archive.getvalue(), path_of(file), f"table of {model}")
+    estimates = simulation[[*DIMS]].drop_vars(simulation.coords)
+    table = xr.apply_ufunc(rounded, estimates.merge(theory))
+    packed = lzma.compress(table.to_netcdf(engine="scipy"))
+    files.write(packed, path_of(file), f"table of {model}")
 
 
 def load(model: str, file: str) -> xr.Dataset:
@@ -82,14 +53,8 @@ def load(model: str, file: str) -> xr.Dataset:
     Raises:
         InputError: the table is missing, damaged, or another model's.
     """
-    archive = files.read(path_of(file), f"table of {model}")
-    table = xr.Dataset()
-    with np.load(io.BytesIO(archive), allow_pickle=False) as arrays:
-        for name in arrays:
-            values = unpacked(arrays[name])
-            dims = ("batch", *DIMS[name]) if name in DIMS else (*PAIR, "angle")[: values.ndim]
-            table[name] = halved(name, xr.DataArray(values, dims=dims), mirrored=True)
-    return table
+    packed = files.read(path_of(file), f"table of {model}")
+    return xr.load_dataset(lzma.decompress(packed), engine="scipy")
 
 
 def stored_batch(draw: Draw, replicates: int, table: Mapping[str, np.ndarray]) -> dict[str, Any]:
