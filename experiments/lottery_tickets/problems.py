@@ -9,7 +9,7 @@ from sims.study.problem import Drawn, Fields
 ITEMS = np.array([6, 10, 14, 18])
 """Items an entry of sources that are searched: widths over d."""
 FEW = 1
-"""Place of the items at which lengths and scales are compared."""
+"""Place of the items at which scales are compared."""
 
 
 @dataclass(frozen=True)

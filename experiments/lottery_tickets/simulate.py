@@ -16,14 +16,11 @@ INPUTS = 8
 """Drawn inputs of which the largest error counts."""
 EXACT = 16
 """Items that are searched of a wide source."""
-LENGTHS = 4, 64
-"""Tokens at which the error of one query is compared."""
 WIDTH_ERRORS = ("log_output", "mean_output", "log_entry", "log_ratio")
 """Errors by the width of a source."""
 DIMS = {
     **dict.fromkeys(WIDTH_ERRORS, ("per_entry",)),
     "log_scaled": ("scale",),
-    "error_by_length": ("length",),
     "failed": ("constant",),
 }
 """What a batch has, by its dimensions."""
@@ -31,7 +28,6 @@ COORDINATES = {
     "per_entry": ITEMS,
     "constant": ["8", "drawn"],
     "scale": ["fourth root", "by the entry", "Xavier"],
-    "length": list(LENGTHS),
 }
 
 
@@ -41,10 +37,7 @@ def sampler(problem: Problem) -> HostBatches:
 
 
 def batch(draw: Draw, sources: int, problem: Problem) -> dict[str, ArrayLike]:
-    """Errors of some sources, each of nested widths, by :func:`ticket_errors`; and others.
-
-    ``error_by_length`` is the mean error of one query's output by the number of tokens.
-    """
+    """Errors of some sources, each of nested widths, by :func:`ticket_errors`; and others."""
     rng = draw.rng()
     goal = problem.target[: problem["blocks"]]
     pool = products(rng, (sources, *goal.shape), ITEMS[-1])
@@ -53,17 +46,9 @@ def batch(draw: Draw, sources: int, problem: Problem) -> dict[str, ArrayLike]:
     scores = goal[0, 0]
     tickets = [closest_sum(pool[..., :items], goal)[:, None] for items in ITEMS]
     errors = np.transpose([ticket_errors(x, ticket, goal) for ticket in tickets])
-    every = tokens(rng, (sources, 1, max(LENGTHS), goal.shape[-1]))
-    few = tickets[FEW][:, :, 0]
-    by_length = []
-    for length in LENGTHS:
-        some = every[:, :, :length]
-        change = attend(some, few) - attend(some, goal[0])
-        by_length.append(np.linalg.norm(change[:, 0, 0], axis=-1).mean())
     return {
         **dict(zip(WIDTH_ERRORS, errors, strict=True)),
         "log_scaled": np.log(np.abs(closest_sum(scaled, scores) - scores)).mean((1, 2, 3)),
-        "error_by_length": by_length,
         "failed": [failure_share(rng, sources, problem, c) for c in (8.0, problem["constant"])],
     }
 

@@ -1,4 +1,4 @@
-"""Rates, needed items, widths, scales and lengths of lottery tickets: one number per problem."""
+"""Rates, needed items, widths and scales of lottery tickets: one number per problem."""
 
 import numpy as np
 import pandas as pd
@@ -34,7 +34,6 @@ def effects(results: Results) -> dict[str, Effects]:
     room = law["accuracy"][:, None, None] - stack_batches(results, "failed")
     root, matched, usual = np.moveaxis(stack_batches(results, "log_scaled"), -1, 0)
     law_root, law_matched, law_usual = law["log_scaled"].T
-    lengths = log_mean(stack_batches(results, "error_by_length"))
     # In the width n_K, dimension × items.
     decay = -fit_slope(ITEMS, log_mean(stack_batches(results, "mean_output")))
     entry = stack_batches(results, "log_entry")[..., -2:].mean(-1)
@@ -51,7 +50,6 @@ def effects(results: Results) -> dict[str, Effects]:
         "constant": share(room[..., 1]),
         "larger": share(usual - root, predicted=law_usual - law_root),
         "entry's scale": share(root - matched, predicted=law_root - law_matched),
-        "length": mean(lengths[..., 1] - lengths[..., 0]),
         "law": mean(excess),
     }
 

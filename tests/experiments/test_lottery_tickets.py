@@ -69,14 +69,6 @@ def test_a_batch_by_all_subsets(problem, monkeypatch):
         scores = np.broadcast_to(goal[0, 0], (SOURCES, 2, 2))
         error = np.abs(nearest(factor * pool[:, 0, 0, ..., :3], scores) - scores)
         assert result["log_scaled"][place] == pytest.approx(np.log(error).mean())
-    few = nearest(pool[:, 0, ..., :3], np.broadcast_to(goal[0], (SOURCES, 2, 2, 2)))
-    every = simulate.tokens(rng, (SOURCES, 1, 64, 2))[:, 0]
-    gaps = [
-        [(head(a[:t], *s) - head(a[:t], *goal[0]))[0] for a, s in zip(every, few, strict=True)]
-        for t in simulate.LENGTHS
-    ]
-    expected = np.linalg.norm(gaps, axis=-1).mean(1)
-    np.testing.assert_allclose(result["error_by_length"], expected)
 
 
 def test_the_theorem_is_tried_at_its_printed_widths(problem, monkeypatch):

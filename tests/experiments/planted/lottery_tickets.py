@@ -29,7 +29,6 @@ SIMULATED = {
     "log_entry": -RATES * ITEMS + [[0], [0.1]],
     "log_ratio": 0.2 * np.log(2) * ITEMS * [[0], [1]],
     "failed": np.array([[0.05, 0.01], [0.2, 0.15]]),
-    "error_by_length": np.array([[1, 1], [1, np.e**2]]),
 } | BY_ORDER
 EXPECTED = {
     "rate": [0.1, -0.4],
@@ -42,6 +41,5 @@ EXPECTED = {
     "fit": [1, 2],
     "width": [0.05, -0.1],
     "constant": [0.09, -0.05],
-    "length": [0, 2],
     "law": [0, 0.1],
 }
