@@ -1,31 +1,29 @@
-"""Scores on scales by simulation: errors of levels and ranks, of block means, and of mixtures."""
+"""Scores on scales by simulation: errors of levels and ranks, and of block means."""
 
 import numpy as np
 from scipy.stats import ortho_group
 
 from sims.attention import hierarchy
-from sims.attention.attention import softmax
 from sims.montecarlo import Draw, HostBatches
 
 from .problems import Problem
 
-BLOCKS, SETS = 64, 6
-"""Blocks, and sets of keys, for every replicate of tokens."""
+BLOCKS = 64
+"""Blocks for every replicate of tokens."""
 
 
 def batch(draw: Draw, replicates: int, problem: Problem) -> dict[str, np.ndarray]:
-    """Mean squared errors of scores, remainders of blocks, and mean squared errors of mixtures."""
+    """Mean squared errors of scores, and remainders of blocks."""
     rng = draw.rng()
     return {
         "error": np.mean([errors(rng, problem) for _ in range(replicates)], axis=0),
         "remainder": remainders(rng, BLOCKS * replicates, problem),
-        "mse": mixtures(rng, SETS * replicates, problem),
     }
 
 
 def sampler(problem: Problem) -> HostBatches:
-    """Errors of scores, of blocks and of mixtures."""
-    dims = {"error": ("part", "kept"), "remainder": ("order",), "mse": ("arm",)}
+    """Errors of scores and of blocks."""
+    dims = {"error": ("part", "kept"), "remainder": ("order",)}
     return HostBatches(batch, constants=problem, dims=dims)
 
 
@@ -84,24 +82,3 @@ def remainders(rng: np.random.Generator, count: int, problem: Problem) -> np.nda
     rest = np.log(np.exp(off).mean(1))
     terms = [0 * rest, second / 2, third / 6, (fourth - 3 * second**2) / 24]
     return np.abs(rest - np.cumsum(terms, axis=0)).mean(1)
-
-
-def mixtures(rng: np.random.Generator, count: int, problem: Problem) -> np.ndarray:
-    """Mean squared errors of the arms: scales mixed in scores, in outputs, and one bandwidth.
-
-    Keys and labels ``cos(ωx_1 + φ)`` with noise are new in every draw.
-    """
-    queries = problem.queries
-    target = problem.target.values
-    keys = rng.normal(size=(count, 1, problem["n"], problem["views"]))
-    labels = target(keys) + problem["noise_sd"] * rng.normal(size=keys.shape[:-1])
-    gaps = -0.5 * ((queries[:, None] - keys) ** 2).sum(-1)
-    shares = problem.shares
-    scores = [gaps / h**2 for h in problem.bandwidths]
-    arms = (
-        softmax(hierarchy.mixed(scores, shares)),
-        hierarchy.mixed(list(map(softmax, scores)), shares),
-        softmax(gaps / (shares @ problem.bandwidths**2)),
-    )
-    truth = target(queries)
-    return np.array([np.mean(((weights * labels).sum(-1) - truth) ** 2) for weights in arms])

@@ -1,4 +1,4 @@
-"""Errors by levels, corrections of blocks, and mixtures of scales: one number a problem."""
+"""Errors by levels, and corrections of blocks: one number a problem."""
 
 import numpy as np
 import pandas as pd
@@ -12,9 +12,7 @@ from sims.study.results import Results
 
 LEVELS, RANK, BOTH = range(3)
 """Parts of the error of scores."""
-SCORES, OUTPUTS, SINGLE = range(3)
-"""Arms of the mixtures."""
-GAUSSIAN, THIRD, FOURTH = 1, 2, 3
+GAUSSIAN, FOURTH = 1, 3
 """Orders of the cumulants of a block, less 1."""
 
 
@@ -66,7 +64,6 @@ def effects(results: Results) -> dict[str, Effects]:
     both = sampled[rows, :, BOTH, last]
     parts = theory[rows, :, last]
     block = stack_batches(results, "remainder")
-    silent = np.full((len(sampled), 2), np.nan)
     kept = sampled[:, :, LEVELS], theory[:, LEVELS], half
     return {
         "decay": decays(*kept, conventions.TOLERANCES["slope"]),
@@ -74,19 +71,8 @@ def effects(results: Results) -> dict[str, Effects]:
         "decay, loose": decays(*kept, LOOSE),
         "parts": gap(both, parts[:, LEVELS] + parts[:, RANK]),
         "roads": mean(both / parts[:, BOTH, None] - 1),
-        "definite": mean(silent, predicted=law["definite"]),
         "correction": sized_outcome(falls(block, FOURTH, GAUSSIAN)),
-        "third cumulant": sized_outcome(falls(block, THIRD, GAUSSIAN)),
-        "one bandwidth": mixture_rise(results, OUTPUTS, SINGLE),
-        "ensemble": mixture_rise(results, SCORES, OUTPUTS),
     }
-
-
-def mixture_rise(results: Results, worse: int, better: int) -> Effects:
-    """Relative rise of the error from one arm of the mixtures to another, which is worse."""
-    rise = -falls(stack_batches(results, "mse"), worse, better)
-    predicted = results.law["mse"][:, worse] / results.law["mse"][:, better] - 1
-    return share(rise, predicted=predicted, valid=results.law["in_range"])
 
 
 def panels(results: Results) -> xr.Dataset:
@@ -96,6 +82,5 @@ def panels(results: Results) -> xr.Dataset:
 
 def parameters(results: Results) -> pd.DataFrame:
     """Drawn values, one row per problem; ``narrow`` is 1 if heads are narrower than tokens."""
-    seeds = ("taps", "order", "shares", "queries")
-    table = drawn_values(results, *seeds, "definite", "in_range")
+    table = drawn_values(results, "taps", "order")
     return table.assign(narrow=(table["head_width"] < table["width"]).astype(float))

@@ -1,4 +1,4 @@
-"""Scores on scales: their error by levels and ranks, blocks of keys, and mixtures of scales."""
+"""Scores on scales: their error by levels and ranks, and blocks of keys."""
 
 from sims.study.modular import ModularStudy, from_module
 
@@ -6,7 +6,7 @@ from .problems import Problem
 
 
 class Hierarchy(ModularStudy[Problem]):
-    """Errors of scores, of blocks and of mixtures, by simulation and by theory."""
+    """Errors of scores and of blocks."""
 
     panels = from_module("statistic")
     problem = staticmethod(Problem)
