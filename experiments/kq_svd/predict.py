@@ -1,8 +1,7 @@
-"""Least errors of scores, the price of calibration, and errors of the heads as an estimator."""
+"""Least errors of scores, and the price of calibration."""
 
 import xarray as xr
 
-from sims.theory import in_range, predict
 from sims.theory.neighbours import spectra
 
 from .problems import Problem
@@ -12,8 +11,7 @@ def theory(problem: Problem) -> xr.Dataset:
     """What theory says of a problem, and what was drawn.
 
     ``least`` is the error of KQ-SVD calibrated without end, ``keys_only`` that of K-SVD, and
-    ``cost`` what the sample adds, a share of the least error; ``mse`` (scores) is that of the heads
-    as an estimator, ``in_range`` where first-order theory covers it.
+    ``cost`` what the sample adds, a share of the least error.
     """
     keys = problem.key_moment
     by_head = problem.query_moments
@@ -22,17 +20,11 @@ def theory(problem: Problem) -> xr.Dataset:
     n = problem.calibration
     least = spectra.optimum(spectra.squares(keys, queries), rank)
     cost = spectra.excess_risk(keys, by_head, rank, n, n, problem.mean) / least
-    terms = [predict(*problem.regression(c, problem.noise_sd)) for c in (False, True)]
-    error = [float(dataset["mse"]) for dataset in terms]
     return xr.Dataset(
         {
             **problem.drawn,
             "least": float(least),
             "keys_only": float(spectra.keys_only_error(keys, queries, rank)),
             "cost": float(cost),
-            "mse": ("scores", error),
-            "share": float(terms[0]["ensemble_variance"]) / error[0],
-            "noise_sd": problem.noise_sd,
-            "in_range": all(map(in_range, terms)),
         }
     )

@@ -1,4 +1,4 @@
-"""Factors calibrated on drawn tokens and tried on new ones: scores, outputs and estimates."""
+"""Factors calibrated on drawn tokens and tried on new ones: scores and outputs."""
 
 import numpy as np
 
@@ -14,10 +14,9 @@ FRESH = 32
 
 
 def sampler(problem: Problem) -> HostBatches:
-    """Errors of each method's cache, and of the heads as an estimator."""
-    dims = {"score": ("method",), "output": ("method",), "mse": ("scores",)}
-    coords = {"method": list(METHODS), "scores": ["exact", "KQ-SVD"]}
-    return HostBatches(batch, constants=problem, dims=dims, coords=coords)
+    """Errors of each method's cache."""
+    dims = {"score": ("method",), "output": ("method",)}
+    return HostBatches(batch, constants=problem, dims=dims, coords={"method": list(METHODS)})
 
 
 def batch(draw: Draw, replicates: int, problem: Problem) -> dict[str, np.ndarray]:
@@ -25,9 +24,8 @@ def batch(draw: Draw, replicates: int, problem: Problem) -> dict[str, np.ndarray
 
     ``score`` is the error of a method's scores in the mean over all new tokens, ``output`` that of
     outputs at new queries, both squared; ``bound`` the error of outputs over the printed bound, the
-    largest of the heads; ``mse`` that of the averaged heads as an estimator. Of centred keys
-    ``score`` is the error up to a constant a query, which softmax ignores. Label noise is
-    integrated out: with weights w an error is ``(Σ w m(z) − m(x))² + σ² Σ w²``.
+    largest of the heads. Of centred keys ``score`` is the error up to a constant a query, which
+    softmax ignores.
     """
     rng = draw.rng()
     rows = [replicate(rng, problem) for _ in range(replicates)]
@@ -58,7 +56,6 @@ def replicate(rng: np.random.Generator, problem: Problem) -> dict[str, np.ndarra
         "score": score,
         "output": (moved**2).sum((1, 2, 3)),
         "bound": ratio.max(),
-        "mse": estimator_errors(problem, tokens[:, :d], stored[:2]),
     }
 
 
@@ -74,16 +71,6 @@ def calibrated_products(rng: np.random.Generator, problem: Problem) -> np.ndarra
         caches = kq_svd(rows, queries, rank), k_svd(rows, rank), joint_svd(rows, queries, rank)
         products += [cache.product for cache in caches]
     return np.stack(products)
-
-
-def estimator_errors(problem: Problem, tokens: np.ndarray, stored: np.ndarray) -> np.ndarray:
-    """Errors of the averaged heads at the points of the problem, by the keys stored, (scores,)."""
-    queries = problem.points @ problem.of_queries
-    weights = softmax(queries @ stored / problem.temperature).mean(1)
-    target = problem.target.values
-    gap = weights @ target(tokens) - target(problem.points)
-    noise = problem.noise_sd**2 * (weights**2).sum(-1)
-    return (gap**2 + noise).mean(-1)
 
 
 def calibrated(rng: np.random.Generator, problem: Problem) -> tuple[np.ndarray, np.ndarray]:

@@ -1,4 +1,4 @@
-"""Gains of KQ-SVD over its rivals, cost of calibration, and error of a compressed estimator."""
+"""Gains of KQ-SVD over its rivals, and cost of calibration."""
 
 import numpy as np
 import pandas as pd
@@ -20,8 +20,6 @@ def effects(results: Results) -> dict[str, Effects]:
     law = results.law
     score = stack_batches(results, "score")
     output = stack_batches(results, "output")
-    theory = law["mse"]
-    rise = -falls(stack_batches(results, "mse"), 1, 0)
     bound = stack_batches(results, "bound")
     saved = 1 - law["least"] / law["keys_only"]
     return {
@@ -33,7 +31,6 @@ def effects(results: Results) -> dict[str, Effects]:
         "bound": share(1 - bound, size=bound.mean(1) - 1),
         "saved": mean(None, predicted=saved),
         "calibration": gap(score[..., KQ], law["least"] * (1 + law["cost"])),
-        "estimator": share(rise, predicted=theory[:, 1] / theory[:, 0] - 1, valid=law["in_range"]),
     }
 
 
@@ -60,4 +57,4 @@ def panels(results: Results) -> xr.Dataset:
 
 def parameters(results: Results) -> pd.DataFrame:
     """Drawn values and numbers by theory that questions refer to, one row per problem."""
-    return drawn_values(results, "axes", "target", "least", "keys_only")
+    return drawn_values(results, "axes", "least", "keys_only")

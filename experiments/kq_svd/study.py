@@ -6,7 +6,7 @@ from .problems import Problem, make_problem
 
 
 class Compression(ModularStudy[Problem]):
-    """Errors of scores, outputs and estimates where keys are kept in few numbers."""
+    """Errors of scores and outputs where keys are kept in few numbers."""
 
     panels = from_module("statistic")
     problem = staticmethod(make_problem)

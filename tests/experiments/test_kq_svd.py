@@ -1,4 +1,4 @@
-"""The experiment `kq_svd`: a replicate by loops, and its regression."""
+"""The experiment `kq_svd`: a replicate by loops, and compressed heads as heads."""
 
 import numpy as np
 import pytest
@@ -6,7 +6,7 @@ from scipy.special import softmax
 
 from experiments.kq_svd import problems, simulate
 from sims import nw_weights
-from sims.theory import predict as library
+from sims.problem import Heads
 from sims.theory.neighbours import spectra
 from tests.experiments.drawing import fields_of
 
@@ -21,23 +21,25 @@ def best_product(keys, queries, rank):
     return np.linalg.pinv(keys) @ left @ left.T @ keys
 
 
-def test_errors_of_an_estimator_by_plain_loops():
-    """Point by point, on the tokens that follow the calibration sample."""
+def test_errors_of_scores_and_outputs_by_plain_loops():
+    """Query by query, on the tokens that follow the calibration sample; scores by their moments."""
     problem = drawn(heads=2, width=8, tokens=64, rank_share=0.25, key_mean=1, score_sd=1.0)
-    result = simulate.replicate(np.random.default_rng(5), problem)["mse"]
+    result = simulate.replicate(np.random.default_rng(5), problem)
     rng = np.random.default_rng(5)
     product = best_product(*simulate.calibrated(rng, problem), 2)
-    tokens = rng.standard_normal((64, 16))[:, :8]
-    keys = tokens @ problem.of_keys + problem.mean
-    target = lambda x: np.asarray(problem.target(x))  # noqa: E731
-    for place, kept in enumerate((np.eye(8), product)):
-        errors = []
-        for x in problem.points:
-            scores = [keys @ kept @ (x @ head) for head in problem.of_queries]
-            w = softmax(np.array(scores) / problem.temperature, axis=1).mean(0)
-            off = w @ target(tokens) - target(x[None])[0]
-            errors.append(off**2 + problem.noise_sd**2 * (w @ w))
-        assert result[place] == pytest.approx(np.mean(errors), rel=1e-5)
+    tokens = rng.standard_normal((64, 16))
+    keys, values = tokens[:, :8] @ problem.of_keys + problem.mean, tokens @ problem.of_values
+    score, output = 0, 0
+    queries = rng.standard_normal((simulate.FRESH, 8))
+    root = np.vstack([problem.of_keys, problem.mean])
+    for head in problem.of_queries:
+        score += ((root @ (product - np.eye(8)) @ head.T) ** 2).sum()
+        for x in queries:
+            old, new = (keys @ kept @ (x @ head) for kept in (np.eye(8), product))
+            weights = [softmax(each / problem.temperature) for each in (old, new)]
+            output += (((weights[1] - weights[0]) @ values) ** 2).sum()
+    assert result["score"][0] == pytest.approx(score)
+    assert result["output"][0] == pytest.approx(output)
 
 
 @pytest.mark.theory
@@ -61,19 +63,18 @@ def test_calibration_costs_what_the_law_says(heads, mean):
 
 @pytest.mark.theory
 def test_compressed_heads_are_heads_with_frames_of_queries_and_of_keys():
-    """Weights of the ensemble are those of low-rank scores; noise gives variance its share."""
-    problem = drawn(heads=2, width=8, rank_share=0.25, key_mean=3, score_sd=0.5, share=0.6)
+    """Weights of the ensemble are those of low-rank scores."""
+    problem = drawn(heads=2, width=8, rank_share=0.25, key_mean=3, score_sd=0.5)
     rows = np.vstack([problem.of_keys, problem.mean])
+    maps = simulate.kq_svd(rows, simulate.stacked(problem.of_queries), 2)
     product = best_product(rows, problem.of_queries.reshape(-1, 8), 2)
-    keys = np.random.default_rng(1).standard_normal((20, 16))
-    for compressed, middle in ((False, np.eye(8)), (True, product)):
-        _, heads, _, points = problem.regression(compressed, 1.0)
-        for h in range(2):
-            scores = keys[:, :8] @ problem.of_keys @ middle
-            scores = scores @ (problem.points[0] @ problem.of_queries[h]) / problem.temperature
-            expected = softmax(scores)
-            result = nw_weights(heads, points[0], keys)
-            np.testing.assert_allclose(result[h], expected, rtol=1e-4)
-            np.testing.assert_allclose(result[h + 2], expected, rtol=1e-4)
-    terms = library(*problem.regression(False, problem.noise_sd))
-    assert float(terms["ensemble_variance"] / terms["mse"]) == pytest.approx(0.6, rel=1e-3)
+    rng = np.random.default_rng(1)
+    keys, query = rng.standard_normal((20, 8)), rng.standard_normal(8)
+    of_keys = np.stack([problem.of_keys @ maps.key_map] * 2)
+    of_queries = problem.of_queries @ maps.query_map
+    result = nw_weights(
+        Heads(of_queries, "softmax", problem.temperature**0.5, of_keys), query, keys
+    )
+    for h in range(2):
+        scores = keys @ problem.of_keys @ product @ (query @ problem.of_queries[h])
+        np.testing.assert_allclose(result[h], softmax(scores / problem.temperature), rtol=1e-4)

@@ -6,13 +6,11 @@ LAW = {
     "least": [0.8, 1.6],
     "keys_only": [1.6, 2],
     "cost": [0.25, 1.5],
-    "mse": [[2, 1], [1, 3]],
 }
 SIMULATED = {
     "score": np.array([[1, 2, 9, 1, 4, 0], [2, 1, 9, 3, 2, 0]]),
     "output": np.array([[3, 6, 4, 1, 2, 5], [5, 4, 6, 6, 8, 5]]),
     "bound": [0.5, 1.5],
-    "mse": np.array([[2, 1], [1, 3]]),
 }
 EXPECTED = {
     "scores": [[0.5], [-1]],
@@ -23,5 +21,4 @@ EXPECTED = {
     "bound": [0.5, -0.5],
     "saved": [0.5, 0.2],
     "calibration": [0, -0.5],
-    "estimator": [-0.5, 2],
 }
