@@ -24,15 +24,13 @@ class Problem(Drawn):
 
     @property
     def factors(self) -> np.ndarray:
-        """What products of two U[−1, 1] are multiplied by at three scales of W_Q and W_K.
+        """What products of two U[−1, 1] are multiplied by at two scales of W_Q and W_K.
 
-        Weights U[−s, s] have the factor ``s²/√n_K``: n_K^{1/4} has 1; s = √(6|w|√d), |w| the root
-        mean square of W_QK's entries; and Xavier's, √(6/(d + n_K)).
+        Weights U[−s, s] have the factor s²/√n_K: n_K^{1/4} has 1, Xavier's √(6/(d + n_K)) less.
         """
         d = self["dimension"]
         width = d * ITEMS[FEW]
-        entry = np.mean(self.target[0, 0] ** 2) ** 0.5
-        return np.array([1.0, 6 * entry * (d / width) ** 0.5, 6 / (d + width) / width**0.5])
+        return np.array([1.0, 6 / (d + width) / width**0.5])
 
 
 def make_problem(drawn: Fields) -> Problem:

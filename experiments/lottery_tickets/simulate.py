@@ -14,6 +14,8 @@ from .pruning import closest_sum
 
 INPUTS = 8
 """Drawn inputs of which the largest error counts."""
+CONSTANT = 8.0
+"""C of the theorem's widths, which the paper leaves open."""
 EXACT = 16
 """Items that are searched of a wide source."""
 WIDTH_ERRORS = ("log_output", "mean_output", "log_entry", "log_ratio")
@@ -21,14 +23,10 @@ WIDTH_ERRORS = ("log_output", "mean_output", "log_entry", "log_ratio")
 DIMS = {
     **dict.fromkeys(WIDTH_ERRORS, ("per_entry",)),
     "log_scaled": ("scale",),
-    "failed": ("constant",),
+    "failed": (),
 }
 """What a batch has, by its dimensions."""
-COORDINATES = {
-    "per_entry": ITEMS,
-    "constant": ["8", "drawn"],
-    "scale": ["fourth root", "by the entry", "Xavier"],
-}
+COORDINATES = {"per_entry": ITEMS, "scale": ["fourth root", "Xavier"]}
 
 
 def sampler(problem: Problem) -> HostBatches:
@@ -49,7 +47,7 @@ def batch(draw: Draw, sources: int, problem: Problem) -> dict[str, ArrayLike]:
     return {
         **dict(zip(WIDTH_ERRORS, errors, strict=True)),
         "log_scaled": np.log(np.abs(closest_sum(scaled, scores) - scores)).mean((1, 2, 3)),
-        "failed": [failure_share(rng, sources, problem, c) for c in (8.0, problem["constant"])],
+        "failed": failure_share(rng, sources, problem),
     }
 
 
@@ -101,20 +99,18 @@ def pass_blocks(x: np.ndarray, blocks: np.ndarray) -> np.ndarray:
     return x
 
 
-def failure_share(
-    rng: np.random.Generator, sources: int, problem: Problem, constant: float
-) -> float:
+def failure_share(rng: np.random.Generator, sources: int, problem: Problem) -> float:
     """Share of sources of the theorem's widths that miss the accuracy ε with H heads side by side.
 
     The printed widths are ``d C log(8Hα³d^{3/2}/ε)`` for W_QK and ``d C log(2Hαd^{3/2}/ε)`` for
-    W_VO, α = √d.
+    W_VO, α = √d, here with :data:`CONSTANT`.
     """
     goal = problem.target[: problem["heads"]]
     accuracy = problem["accuracy"]
     heads, _, d, _ = goal.shape
     tickets = np.empty((sources, *goal.shape))
     for part, size in enumerate((8 * heads * d**3, 2 * heads * d**2)):
-        items = int(np.ceil(constant * np.log(size / accuracy)))
+        items = int(np.ceil(CONSTANT * np.log(size / accuracy)))
         pool = products(rng, (sources, heads, d, d), items)
         tickets[:, :, part] = prune_wide(pool, goal[:, part])
     x = tokens(rng, (sources, INPUTS, problem["tokens"], d))

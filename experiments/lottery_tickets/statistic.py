@@ -31,9 +31,8 @@ def effects(results: Results) -> dict[str, Effects]:
     ratio = np.exp(stack_batches(results, "log_ratio")[..., FIRST:])
     needed = law["needed"]
     middle = needed[..., len(law["accuracy_asked"]) // 2, :]
-    room = law["accuracy"][:, None, None] - stack_batches(results, "failed")
-    root, matched, usual = np.moveaxis(stack_batches(results, "log_scaled"), -1, 0)
-    law_root, law_matched, law_usual = law["log_scaled"].T
+    root, usual = np.moveaxis(stack_batches(results, "log_scaled"), -1, 0)
+    law_root, law_usual = law["log_scaled"].T
     # In the width n_K, dimension × items.
     decay = -fit_slope(ITEMS, log_mean(stack_batches(results, "mean_output")))
     entry = stack_batches(results, "log_entry")[..., -2:].mean(-1)
@@ -46,10 +45,8 @@ def effects(results: Results) -> dict[str, Effects]:
         "accuracies, strict": at_most_one(accuracies, STRICT),
         "blocks": slope(2.0 ** ITEMS[FIRST:], ratio, 0.0),
         "fit": mean(decay / law["dimension"][:, None] / PRINTED),
-        "width": share(room[..., 0]),
-        "constant": share(room[..., 1]),
+        "width": share(law["accuracy"][:, None] - stack_batches(results, "failed")),
         "larger": share(usual - root, predicted=law_usual - law_root),
-        "entry's scale": share(root - matched, predicted=law_root - law_matched),
         "law": mean(excess),
     }
 

@@ -16,7 +16,7 @@ SOURCES = 3
 
 @pytest.fixture
 def problem():
-    law = {"dimension": 2, "norm": 0.8, "blocks": 2, "heads": 2, "tokens": 3, "constant": 0.5}
+    law = {"dimension": 2, "norm": 0.8, "blocks": 2, "heads": 2, "tokens": 3}
     return problems.make_problem(fields_of("lottery_tickets", **law, accuracy=0.3))
 
 
@@ -74,7 +74,8 @@ def test_a_batch_by_all_subsets(problem, monkeypatch):
 def test_the_theorem_is_tried_at_its_printed_widths(problem, monkeypatch):
     """Items n_K/d of ``C log(8Hα³d^{3/2}/ε)`` and ``C log(2Hαd^{3/2}/ε)``, α = √d; all subsets."""
     monkeypatch.setattr(simulate, "INPUTS", 2)
-    result = simulate.failure_share(np.random.default_rng(2), 40, problem, 1.2)
+    monkeypatch.setattr(simulate, "CONSTANT", 1.2)
+    result = simulate.failure_share(np.random.default_rng(2), 40, problem)
     rng, sums = np.random.default_rng(2), np.empty((40, 2, 2, 2, 2))
     for part, size in enumerate((8 * 2 * 2**1.5 * 2**1.5, 2 * 2 * 2**0.5 * 2**1.5)):
         pool = simulate.products(rng, (40, 2, 2, 2), ceil(1.2 * log(size / 0.3)))
@@ -87,12 +88,12 @@ def test_the_theorem_is_tried_at_its_printed_widths(problem, monkeypatch):
         missed.append(np.linalg.norm(gaps, axis=-1).max() > 0.3)
     assert 0 < np.mean(missed) < 1
     assert result == np.mean(missed)
-    assert simulate.failure_share(np.random.default_rng(2), 40, problem, 12.0) == 0
+    monkeypatch.setattr(simulate, "CONSTANT", 12.0)
+    assert simulate.failure_share(np.random.default_rng(2), 40, problem) == 0
 
 
 def test_factors_are_those_of_the_stated_scales(problem):
-    """s²/√n_K of n_K^¼, √(6|w|√d) and Xavier's scale."""
+    """s²/√n_K of n_K^¼ and of Xavier's scale."""
     width = 2 * problems.ITEMS[problems.FEW]
-    entry = np.sqrt(np.mean(problem.target[0, 0] ** 2))
-    scales = np.array([width**0.25, (6 * entry * 2**0.5) ** 0.5, (6 / (2 + width)) ** 0.5])
+    scales = np.array([width**0.25, (6 / (2 + width)) ** 0.5])
     np.testing.assert_allclose(problem.factors, scales**2 / width**0.5)

@@ -6,7 +6,7 @@ TWO = np.array([1, 2])
 LEVEL = np.arange(6)
 ITEMS, RATES = np.array([6, 10, 14, 18]), np.log(2) * np.array([[1], [0.5]])
 FALLS = np.array([1, 0.5])[:, None, None]
-BY_ORDER = {"log_scaled": np.array([[-5, -6, -4], [-5, -4, -6]])}
+BY_ORDER = {"log_scaled": np.array([[-5, -4], [-5, -6]])}
 
 
 def subset_sum_law(items):
@@ -28,7 +28,7 @@ SIMULATED = {
     "mean_output": np.exp(-0.12 * TWO[:, None] * ITEMS),
     "log_entry": -RATES * ITEMS + [[0], [0.1]],
     "log_ratio": 0.2 * np.log(2) * ITEMS * [[0], [1]],
-    "failed": np.array([[0.05, 0.01], [0.2, 0.15]]),
+    "failed": [0.05, 0.2],
 } | BY_ORDER
 EXPECTED = {
     "rate": [0.1, -0.4],
@@ -36,10 +36,8 @@ EXPECTED = {
     "accuracies": [0.1, -0.2],
     "accuracies, strict": [0.05, -0.25],
     "larger": [1, -1],
-    "entry's scale": [1, -1],
     "blocks": [0.1, -0.1],
     "fit": [1, 2],
     "width": [0.05, -0.1],
-    "constant": [0.09, -0.05],
     "law": [0, 0.1],
 }
