@@ -26,9 +26,9 @@ class Blocks(NamedTuple):
 
     Attributes:
         share: of each length, (Q,).
-        probable: probabilities of the head's number, (Q, N).
+        alone: probabilities of the head's number, (Q, N).
         score: b² log K, (Q, N).
-        place: ``probable`` times polynomials of the number, each 1 at one of P points, (Q, N, P).
+        place: ``alone`` times polynomials of the number, each 1 at one of P points, (Q, N, P).
         first: A of one head at these points, (Q, P, K).
         second: the same of the other head.
         outside: factor of coordinates outside one head's block, (K,).
@@ -36,7 +36,7 @@ class Blocks(NamedTuple):
     """
 
     share: np.ndarray
-    probable: np.ndarray
+    alone: np.ndarray
     score: np.ndarray
     place: np.ndarray
     first: np.ndarray
@@ -45,14 +45,14 @@ class Blocks(NamedTuple):
     beside: np.ndarray
 
 
-def law_of_blocks(drawn: Drawn, width: int, size: int, each: float) -> Blocks:
+def law_of_blocks(drawn: Drawn, size: int, each: float, width: int) -> Blocks:
     """The law of one key of heads of a width.
 
     Args:
         drawn: the regime.
-        width: d_k.
         size: number of coordinates.
         each: λ of a coordinate.
+        width: d_k.
     """
     uniform = iter(qmc.Sobol(9, rng=0).random(WAVES).T)
     scale = np.full(WAVES, each)
@@ -100,7 +100,7 @@ def block_errors(
     x = scaled(log_s, log_kernel[:, None])
     once = x * np.exp(-x)
     hit, drawn_once, twice = (
-        (part @ blocks.probable[..., None])[..., 0] for part in (-np.expm1(-x), once, x * once)
+        (part @ blocks.alone[..., None])[..., 0] for part in (-np.expm1(-x), once, x * once)
     )
     weight = STEP * np.exp(t - np.exp(t)) / drawn_once
     # Integrals of waves, (Q, M, K): of one head's key, and where a head is idle.
@@ -146,7 +146,7 @@ def block_errors(
 def endless(blocks: Blocks, log_kernel: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Squared bias of endless keys of these waves, (Q,), and its product of two heads, (Q²,)."""
     kernel = np.exp(log_kernel - log_kernel.max(1, keepdims=True))
-    total = (kernel * blocks.probable).sum(1)[:, None]
+    total = (kernel * blocks.alone).sum(1)[:, None]
     weighted = kernel[:, None] @ blocks.place / total[..., None]
     plain = blocks.place.sum(1, keepdims=True)
     first, second = ((weighted @ part)[:, 0] for part in (blocks.first, blocks.second))

@@ -1,6 +1,8 @@
 """Exact errors of every width at any n, where first order leaves a regime open."""
 
 from collections.abc import Callable
+from functools import partial
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -53,47 +55,38 @@ def exact_curve(
     """
     keys, budgets = (np.ravel(part).astype(float) for part in np.broadcast_arrays(n, budget))
     if drawn["decay"] != "even":
-        return curve_of(drawn, shared_heads(drawn, keys), budgets, widths, lost)
+        heads = heads_of(drawn, keys, drawn["budget"], condition)
+        return curve_of(drawn, heads, budgets, widths, lost)
     parts = []
     for dimensions in np.unique(budgets):
         rows = budgets == dimensions
         possible = widths[fits(drawn, dimensions / widths)]
-        heads = own_heads(drawn, keys[rows], dimensions, condition)
+        heads = heads_of(drawn, keys[rows], int(dimensions), condition)
         parts.append(curve_of(drawn, heads, budgets[rows], possible, lost))
     return Curve(*(np.concatenate(part) for part in zip(*parts, strict=True)))
 
 
-def shared_heads(drawn: Drawn, keys: np.ndarray) -> Heads:
-    """Heads of a shared view at these numbers of keys."""
-    queries, waves = draw_waves(drawn)
-    limits = terms_of(drawn, drawn["budget"], GIVEN[0]).limit_squared
-    bands = np.broadcast_to(bandwidths(drawn), limits.shape)
+def heads_of(drawn: Drawn, keys: np.ndarray, budget: int, condition: str) -> Heads:
+    """Heads of the regime at these numbers of keys; a shared view is the same for all budgets."""
+    terms = terms_of(drawn, budget, condition)
+    limits = np.stack([terms.limit_squared, terms.limit_product], axis=-1)
+    bands = np.broadcast_to(bandwidths(drawn), limits.shape[:-1])
+    if drawn["decay"] == "even":
+        law_of: Callable[[int], Any] = partial(
+            law_of_blocks, drawn, *own_coordinates(drawn, budget, condition)
+        )
+        errors_of: Callable[..., np.ndarray] = block_errors
+    else:
+        law_of = partial(law_of_key, drawn, *draw_waves(drawn))
+        errors_of = head_errors
 
     def errors(width: int) -> np.ndarray:
-        key = law_of_key(drawn, width, queries, waves)
-        alone = key.square[:, 0] @ key.view
-        terms = []
-        places = nodes_of_bandwidths(key.score, alone, bands[width - 1], keys)
+        law = law_of(width)
+        found = []
+        places = nodes_of_bandwidths(law.score, law.alone, bands[width - 1], keys)
         for nodes, limit in zip(places, limits[width - 1], strict=True):
-            terms.append(head_errors(key, nodes, keys, limit, drawn["noise_sd"]))
-        return np.stack(terms, axis=-1)
-
-    return errors
-
-
-def own_heads(drawn: Drawn, keys: np.ndarray, budget: float, condition: str) -> Heads:
-    """Heads of coordinates of their own at these numbers of keys."""
-    law = terms_of(drawn, int(budget), condition)
-    limits = np.stack([law.limit_squared, law.limit_product], axis=-1)
-    bands = np.broadcast_to(bandwidths(drawn), law.limit_squared.shape)
-
-    def errors(width: int) -> np.ndarray:
-        blocks = law_of_blocks(drawn, width, *own_coordinates(drawn, int(budget), condition))
-        terms = []
-        places = nodes_of_bandwidths(blocks.score, blocks.probable, bands[width - 1], keys)
-        for nodes, limit in zip(places, limits[width - 1], strict=True):
-            terms.append(block_errors(blocks, nodes, keys, limit, drawn["noise_sd"]))
-        return np.stack(terms, axis=-1)
+            found.append(errors_of(law, nodes, keys, limit, drawn["noise_sd"]))
+        return np.stack(found, axis=-1)
 
     return errors
 

@@ -40,6 +40,11 @@ class Key(NamedTuple):
     mean: np.ndarray
     square: np.ndarray
 
+    @property
+    def alone(self) -> np.ndarray:
+        """Probabilities of a head's number, (Q, V)."""
+        return self.square[:, 0] @ self.view
+
 
 def draw_waves(drawn: Drawn) -> tuple[np.ndarray, np.ndarray]:
     """Queries up to their length and waves of the target, (K, r) each, quasi-random."""
@@ -54,7 +59,7 @@ def draw_waves(drawn: Drawn) -> tuple[np.ndarray, np.ndarray]:
     return queries, waves
 
 
-def law_of_key(drawn: Drawn, width: int, queries: np.ndarray, waves: np.ndarray) -> Key:
+def law_of_key(drawn: Drawn, queries: np.ndarray, waves: np.ndarray, width: int) -> Key:
     """The law of one key of heads of a width."""
     length, share = lengths(drawn, width)
     seen, rest = waves[:, :width], waves[:, width:]
@@ -80,7 +85,7 @@ def law_of_key(drawn: Drawn, width: int, queries: np.ndarray, waves: np.ndarray)
 
 
 def head_errors(
-    key: Key, nodes: Nodes, sizes: np.ndarray, limit: float, noise_sd: float
+    key: Key, nodes: Nodes, sizes: np.ndarray, limits: np.ndarray, noise_sd: float
 ) -> np.ndarray:
     """Errors of one head and products of two heads' errors, (2, n).
 
@@ -88,7 +93,8 @@ def head_errors(
         key: the law of one key.
         nodes: at a bandwidth.
         sizes: n.
-        limit: squared bias of endless keys; the waves' is corrected to it.
+        limits: bias of endless keys, squared and times that of another head, which are equal here;
+            the waves' is corrected to it.
         noise_sd: label noise.
     """
     log_kernel, t, log_s = nodes
@@ -116,7 +122,7 @@ def head_errors(
     )
     kernel = np.exp(log_kernel - log_kernel.max(1, keepdims=True)) @ key.view.T
     total, *means = np.moveaxis(key.mean @ kernel[..., None], 1, 0)[..., 0]
-    factor = limit / (key.share @ np.sum((np.array(means) / total) ** 2, axis=0))
+    factor = limits[0] / (key.share @ np.sum((np.array(means) / total) ** 2, axis=0))
     signal, noise = np.stack([single, pair], axis=1)
     return np.asarray(key.share @ (factor * signal + noise_sd**2 * noise))
 

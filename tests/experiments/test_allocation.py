@@ -249,9 +249,7 @@ def test_exact_errors_are_those_of_brute_force(kernel, decay):
     drawn = regime(kernel=kernel, **EXACT[kernel], **fixed, budget=8, relevance=2.0, view_noise=0.4)
     drawn["keys"], count = 8, 4000
     size = np.array([8.0])
-    heads_of = exact.shared_heads(drawn, size)
-    if decay == "even":
-        heads_of = exact.own_heads(drawn, size, 8, grids.GIVEN[0])
+    heads_of = exact.heads_of(drawn, size, 8, grids.GIVEN[0])
     expected = np.array([heads_of(width)[:, 0, 0] for width in grids.splits(8)]).T
     if decay == "even":
         expected[1, -1] = expected[0, -1]  # one head alone
