@@ -1,1 +1,1 @@
-"""Hidden scores: collapse, uniformity and temperature of stacks, and heads of a second layer"""
+"""Hidden scores: collapse, uniformity and temperature of stacks."""

@@ -1,11 +1,16 @@
-"""Stacks with hidden scores next to plain ones, and a head of a second layer."""
+"""Stacks with hidden scores next to plain ones."""
+
+import xarray as xr
 
 from sims.study.modular import ModularStudy
+from sims.study.problem import Drawn
 
-from .problems import Problem
 
+class HiddenScores(ModularStudy[Drawn]):
+    """Collapse and uniformity with a memory of scores and without."""
 
-class HiddenScores(ModularStudy[Problem]):
-    """Collapse, uniformity and errors with a memory of scores and without."""
+    problem = staticmethod(Drawn)
 
-    problem = staticmethod(Problem)
+    def theory(self, problem: Drawn) -> xr.Dataset:
+        """What was drawn: there is no theory of a whole stack."""
+        return xr.Dataset(problem.drawn)

@@ -1,1 +1,1 @@
-"""Scores on scales: their error by levels and ranks, blocks of keys, and mixtures of scales"""
+"""Scores on scales: their error by levels and ranks, and blocks of keys."""

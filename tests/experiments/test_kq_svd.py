@@ -1,4 +1,4 @@
-"""The experiment `kq_svd`: a replicate by loops, and compressed heads as heads."""
+"""The experiment `kq_svd`: the price of calibration, and compressed heads as heads."""
 
 import numpy as np
 import pytest
@@ -19,27 +19,6 @@ def best_product(keys, queries, rank):
     """``ABᵀ`` whose scores are the best of a rank: those of the score matrix's singular vectors."""
     left = np.linalg.svd(keys @ queries.T)[0][:, :rank]
     return np.linalg.pinv(keys) @ left @ left.T @ keys
-
-
-def test_errors_of_scores_and_outputs_by_plain_loops():
-    """Query by query, on the tokens that follow the calibration sample; scores by their moments."""
-    problem = drawn(heads=2, width=8, tokens=64, rank_share=0.25, key_mean=1, score_sd=1.0)
-    result = simulate.replicate(np.random.default_rng(5), problem)
-    rng = np.random.default_rng(5)
-    product = best_product(*simulate.calibrated(rng, problem), 2)
-    tokens = rng.standard_normal((64, 16))
-    keys, values = tokens[:, :8] @ problem.of_keys + problem.mean, tokens @ problem.of_values
-    score, output = 0, 0
-    queries = rng.standard_normal((simulate.FRESH, 8))
-    root = np.vstack([problem.of_keys, problem.mean])
-    for head in problem.of_queries:
-        score += ((root @ (product - np.eye(8)) @ head.T) ** 2).sum()
-        for x in queries:
-            old, new = (keys @ kept @ (x @ head) for kept in (np.eye(8), product))
-            weights = [softmax(each / problem.temperature) for each in (old, new)]
-            output += (((weights[1] - weights[0]) @ values) ** 2).sum()
-    assert result["score"][0] == pytest.approx(score)
-    assert result["output"][0] == pytest.approx(output)
 
 
 @pytest.mark.theory
