@@ -72,7 +72,7 @@ def terms_of(
 ) -> pd.DataFrame:
     """Terms of the heads' average and of a head, a row per bandwidth.
 
-    ``mse`` and ``variance`` are of the average; label noise is integrated out, so that an error is
+    ``mse`` is of the average; label noise is integrated out, so that an error is
     ``(Σ w_j m_j − m(x))² + σ² Σ w_j² g_j²`` with weights w, values m and squared gates g² of keys
     or slots. ``n_eff`` is a head's ``1/Σ w_j² g_j²``.
 
@@ -99,7 +99,6 @@ def terms_of(
         rows.append(
             {
                 "mse": ((centre - truth) ** 2 + noise).mean(),
-                "variance": (centre.var(0, ddof=1) + noise.mean(0)).mean(),
                 "n_eff": (1 / (weights**2 @ squares[:, None, :, None])).mean(),
             }
         )

@@ -11,20 +11,18 @@ HEADS = (
     "all keys",
     "merged",
     "merged, same temperature",
-    "merged, drawn temperature",
     "every s-th key",
 )
 
 
 def sampler(problem: Problem) -> HostBatches:
-    """Errors and variances of heads over all keys, of merged ones, and over every s-th key."""
-    dims = {"mse": ("heads",), "variance": ("heads",)}
-    return HostBatches(errors, constants=problem, dims=dims, coords={"heads": list(HEADS)})
+    """Errors of heads over all keys, of merged ones, and over every s-th key."""
+    coords = {"heads": list(HEADS)}
+    return HostBatches(errors, constants=problem, dims={"mse": ("heads",)}, coords=coords)
 
 
 def errors(draw: Draw, replicates: int, problem: Problem) -> dict[str, pd.Series]:
-    """Mean squared error and variance of the heads' average, (HEADS,)."""
+    """Mean squared error of the heads' average, (HEADS,)."""
     all_keys, merged, every = problem.tuned
-    slots = [merged, all_keys, problem.bandwidth]
-    terms = errors_of(problem, draw.key, replicates, ([all_keys], slots, [every]))
-    return {"mse": terms["mse"], "variance": terms["variance"]}
+    bandwidths = [all_keys], [merged, all_keys], [every]
+    return {"mse": errors_of(problem, draw.key, replicates, bandwidths)["mse"]}

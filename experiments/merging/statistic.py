@@ -7,15 +7,15 @@ import pandas as pd
 
 from sims.base.estimates import jackknife
 from sims.judgement import conventions
-from sims.judgement.effects import Effects, gap, outcome, share, sized_outcome
+from sims.judgement.effects import Effects, outcome, share, sized_outcome
 from sims.study.batches import drawn_values, stack_batches
 from sims.study.results import Results
 
 SHOWN = ("stride", "alike", "selectivity", "kernel", "gates", "keys", "width", "lengthscale")
-CONDITIONS = ("noise_sd", "correlated", "in_range", "redraws")
-ALL, TUNED, SAME, DRAWN, THINNED = range(5)
-"""Places of heads over all keys, of merged heads at their best temperature, at that of all keys and
-at the drawn one, and of heads over every s-th key, which need the same cache."""
+CONDITIONS = ("noise_sd", "correlated", "redraws")
+ALL, TUNED, SAME, THINNED = range(4)
+"""Places of heads over all keys, of merged heads at their best temperature and at that of all keys,
+and of heads over every s-th key, which need the same cache."""
 
 
 def falls(results: Results, later: int, earlier: int) -> np.ndarray:
@@ -25,7 +25,7 @@ def falls(results: Results, later: int, earlier: int) -> np.ndarray:
 
 
 def effects(results: Results) -> dict[str, Effects]:
-    """Errors within the tolerance, the order of errors, and gaps to theory of merged heads."""
+    """Errors within the tolerance, and the order of errors."""
     room = conventions.TOLERANCES["roads"]
     tuned = falls(results, TUNED, ALL)
     size = -tuned.mean(1)
@@ -38,16 +38,7 @@ def effects(results: Results) -> dict[str, Effects]:
         "at equal cache": sized_outcome(falls(results, TUNED, THINNED)),
         "competitive at the same temperature": share(room + falls(results, SAME, ALL)),
         "dearer": replace(outcome(falls(results, ALL, TUNED)), size=size),
-        "gap of the error": gap_of(results, "mse"),
-        "gap of the variance": replace(gap_of(results, "variance"), kind="mean"),
     }
-
-
-def gap_of(results: Results, name: str) -> Effects:
-    """Gap of theory in a term of merged heads at the drawn temperature."""
-    law = results.law
-    values = stack_batches(results, name)[..., DRAWN]
-    return gap(values, law[name], law["in_range"])
 
 
 def parameters(results: Results) -> pd.DataFrame:

@@ -9,7 +9,7 @@ from .problems import Problem
 
 
 class Merging(ModularStudy[Problem]):
-    """Errors of heads over keys and over slots, each tuned, and theory of fixed gates."""
+    """Errors of heads over keys and over slots, each tuned."""
 
     problem = from_module("tuning")
 

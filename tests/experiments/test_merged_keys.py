@@ -55,19 +55,16 @@ def test_errors_by_plain_loops_are_at_the_tuned_temperatures(kernel, gates):
     sequences = np.asarray(heads.draw_sequences(problem.design, random, 24))
     truth = waves(problem.target, problem.queries)
     every_third = sequences[:, ::3]
-    cases = [(1, TUNED[0]), (3, TUNED[1]), (3, TUNED[0]), (3, problem.bandwidth), (1, TUNED[2])]
+    cases = [(1, TUNED[0]), (3, TUNED[1]), (3, TUNED[0]), (1, TUNED[2])]
     for place, (stride, bandwidth) in enumerate(cases):
-        keys = every_third if place == 4 else sequences
+        keys = every_third if place == 3 else sequences
         gates_of_keys = np.ones(keys.shape[:2])
         if stride > 1:
             chunks = sequences.reshape(3, -1, stride, 4)
             gates_of_keys = heads.draw_gates(problem, chunks).reshape(3, 24)
         centre, squares = by_loops(problem, keys, gates_of_keys, bandwidth, stride)
-        noise = 0.49 * squares
-        expected = ((centre - truth) ** 2 + noise).mean()
+        expected = ((centre - truth) ** 2 + 0.49 * squares).mean()
         assert result["mse"][place] == pytest.approx(expected, rel=1e-9)
-        spread = (centre.var(0, ddof=1) + noise.mean(0)).mean()
-        assert result["variance"][place] == pytest.approx(spread, rel=1e-9)
 
 
 def test_temperatures_are_tuned_by_draws_that_do_not_judge():
