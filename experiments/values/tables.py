@@ -5,15 +5,13 @@ from itertools import product
 import numpy as np
 import xarray as xr
 
-from sims.judgement.wording import markdown_table, percent
+from sims.judgement.wording import markdown_table, percent_range
 from sims.study.panels import Panels
 from sims.study.results import Results
 
+from ..house.tables import median_in_words
 from .points import NAMES, TEMPERATURES
 from .statistic import falls
-
-RESAMPLES = 1000
-"""Bootstrap samples of problems."""
 
 
 def panels(results: Results) -> xr.Dataset:
@@ -26,19 +24,15 @@ def panels(results: Results) -> xr.Dataset:
 def tables(panels: Panels) -> dict[str, str]:
     """The table, as Markdown."""
     changes = panels["change"]
-    draws = np.random.default_rng(0).integers(len(changes), size=(RESAMPLES, len(changes)))
-    medians = np.median(changes[draws], axis=1)
     rows = []
     for (place, name), (at, label) in product(enumerate(NAMES), enumerate(TEMPERATURES)):
-        low, middle, high = np.quantile(changes[:, place, at], (0.25, 0.5, 0.75))
-        ends = np.quantile(medians[:, place, at], (0.025, 0.975))
+        values = changes[:, place, at]
         row = {
             "apart, κ": name,
             "temperature": label,
             "problems": str(len(changes)),
-            "median change of the error": percent(middle),
-            "95 % interval": f"{percent(ends[0])} to {percent(ends[1])}",
-            "quartiles": f"{percent(low)} to {percent(high)}",
+            "median change of the error (95 % interval)": median_in_words(values),
+            "quartiles": percent_range(*np.quantile(values, (0.25, 0.75))),
         }
         rows.append(row)
     return {"changes": markdown_table(rows)}
