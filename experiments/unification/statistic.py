@@ -5,13 +5,13 @@ import pandas as pd
 
 from sims.base.estimates import falls, ratio
 from sims.judgement import conventions
-from sims.judgement.effects import Effects, gap, share, sized_outcome
+from sims.judgement.effects import Effects, share, sized_outcome
 from sims.study.batches import drawn_values, stack_batches
 from sims.study.results import Results
 
 PLAIN, DIVERSE = 0, 1
 """Places of a problem's pools."""
-SHOWN = ("kind", "mechanism", "agents", "lengthscale", "decay", "predicted")
+SHOWN = ("kind", "mechanism", "agents", "lengthscale", "decay")
 
 
 def pool_terms(results: Results) -> dict[str, np.ndarray]:
@@ -37,20 +37,17 @@ def pool_terms(results: Results) -> dict[str, np.ndarray]:
 
 
 def effects(results: Results) -> dict[str, Effects]:
-    """Relative falls of the error, falls of the correlation, and gaps."""
+    """Relative falls of the error, and falls of the correlation."""
     terms = pool_terms(results)
     correlation = ratio(terms["covariance"], terms["variance"], axis=1)
     decorrelation = correlation[..., PLAIN] - correlation[..., DIVERSE]
     apart = decorrelation.mean(1, keepdims=True) >= conventions.INDEX_GAP
     fall = np.where(apart, falls(terms["error"], DIVERSE, PLAIN), np.nan)
     of_many = np.where(apart, falls(terms["many"], DIVERSE, PLAIN), np.nan)
-    law = results.law
-    theory = law["error"][:, DIVERSE]
     return {
         "fall": sized_outcome(fall),
         "fall of many": sized_outcome(of_many),
         "decorrelation": share(decorrelation),
-        "roads": gap(terms["error"][..., DIVERSE], theory, law["predicted"].astype(bool)),
     }
 
 

@@ -2,6 +2,8 @@
 
 from typing import TYPE_CHECKING
 
+import xarray as xr
+
 from sims.study.modular import Fields, ModularStudy
 
 from .problems import Problem, solve_noise
@@ -23,6 +25,11 @@ class Unification(ModularStudy[Problem]):
         from .simulate import pools_sampler
 
         return pools_sampler(problem, self.simulation.precision)
+
+    def theory(self, problem: Problem) -> xr.Dataset:
+        """What was drawn: pools are told by simulation alone."""
+        known = {"mechanism": problem.mechanism, "noise_sd": problem.noise_sd}
+        return xr.Dataset({**problem.drawn, **known})
 
     def replicates(self, problem: Problem) -> int:
         times = self.settings["times"][problem["kind"]]

@@ -7,7 +7,7 @@ import pytest
 from scipy.special import softmax
 from sklearn.ensemble import RandomForestRegressor
 
-from experiments.unification import predict, simulate
+from experiments.unification import simulate
 from sims.problem import Heads
 from sims.study.running import Run
 from sims.study.study import Fields
@@ -41,7 +41,7 @@ def test_moments_by_plain_loops():
 @pytest.mark.theory
 @pytest.mark.parametrize("start", [0.2, 3.0])
 def test_urn_by_enumeration(start):
-    """Two of the first three ants share a patch, over all sequences of K = 3: exchangeable."""
+    """Two of the first three ants share a patch, over all sequences of K = 3: (1 + τ)/(1 + Kτ)."""
     same = {(0, 1): 0.0, (0, 2): 0.0, (1, 2): 0.0}
     for path in itertools.product(range(3), repeat=3):
         level, probability = np.full(3, start), 1.0
@@ -50,11 +50,8 @@ def test_urn_by_enumeration(start):
             level[patch] += 1
         for i, j in same:
             same[i, j] += probability * (path[i] == path[j])
-    law = {"kind": "ants", "patches": 3, "initial": start, "reading_sd": 0.5, "agents": 4}
-    error, _ = predict.ants(drawn(**law, evaporates=False))
     for value in same.values():
-        assert error == pytest.approx(value + (1.25 - value) / 4, rel=1e-12)
-    assert np.isnan(predict.ants(drawn(**law, evaporates=True))).all()
+        assert value == pytest.approx((1 + start) / (1 + 3 * start), rel=1e-12)
 
 
 @pytest.mark.theory

@@ -8,11 +8,7 @@ ALIKE = np.array([[0.8, 0.2], [0.8, 0.2], [0.2, 0.8]])
 POOLED = VARIANCE * (ALIKE + (1 - ALIKE) / np.array([[4], [16], [4]]))
 
 
-LAW = {
-    "agents": [4, 16, 4],
-    "predicted": [1, 1, 1],
-    "error": (POOLED + OFFSET) / [[1], [1.1], [1]],
-}
+LAW = {"agents": [4, 16, 4]}
 SIMULATED = {
     "mse": POOLED + OFFSET,
     "mean_head_mse": VARIANCE + OFFSET,
@@ -23,5 +19,4 @@ EXPECTED = {
     "decorrelation": [0.6, 0.6, -0.6],
     "fall": [[1 - 0.4 / 0.85], [1 - 2.5 / 1.3125], [NAN]],
     "fall of many": [[0.75], [-0.8 / 1.3], [NAN]],
-    "roads": [0, 0.1, 0],
 }
