@@ -30,8 +30,8 @@ def write(app: "Sphinx") -> None:
     for paper in papers().values():
         if any(answer.paper == paper.arxiv for answer in answers):
             lists[f"paper-{paper.arxiv}"] = paper_page(paper, answers, claims)
-    lists["ours"] = f"# What we found besides\n\n{framed(found_besides(answers, _link))}"
-    lists["instrument"] = f"# Is the instrument right?\n\n{framed(instrument(answers, _link))}"
+    lists["ours"] = f"# Further findings\n\n{framed(found_besides(answers, _link))}"
+    lists["instrument"] = f"# Validation of the method\n\n{framed(instrument(answers, _link))}"
     own = {claim: rows for claim, rows in claims.items() if not rows[0].paper}
     if own:
         of_no_paper = table([row for rows in own.values() for row in rows], _link)

@@ -123,8 +123,8 @@ def further_tables(answers: Sequence[Answer], link: Link | None = None) -> dict[
     """Tables of the answers on claims that are no paper's own, by title; "" without answers."""
     of_no_paper = [answer for answer in answers if answer.subject == "own"]
     return {
-        "What we found besides": found_besides(answers, link),
-        "Is the instrument right?": instrument(answers, link),
+        "Further findings": found_besides(answers, link),
+        "Validation of the method": instrument(answers, link),
         "Claims of no paper": table(of_no_paper, link),
     }
 
