@@ -84,7 +84,7 @@ def decompose(
         print(f"theory of order {spec.theory.order}: {reason}; simulation only", file=sys.stderr)
     settings = spec.model_dump(mode="json")
     prediction, result = _run_both(problem, spec, covered=reason is None)
-    outcome = compare(prediction, result, spec.simulation)
+    outcome = compare(prediction, result, spec.simulation, float(problem.task.noise_sd))
     outcome["theory"]["uncovered"] = reason
     outcome["settings"] = settings
     with after_result("rows of the table"):
@@ -123,10 +123,8 @@ def _run_both(
         if covered and order != "none":
             prediction = _predict(problem, spec.theory)
         else:
-            prediction = xr.Dataset(
-                dict.fromkeys(SCALARS, math.nan) | {"n_eff": ((QUERY, HEAD), [[math.nan]])},
-                attrs={"order": "none", "rounding": 0.0},
-            )
+            unknown = dict.fromkeys(SCALARS, math.nan)
+            prediction = xr.Dataset(unknown, attrs={"order": "none", "rounding": 0.0})
     resume = future.result() if future else None
     return prediction, simulate(**sampling, resume=resume, progress=sys.stderr.isatty())
 
@@ -154,7 +152,7 @@ def _predict(problem: Problem, theory: TheorySpec) -> xr.Dataset:
 
 
 def compare(
-    prediction: xr.Dataset, estimate: xr.Dataset, settings: SimulationSpec
+    prediction: xr.Dataset, estimate: xr.Dataset, settings: SimulationSpec, noise_sd: float
 ) -> dict[str, Any]:
     """Scalar terms by both methods, as plain numbers (NaN where there is no number).
 
@@ -162,10 +160,12 @@ def compare(
         prediction: the theory's dataset.
         estimate: the simulation's dataset.
         settings: settings of the simulation.
+        noise_sd: σ.
 
     Returns:
         ``terms`` (``theory_error``: bound on exact theory's error), the validity numbers ``n_eff``
-        and ``n_third`` (first order only), ``theory`` and ``simulation``. Of the latter, ``missed``
+        and ``n_third`` of first order, or effective keys 1/E Σ w² as simulated, ``theory`` and
+        ``simulation``. Of the latter, ``missed``
         are the terms with mcse > rel_mcse·|term|, but for the ``negligible`` ones of those, which
         do not hold up stopping: |term| + 2·mcse ≤ negligible·MSE.
     """
@@ -197,15 +197,21 @@ def compare(
             "entries_missed": int((~converged).sum()),
             "largest_defect": float(np.abs(prediction["defect"]).max()),
         }
-    keys = {name: _summarize_keys(prediction, name) for name in ("n_eff", "n_third")}
+    keys: dict[str, Any] = {"n_third": None}
+    if order == "first":
+        for name in {"n_eff", "n_third"} & prediction.keys():
+            keys[name] = _summarize_keys(prediction[name])
+    else:
+        # First order's n (E K)²/E K² is no number of keys where it does not hold.
+        squares = np.diagonal(estimate["integrated_noise_covariance"].mean("batch"))
+        known = np.where(squares > 0, squares, math.nan)
+        keys["n_eff"] = _summarize_keys(xr.DataArray([noise_sd**2 / known], dims=(QUERY, HEAD)))
+        keys["n_eff"]["least"] = estimate.attrs.get("least_n_eff", math.nan)
     return {"terms": rows.to_dict("index"), **keys, "theory": accuracy, "simulation": run}
 
 
-def _summarize_keys(prediction: xr.Dataset, name: str) -> dict[str, Any] | None:
-    """Mean, least and per-head mean of a number of keys; None if it is absent."""
-    if name not in prediction:
-        return None
-    keys = prediction[name]
+def _summarize_keys(keys: xr.DataArray) -> dict[str, Any]:
+    """Mean, least and per-head mean of a number of keys."""
     by_head = keys.mean(QUERY).values.tolist()
     return {"mean": float(keys.mean()), "least": float(keys.min()), "by_head": by_head}
 

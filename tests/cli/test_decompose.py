@@ -89,7 +89,7 @@ def test_decompose_simulates_a_weight_rule_without_theory(folder, capsys):
         heads = {"kernel": {"kind": "top_k", "k": k, "scores": "distance"}}
         outcome, text = _decompose(folder, capsys, theory={"order": "none"}, heads=heads)
         assert "Theory: not requested.\n" in text
-        assert "n_eff" not in text
+        assert f"n_eff of a head: mean {k:.1f}, least {k:.1f}.\n" in text
         assert all(row["theory"] is None for row in outcome["terms"].values())
         found[k] = outcome["terms"]["noise_variance"]["simulation"]
     assert found[1] == pytest.approx(16 * found[16], rel=1e-6)  # σ²/k, whatever is drawn
