@@ -164,8 +164,8 @@ def compare(
 
     Returns:
         ``terms`` (``theory_error``: bound on exact theory's error), the validity numbers ``n_eff``
-        and ``n_third`` of first order, or effective keys 1/E Σ w² as simulated, ``theory`` and
-        ``simulation``. Of the latter, ``missed``
+        and ``n_third`` (first order only), ``theory`` and ``simulation``. Without theory n_eff is
+        as simulated. Of the latter, ``missed``
         are the terms with mcse > rel_mcse·|term|, but for the ``negligible`` ones of those, which
         do not hold up stopping: |term| + 2·mcse ≤ negligible·MSE.
     """
@@ -198,11 +198,10 @@ def compare(
             "largest_defect": float(np.abs(prediction["defect"]).max()),
         }
     keys: dict[str, Any] = {"n_third": None}
-    if order == "first":
+    if order != "none":
         for name in {"n_eff", "n_third"} & prediction.keys():
             keys[name] = _summarize_keys(prediction[name])
     else:
-        # First order's n (E K)²/E K² is no number of keys where it does not hold.
         squares = np.diagonal(estimate["integrated_noise_covariance"].mean("batch"))
         known = np.where(squares > 0, squares, math.nan)
         keys["n_eff"] = _summarize_keys(xr.DataArray([noise_sd**2 / known], dims=(QUERY, HEAD)))

@@ -60,10 +60,11 @@ def terms(
 
         if not isinstance(heads.rule, Kernel):
             raise Uncovered("heads.kernel", heads.rule.name, "a kernel (terms of order exact)")
-        moments, keys = jax_moments(task, heads, n, queries, level)
+        moments = jax_moments(task, heads, n, queries, level)
         bias, signal = moments.mean, moments.signal
         noise = task.noise_sd**2 * moments.noise
-        facts = {"n_eff": keys, "defect": moments.defect}
+        squares = jnp.diagonal(moments.noise, axis1=1, axis2=2)
+        facts = {"n_eff": 1 / squares, "defect": moments.defect}
     else:
         raise InputError("order", order, one_of(("first", "exact"), order))
     alpha = jnp.full(heads.count, 1 / heads.count) if weights is None else jnp.asarray(weights)

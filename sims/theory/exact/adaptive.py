@@ -109,7 +109,6 @@ def _put_head(
     value, error, entry = _refine(lambda level: one_head(root, level), LEVELS, judge)
     solution.mean[q, h] = limit + value.mean
     solution.mean_error[q, h] = error.mean + value.defect * max(value.variance, 0.0) ** 0.5
-    solution.effective_keys[q, h] = root.n / root.first.overlap
     solution.put((q, h, h), *entry)
     return value
 

@@ -158,14 +158,6 @@ def filled(atoms: Atoms, size: int) -> Atoms:
     return jax.tree.map(lambda part: xp.pad(part, [(0, 0)] * (part.ndim - 1) + [behind]), atoms)
 
 
-def effective_keys(atoms: Atoms, n: Number) -> Float[Numbers, "R H"]:
-    """``n (E K)²/E K²`` by each set of points; NaN where no key is in reach."""
-    xp = namespace(atoms.mass)
-    kernel = xp.exp(atoms.log_kernel - atoms.log_kernel.max(2, keepdims=True))
-    mass = atoms.mass[:, None]
-    return n * (kernel * mass).sum(2) ** 2 / (kernel**2 * mass).sum(2)
-
-
 def range_points(atoms: Atoms) -> tuple[Float[Numbers, "H K"], Float[Numbers, "H K"]]:
     """log K and masses of a few points that stand for the first set, of each head its own."""
     xp = namespace(atoms.mass)
@@ -249,8 +241,8 @@ def nodes_of(atoms: Atoms, n: Number, lattice: Lattice) -> Nodes:
 
 def jax_moments(
     task: Task, heads: Heads, n: Number, queries: Float[Array, "Q d"], level: int
-) -> tuple[Moments, Float[Array, "Q H"]]:
-    """Terms (σ² = 1) and effective keys at every query, traced by JAX, on points of a level.
+) -> Moments:
+    """Terms (σ² = 1) at every query, traced by JAX, on points of a level.
 
     The mean over randomisations. Points and nodes are constants to a derivative.
     """
@@ -261,7 +253,7 @@ def jax_moments(
         normals = jnp.asarray(normal_points(law, heads.count, level, 0))
     lattice = Lattice.of(heads.kernel, True)
 
-    def at_query(x: Array) -> tuple[Moments, Array]:
+    def at_query(x: Array) -> Moments:
         atoms = atoms_at(task, law, heads, n, x, normals)
         tiles = -(-atoms.mass.shape[1] // TILE)
         rule = jax.lax.stop_gradient(nodes_of(atoms, n, lattice))
@@ -273,8 +265,7 @@ def jax_moments(
             return moments_of(gram_sums(points, nodes, tiles, True), nodes, n, truth)
 
         results = jax.lax.map(moments, (rule, sets))
-        keys = effective_keys(atoms, n).mean(0)
-        return jax.tree.map(lambda part: part.mean(0), results), keys
+        return jax.tree.map(lambda part: part.mean(0), results)
 
     return jax.lax.map(at_query, queries)
 
@@ -315,7 +306,6 @@ def solve_percent(
                 allowed = "finite numbers wherever the design has mass"
                 raise InputError("target", "NaN or infinity at a point of the design", allowed)
             check_never_zero(heads.kernel, np.asarray(atoms.log_kernel))
-            solution.effective_keys[q] = effective_keys(atoms, n).mean(0)
             found = query_moments(atoms, n, float(truth[q]), heads.kernel, 0 if law else level[q])
             for whole, part in zip(moments, found, strict=True):
                 whole[:, q] = part

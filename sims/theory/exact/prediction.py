@@ -68,8 +68,8 @@ def exact_terms(
             and pairs of heads at queries); None reports nothing.
 
     Returns:
-        The dataset of :mod:`sims.base.terms` without batches, ``n_eff`` (query, head) as in the
-        first-order theory, and
+        The dataset of :mod:`sims.base.terms` without batches, ``n_eff`` (query, head), 1/E Σ w²,
+        and
 
         - ``<name>_error`` for every term: of points half the width of a 95 % interval over
           randomisations; of quadrature the difference of the last two levels plus the defect,
@@ -149,8 +149,9 @@ def exact_terms(
     data = data.assign(errors)
     pair = (terms.QUERY, terms.HEAD, terms.HEAD2)
     single = (terms.QUERY, terms.HEAD)
+    squares = np.diagonal(solution.noise, axis1=1, axis2=2)
     data = data.assign(
-        n_eff=(single, solution.effective_keys),
+        n_eff=(single, 1 / squares),
         defect=(pair, solution.defect),
         converged=(pair, solution.converged),
         empty_probability=(single, solution.empty),

@@ -113,7 +113,6 @@ def solve(
     refinement = Refinement(setting, truth, rtol, tail, size, max_level, progress, solution)
     singles = []
     for place, head in placed.items():
-        solution.effective_keys[place[:2]] = extents[place].effective_keys
         given = law.condition(head.loading, head.loading[:, :0], np.zeros(0))
         singles.append(Item(place, (head.rank,), (head, given)))
     curves = refinement.singles(singles)

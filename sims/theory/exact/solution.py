@@ -42,7 +42,6 @@ class Solution:
 
     Attributes:
         mean, mean_error: of E f̂_h, with their errors as in all that follow, (Q, H).
-        effective_keys: n (E K)²/E K², (Q, H).
         empty: P(K_h = 0)^n, (Q, H).
         signal, signal_error: Cov(Σ_i w_hi m(X_i), Σ_i w_gi m(X_i)), (Q, H, H).
         noise, noise_error: E Σ_i w_hi w_gi, (Q, H, H).
@@ -57,7 +56,6 @@ class Solution:
         pair = (queries, heads, heads)
         self.mean = np.full(single, np.nan)
         self.mean_error = np.full(single, np.inf)
-        self.effective_keys = np.zeros(single)
         self.empty = np.full(single, np.nan)
         self.signal = np.full(pair, np.nan)
         self.signal_error = np.full(pair, np.inf)

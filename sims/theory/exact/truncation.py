@@ -37,13 +37,11 @@ class Extent:
     Attributes:
         low, high: range of log s.
         radius: radius of the nodes around ``Head.centre``, in units of ``Head.shape``.
-        effective_keys: n (E K)²/E K², to pilot accuracy (about 1%).
     """
 
     low: float
     high: float
     radius: float
-    effective_keys: float
 
 
 def pilot(kernel: Kernel, head: Head, n: int, tail: float) -> Extent:
@@ -84,7 +82,6 @@ def pilot(kernel: Kernel, head: Head, n: int, tail: float) -> Extent:
         log_weight -= logsumexp(log_weight)
     log_mean = float(logsumexp(log_weight + log_kernel))
     log_square = float(logsumexp(log_weight + 2 * log_kernel))
-    effective_keys = float(n * np.exp(2 * log_mean - log_square))
     # Left of 1/(n E K) and of E K/E K² all integrands are proportional to s.
     low = -LOWER_TAIL - max(np.log(n) + log_mean, log_square - log_mean)
     if kernel.support is not None:
@@ -93,7 +90,7 @@ def pilot(kernel: Kernel, head: Head, n: int, tail: float) -> Extent:
         missed = np.exp(log_weight)[log_kernel > -np.inf].sum() < share / 2 - 0.01
         if missed or not log_mean > LEAST_LOG_MEAN:  # nodes of this shape miss the design; no key
             high = 2 * LONGEST if missed else LOWER_TAIL
-            return Extent(0.0, high, 1.0, 0.0)
+            return Extent(0.0, high, 1.0)
     inside = np.isfinite(log_kernel)
     tail = max(tail, SHARPEST) if compact else tail
     high = _upper(np.exp(log_weight[inside]), log_kernel[inside], n, low, tail, compact)
@@ -111,7 +108,7 @@ def pilot(kernel: Kernel, head: Head, n: int, tail: float) -> Extent:
         order = np.argsort(radius)[::-1]
         outside = np.cumsum(np.exp(logsumexp(share, axis=1))[order])
         needed = 1.02 * radius[order][np.argmax(outside > tail)]
-    return Extent(low, high, needed, effective_keys)
+    return Extent(low, high, needed)
 
 
 def check_never_zero(kernel: Kernel, log_kernel: Float[np.ndarray, "*N"]) -> None:
