@@ -38,7 +38,7 @@ def best_bandwidth(frames):
         value, gradient = error(np.concatenate([log_bandwidth, np.ravel(frames)]))
         return float(value), np.asarray(gradient[:1])
 
-    return float(np.exp(minimize(of_log_bandwidth, [0.0], jac=True, options={"maxiter": 5}).x[0]))
+    return float(np.exp(minimize(of_log_bandwidth, [0.0], jac=True, options={"gtol": 1e-3}).x[0]))
 
 
 def best_frames(bandwidth, frames):

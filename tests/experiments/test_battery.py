@@ -22,6 +22,7 @@ FEW |= {"learning": {"steps": 2, "rate": 0.1}, "training": {"steps": 2, "tasks":
 FEW |= {"held_out": {"tasks": 2, "queries": 2, "designs": 2}}
 """Settings of a tiny run."""
 MORE = {
+    "angles": {"simulated": 2},
     "collapse": {"simulated": 12},
     "kq_svd": {"simulated": 8},
     "temperature": {"simulated": 2, "problems": 4},
@@ -49,6 +50,7 @@ LAWS = {
         "context": 128,
         "power": 2.0,
     },
+    "trained_models": {"tokens": 96},
     "training": {"sizes": [[2, 2]]},
     "values": {"size": [[8, 2, 4]], "keys": 64, "kernel": "gaussian", "features": 4},
 }

@@ -4,9 +4,8 @@ import numpy as np
 import pytest
 import xarray as xr
 
-from experiments.house import decomposition, pilot, predict
+from experiments.house import decomposition, pilot, predict, simulate
 from experiments.house.reach import gaps
-from experiments.house.simulate import at_fixed_queries
 from experiments.house.study import House
 from sims.base.estimates import mcse
 from sims.study.running import Run
@@ -41,12 +40,14 @@ def short_pilot(monkeypatch):
         ("digits", "gaussian"),
     ],
 )
-def test_both_methods_agree_at_the_fixed_queries(family, kernel):
+def test_both_methods_agree_at_the_fixed_queries(family, kernel, monkeypatch):
     """Every term within four standard errors, of which theory states its own."""
-    problem = study_of(family=family, kernel=kernel, apart=True).draw(1)
-    simulated = at_fixed_queries(problem, 3)
+    problem = study_of(family=family, kernel=kernel, apart=True).draw(0)
+    monkeypatch.setattr(simulate, "PRECISE", 0.02)
+    simulated = simulate.at_fixed_queries(problem, 3)
     theory = predict.exact(problem)
-    assert mcse(simulated["fixed_mse"].values) < 0.011 * theory["theory_mse"]
+    for name in ("mse", "variance"):
+        assert mcse(simulated[f"fixed_{name}"].values) < 0.022 * theory[f"theory_{name}"]
     for name in decomposition.TERMS:
         values = simulated[f"fixed_{name}"].values
         stated = theory[f"theory_{name}_error"] / 2

@@ -181,14 +181,16 @@ def shares_by_hand(parts, x, keys):
 
 
 def at_shares_by_hand(rng, parts, others):
-    """Parts whose heads have the mean n_eff/n of others, at the nearest of 141 temperatures."""
+    """Parts whose heads have the mean n_eff/n of others, at temperatures found by bisection."""
     x, keys = (rng.normal(size=(64, SEEDS, rows, D)) for rows in (QUERIES, N))
     wanted = shares_by_hand(others, x, keys).mean(1, keepdims=True)
     *maps, log_s = parts
-    offsets = np.linspace(-3, 4, 141)
-    shares = [shares_by_hand([*maps, log_s + offset], x, keys) for offset in offsets]
-    nearest = np.abs(np.array(shares) - wanted).argmin(0)
-    return [*maps, log_s + offsets[nearest]]
+    low, high = log_s - 3, log_s + 4
+    for _ in range(8):
+        middle = (low + high) / 2
+        sharper = shares_by_hand([*maps, middle], x, keys) < wanted
+        low, high = np.where(sharper, [middle, high], [low, middle])
+    return [*maps, low]
 
 
 def measured_by_hand(rng, parts, problem, tasks=8):

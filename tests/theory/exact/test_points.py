@@ -95,7 +95,7 @@ LAWS = {
         ("cube", "triweight", 0.9, 40),
         ("cube", "gaussian", 0.3, 1),
         ("custom", "softmax", 0.9, 40),
-        ("custom", "epanechnikov", 1.0, 400),
+        ("custom", "epanechnikov", 1.0, 40),
     ],
 )
 def test_brute_force(law, kernel, bandwidth, n):
@@ -245,6 +245,7 @@ def test_intervals_hold_against_grids(kernel, monkeypatch):
         allowed = rough[f"{name}_error"] + grids[f"{name}_error"]
         assert (np.abs(rough[name] - grids[name]) <= allowed + 1e-13).all()
     draw = percent.sobol_normal
+    monkeypatch.setattr(percent, "FEWEST", 10)  # a sixteenth of the pairs
     held = []
     for run in range(16):
         monkeypatch.setattr(percent, "sobol_normal", lambda p, m, s, r=run: draw(p, m, 99 * r + s))
@@ -283,17 +284,19 @@ def test_terms_are_those_of_predict_and_have_derivatives():
     task = Task(LAWS["rows"][0], TARGET, 1.0)
     queries = jnp.asarray(QUERIES)
 
+    @jax.jit
+    @jax.value_and_grad
     def error(bandwidth):
         return terms(task, Heads(FRAME, "gaussian", bandwidth), 40, queries, order="exact")["mse"]
 
     bandwidth = jnp.array([0.5, 0.6])
-    value, gradient = jax.jit(jax.value_and_grad(error))(bandwidth)
-    shifts = 1e-3 * jnp.concatenate([jnp.zeros((1, 2)), jnp.eye(2), -jnp.eye(2)])
-    values = jax.jit(jax.vmap(error))(bandwidth + shifts)
+    value, gradient = error(bandwidth)
+    shifts = 1e-3 * jnp.concatenate([jnp.eye(2), -jnp.eye(2)])
+    values = np.array([error(bandwidth + shift)[0] for shift in shifts])
     heads = Heads(FRAME, "gaussian", bandwidth)
     expected = predict(task, heads, 40, QUERIES, order="exact", rtol=0.1)
-    np.testing.assert_allclose([value, values[0]], float(expected["mse"]), rtol=1e-7)
-    np.testing.assert_allclose(gradient, (values[1:3] - values[3:]) / 2e-3, rtol=2e-3)
+    np.testing.assert_allclose(value, float(expected["mse"]), rtol=1e-7)
+    np.testing.assert_allclose(gradient, (values[:2] - values[2:]) / 2e-3, rtol=2e-3)
     unequal = {"order": "exact", "weights": [0.3, 0.7]}
     found = terms(task, heads, 40, queries, **unequal)
     expected = predict(task, heads, 40, QUERIES, rtol=0.1, **unequal)
