@@ -247,7 +247,7 @@ def test_exact_errors_are_those_of_brute_force(kernel, decay):
     """Of few attended keys, one head and two, over targets and queries of the law."""
     fixed = {"decay": decay, "alpha": 0.4, "temperature": "fixed", "reach": 0.75}
     drawn = regime(kernel=kernel, **EXACT[kernel], **fixed, budget=8, relevance=2.0, view_noise=0.4)
-    drawn["keys"], count = 8, 4000
+    drawn["keys"], count = 8, 2000
     size = np.array([8.0])
     heads_of = exact.heads_of(drawn, size, 8, grids.GIVEN[0])
     expected = np.array([heads_of(width)[:, 0, 0] for width in grids.splits(8)]).T
