@@ -1,11 +1,13 @@
 """Problems and small runs of an experiment with some of its law changed, and its effects."""
 
+from contextlib import contextmanager
 from dataclasses import replace
 from functools import cache
 
 import numpy as np
 import pytest
 
+from experiments.house import pilot, simulate
 from sims import steps
 from sims.problem.law import Law
 from sims.study.running import Run
@@ -32,6 +34,17 @@ def small_run(name, law, settings, simulation):
     known = {key: value for key, value in settings.items() if key in run.settings}
     changed = run.simulation.model_copy(update=simulation)
     return Run(run.study, "smoke").changed(run.settings | known, changed)
+
+
+@contextmanager
+def short_house():
+    """Pilots of 6 batches of 16 queries, 4 of them on the grid, and fixed queries to 2 %."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(pilot, "GRID_BATCHES", 4)
+        patch.setattr(pilot, "LEAST_QUERIES", 96)
+        patch.setitem(pilot.QUERIES, 64, 16)
+        patch.setattr(simulate, "PRECISE", 0.02)
+        yield
 
 
 def two_problems(folder, name, batches, replicates, **law):

@@ -75,7 +75,13 @@ def finished(request, tmp_path_factory):
     return experiment, folder
 
 
-def test_a_tiny_run_is_judged_and_drawn(finished, monkeypatch):
+@pytest.fixture(scope="module")
+def results(finished):
+    """What both methods found, read once."""
+    return results_of(*finished)
+
+
+def test_a_tiny_run_is_judged_and_drawn(finished, results, monkeypatch):
     """With every field of its caption filled; files of figures have tests of their own."""
     experiment, folder = finished
     steps.function("tabulate")(experiment, folder / "effects.nc")
@@ -83,7 +89,6 @@ def test_a_tiny_run_is_judged_and_drawn(finished, monkeypatch):
     assert [one.id for one in answers] == [q.id for q in experiment.spec.questions]
     panels = read_panels(experiment, folder)
     assert answers_of(panels.table, experiment.spec, panels.failures) == answers
-    results = results_of(experiment, folder)
     assert set(experiment.spec.labels) <= set(experiment.study.parameters(results))
     monkeypatch.setattr(figures, "save", lambda figure, *_: figure.draw_without_rendering())
     steps.function("plot")(experiment, folder / "figure.png")
@@ -91,10 +96,10 @@ def test_a_tiny_run_is_judged_and_drawn(finished, monkeypatch):
 
 
 @pytest.fixture(scope="module")
-def effects(finished):
+def effects(finished, results):
     """An experiment, its effects of planted results, and those expected."""
-    experiment, folder = finished
-    made = planted(experiment, results_of(experiment, folder))
+    experiment, _ = finished
+    made = planted(experiment, results)
     if made is None:
         pytest.skip(f"{experiment.name}: no planted results; `plant` of its tests.py makes them")
     results, expected = made

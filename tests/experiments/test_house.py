@@ -4,8 +4,6 @@ Errors of both methods are compared at the same queries, within five Monte Carlo
 32 rounds. Over 300 numbers, other seeds would give a false alarm less than once in 100 runs.
 """
 
-from contextlib import contextmanager
-
 import numpy as np
 import pytest
 from scipy.special import softmax
@@ -21,6 +19,7 @@ from sims.montecarlo.draws import Draw
 from sims.study.running import Run
 from sims.study.study import Fields
 from tests.cli.small import run
+from tests.experiments.drawing import short_house
 
 COUNT, ROUNDS, FAR = 20, 32, 5.0
 CELLS = ((places.ALIGNED, 0), (places.ALIGNED, 1), (places.HAAR, 0), (places.HALF_HAAR, 1))
@@ -35,21 +34,11 @@ def law_of_few_keys():
     return few.opened(experiment.settings, experiment.simulation)
 
 
-@contextmanager
-def short_pilot():
-    """Pilots of 6 batches of 16 queries, 4 of them on the grid: near the best, in seconds."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(pilot, "GRID_BATCHES", 4)
-        patch.setattr(pilot, "LEAST_QUERIES", 96)
-        patch.setitem(pilot.QUERIES, 64, 16)
-        yield
-
-
 @pytest.fixture(scope="module")
 def drawn():
     """Problems at the temperatures of a short pilot."""
     study = law_of_few_keys()
-    with short_pilot():
+    with short_house():
         return [study.draw(number) for number in range(COUNT)]
 
 
@@ -133,7 +122,7 @@ def test_errors_in_both_readings_and_effective_keys_are_those_by_hand(drawn):
         spec = file["problem"]
         gaps, effective = [], []
         for k in range(ROUNDS):
-            with short_pilot():
+            with short_house():
                 queries, result = problem.queries(k), batch(draws.draw(k), 2, problem)
             error = (result["bias"] + result["variance"])[:, *np.transpose(CELLS)]
             turned = np.linalg.qr(rng.normal(size=(spec["dimension"],) * 2))[0]
@@ -176,7 +165,7 @@ def errors_on_the_pilot(problem, reading, place, scale):
         if reading == places.EQUAL:
             rng = np.random.default_rng([seed, 2, number])
             rotations = draw_rotations(rng, 4, problem.law.dimension)[:, 0, 0]
-        with short_pilot():
+        with short_house():
             (points, times), queries = pilot_of(problem).draw(number)
         keys = np.repeat(points[0], times[0].astype(int), axis=0)
         groups = queries.reshape(len(rotations), -1, queries.shape[1])
@@ -234,7 +223,7 @@ def test_baselines_and_the_gain_are_those_by_hand(drawn):
         spec, ridge, full, gained = description.described(problem)["problem"], [], [], []
         dimension, noise = spec["dimension"], spec["noise_sd"] ** 2
         whole = [np.eye(dimension)[None]] * 2
-        with short_pilot():
+        with short_house():
             draws = [pilot_of(problem).draw(number) for number in range(6)]
         for number, ((points, times), queries) in enumerate(draws):
             keys = np.repeat(points[0], times[0].astype(int), axis=0)
@@ -282,7 +271,7 @@ def test_draws_with_an_end_or_little_skill_are_rejected(drawn, monkeypatch):
         error[0] = (1 - skill) * drawn[0].variance
         tuned = pilot.Tuned(np.ones(5), np.arange(5) > 0 if not inside else np.ones(5, bool), error)
         monkeypatch.setattr(pilot.Pilot, "tuned", lambda *_, tuned=tuned, **__: tuned)
-        with short_pilot():
+        with short_house():
             assert (problems.draw_problem(fields) is not None) == kept
 
 

@@ -4,11 +4,13 @@ import numpy as np
 import pytest
 import xarray as xr
 
-from experiments.house import decomposition, pilot, predict, simulate
+from experiments.house import decomposition, predict
 from experiments.house.reach import gaps
+from experiments.house.simulate import at_fixed_queries
 from experiments.house.study import House
 from sims.base.estimates import mcse
 from sims.study.running import Run
+from tests.experiments.drawing import short_house
 from tests.experiments.test_battery import tiny
 
 pytestmark = pytest.mark.theory
@@ -24,10 +26,9 @@ def study_of(**changes):
 
 
 @pytest.fixture(autouse=True)
-def short_pilot(monkeypatch):
-    monkeypatch.setattr(pilot, "GRID_BATCHES", 4)
-    monkeypatch.setattr(pilot, "LEAST_QUERIES", 96)
-    monkeypatch.setitem(pilot.QUERIES, 64, 16)
+def short_pilots():
+    with short_house():
+        yield
 
 
 @pytest.mark.parametrize(
@@ -40,11 +41,10 @@ def short_pilot(monkeypatch):
         ("digits", "gaussian"),
     ],
 )
-def test_both_methods_agree_at_the_fixed_queries(family, kernel, monkeypatch):
+def test_both_methods_agree_at_the_fixed_queries(family, kernel):
     """Every term within four standard errors, of which theory states its own."""
     problem = study_of(family=family, kernel=kernel, apart=True).draw(0)
-    monkeypatch.setattr(simulate, "PRECISE", 0.02)
-    simulated = simulate.at_fixed_queries(problem, 3)
+    simulated = at_fixed_queries(problem, 3)
     theory = predict.exact(problem)
     for name in ("mse", "variance"):
         assert mcse(simulated[f"fixed_{name}"].values) < 0.022 * theory[f"theory_{name}"]
