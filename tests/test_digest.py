@@ -132,7 +132,6 @@ POWERED_ROW = Heads(np.array([[[1.0]]]), POWERED, 0.5)
 @pytest.mark.parametrize(
     ("make", "heads", "owner", "name"),
     [
-        (lambda: by_global, ROW, sys.modules[__name__], "FACTOR"),
         (lambda: lambda x: compiled(x), ROW, sys.modules[__name__], "FACTOR"),
         (lambda: by_attribute, ROW, Base, "scale"),
         (
