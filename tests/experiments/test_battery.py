@@ -22,7 +22,6 @@ FEW |= {"learning": {"steps": 2, "rate": 0.1}, "training": {"steps": 2, "tasks":
 FEW |= {"held_out": {"tasks": 2, "queries": 2, "designs": 2}}
 """Settings of a tiny run."""
 MORE = {
-    "angles": {"simulated": 2},
     "collapse": {"simulated": 12},
     "kq_svd": {"simulated": 8},
     "temperature": {"simulated": 2, "problems": 4},
@@ -98,7 +97,7 @@ def test_a_tiny_run_is_judged_and_drawn(finished, results, monkeypatch):
 @pytest.fixture(scope="module")
 def effects(finished, results):
     """An experiment, its effects of planted results, and those expected."""
-    experiment, _ = finished
+    experiment = finished[0]
     made = planted(experiment, results)
     if made is None:
         pytest.skip(f"{experiment.name}: no planted results; `plant` of its tests.py makes them")
