@@ -15,8 +15,8 @@ from sims.theory import FEW_KEYS, view_terms
     ("kernel", "smoothness", "n"), [("gaussian", 1.5, 4096), ("softmax", None, 512)]
 )
 def test_the_split_is_the_minimum_over_all_bandwidths(kernel, smoothness, n):
-    """Of 200 bandwidths of every divisor, those with enough effective keys."""
-    b = np.geomspace(0.01 if kernel == "gaussian" else 0.93, 4, 200)
+    """Of 125 bandwidths of every divisor, those with enough effective keys."""
+    b = np.geomspace(0.1 if kernel == "gaussian" else 0.93, 4, 125)
     options = {"noise": 0.3, "query_scale": query_scale(kernel), "nu": smoothness, "kernel": kernel}
     for advice in advise_split(n, 24, 1.0, smoothness, kernel):
         decay = DECAYS[advice.decay]
