@@ -64,25 +64,19 @@ def tiny(name):
 
 @pytest.fixture(scope="module", params=experiments())
 def finished(request, tmp_path_factory):
-    """An experiment and the folder in which both of its files lie."""
+    """An experiment, the folder in which both of its files lie, and what they hold."""
     experiment, folder = tiny(request.param), tmp_path_factory.mktemp(request.param)
     try:
         steps.function("simulate")(experiment, folder / "simulation.nc")
         steps.function("predict")(experiment, folder / "theory.nc")
     except MissingModels as error:
         pytest.skip(str(error))
-    return experiment, folder
+    return experiment, folder, results_of(experiment, folder)
 
 
-@pytest.fixture(scope="module")
-def results(finished):
-    """What both methods found, read once."""
-    return results_of(*finished)
-
-
-def test_a_tiny_run_is_judged_and_drawn(finished, results, monkeypatch):
+def test_a_tiny_run_is_judged_and_drawn(finished, monkeypatch):
     """With every field of its caption filled; files of figures have tests of their own."""
-    experiment, folder = finished
+    experiment, folder, results = finished
     steps.function("tabulate")(experiment, folder / "effects.nc")
     answers = steps.function("judge")(experiment, folder / "answers.json")
     assert [one.id for one in answers] == [q.id for q in experiment.spec.questions]
@@ -95,9 +89,9 @@ def test_a_tiny_run_is_judged_and_drawn(finished, results, monkeypatch):
 
 
 @pytest.fixture(scope="module")
-def effects(finished, results):
+def effects(finished):
     """An experiment, its effects of planted results, and those expected."""
-    experiment = finished[0]
+    experiment, _, results = finished
     made = planted(experiment, results)
     if made is None:
         pytest.skip(f"{experiment.name}: no planted results; `plant` of its tests.py makes them")
