@@ -295,7 +295,7 @@ def test_terms_are_those_of_predict_and_have_derivatives():
     values = np.array([error(bandwidth + shift)[0] for shift in shifts])
     heads = Heads(FRAME, "gaussian", bandwidth)
     expected = predict(task, heads, 40, QUERIES, order="exact", rtol=0.1)
-    np.testing.assert_allclose(value, float(expected["mse"]), rtol=1e-7)
+    np.testing.assert_allclose(value, expected["mse"], rtol=1e-7)
     np.testing.assert_allclose(gradient, (values[:2] - values[2:]) / 2e-3, rtol=2e-3)
     unequal = {"order": "exact", "weights": [0.3, 0.7]}
     found = terms(task, heads, 40, queries, **unequal)
