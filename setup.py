@@ -23,6 +23,7 @@ SHARED = (
     "experiments/*/*.xz",
     "papers/*.yaml",
     "results/published/answers.json",
+    "results/published/trained_models/panels.nc",
     "profiles/*/profile.yaml",
     "Snakefile",
     "*.smk",

@@ -11,6 +11,7 @@ import xarray as xr
 
 from sims.base.errors import InputError
 from sims.base.files import digest
+from sims.base.places import place
 from sims.cli.listing import after_result, print_table
 from sims.cli.options import netcdf_file
 from sims.inspect import as_json, exceeded, inspect, scalars
@@ -62,6 +63,8 @@ TABLES = (
     ("Change of the loss, nats a token, with the layer's cheapest head at its mean:", LOSSES),
 )
 """Text above each table, and its columns."""
+KNOWN = "results/published/trained_models/panels.nc"
+"""What averages keep in the models that are published, by pass."""
 COMPARED = (
     "overlap_excess",
     "value_kept",
@@ -177,6 +180,24 @@ def _print(data: xr.Dataset) -> None:
             if title:
                 print(title)
             print_table(("layer", *columns.values()), rows, numbers=True)
+    if "noise_kept" in data:
+        with after_result("published models"):
+            _print_known()
+
+
+def _print_known() -> None:
+    """Print the same numbers of the published models, if they are at hand: medians of layers."""
+    if not (path := place(KNOWN)).is_file():
+        return
+    columns = {"kept": "patterns kept", "written_kept": "outputs kept"}
+    passes = read(path)[["model", "tokens", *columns]].to_dataframe()
+    passes = passes[passes["tokens"] == "all tokens"]
+    rows = []
+    for model, layers in passes.groupby("model"):
+        medians = layers[[*columns]].median()
+        rows.append([str(model), str(len(layers)), *(f"{share:.2f}" for share in medians)])
+    print("For comparison, published models (medians of layers):")
+    print_table(("model", "layers", *columns.values()), rows, numbers=True)
 
 
 def _cell(known: dict[str, np.ndarray], name: str, layer: int) -> str:
