@@ -14,6 +14,7 @@ from sims.judgement.table import Table
 from sims.report.text import render_caption
 from sims.study import drawn
 from sims.study.code import FORMATS
+from sims.study.judge import answered
 from sims.study.ledger import read_run
 from sims.study.running import Run
 from sims.study.schema import QuestionSpec
@@ -65,7 +66,7 @@ def plot_claims(run: Run, table: Table, folder: Path) -> None:
     """Draw the effects of every problem of the first question on each claim."""
     # Of several questions on a claim a confirmatory one if possible, else the first.
     first: dict[str, QuestionSpec] = {}
-    for question in sorted(run.spec.questions, key=lambda question: question.status):
+    for question in sorted(answered(table, run.spec), key=lambda question: question.status):
         first.setdefault(question.claim or question.id, question)
     for question in first.values():
         effect = table.effects[question.effect]

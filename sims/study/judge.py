@@ -88,6 +88,8 @@ def answers_of(
 ) -> list[Answer]:
     """Answers to the questions of an experiment's file from its table of effects alone.
 
+    A published table has no effects of later questions: they have no answers yet.
+
     Args:
         table: the table.
         spec: the file.
@@ -97,7 +99,7 @@ def answers_of(
     smoke = origin.pop("fidelity") == "smoke"
     origin.pop("settings", None)
     answers = []
-    for question in spec.questions:
+    for question in answered(table, spec):
         found = answer(
             question,
             table.effects[question.effect],
@@ -116,6 +118,11 @@ def answers_of(
             found = replace(found, problem=(failures or {}).get(str(found.counterexample)))
         answers.append(found)
     return answers
+
+
+def answered(table: Table, spec: ExperimentSpec) -> list[QuestionSpec]:
+    """Questions whose effects a table has."""
+    return [one for one in spec.questions if table.effects.keys() >= {*_effects_of(one)}]
 
 
 def cells_of(table: Table, question: QuestionSpec) -> list[Cell]:
