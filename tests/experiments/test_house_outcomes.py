@@ -8,6 +8,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 import xarray as xr
+from scipy.optimize import brentq
+from scipy.stats import t as student
 
 from experiments.house import moments
 from experiments.house import sets as places
@@ -68,6 +70,22 @@ def test_falls_are_those_of_the_means_and_decided_ones_stop():
     assert is_decided(arrays)
     arrays["variance"] = arrays["variance"] * (1 + 3 * rng.normal(size=(128, 2, 9, 2)))
     assert not is_decided(arrays)
+
+
+def test_a_problem_is_decided_by_bounds_of_four_steps_at_three_looks():
+    """Noise is raised to where a problem is just decided: a step's rise is at its bound there."""
+    arrays, rng = terms_of_rungs(1, (1, 1, 1, 1, 0.9, 1, 1, 1, 1)), np.random.default_rng(1)
+    noise = rng.normal(size=(128, 1, 9, 1))
+    variance = arrays["variance"]
+
+    def excess(size):
+        arrays["variance"] = variance * (1 + size * noise)
+        return is_decided(arrays) - 0.5
+
+    brentq(excess, 0, 3, xtol=1e-6)
+    steps = falls_of(QUESTIONS["hdi-monotone"], arrays, 0, 1)
+    surest = np.min((steps.mean(0) + 0.01) / mcse(steps))
+    assert surest == pytest.approx(student.isf(0.005 / (4 * 3), 127), rel=0.01)
 
 
 def test_doubling_compares_each_end_at_its_own_best_with_its_half():
