@@ -21,6 +21,8 @@ from sims.judgement.wording import (
 )
 
 Quartiles = tuple[float, float, float]
+OTHERS = {"fails": "fail", "level": "level", "undecided": "undecided"}
+"""Outcomes of problems in which a claim does not hold, in words."""
 NOISY = 0.2
 """Monte Carlo error of a size, relative to its quartile range, above which it is reported."""
 
@@ -80,22 +82,34 @@ class Share:
         return word_of(self.deciding)
 
     def headline(self, short: bool = False) -> str:
-        """The share that holds, with its interval, and the others; without nouns if ``short``."""
+        """The share that holds, with its interval, and the others; not these if ``short``."""
         if self.deciding is None:
             return "–"
         if self.deciding.total < conventions.SHOWN:
             return too_few(self.deciding.total)
         share = percent(self.deciding.bracket[0], short=short)
         interval = percent_range(*self.deciding.interval, short=short)
-        total = f" of {self.deciding.total}" + ("" if short else " problems")
-        level = "of these level" if self.deciding.level_holds else "level"
+        if short:
+            return f"{share} of {self.deciding.total} ({interval})"
         others = []
-        for name, said in {"fails": "fail", "level": level, "undecided": "undecided"}.items():
+        for name, said in OTHERS.items():
             part = self.deciding.parts[name]
             if part >= conventions.NEGLIGIBLE:
-                others.append(f"{percent(part, short=short)} {said}")
+                these = "of these " * (name == "level" and self.deciding.level_holds)
+                others.append(f"{percent(part)} {these}{said}")
         joined = ", ".join(others)
-        return f"{share}{total} ({interval})" + (f"; {joined}" if joined else "")
+        return f"{share} of {self.deciding.total} problems ({interval})" + f"; {joined}" * bool(
+            joined
+        )
+
+    def others(self) -> str:
+        """Shares that fail, are level, and undecided; in brackets level ones that hold, too."""
+        if self.deciding is None or self.deciding.total < conventions.SHOWN:
+            return ""
+        parts = [percent(self.deciding.parts[name], short=True) for name in OTHERS]
+        if self.deciding.level_holds:
+            parts[1] = f"({parts[1]})"
+        return "/".join(parts)
 
     def decided_by(self) -> str:
         """The method whose tally decides the word, contradictions, and why many are undecided."""

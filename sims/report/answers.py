@@ -9,8 +9,16 @@ from sims.judgement.summaries import Mean, Share
 from sims.report.text import escape_markdown
 from sims.study.papers import MAIN, Claim, Paper, papers
 
-BRIEF_COLUMNS = ("question", "answer", "how often", "by how much")
-COLUMNS = (*BRIEF_COLUMNS, "as stated", "where it changes", "decided by")
+BRIEF_COLUMNS = ("question", "answer", "holds", "fails/level/undecided", "by how much")
+COLUMNS = (
+    "question",
+    "answer",
+    "how often",
+    "by how much",
+    "as stated",
+    "where it changes",
+    "decided by",
+)
 Link = Callable[[Answer], str]
 
 
@@ -27,7 +35,7 @@ def listing(
         paper: the paper.
         answers: answers of a run.
         link: function from an answer to its link; None for no links.
-        brief: only the first four columns.
+        brief: fewer columns, and shares in place of words.
         first: only one answer on each claim, the first with a word if any has one, without algebra,
             as in a README.
     """
@@ -92,7 +100,9 @@ def cells_of(answer: Answer, link: Link | None = None, brief: bool = False) -> l
     else:
         sizes = ["–" if isinstance(result, Mean) else f"N {result.problems}", headline]
     row = [question, word, *sizes]
-    if not brief:
+    if brief:
+        row.insert(3, result.others() if isinstance(result, Share) else "")
+    else:
         row += [answer.as_stated(), escape_markdown(answer.changes()), result.decided_by()]
     return [cell.replace("|", "&#124;") for cell in row]
 
