@@ -51,6 +51,19 @@ def test_what_is_printed_is_what_is_written(folder, capsys):
     assert np.shape(content["layers"][0]["noise_correlation"]) == (H, H)
 
 
+def test_published_models_stand_beside_the_measured_one(folder, capsys):
+    """Medians of layers of what the published figure has; none where only weights are read."""
+    run("inspect", "a")
+    assert "SmolLM2" not in capsys.readouterr().out
+    run("inspect", "a", "--activations", "x.npz")
+    (row,) = re.findall(r"SmolLM2 +(.*\S)", capsys.readouterr().out)
+    published = Path(__file__).parents[2] / "results/published/trained_models/panels.nc"
+    passes = read(published)[["model", "tokens", "kept", "written_kept"]].to_dataframe()
+    passes = passes.query("model == 'SmolLM2' and tokens == 'all tokens'")
+    kept, written = passes.kept.median(), passes.written_kept.median()
+    assert row.split() == [str(len(passes)), f"{kept:.2f}", f"{written:.2f}"]
+
+
 def test_a_model_beside_another_and_beside_a_written_report(folder, capsys):
     run("inspect", "b", "--output", "b.nc")
     assert capsys.readouterr().out.startswith("Use --activations: weights alone do not say")
