@@ -55,19 +55,22 @@ def median(values: np.ndarray) -> tuple[float, float, float]:
 
 def figure(panels: Panels, answers: Answers) -> Figure:
     """The figure, by the effects that the answers count."""
+    passes = _rows(panels)
+    passes = passes[passes["tokens"] == TOKENS[0]]
+    share = passes[["kept", "written_kept"]].median().map(percent)
+    patterns, outputs = share["kept"], share["written_kept"]
+    title = f"Averaging keeps {patterns} of the variance of patterns, {outputs} of that of outputs"
+    drawing, axes = figures.mosaic(("a", "b"), height=4.6, heights=(1.1, 1), title=title)
+    _patterns_and_outputs(axes["a"], passes)
     found = panels.arrays["correlations"].sel(statistic=list(ROWS)).values
     medians = np.array([median(values) for values in found])
-    title = finding(medians[:, 1])
-    drawing, axes = figures.mosaic(("a", "b"), height=4.6, heights=(1, 1.1), title=title)
     frame = pd.DataFrame(found.T, columns=list(ROWS.values()))
-    _correlations(axes["a"], frame.assign(model=panels.parameters["model"]), medians)
-    frame = _rows(panels)
-    _patterns_and_outputs(axes["b"], frame[frame["tokens"] == TOKENS[0]])
+    _correlations(axes["b"], frame.assign(model=panels.parameters["model"]), medians)
     return drawing
 
 
 def finding(low: np.ndarray) -> str:
-    """The title, by the lower ends of the medians of size, and of overlaps given sizes."""
+    """The message on merging, by lower ends of the medians of size, and of overlaps given it."""
     if low[0] <= 0:
         return "Neither size nor overlap predicts the cost of merging trained heads"
     end = ", and overlap adds to it" if low[1:].max() > 0 else "; overlap adds little"
@@ -88,7 +91,7 @@ def _correlations(ax: Axes, frame: pd.DataFrame, medians: np.ndarray) -> None:
         ax,
         "rank correlation with the cost of merging two heads, within a layer",
         "",
-        f"Predictors of the cost of merging, {len(frame)} layers",
+        f"{finding(low)} ({len(frame)} layers)",
     )
 
 
@@ -100,10 +103,9 @@ def _patterns_and_outputs(ax: Axes, frame: pd.DataFrame) -> None:
         outputs = alone + alike * (1 - alone)
         figures.theory(ax, [alone, 1], [alone, outputs], lw=0.7)
         ax.text(1.01, outputs, label, va="center")
-    share = frame[["kept", "written_kept"]].median().map(percent)
     figures.describe(
         ax,
         "share of variance kept by averaging patterns",
         "kept by averaging outputs",
-        f"Patterns keep {share['kept']}, outputs {share['written_kept']}",
+        f"Values and output maps decorrelate trained heads ({len(frame)} passes)",
     )
