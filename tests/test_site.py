@@ -13,6 +13,7 @@ import pytest
 
 from docs.extensions import try_table
 from docs.extensions.answers import claim_page
+from sims.judgement.summaries import Share
 from sims.problem import Heads
 from sims.report.answers import by_claim, found_besides, instrument, listing
 from sims.report.claims import page as report_page
@@ -86,6 +87,8 @@ def test_pages_and_tables_have_one_share_and_size_of_an_answer():
             result = answer.result
             known |= numbers(f"{result.headline(short=True)} {result.answered}")
             known |= numbers(answer.restriction + answer.spoken())
+            if isinstance(result, Share):
+                known |= numbers(result.others())
             for said in said_of(answer, index):
                 assert numbers(said) <= known, answer.id
 
