@@ -89,8 +89,10 @@ def test_pages_and_tables_have_one_share_and_size_of_an_answer():
             known |= numbers(answer.restriction + answer.spoken())
             if isinstance(result, Share):
                 known |= numbers(result.others())
+            # Several parts of a law may have the same question.
+            part = escape_markdown(f" ({answer.restriction})" if answer.restriction else "")
             for said in said_of(answer, index):
-                assert numbers(said) <= known, answer.id
+                assert not said.startswith(part) or numbers(said) <= known, answer.id
 
 
 def test_a_claims_page_leads_to_the_published_run():
