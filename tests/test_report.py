@@ -130,7 +130,8 @@ def test_a_claims_page_answers_first_and_leads_to_what_is_behind():
         counterexample=3,
         worst={"effect": "−3 % ± 1 %", "n": "64"},
     )
-    more = [replace(ANSWER, id=f"{k}", status="exploratory", question=f"Q{k}?") for k in range(7)]
+    tried = replace(ANSWER, status="exploratory", restriction="n = 4")
+    more = [replace(tried, id=f"{k}", question=f"Q{k}?") for k in range(12)]
     other = replace(ANSWER, id="far", claim="hdi")
     rows = by_claim([*more, one, other])["decomposition"]
     text = page(rows, "![panel](x.png)")
@@ -152,7 +153,7 @@ def test_a_claims_page_answers_first_and_leads_to_what_is_behind():
     )
     places = [text.index(part) for part in order]
     assert places == sorted(places)
-    assert [k for k in range(7) if f"- Q{k}? **Usually" in text] == [*range(5)]
+    assert [k for k in range(12) if f"- Q{k}? (n = 4) **Usually" in text] == [*range(10)]
     law = background(Declaration.read("small").spec, one, "smoke")
     assert law.startswith("**The problems.** Bandwidths of 0.7 to 0.9.\n\n**How it was")
     assert "`make reproduce FIDELITY=smoke EXPERIMENT=small`" in law

@@ -19,7 +19,7 @@ PUBLISHED = "results/published"
 TEMPLATE = Path(__file__).with_name("claim.md.j2")
 MOST_STRATA = 4
 """Maximum number of strata of an answer on its page."""
-MOST_OTHERS = 5
+MOST_OTHERS = 10
 """Maximum number of further answers on a claim's page."""
 
 
