@@ -38,7 +38,7 @@ FILES = {
     "experiments/merging/tuning.py": "tests/experiments/test_merged_keys.py",
     "experiments/trained_models/lawlike.py": "tests/experiments/test_trained_models.py",
 }
-OWN_TESTS = {"merging": "merged_keys"}
+OWN_TESTS = {"merging": "merged_keys", "hidden_scores": "effects_by_numpy"}
 """Experiments whose file of tests has another name."""
 for path in sorted(Path("experiments").glob("*/statistic.py")):
     name = path.parent.name
