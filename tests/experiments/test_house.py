@@ -21,7 +21,7 @@ from sims.study.study import Fields
 from tests.cli.small import run
 from tests.experiments.drawing import short_house
 
-COUNT, ROUNDS, FAR = 20, 32, 5.0
+COUNT, ROUNDS, FAR = 30, 32, 5.0
 CELLS = ((places.ALIGNED, 0), (places.ALIGNED, 1), (places.HAAR, 0), (places.HALF_HAAR, 1))
 """Set and temperature whose errors are compared."""
 
