@@ -40,6 +40,9 @@ def rehearse(run: Run, output: Path) -> None:
         return
     counts = {"problems", "simulated"}
     if not isinstance(run.study, drawn.DrawnStudy):
+        # Its units are its own affair: at smoke there are few, or they are fast.
+        if "smoke" in run.spec.fidelities:
+            run = Run(run.study, "smoke", run.seed, run.folder)
         counts &= run.settings.keys()
     few_draws = {"batches": 4, "replicates_per_batch": 2, "rel_mcse": None}
     settings = run.simulation.model_copy(update=few_draws)
