@@ -4,6 +4,7 @@
 """
 
 import copy
+import os
 import traceback
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -71,7 +72,7 @@ class Run:
         if self.study.folder is None:
             return super().__reduce__()
         where = (self.study.folder, self.fidelity, self.seed, self.folder, self.study.allow_code)
-        return (Run.load, where)
+        return (_load_in, (Path.cwd(), *where))
 
     @property
     def name(self) -> str:
@@ -230,3 +231,9 @@ def run(
     if figure:
         opened.figure()
     return opened
+
+
+def _load_in(place: Path, *where: Any) -> Run:
+    """A run as a process loads it that may have worked in another folder before."""
+    os.chdir(place)
+    return Run.load(*where)
