@@ -29,7 +29,8 @@ FILES = {
     "sims/judgement/effects.py": "tests/judgement/test_answers.py",
     "sims/judgement/table.py": "tests/judgement/test_table.py",
     "sims/judgement/changes.py": "tests/judgement/test_answers.py",
-    "sims/judgement/outcomes.py": "tests/judgement/test_answers.py",
+    "sims/judgement/outcomes.py": "tests/judgement/test_answers.py"
+    " tests/judgement/test_intervals.py",
     "sims/base/terms.py": "tests/test_terms.py tests/simulation/test_statistics.py",
     "experiments/house/outcomes.py": "tests/experiments/test_house_outcomes.py",
     "experiments/house/pilot.py": "tests/experiments/test_house.py",

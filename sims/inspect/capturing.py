@@ -30,8 +30,6 @@ def capture(model: Any, inputs: Mapping[str, Any]) -> dict[str, np.ndarray]:
     """
     import torch
 
-    if model.training:
-        raise InputError("model", "in training mode", "model.eval() first: dropout is random")
     names = _modules(model)
     caught: dict[str, list[np.ndarray]] = {name: [] for name in names}
     with ExitStack() as hooks, torch.no_grad():
@@ -68,7 +66,8 @@ def removal_losses(model: Any, inputs: Mapping[str, Any]) -> dict[str, np.ndarra
         inputs: keyword arguments of the model with ``labels``: tensors on its device.
 
     Raises:
-        InputError: there are no labels, or a layer's heads do not reach its output by a module.
+        InputError: the model is in training mode, there are no labels, or a layer's heads do not
+            reach its output by a module.
     """
     import torch
 
@@ -105,7 +104,9 @@ def removal_losses(model: Any, inputs: Mapping[str, Any]) -> dict[str, np.ndarra
 
 
 def _modules(model: Any) -> dict[str, Layout]:
-    """Layouts of a torch model's attention modules."""
+    """Layouts of the attention modules of a torch model in evaluation mode."""
+    if model.training:
+        raise InputError("model", "in training mode", "model.eval() first: dropout is random")
     shapes = {name: tuple(tensor.shape) for name, tensor in model.state_dict().items()}
     opened: Any = SimpleNamespace(name=type(model).__name__, config={}, shapes=shapes)
     return modules(opened)

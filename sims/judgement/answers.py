@@ -4,7 +4,7 @@ A question has one number per problem, its effect. The unit is the problem: inte
 problems, and Monte Carlo errors decide only which problems can be called. No JAX.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -358,26 +358,6 @@ def condition_mask(parameters: pd.DataFrame, conditions: Mapping[str, Any]) -> n
             condition.contains(column) if hasattr(condition, "contains") else column == condition
         )
     return mask
-
-
-def adjusted(answers: Sequence[Answer], families: Iterable[Sequence[str]]) -> list[Answer]:
-    """Answers of a ledger, with "always" adjusted by Holm's method over each family of questions.
-
-    Args:
-        answers: available answers.
-        families: ids of the questions of every family, answered or not.
-    """
-    out = list(answers)
-    for ids in families:
-        family = [i for i, item in enumerate(out) if item.id in ids]
-        m = len(ids)
-        p_adjusted = 0.0
-        for rank, i in enumerate(sorted(family, key=lambda i: out[i].p_value)):
-            p_adjusted = max(p_adjusted, min(1.0, (m - rank) * out[i].p_value))
-            out[i] = replace(out[i], adjusted=p_adjusted, family=m, always=verdict(p_adjusted))
-            if out[i].always != "no":
-                out[i] = replace(out[i], counterexample=None, worst={}, problem=None)
-    return out
 
 
 Answers = Mapping[str, Answer]

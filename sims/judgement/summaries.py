@@ -97,10 +97,8 @@ class Share:
             if part >= conventions.NEGLIGIBLE:
                 these = "of these " * (name == "level" and self.deciding.level_holds)
                 others.append(f"{percent(part)} {these}{said}")
-        joined = ", ".join(others)
-        return f"{share} of {self.deciding.total} problems ({interval})" + f"; {joined}" * bool(
-            joined
-        )
+        spoken = f"{share} of {self.deciding.total} problems ({interval})"
+        return "; ".join(filter(None, [spoken, ", ".join(others)]))
 
     def others(self) -> str:
         """Shares that fail, are level, and undecided; in brackets level ones that hold, too."""

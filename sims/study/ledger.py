@@ -9,7 +9,8 @@ import yaml
 from sims.base.errors import InputError
 from sims.base.files import replace
 from sims.base.places import CARRIED, experiments
-from sims.judgement.answers import Answer, adjusted, read_answers, write_answers
+from sims.judgement.answers import Answer, read_answers, write_answers
+from sims.judgement.families import adjusted
 from sims.study.papers import papers
 
 PUBLISHED = Path("results/published")

@@ -181,3 +181,5 @@ def test_losses_of_removal_are_those_of_a_model_whose_bias_has_the_mean():
         np.testing.assert_allclose(found[head], first - second, atol=1e-6)
     with pytest.raises(InputError, match="labels"):
         removal_losses(model, {"values": batch["values"]})
+    with pytest.raises(InputError, match="training mode"):
+        removal_losses(model.train(), batch)

@@ -6,13 +6,13 @@ import numpy as np
 import pandas as pd
 import pytest
 from scipy.stats import binomtest
-from scipy.stats import t as student
 
 from sims.base.arrays import extremum
 from sims.judgement.agreement import agreement
-from sims.judgement.answers import adjusted, answer, read_answers, write_answers
+from sims.judgement.answers import answer, read_answers, write_answers
 from sims.judgement.changes import changes
 from sims.judgement.effects import Effects, gap, outcome_over_pairs, share, slope
+from sims.judgement.families import adjusted
 from sims.judgement.outcomes import outcome_calls
 from sims.judgement.summaries import Mean, Share, summarize
 from sims.judgement.tally import Tally, tally, word_of
@@ -145,14 +145,6 @@ def test_outcomes_at_an_edge_are_called_wrongly_once_in_a_hundred(falls, right):
     assert (~np.isin(call, [0, *right])).sum() <= 60
     sure = outcome_calls(np.array([falls]), np.full((1, 4), 1e-6), np.array([9.0]), 3, 0.01)
     assert set(sure) == right
-
-
-@pytest.mark.parametrize(("beyond", "call"), [(-0.01, 0), (0.01, 1)])
-def test_bounds_of_an_outcome_hold_together_over_pairs_and_looks(beyond, call):
-    """With probability 0.99, two-sided, by Bonferroni: of four pairs at three looks."""
-    edge = student.isf(0.005 / (4 * 3), 9)
-    falls = np.full((1, 4), 0.01 + 1e-3 * (edge + beyond))
-    assert outcome_calls(falls, np.full((1, 4), 1e-3), np.array([9.0]), 3, 0.01) == call
 
 
 def test_level_problems_count_as_the_question_says():

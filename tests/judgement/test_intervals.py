@@ -1,10 +1,11 @@
-"""p-values: Student's, and with Hall's transformation in front."""
+"""p-values, Student's and with Hall's transformation in front, and bounds of outcomes."""
 
 import numpy as np
 import pytest
 from scipy.stats import t
 
 from sims.judgement.intervals import fixed_p, skewed_distance
+from sims.judgement.outcomes import outcome_calls
 
 
 @pytest.mark.parametrize(("batches", "alpha"), [(16, 0.05), (64, 1e-3), (1000, 1e-6)])
@@ -25,3 +26,11 @@ def test_the_skewed_distance_is_halls_on_the_farther_side(skewness):
     assert (np.diff(found) > 0).all()
     assert (found <= skewed_distance(t * error, error, 0.9 * skewness) / error + 1e-12).all()
     assert skewed_distance(np.zeros(1), np.zeros(1), skewness) == 0
+
+
+@pytest.mark.parametrize(("beyond", "call"), [(-0.01, 0), (0.01, 1)])
+def test_bounds_of_an_outcome_hold_together_over_pairs_and_looks(beyond, call):
+    """With probability 0.99, two-sided, by Bonferroni: of four pairs at three looks."""
+    edge = t.isf(0.005 / (4 * 3), 9)
+    falls = np.full((1, 4), 0.01 + 1e-3 * (edge + beyond))
+    assert outcome_calls(falls, np.full((1, 4), 1e-3), np.array([9.0]), 3, 0.01) == call
