@@ -52,7 +52,9 @@ class Substitution(NamedTuple):
 
 
 SUBSTITUTIONS = (
-    Substitution(r"^(make|snakemake|pytest) .*", "", "works in a checkout only", ("wheel",)),
+    Substitution(
+        r"^(make|snakemake|pytest|mkdir|sims step) .*", "", "works in a checkout only", ("wheel",)
+    ),
     Substitution(r"^make (\S+).*", r"make --dry-run \1", ".ci/run runs the targets"),
     Substitution(r"^git clone [\s\S]*", "", "needs a Slurm cluster"),
     Substitution(r"--workflow-profile slurm.*", "--dry-run", "needs a Slurm cluster"),
