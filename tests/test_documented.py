@@ -1,10 +1,10 @@
 """The commands and code of README, docs, notebooks and help texts, executed.
 
-Run by ``pytest -m documented``. Each page is one script, which runs in a copy of the checkout, and
-from a wheel in an empty folder. A block's info string says more: ``file=PATH`` is written, and run
-if it is a test; ``insert=FILE before="LINE"`` (or ``after``, or ``end``) is written into that file
-of the package. Code in a line of text is a command if it has an argument, and no placeholder in
-capitals.
+Run by ``pytest -m documented``. Each page is one script, which runs from a wheel in an empty
+folder, and in a copy of the checkout if something in it works only there. A block's info string
+says more: ``file=PATH`` is written, and run if it is a test; ``insert=FILE before="LINE"`` (or
+``after``, or ``end``) is written into that file of the package. Code in a line of text is a command
+if it has an argument, and no placeholder in capitals.
 """
 
 import os
@@ -32,6 +32,8 @@ BLOCK = re.compile(
 )
 SHELLS = ("sh", "bash", "console")
 PROSE = ("yaml", "toml", "{toctree}", "{include}", "{eval-rst}", "{raw}")
+CHECKOUT = "make|snakemake|pytest|mkdir|sims step"
+"""Commands that work in a checkout only."""
 PLACEHOLDER = re.compile(r"^sims [\w-]+$|\b[A-Z]{3,}\b(?!=)|[{…]")
 
 
@@ -52,16 +54,13 @@ class Substitution(NamedTuple):
 
 
 SUBSTITUTIONS = (
-    Substitution(
-        r"^(make|snakemake|pytest|mkdir|sims step) .*", "", "works in a checkout only", ("wheel",)
-    ),
+    Substitution(rf"^({CHECKOUT}) .*", "", "works in a checkout only", ("wheel",)),
     Substitution(r"^make (\S+).*", r"make --dry-run \1", ".ci/run runs the targets"),
     Substitution(r"^git clone [\s\S]*", "", "needs a Slurm cluster"),
     Substitution(r"--workflow-profile slurm.*", "--dry-run", "needs a Slurm cluster"),
     Substitution(r"^(uv tool|pip) install.*", "", "this test has pip build the wheel"),
     Substitution(r"^(python -m benchmarks|pytest -m gpu).*", "", "needs an idle machine or a GPU"),
     Substitution(r"^np\.savez.*capture\(model.*", "", "needs torch"),
-    Substitution(r"\A---\nfile_format: mystnb[\s\S]*", "", "make docs runs it", ("checkout",)),
     Substitution(r"sims run (mine|rates)\b(?! --)", r"sims run \1 --fidelity smoke", "smoke size"),
     Substitution(r"\(LAW, 20\)", "(LAW, 6)", "six problems take a third of the time"),
 )
@@ -183,8 +182,15 @@ def test_the_substitutions_are_few_and_used():
     assert len(SUBSTITUTIONS) <= 10
 
 
-@pytest.mark.parametrize("page", [*PAGES, *HELP])
-@pytest.mark.parametrize("home", ["checkout", "wheel"])
+CASES = [(page, "wheel") for page in (*PAGES, *HELP)]
+CASES += [
+    (page, "checkout")
+    for page, text in zip(PAGES, TEXTS, strict=True)
+    if re.search(rf"^({CHECKOUT}) |insert=", text, re.MULTILINE)
+]
+
+
+@pytest.mark.parametrize(("page", "home"), CASES)
 def test_what_a_page_says_can_be_done(page, home, request, tmp_path):
     package = request.getfixturevalue(home)
     folder = tmp_path
@@ -202,8 +208,6 @@ def test_what_a_page_says_can_be_done(page, home, request, tmp_path):
         text = "\n".join(("```sh", *examples, "```", said))
     else:
         text = (ROOT / page).read_text("utf-8")
-    if text.startswith("---"):
-        text = substituted(text, home)
     script = ["import subprocess", "from pathlib import Path"]
     for block in BLOCK.finditer(text):
         script += lines_of(block, home, package)
