@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from sims.base import terms
+from tests.by_hand import refused
 
 
 @pytest.mark.theory
@@ -32,3 +33,9 @@ def test_terms_by_plain_loops(weights):
     found["mse"] = found["squared_bias"] + found["ensemble_variance"]
     for name, value in found.items():
         assert float(data[name]) == pytest.approx(value), name
+
+
+@pytest.mark.parametrize("weights", [[1.0], [0.25] * 4, [0.5, 0.5001]])
+def test_weights_that_are_not_one_a_head_or_do_not_sum_to_one_are_refused(weights):
+    with refused("^weights: .* 2 numbers that sum to 1"):
+        terms.ensemble_weights(weights, 2)
