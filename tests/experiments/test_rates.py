@@ -3,12 +3,15 @@
 import jax
 import numpy as np
 import pytest
+import xarray as xr
 
-from experiments.rates import problems
+from experiments.rates import problems, statistic
 from sims.problem import TARGETS, gaussian_queries
+from sims.study.results import Results
 from sims.theory import predict as library
 from sims.theory.first_order import isotropic as closed
 from tests.experiments.drawing import fields_of
+from tests.experiments.planted.made import batches
 
 
 def drawn(number, **changes):
@@ -75,3 +78,24 @@ def test_squared_bias_averaged_over_phases(bandwidth):
     assert abs(gap.mean()) < 4.5 * gap.std(ddof=1) / np.sqrt(len(gap))
     # The comparison is sharp enough to tell β.
     assert gap.std(ddof=1) / np.sqrt(len(gap)) < 0.1 * expected.mean()
+
+
+def test_panels_show_the_slopes_of_powers():
+    """Less those stated, between neighbouring sizes; averaged heads fall twice as fast."""
+    n, stated = 4.0 ** np.arange(4, 28), np.array([-0.5, -0.6, -0.8])
+    off = np.array([0, -0.2, 0.1])
+    one = n ** (stated + off)[:, None]
+    error = np.stack([one, one**2], 1)
+    law = {"n": n, "exponent": ("number", stated), "nuisance": ("number", [1, 2, 0])}
+    law["error"] = ("number", "pool", "n"), error
+    estimates = {}
+    for place, size in enumerate(n[:3]):
+        mse = batches(error[..., place].ravel())
+        estimates[f"n = {size:.0f}"] = xr.Dataset({"mse": (("batch", "pools"), mse)})
+    shown = statistic.panels(Results(estimates, {"law": xr.Dataset(law)}, {}))
+    np.testing.assert_allclose(shown["slope"], stated + off)
+    np.testing.assert_allclose(shown["middle"], 2 * n[:-1])
+    local = np.stack([off, stated + 2 * off], 1)[:2, :, None]
+    np.testing.assert_allclose(shown["local"], np.tile(local, len(n) - 1), atol=1e-9)
+    fitted = ((stated + off) / stated)[:2]
+    np.testing.assert_allclose(shown["squares"], [fitted, 2 * fitted])
