@@ -7,6 +7,7 @@ numbers, other seeds would give a false alarm less than once in 10,000 runs.
 
 import numpy as np
 import pytest
+import xarray as xr
 from scipy.special import softmax
 
 from experiments.house import sets
@@ -17,8 +18,10 @@ from experiments.house.study import House
 from experiments.values.layer import own_targets, tuned_bandwidths
 from experiments.values.points import POINTS
 from experiments.values.simulate import Layer, batch
+from experiments.values.statistic import falls
 from sims.base.estimates import mcse
 from sims.montecarlo.draws import Draw
+from sims.study.results import Results
 from sims.study.running import Run
 from tests.by_hand import waves
 
@@ -112,3 +115,17 @@ def test_heads_whose_outputs_are_apart_gain_nothing_from_diversity(layer):
     assert (abs(gap.mean(0)) < 5 * mcse(gap)).all()
     heads = np.array([one["head_error"] for one in rounds], float)[:, :, place]
     np.testing.assert_allclose(errors, heads / layer.problem.heads, rtol=1e-4)
+
+
+def test_falls_are_those_at_which_mean_heads_err_equally():
+    """By a line through the batches at every point and temperature."""
+    error, head = np.random.default_rng(4).normal(size=(2, 16, 2, len(POINTS), 2))
+    error[:, 0] = 1.0
+    terms = {"bias": error / 4, "variance": error * 3 / 4, "head_error": head}
+    dims = ("batch", "end", "point", "temperature")
+    data = xr.Dataset({name: (dims, values) for name, values in terms.items()})
+    found = falls(Results({"0000": data}, {}, {})).mean(1)[0]
+    apart = head[:, 1] - head[:, 0]
+    for cell in np.ndindex(found.shape):
+        line = np.polyfit(apart[:, *cell], 1 - error[:, 1, *cell], 1)
+        assert found[cell] == pytest.approx(line[1])

@@ -12,8 +12,8 @@ SIMULATED = {
     "bias": 0.5 * ERRORS,
     "variance": 0.5 * ERRORS,
     "head_error": np.ones_like(ERRORS),
-    "noise": np.full_like(ERRORS, 0.1),
-    "simulated_noise": np.array([0.1, 0.15])[:, None, None, None] * np.ones_like(ERRORS),
+    "noise": np.array([0.1, 0.2])[:, None, None, None] * np.ones_like(ERRORS),
+    "simulated_noise": np.array([0.1, 0.3])[:, None, None, None] * np.ones_like(ERRORS),
 }
 POINTS = ("shared, 1", "outputs, 0.5", "outputs, 0", "values, 0.5", "values, 0")
 NAMES = [f"{name}, {which}'s best" for name, which in product(POINTS, ("random", "aligned"))]
