@@ -13,6 +13,7 @@ from experiments.temperature import problems, rules, simulate
 from sims.problem import DESIGNS, Heads, Task, TrigonometricSeries
 from sims.problem.normals import normal
 from sims.study.running import Run
+from sims.theory import FEW_KEYS
 from sims.theory import predict as library
 from sims.weights import FACTORIES
 
@@ -21,10 +22,13 @@ EXPERIMENT = Run.load("temperature")
 
 @pytest.fixture(scope="module")
 def drawn():
-    """In one dimension and in two, in turns, at noise that leaves theory in its range."""
+    """In one dimension and in two, in turns; little noise leaves the second few keys."""
     fields = [EXPERIMENT.study.draw(number).drawn for number in range(4)]
-    turns = ({"width": 1 + place % 2, "noise_sd": 2.0, "context": 128} for place in range(4))
-    return [problems.Problem(one | turn) for one, turn in zip(fields, turns, strict=True)]
+    made = []
+    for place, noise in enumerate((2.0, 0.1, 2.0, 2.0)):
+        turn = {"width": 1 + place % 2, "noise_sd": noise, "context": 128}
+        made.append(problems.Problem(fields[place] | turn))
+    return made
 
 
 @pytest.fixture(scope="module")
@@ -87,12 +91,12 @@ def test_held_out_errors_by_loops(drawn, population):
 def test_what_is_kept_has_the_error_of_the_library_whatever_is_drawn_beside_it(drawn):
     """The smallest of all widths, families and lengths, one task at a time."""
     together = problems.tuned(drawn)
-    for place in (0, 3):
+    for place in (0, 1, 3):
         one, task_of = drawn[place], drawn[place].tasks
         alone = problems.tuned([one])
         np.testing.assert_allclose(together["kept"][place], alone["kept"][0], rtol=2e-3)
         chosen = alone.isel(number=0).sel(rule="1.5-entmax", ratio=16)
-        every = []
+        every, shares = [], []
         for amplitude, frequency, phase, query in zip(
             task_of.amplitude[0], *task_of[1:], strict=True
         ):
@@ -103,8 +107,17 @@ def test_what_is_kept_has_the_error_of_the_library_whatever_is_drawn_beside_it(d
             heads = Heads(np.eye(width)[None], rule, float(chosen["held"]) ** 0.5)
             terms = library(task, heads, int(16 * one.drawn["context"]), query[None])
             every.append(float(terms["mse"]))
+            shares.append(float(1 / terms["n_eff"].mean()))
         assert float(chosen["kept"]) == pytest.approx(np.mean(every), rel=0.01)
+        assert chosen["known"] == (1 / np.mean(shares) >= FEW_KEYS) == (place != 1)
         assert (alone["kept"] >= alone["best"]).all() or alone["kept"].isnull().any()
+
+
+def test_scores_that_grow_like_log_n_are_colder_by_it(drawn):
+    """To half a step of the grid of temperatures, which is 6 %."""
+    held = problems.tuned(drawn[:1]).isel(number=0)["held"]
+    colder = held.sel(rule="softmax, log n") / held.sel(rule="softmax")
+    np.testing.assert_allclose(colder, np.log(128) / np.log(128 * problems.RATIOS), rtol=0.03)
 
 
 def test_heads_learn_the_temperature_of_least_error(drawn, population):
