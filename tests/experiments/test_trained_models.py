@@ -3,10 +3,12 @@
 import numpy as np
 import pytest
 import xarray as xr
+from scipy.optimize import brentq
 from scipy.special import softmax
 
 from experiments.trained_models import lawlike, predict, problems, simulate, statistic, table
 from experiments.trained_models.decoder import Decoder
+from experiments.trained_models.encoders import MASK, RESIDUES
 from sims.base.errors import InputError
 from sims.inspect.patterns import Rule, projections, rotated, weights
 from sims.study.choosing import choose
@@ -43,6 +45,67 @@ def test_heads_of_the_law_have_the_index_and_effective_keys_of_a_layer():
         np.testing.assert_allclose(statistic.noise_correlation(equal), 1)
         aligned, mixed = (statistic.variance_kept(each) for each in (equal, shared))
         assert mixed < aligned
+
+
+def test_frames_of_the_law_are_mixed_as_stated():
+    """√(1 − s) A + √s A_h has no part outside head h's frame, at one s."""
+    frames = lawlike.mix_frames(np.random.default_rng(3), 6, 24, 4, 0.4)
+    shared, *own = np.random.default_rng(3).normal(size=(7, 24, 4))
+    outside = np.eye(24) - frames @ frames.swapaxes(1, 2)
+    mixing = -(outside @ shared) / (outside @ np.stack(own))
+    assert mixing[0, 0, 0] > 0
+    np.testing.assert_allclose(mixing, mixing[0, 0, 0])
+
+
+def test_keys_that_heads_of_the_law_share_are_those_of_gaussian_scores():
+    """Of many keys ``n Σ w_h w_g`` is the mean of exp Cov(s_h, s_g) over the queries."""
+    frames = lawlike.mix_frames(np.random.default_rng(3), 3, 24, 4, 0.4)
+    found = 30_000 * lawlike.shared_weights(np.random.default_rng(4), frames, 30_000, 0.6)
+    seen = np.random.default_rng(4).normal(size=(lawlike.QUERIES, 24)) @ frames
+    cosines = np.einsum("hdk,gdl->hgkl", frames, frames)
+    covariance = np.einsum("hqk,hgkl,gql->hgq", seen, cosines, seen)
+
+    def excess(inverse):
+        return np.exp(-inverse * (seen**2).sum(2)).mean() - 0.6
+
+    expected = np.exp(brentq(excess, 0, 1) * covariance).mean(2)
+    np.testing.assert_allclose(found, expected, rtol=0.03)
+
+
+class Letters:
+    """Tokens are letters; a masked one is surely a W."""
+
+    ends = 1
+    letters = ("<", ">", MASK, *RESIDUES)
+
+    def __init__(self):
+        self.vocabulary = dict(zip(self.letters, range(23), strict=True))
+
+    def numbers(self, text):
+        return np.array([*map(self.letters.index, f"<{text}>")])
+
+    def passed(self, tokens):
+        return [tokens]
+
+    def scores(self, last):
+        is_masked = last == self.letters.index(MASK)
+        return 100 * np.outer(is_masked, np.array(self.letters) == "W")
+
+
+def test_a_text_is_cut_into_sequences_between_special_tokens(monkeypatch):
+    monkeypatch.setattr(problems, "read_text", {"text": RESIDUES}.get)
+    model = Letters()
+    cut = [model.numbers(RESIDUES[:8]), model.numbers(RESIDUES[8:16])]
+    np.testing.assert_array_equal(problems.windows(model, "text", 10), cut)
+
+
+def test_residues_are_drawn_anew_between_special_tokens():
+    model = Letters()
+    law = {"chains": ["A" * 20], "rounds": 1, "share": 0.5}
+    for seed in range(9):
+        tokens = problems.draw_antibody(law, "chains", model, np.random.default_rng(seed))
+        assert tokens[[0, -1]].tolist() == [0, 1]
+        assert (tokens == model.letters.index("W")).sum() == 10
 
 
 def test_a_head_taken_out_by_hand():
