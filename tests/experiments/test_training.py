@@ -6,6 +6,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+import xarray as xr
 
 from experiments.training.layer import Layer, Task, responses, start, train
 from experiments.training.problems import draw_problem
@@ -16,7 +17,9 @@ from experiments.training.simulate import (
     draw_task,
     train_and_measure,
 )
+from experiments.training.statistic import CHANGES, falls, measured
 from sims.montecarlo import Draw
+from sims.study.results import Results
 from sims.study.running import Run
 
 
@@ -266,3 +269,19 @@ def test_trained_layers_are_those_of_brute_force(maps, labels):
     np.testing.assert_allclose(found["outputs"][:, LAYERS.index("identical")], 0, atol=1e-5)
     assert set(MEASURED) - {name for _, name in far} == {"outputs"}
     assert max(map(abs, far.values())) < FAR, far
+
+
+def test_changes_of_terms_add_up_to_that_of_the_error():
+    """Bias, own variance and covariance of the heads; and a head alone less the ambiguity."""
+    rng, data = np.random.default_rng(7), xr.Dataset(coords={"layer": [*LAYERS]})
+    for name in ("mse", "variance", "covariance", "alone"):
+        shape = 3, len(LAYERS), 5
+        data[name] = ("batch", "layer", "replicate"), rng.uniform(1, 2, shape)
+    terms = measured(Results({"2 of 2": data}, {}, {}))
+    change = {name: -falls(terms, "identical", name).mean(1) for name in CHANGES}
+    error = data["mse"].mean("replicate")
+    kept = error.sel(layer="joint") / error.sel(layer="identical")
+    np.testing.assert_allclose(change["mse"], kept - 1)
+    parts = change["bias"] + change["own"] + change["covariance"]
+    np.testing.assert_allclose(parts, change["mse"])
+    np.testing.assert_allclose(change["alone"] - change["ambiguity"], change["mse"])
