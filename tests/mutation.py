@@ -47,6 +47,9 @@ for path in sorted(Path("experiments").glob("*/statistic.py")):
     FILES[str(path)] = f"{own} tests/experiments/test_battery.py -k {name}"
     if (problems := path.with_name("problems.py")).is_file():
         FILES[str(problems)] = own
+FILES["experiments/house/statistic.py"] = (
+    "tests/experiments/test_house_outcomes.py tests/experiments/test_battery.py -k house"
+)
 CONFIG = """[cosmic-ray]
 module-path = "{file}"
 timeout = 120.0

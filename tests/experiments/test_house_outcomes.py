@@ -137,6 +137,7 @@ def test_the_parts_of_a_change_are_those_by_hand():
     for name, values in parts.items():
         rise = values[:, places.DRAWN, places.HAAR] - values[:, places.DRAWN, places.ALIGNED]
         np.testing.assert_allclose(found[name][:, places.DRAWN], rise / start, err_msg=name)
+    np.testing.assert_allclose(sample.error(places.HAAR), error[:, :, places.HAAR])
     third = error[:, places.DRAWN, places.THIRD] / error[:, places.DRAWN, places.HAAR] - 1
     np.testing.assert_allclose(found["yardstick"][:, places.DRAWN], third)
     aligned = (slice(None), slice(None), places.ALIGNED, 1)
