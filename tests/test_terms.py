@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+import xarray as xr
 
 from sims.base import terms
 from tests.by_hand import refused
@@ -39,3 +40,10 @@ def test_terms_by_plain_loops(weights):
 def test_weights_that_are_not_one_a_head_or_do_not_sum_to_one_are_refused(weights):
     with refused("^weights: .* 2 numbers that sum to 1"):
         terms.ensemble_weights(weights, 2)
+
+
+def test_errors_are_those_over_batches_wherever_they_lie():
+    values = np.random.default_rng(1).normal(size=(3, 5, 2))
+    found = terms.mcse(xr.DataArray(values, dims=("head", "batch", "query")))
+    assert found.dims == ("head", "query")
+    np.testing.assert_allclose(found, values.std(1, ddof=1) / 5**0.5)

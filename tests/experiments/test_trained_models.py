@@ -75,6 +75,8 @@ def test_keys_that_heads_of_the_law_share_are_those_of_gaussian_scores():
 class Letters:
     """Tokens are letters; a masked one is surely a W."""
 
+    predicts = True
+    causal = False
     ends = 1
     letters = ("<", ">", MASK, *RESIDUES)
 
@@ -99,11 +101,14 @@ def test_a_text_is_cut_into_sequences_between_special_tokens(monkeypatch):
     np.testing.assert_array_equal(problems.windows(model, "text", 10), cut)
 
 
-def test_residues_are_drawn_anew_between_special_tokens():
+def test_residues_are_drawn_anew_and_masked_between_special_tokens():
     model = Letters()
-    law = {"chains": ["A" * 20], "rounds": 1, "share": 0.5}
-    for seed in range(9):
-        tokens = problems.draw_antibody(law, "chains", model, np.random.default_rng(seed))
+    antibodies = {"heavy chains": ["A" * 20], "rounds": 1, "share": 0.5}
+    law = {"checkpoints": {"letters": {"text": "heavy chains"}}, "antibodies": antibodies}
+    law["masked"] = 1.0
+    rng = np.random.default_rng(0)
+    for tokens, places in problems.draw_sequences(law, "letters", model, rng, 9):
+        assert sorted(places) == [*range(1, 21)]
         assert tokens[[0, -1]].tolist() == [0, 1]
         assert (tokens == model.letters.index("W")).sum() == 10
 
