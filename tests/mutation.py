@@ -3,6 +3,7 @@
 COUNT are drawn of each file, made in a copy of the tree and held against the tests named for it.
 """
 
+import os
 import random
 import shutil
 import sqlite3
@@ -52,7 +53,7 @@ FILES["experiments/house/statistic.py"] = (
 )
 CONFIG = """[cosmic-ray]
 module-path = "{file}"
-timeout = 120.0
+timeout = 600.0
 excluded-modules = []
 test-command = "{python} -m pytest -x -q -p no:cacheprovider {tests}"
 [cosmic-ray.distributor]
@@ -76,7 +77,10 @@ def main(count: int, seed: str) -> int:
 
             def ray(*words: str) -> int:
                 command = [Path(sys.executable).with_name("cosmic-ray"), *words]
-                return subprocess.run(command, cwd=tree, capture_output=True).returncode
+                surroundings = os.environ | {"PYTHONPATH": str(tree)}
+                return subprocess.run(
+                    command, cwd=tree, env=surroundings, capture_output=True
+                ).returncode
 
             if ray("baseline", "cr.toml"):
                 print(f"{file}: {tests} fail without a mistake")
