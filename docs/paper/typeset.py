@@ -7,8 +7,7 @@ documentation. Pandoc turns the filled-in Markdown into Typst, which sets it in 
 
 import re
 import sys
-from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -18,14 +17,13 @@ import yaml
 
 from sims.base.errors import InputError
 from sims.judgement import conventions
-from sims.judgement.answers import Answer
-from sims.judgement.summaries import Result, Share
-from sims.report.answers import COLUMNS, answers_on, cells_of, listing
-from sims.report.learnt import learnt
+from sims.judgement.answers import Answer, by_id
+from sims.judgement.summaries import Gap, Result
+from sims.report.answers import COLUMNS, cells_of
 from sims.report.text import environment
 from sims.study.declaration import Declaration
 from sims.study.ledger import read_run
-from sims.study.papers import MAIN, Paper, papers
+from sims.study.papers import MAIN, papers
 
 HERE = Path(__file__).parent
 ROOT = HERE.parents[1]
@@ -33,13 +31,6 @@ MARKDOWN = (
     "markdown-citations-example_lists-fancy_lists-raw_html-startnum-strikeout-subscript-superscript"
 )
 """Pandoc's Markdown without what a code host reads otherwise."""
-WORDS = (
-    *reversed(conventions.WORDS),
-    "never",
-    conventions.BY_CONDITION,
-    conventions.TOO_FEW,
-)
-"""First words of an answer, in the order of the tables."""
 LINK = re.compile(r"\[([^\]]+)\]\((?!https?:)([^)]*)\)")
 VERBATIM = re.compile(r"(```.*?```|`[^`]*`|\$\$.*?\$\$|\$[^$]+\$)", re.DOTALL)
 SYMBOL = re.compile(
@@ -88,15 +79,10 @@ def write_table(rows: Iterable[Row], caption: str, widths: Mapping[str, int] | N
     return "\n".join([*(f"|{'|'.join(line)}|" for line in lines), "", f": {caption}"])
 
 
-def rank_word(answer: str) -> int:
-    """Place of an answer's word among :data:`WORDS`."""
-    return next(rank for rank, word in enumerate(WORDS) if answer.startswith(word))
-
-
-def tabulate(paper: Paper, answers: Sequence[Answer]) -> list[Row]:
-    """Rows of the table of a paper's confirmatory answers."""
+def tabulate(answers: Iterable[Answer]) -> list[Row]:
+    """Rows of a table of answers, each with a drawing of its outcomes."""
     rows = []
-    for answer in answers_on(paper, answers, "paper"):
+    for answer in answers:
         row = dict(zip(COLUMNS, cells_of(answer), strict=True))
         row["how often"] = row["how often"].replace(" problems", "")
         rows.append(row | {"outcomes": draw_outcomes(answer.result)})
@@ -104,23 +90,13 @@ def tabulate(paper: Paper, answers: Sequence[Answer]) -> list[Row]:
 
 
 def draw_outcomes(result: Result) -> str:
-    """The call that draws a share's outcomes; "" for gaps and means."""
-    if not isinstance(result, Share) or result.deciding is None:
+    """The call that draws a share's outcomes; "" without a count."""
+    counted = result.near if isinstance(result, Gap) else getattr(result, "deciding", None)
+    if counted is None:
         return ""
-    shares = result.deciding.parts
+    shares = counted.parts
     named = ", ".join(str(shares[name]) for name in ("holds", "level", "undecided", "fails"))
     return f"`#outcomes({named})`{{=typst}}"
-
-
-def choose_headline(paper: Paper, answers: Sequence[Answer]) -> Row | None:
-    """The row on a neighbouring paper: its headline claim, else its first answer; None without."""
-    claim = next((claim for claim in paper.claims if claim.headline), None)
-    if claim and claim.algebra:
-        verdict = f"{'false' if claim.counterexample else 'true'} by algebra"
-        return {"question": claim.statement, "answer": verdict, "how often": claim.counterexample}
-    chosen = [row for row in answers if claim is None or row.claim == claim.id]
-    asked = any(row.paper == paper.arxiv and row.subject == "paper" for row in chosen)
-    return tabulate(paper, chosen)[0] if asked else None
 
 
 def set_symbols(text: str) -> str:
@@ -138,6 +114,11 @@ def set_symbols(text: str) -> str:
     return "".join(parts)
 
 
+def name_author(author: Mapping[str, str]) -> str:
+    """Name of an author of CITATION.cff, a person or a group."""
+    return author.get("name") or f"{author['given-names']} {author['family-names']}"
+
+
 def gather_facts(folder: Path) -> dict[str, Any]:
     """What the paper's source can use, of the run published in that folder.
 
@@ -153,32 +134,28 @@ def gather_facts(folder: Path) -> dict[str, Any]:
     def read_page(name: str) -> str:
         return LINK.sub(r"\1", (ROOT / "docs" / f"{name}.md").read_text(encoding="utf-8"))
 
-    known, answers = papers(), read_run(folder)
+    def require(condition: bool, sentence: str) -> str:
+        if not condition:
+            raise InputError("paper.md.j2", sentence, "a sentence that the answers bear out")
+        return ""
+
+    answers = read_run(folder)
     if not answers:
         raise InputError(str(folder), "no answers", "a published run: make publish")
     confirmatory = [answer for answer in answers if answer.status == "confirmatory"]
-    asked = [answer for answer in confirmatory if answer.subject == "paper"]
-    counts = Counter(answer.paper for answer in asked)
-    headlines = {id: choose_headline(paper, answers) for id, paper in known.items()}
-    main = sorted(tabulate(known[MAIN], answers), key=lambda row: rank_word(row["answer"]))
     return {
-        "answers": {answer.id: answer for answer in answers},
-        "asked": asked,
-        "confirmatory": confirmatory,
+        "answers": by_id(answers),
+        "asked": [answer for answer in confirmatory if answer.subject == "paper"],
         "citation": yaml.safe_load((ROOT / "CITATION.cff").read_text("utf-8")),
-        "counts": counts,
-        "main": main,
-        "words": Counter(WORDS[rank_word(row["answer"])] for row in main),
-        "algebra": re.findall(r"^- (.*?)(?: \(`.*`\))?$", listing(known[MAIN], answers), re.M),
-        "neighbours": {id: row for id, row in headlines.items() if row and id != MAIN},
-        "papers": known,
+        "papers": papers(),
         "MAIN": MAIN,
-        "law": Declaration.read("house").spec.law["text"],
-        "learnt": lambda name: learnt(answers, name),
+        "law": Declaration.read("house").spec.law,
+        "require": require,
         "read_caption": read_caption,
         "read_page": read_page,
         "read_table": read_table,
         "write_table": write_table,
+        "tabulate": tabulate,
         "conventions": conventions,
     }
 
@@ -197,7 +174,7 @@ def typeset(folder: Path, output: Path) -> str:
     citation = facts["citation"]["preferred-citation"]
     meta = {
         "title": citation["title"],
-        "authors": ", ".join(author["name"] for author in citation["authors"]),
+        "authors": ", ".join(name_author(author) for author in citation["authors"]),
         "date": str(facts["citation"]["date-released"]),
     }
     template = environment().from_string((HERE / "paper.md.j2").read_text(encoding="utf-8"))
