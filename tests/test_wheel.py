@@ -118,10 +118,12 @@ def test_a_folder_with_experiments_stands_for_itself(sims, tmp_path):
             "main(['run', 'mine', '--dry'])\n"
             "main(['experiments', '--json'])\n"
             "main(['advise', '--n', '1024', '--budget', '16', '--noise', '2'])\n"
-            "main(['run', 'rates', '--fidelity', 'smoke', '--dry'])"
+            "main(['run', 'rates', '--fidelity', 'smoke', '--dry'])\n"
+            "main(['protocol', 'rates'])"
         ),
     )
     assert "got 'doubling'; allowed: " in said
     assert re.findall('"name": "(.+?)"', said) == ["mine"]
     assert "results/smoke/rates" in said
+    assert "# Protocol of `rates`" in said
     assert re.search(r"Rests on: .* \[allocation: dk-log\] (?!not published)", said)

@@ -1,4 +1,4 @@
-"""``sims experiments`` and ``sims claims``: lists of experiments, claims and their answers."""
+"""``sims experiments``, ``claims`` and ``protocol``: what is asked, and how it was answered."""
 
 import json as formats
 from collections.abc import Sequence
@@ -8,6 +8,7 @@ from typing import Any
 
 from sims.base.documents import read_yaml
 from sims.base.errors import InputError, one_of
+from sims.base.files import replace
 from sims.base.places import experiments, place
 from sims.base.validation import parse
 from sims.cli.listing import print_table
@@ -125,3 +126,15 @@ def _cells(
             known_by = "by algebra" if claim.algebra else "not covered"
             cells.append((name, claim.statement, known_by, claim.algebra))
     return cells
+
+
+def write_protocol(experiment: str | None, output: Path | None) -> None:
+    """Write the protocol of an experiment, or of all, to a file or to standard output."""
+    from sims.report.protocol import protocol
+
+    names = experiments() if experiment is None else [experiment]
+    text = "\n".join(map(protocol, names))
+    if output is None:
+        print(text)
+    else:
+        replace(text.encode(), output)

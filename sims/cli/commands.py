@@ -9,7 +9,6 @@ from typing import Annotated, Any, Literal
 from typer import Argument, Context, Exit, Option, Typer
 from typer.core import TyperCommand, TyperOption
 
-from sims import __version__
 from sims.base import places
 from sims.base.errors import InputError
 
@@ -68,6 +67,8 @@ HELP = """Test claims about multi-head attention as an ensemble of Nadaraya-Wats
 
 def _print_version(requested: bool) -> None:
     if requested:
+        from sims import __version__
+
         print(f"sims {__version__}")
         raise Exit
 
@@ -225,6 +226,28 @@ def claims(
     from sims.cli.claims import list_claims
 
     list_claims(fidelity, paper, json)
+
+
+@app.command()
+def protocol(
+    experiment: Annotated[
+        str | None, Argument(help="Name of the experiment, or its folder (default: all)")
+    ] = None,
+    output: Annotated[Path | None, Option(help="Output FILE.md (default: standard output)")] = None,
+) -> None:
+    """Write the protocol of an experiment before it is run.
+
+    \b
+      sims protocol rates
+      sims protocol house --output house.md
+
+    The fields are those of the OSF preregistration template; they name aims, data-generating
+    mechanisms, estimands, methods and performance measures (ADEMP). All facts come from the
+    experiment's file and the papers' files.
+    """
+    from sims.cli.claims import write_protocol
+
+    write_protocol(experiment, output)
 
 
 @app.command()

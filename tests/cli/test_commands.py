@@ -20,7 +20,7 @@ from tests.inspect.models import LAYOUTS, H, matrices
 from tests.inspect.models import write as save_model
 from tests.pipeline import ROOT
 
-COMMANDS = ["decompose", "sweep", "experiments", "run", "claims", "new", "schema"]
+COMMANDS = ["decompose", "sweep", "experiments", "run", "claims", "protocol", "new", "schema"]
 COMMANDS += ["inspect", "advise"]
 HOME = Path("results/smoke/small")
 
