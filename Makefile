@@ -20,7 +20,7 @@ $(error EXTRA: got "$(EXTRA)"; allowed: cuda, tpu, or nothing)
 endif
 
 .DEFAULT_GOAL := help
-.PHONY: help setup reproduce publish test test-shapes test-slurm mutants lint docs paper benchmark peers models lock clean
+.PHONY: help setup reproduce publish test test-shapes test-slurm mutants lint docs paper archive benchmark peers models lock clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-11s %s\n", $$1, $$2 }' Makefile
@@ -94,6 +94,21 @@ docs: $(VENV)/.installed-docs ## check the prose and build the site in build/doc
 paper: $(VENV)/.installed-docs ## typeset results/published/paper.pdf from the published answers
 	python -m docs.paper.typeset results/published
 
+# Source, published answers, tables with a codebook, protocols, paper and their sums: the same bytes from the same commit.
+archive: setup ## pack build/archive/nw-attention-sims-VERSION.tar.gz, for a repository of data (Zenodo, OSF)
+	@git diff --quiet HEAD || { echo "archive: got uncommitted changes; commit them first" >&2; exit 1; }
+	@set -e; version=$$(python -m setuptools_scm); name=nw-attention-sims-$$version; home=build/archive/$$name; \
+	rm -rf "$$home"; mkdir -p "$$home/data"; \
+	printf 'Metadata-Version: 2.1\nName: nw-attention-sims\nVersion: %s\n' "$$version" >"$$home/PKG-INFO"; \
+	git archive --format=tar.gz --prefix="$$name/" --add-file="$$home/PKG-INFO" -o "$$home/source.tar.gz" HEAD; \
+	rm "$$home/PKG-INFO"; \
+	cp CITATION.cff LICENSE results/published/answers.json results/published/answers.md results/published/paper.pdf "$$home"; \
+	python -m docs.archive.write results/published "$$home/data"; \
+	sims protocol --output "$$home/protocols.md"; \
+	(cd "$$home" && find . -type f ! -name SHA256SUMS | LC_ALL=C sort | xargs sha256sum >SHA256SUMS); \
+	tar --sort=name --mtime=@0 --owner=0 --group=0 --numeric-owner --mode=u=rwX,go=rX -C build/archive -cf - "$$name" | gzip -n9 >"$$home.tar.gz"; \
+	echo "$$home.tar.gz"
+
 # Apart from the other requirements, which most users of .venv can do without.
 $(VENV)/.installed-docs: requirements/docs.txt | setup
 	@if uv --version >/dev/null 2>&1; then install="uv pip install --quiet --python $(VENV)/bin/python"; \
@@ -132,13 +147,17 @@ $(VENV)/.models-all: requirements/models-all.txt | $(VENV)/models
 COMPILE = uv pip compile --quiet $(UPGRADE) --universal --python-version 3.11 --fork-strategy fewest \
 	--generate-hashes --custom-compile-command "make lock" --no-annotate
 PROJECT = $(COMPILE) pyproject.toml --extra dev --extra models --extra slurm
+# What a light install does without: the workflow, fits of exponents, advice, training.
+HEAVY = snakemake|numpyro|scikit-learn|optax
 
 lock: ## renew requirements/ from pyproject.toml (needs uv; UPGRADE=--upgrade for newer versions)
 	$(PROJECT) -o requirements/lock.txt
+	sed -nE '/^dependencies/,/^]/s/^    "(.*)",.*/\1/p' pyproject.toml | grep -vE '^($(HEAVY))\b' | \
+		$(COMPILE) - -c requirements/lock.txt -o requirements/core.txt
 	$(PROJECT) --extra cuda -c requirements/lock.txt -o requirements/cuda.txt
 	$(PROJECT) --extra tpu -c requirements/lock.txt -o requirements/tpu.txt
 	$(PROJECT) --extra docs -c requirements/lock.txt -o requirements/docs.txt
-	printf 'pip\nsetuptools\n' | $(COMPILE) - -c requirements/lock.txt -o requirements/build.txt
+	printf 'pip\nsetuptools\nsetuptools-scm\n' | $(COMPILE) - -c requirements/lock.txt -o requirements/build.txt
 
 clean: ## remove .venv and caches; results stay
 	rm -rf $(VENV) .pytest_cache .ruff_cache .mypy_cache .import_linter_cache .hypothesis *.egg-info build
