@@ -25,6 +25,8 @@ MINUTE = 60.0
 """Seconds between the lines that say how far a command without a terminal is."""
 TEMPORARY_FAILURE = 75
 """Exit code of a stopped command (EX_TEMPFAIL); the same command resumes it."""
+FULL = "by `pip install` of its wheel or folder without --no-deps"
+"""What installs the packages that a light install leaves out."""
 
 
 class _Notes(io.TextIOWrapper):
@@ -69,7 +71,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             code = int(app(words, prog_name="sims", standalone_mode=False) or 0)
         sys.stdout.flush()
         message = "interrupted; finished points are kept" if code == 130 else ""
-    except (TyperException, ValueError, MemoryError) as error:
+    except (TyperException, ValueError, MemoryError, ModuleNotFoundError) as error:
         message = _explain(error)
     except OSError as error:
         if error.filename is None:
@@ -111,7 +113,7 @@ def _line_a_minute(words: Sequence[str]) -> Iterator[None]:
         ended.set()
 
 
-def _explain(error: TyperException | ValueError | MemoryError) -> str:
+def _explain(error: Exception) -> str:
     """One line on an error that the user can fix; any other error is raised again."""
     if isinstance(error, TyperException):
         return str(error.format_message()).replace("Value error, ", "")
@@ -119,6 +121,10 @@ def _explain(error: TyperException | ValueError | MemoryError) -> str:
         return str(error)
     if isinstance(error, MemoryError):
         return f"memory: got {str(error)!r}; allowed: a problem that fits in memory"
+    if isinstance(error, ModuleNotFoundError):
+        package = str(error.name).partition(".")[0]
+        if package != "sims":
+            return f"{package} is not installed: install sims with all its requirements, {FULL}"
     if re.search("JAX flag|for environment", str(error)):
         return f"environment: got {str(error)!r}; allowed: a value that JAX accepts"
     raise error

@@ -9,7 +9,8 @@ import os
 import platform
 import sys
 from collections.abc import Iterable
-from importlib.metadata import version
+from contextlib import suppress
+from importlib.metadata import PackageNotFoundError, version
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -43,7 +44,10 @@ def versions() -> dict[str, str]:
     from sims import __version__
 
     installed = {"python": platform.python_version(), "sims": __version__}
-    return installed | {name: version(name) for name in PACKAGES}
+    for name in PACKAGES:
+        with suppress(PackageNotFoundError):  # of a light install
+            installed[name] = version(name)
+    return installed
 
 
 def machine() -> dict[str, Any]:

@@ -1,5 +1,6 @@
 """Bad command lines and surroundings: one line, exit code 2, nothing written."""
 
+import sys
 from pathlib import Path
 
 import pytest
@@ -82,6 +83,12 @@ def test_slurm_without_its_plugin(refuses, monkeypatch, options):
 def test_options_that_snakemake_does_not_know(refuses, option):
     words = "sweep: options of snakemake, after --: "
     refuses(words, "sweep", "spec.yaml", "--shards", "2", "--", option)
+
+
+def test_a_package_that_a_light_install_leaves_out(refuses, monkeypatch):
+    monkeypatch.setitem(sys.modules, "snakemake.cli", None)
+    words = "snakemake is not installed: install sims with all its requirements, by `pip install`"
+    refuses(words, "sweep", "spec.yaml", "--shards", "2")
 
 
 def test_a_folder_that_snakemake_cannot_name(refuses, monkeypatch):
