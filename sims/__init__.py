@@ -15,6 +15,7 @@ rounding (matmul precision ``highest``), and one CPU device per core; see
 """
 
 import sys
+from contextlib import suppress
 from importlib import import_module
 from typing import TYPE_CHECKING
 
@@ -44,8 +45,8 @@ if TYPE_CHECKING:
     from sims.theory import predict
     from sims.weights import WeightRule
 
-__version__ = "0.2.0"
-
+__version__: str
+"""Version of the installed package, from the tags of its repository; "unknown" without install."""
 __all__ = [
     "DESIGNS",
     "FRAMES",
@@ -92,6 +93,12 @@ _HOMES = {
 
 
 def __getattr__(name: str) -> object:
+    if name == "__version__":
+        from importlib import metadata
+
+        with suppress(metadata.PackageNotFoundError):
+            return metadata.version("nw-attention-sims")
+        return "unknown"
     if name not in __all__:
         # With name and object, Python suggests the name that may be meant.
         missing = f"module {__name__!r} has no attribute {name!r}"
