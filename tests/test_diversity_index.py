@@ -101,7 +101,7 @@ def random_errors(seed, heads=4):
 
 @pytest.mark.theory
 class TestErrors:
-    """What the matrix of errors says of the ensemble, as docs/theory.md has it."""
+    """What the matrix of errors says of the ensemble, as docs/theory/diversity.md has it."""
 
     def test_mean_gives_the_error_and_the_bounds_hold(self):
         for seed in range(20):

@@ -27,7 +27,7 @@ from tests.browser.visiting import in_a_browser, visit
 from tests.cli.conftest import folder  # noqa: F401
 from tests.pipeline import ROOT
 
-CHAPTERS = [ROOT / "docs/theory.md", *sorted((ROOT / "docs/theory").glob("*.md"))]
+CHAPTERS = sorted((ROOT / "docs/theory").glob("*.md"))
 ANSWER = Answer(
     result=Share(problems=100, simulated=tally(np.repeat([1.0, -1.0], [90, 10]))),
     word="usually",
@@ -147,7 +147,7 @@ def test_a_claims_page_answers_first_and_leads_to_what_is_behind():
         "effect −3 % ± 1 %, n 64. File: `results/published/counterexamples/gaps.yaml`. "
         "Run it: `sims decompose small#3`.",
         "$$\n\\operatorname{MSE}",
-        "(../theory.md#the-decomposition)",
+        "(../theory/decomposition.md)",
         "**Why this reading**\n\nAn identity cannot fail",
         "- 2 more: `sims claims --paper 2605.20271`",
     )

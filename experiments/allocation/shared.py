@@ -1,10 +1,10 @@
 """Exact errors of heads that share a view, at any n: quadrature over what one key contributes.
 
 Given the number c of the latent key (:mod:`.integrals`), two heads' views are independent of each
-other and of the target. Every integral of docs/theory.md, "Exact at every n", is then a sum over a
-lattice of latent numbers. Averages over queries are Gauss rules in their length and quasi-random in
-direction, jointly with the waves; the squared bias that first order has in closed form corrects
-these waves' by a factor.
+other and of the target. Every integral of docs/theory/exact.md is then a sum over a lattice of
+latent numbers. Averages over queries are Gauss rules in their length and quasi-random in direction,
+jointly with the waves; the squared bias that first order has in closed form corrects these waves'
+by a factor.
 """
 
 from typing import NamedTuple

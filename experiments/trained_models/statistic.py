@@ -117,8 +117,8 @@ def correlation_by_angles(
 ) -> np.ndarray:
     """The angle law's noise correlation of softmax heads on isotropic keys, (…, H, H).
 
-    ``Π_j ρ(c_j)/ρ(1)`` with ``ρ(c) = [1 − 2ac² − a²c²(1 − c²)]^{−1/2}`` (theory.md, "The angle
-    law"). a is such that a head has its measured ``n E Σ w² = ρ(1)^{d_k}``, mean over heads.
+    ``Π_j ρ(c_j)/ρ(1)`` with ``ρ(c) = [1 − 2ac² − a²c²(1 − c²)]^{−1/2}`` (theory/angles.md).
+    a is such that a head has its measured ``n E Σ w² = ρ(1)^{d_k}``, mean over heads.
 
     Args:
         cosines: of the principal angles of key subspaces, (…, H, H, d_k).

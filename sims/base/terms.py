@@ -25,7 +25,7 @@ variable                        dimensions              meaning
 
 All are for the ensemble f̄ = Σ_h α_h f̂_h, Σ α_h = 1 (uniform unless weights are given), in the
 squared unit of Y, except ``bias`` (unit of Y). With one head the cross terms are NaN: there is
-no pair. Source: theory notes in ``docs/theory.md``, section "The decomposition".
+no pair. Source: theory notes in ``docs/theory/decomposition.md``.
 """
 
 from collections.abc import Iterable, Mapping

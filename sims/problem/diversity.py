@@ -15,8 +15,8 @@ head, H times). With the eigenvalues λ of R and p = λ/H::
 
 For equicorrelated R all are increasing functions of one another; elsewhere they disagree. With
 equal head variances v, and only then, ``Var f̄ = v (1 − (1 − 1/H) HDI_mean)``; of ``errors`` the
-same holds for the error without any condition; see "What makes the theorem true" in
-docs/theory.md.
+same holds for the error without any condition; see docs/theory/diversity.md, "What
+makes the theorem true".
 
 The paper's abstract calls the HDI spectral without a formula; these are the candidates. Entropy is
 the effective rank of Roy & Vetterli (2007), participation the participation ratio of Σ λ_i; under

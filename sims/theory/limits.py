@@ -7,7 +7,7 @@ kernel tilts, which are N(M_h x, C_h)::
     m*_h(x) = Σ_j a_j exp(−½ ω_jᵀC_hω_j) cos(M_hᵀω_j·x + c_j)
 
 The bias of the average is therefore a series in the query, of (H + 1) J waves, and its mean square
-is a sum over pairs of waves. Derivation: docs/theory.md, "Unseen".
+is a sum over pairs of waves. Derivation: docs/theory/exact.md, "Unseen".
 """
 
 from typing import NamedTuple

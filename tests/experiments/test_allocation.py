@@ -192,7 +192,7 @@ def test_growth_at_a_fixed_temperature_is_a_logarithm_of_known_slope():
 
 @pytest.mark.theory
 def test_exponent_of_heads_that_see_one_given_target():
-    """``1 − 1/(1 + d_k* log ρ)`` of docs/theory.md, ρ the cost in variance of a coordinate."""
+    """``1 − 1/(1 + d_k* log ρ)`` of docs/theory/budget.md, ρ a coordinate's cost in variance."""
     drawn = regime(**PLAIN, decay="even", bandwidth=0.7, relevance=2.0, noise_sd=4.0, reach=0.85)
     widths = predict.best(problems.curve(drawn, 1e4, [64, 128, 256, 512], grids.GIVEN[2]))
     clear = {"noise": 0.0, "relevance": np.zeros(2), "query_scale": drawn["query_scale"]}

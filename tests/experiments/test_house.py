@@ -370,7 +370,7 @@ def test_a_problem_of_the_law_says_what_it_is(capsys):
 
 
 def test_the_error_of_linear_targets_is_affine_in_the_index_with_infinitely_many_keys():
-    """The proposition of docs/theory.md over 4,000 common rotations, at every rung."""
+    """The proposition of docs/theory/diversity.md over 4,000 common rotations, at every rung."""
     rng, heads, width, dimension, shrinkage = np.random.default_rng(5), 4, 2, 8, 0.6
     _, ladder = draw_key_frames(7, dimension, heads, width)
     slope = rng.normal(size=dimension)

@@ -54,7 +54,7 @@ def test_the_best_bandwidth_by_brute_force():
 @pytest.mark.theory
 @pytest.mark.parametrize("bandwidth", [1e-8, 1e-5, 1e-2, 0.5])
 def test_squared_bias_averaged_over_phases(bandwidth):
-    """The formula of docs/theory.md, far below where a difference of matrices loses all digits.
+    """The formula of docs/theory/rates.md, far below where matrices' difference loses all digits.
 
     256 target draws; 4.5 standard errors, false alarm 7·10⁻⁶ a case.
     """

@@ -105,7 +105,7 @@ def test_aligned_heads_share_a_weight():
 
 @pytest.mark.theory
 def test_cost_of_estimated_weights():
-    """(σ² + R*)(H − 1)/(m − H) of docs/theory.md, by normal residuals in plain NumPy; 4 errors."""
+    """(σ² + R*)(H − 1)/(m − H) of docs/theory/averaging.md, by normal residuals; 4 errors."""
     rng, heads, noise = np.random.default_rng(0), 4, 1.3
     root = rng.normal(size=(heads, heads))
     matrix = root.T @ root

@@ -6,7 +6,7 @@ their check where heads see few dimensions of Gaussian keys: ``quadrature`` (nod
 ``conditioning`` (what heads see), ``truncation`` (where integrals live), ``laplace`` (one head's
 integrals), ``pairs`` (those of two), ``refinement`` (levels until accurate). Adaptive radii:
 ``tables``, ``root``, ``adaptive``. ``solution`` holds arrays of results, ``prediction`` labels
-them. Derivation: docs/theory.md, "Exact at every n".
+them. Derivation: docs/theory/exact.md.
 """
 
 from sims.theory.exact.prediction import exact_terms

@@ -6,7 +6,7 @@ singular Σ need no special case. A pair of heads is brought to canonical coordi
 ``Cov(ξ_h, ξ_g) = diag(ρ)``, ρ the canonical correlations.
 
 The integrals in :mod:`sims.theory.exact.laplace` see only log-kernels at nodes, weights,
-E[m | node] and Var[m | node]. Derivation: docs/theory.md, "Exact at every n".
+E[m | node] and Var[m | node]. Derivation: docs/theory/exact.md.
 """
 
 import numpy as np

@@ -1,8 +1,8 @@
 """Every term of the decomposition by one Gram product over a law of N points.
 
 With ``S_h = Σ_i K_h(x, X_i)`` and ``1/S = ∫₀^∞ e^{−sS} ds`` every moment of a ratio is an integral
-over s, and over t of a second head, of expectations over *one* key (docs/theory.md, "Exact at every
-n"). With ``X = s K_h`` and ``r = m − m(x)`` all of them are entries of
+over s, and over t of a second head, of expectations over *one* key
+(docs/theory/exact.md). With ``X = s K_h`` and ``r = m − m(x)`` all of them are entries of
 
 ::
 
@@ -276,7 +276,7 @@ def sums_of_keys(
     """``E Σ_i w_hi w_gi``, ``E Σ_i w_hi Σ_j w_gj`` and ``E Σ_i w_hi r_i Σ_j w_gj r_j``, r about c.
 
     One key twice and two keys: ``n ∫ E[K_hK_g …] φ^{n−1}`` and ``n(n−1) ∫ E[K_h …] E[K_g …]
-    φ^{n−2}``, over s and t, or over s where g is h (docs/theory.md, "Exact at every n").
+    φ^{n−2}``, over s and t, or over s where g is h (docs/theory/exact.md).
 
     Args:
         n: number of keys.

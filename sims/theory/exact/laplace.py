@@ -14,7 +14,7 @@ of the ratio Σ K Y / Σ K as an integral over s (and t) of expectations over *o
 so a pair needs quadrature only where *both* kernels reach, and single-head terms can be finer. The
 trapezoid rule in u converges like |Γ(1 + 2πi/step)|: 2e-8 at step 0.5, 1e-15 at 0.25. Targets are
 centred at c_h = E f̂_h before products are taken, or the signal covariance, of order 1/n, would
-drown in (E f̂)². Derivation: docs/theory.md, "Exact at every n". Source: Laplace transform of the
+drown in (E f̂)². Derivation: docs/theory/exact.md. Source: Laplace transform of the
 denominator as in Cressie et al. (1981), doi:10.1080/00031305.1981.10479334.
 """
 
@@ -238,7 +238,7 @@ def single(setting: Setting, grids: tuple[Nodes], head: Head, regression: Regres
     total = jax.lax.fori_loop(0, tiles(nodes.used), add, jnp.zeros((3 * size, 3)))
 
     # Expectations over one key as curves in u: a, A and E[X e^{−X} m]; the mean with m ≡ 1 is
-    # P(S > 0). (docs/theory.md, "Exact at every n")
+    # P(S > 0). (docs/theory/exact.md)
     hit, once, twice = total.reshape(3, size, 3)
     a = hit[:, 0]
     weights = setting.weights(), setting.step

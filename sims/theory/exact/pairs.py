@@ -179,7 +179,7 @@ def pair_terms(
     parts = total[:, : 4 * setting.size].reshape(2, setting.size, 4, setting.size).swapaxes(1, 2)
     (hit_hit, hit_once, _, hit_once_m), (once_hit, once_once, once_hit_m, once_once_m) = parts
     # φ(s, t) = 1 − a_h − a_g + D. Each bracket of one key a head is the head's own curve less what
-    # the other head's response takes off it. (docs/theory.md, "Exact at every n")
+    # the other head's response takes off it. (docs/theory/exact.md)
     a = first.hit[:, None] + second.hit - hit_hit
     area = du[:, None] * du
     shift = first.centre - second.centre
@@ -194,7 +194,7 @@ def pair_terms(
     if setting.compact:
         # f̂ = G + c·1{S > 0} with G = Σ w (m − c): what the empty neighbourhoods add. E G = 0, so
         # E[G_h 1{S_g > 0}] is −E[G_h 1{S_g = 0}]; u = ∞ is the last point of the grids.
-        # (docs/theory.md, "Exact at every n", empty neighbourhoods)
+        # (docs/theory/exact.md, empty neighbourhoods)
         remainder_h = n * du @ (m_h[:, -1] * power(n - 1, a[:, -1]))
         remainder_g = n * du @ (m_g[-1] * power(n - 1, a[-1]))
         joint_reach = first.reach + second.reach + jnp.expm1(n * log_phi(a[-1, -1]))

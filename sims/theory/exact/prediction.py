@@ -1,7 +1,7 @@
 """Exact finite-n theory: every term of the decomposition at any n, with an error on each number.
 
 There is no expansion in 1/n and no condition on the number of attended keys. Derivation:
-docs/theory.md, "Exact at every n".
+docs/theory/exact.md.
 """
 
 import warnings

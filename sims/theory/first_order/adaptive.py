@@ -1,9 +1,9 @@
 """First order in 1/n for α-entmax of distances: compact kernels whose radius the sample sets.
 
 The weights are ``(λ − D_i²)₊^ν/c`` with the constant ``c = (2sν)^ν`` and λ, the squared radius, the
-root of ``Σ_i (λ − D_i²)₊^ν = c``; D_i is the distance of the projected query and key. Derivation in
-``docs/theory.md``, "Adaptive radii to first order". Valid where many keys are attended to, n_eff ≫
-1, with relative remainder O(1/n_eff).
+root of ``Σ_i (λ − D_i²)₊^ν = c``; D_i is the distance of the projected query and key. Derivation:
+``docs/theory/first_order.md``, "Adaptive radii to first order". Valid where many keys are attended
+to, n_eff ≫ 1, with relative remainder O(1/n_eff).
 
 Designs: Gaussian, any Σ ⪰ 0 that the heads see as positive definite. Targets: trigonometric series.
 Heads: d_k of 1 or 2, ν ≥ 1. All integrals run over a ball, or over the product of two, where their
@@ -173,7 +173,7 @@ class Single(NamedTuple):
 
 
 def single(head: Head) -> Single:
-    """Quantities of a single head: docs/theory.md, "Adaptive radii to first order"."""
+    """Quantities of a single head: docs/theory/first_order.md, "Adaptive radii to first order"."""
     nu = head.power
     gamma = head.mean_kernel
     square = head.radius()

@@ -3,7 +3,7 @@
 Averaged over Gaussian-process targets and Gaussian queries, as the redundant views are
 (:mod:`sims.theory.first_order.views`): products of one-dimensional Gaussian integrals. Relevance is
 the same for every coordinate, so heads are exchangeable, and one head and one pair give every
-number of heads. Reconstruction; the derivation is in ``docs/theory.md``, "Splitting a budget".
+number of heads. Reconstruction; the derivation is in ``docs/theory/budget.md``.
 """
 
 from typing import Literal

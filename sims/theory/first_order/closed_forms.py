@@ -5,7 +5,7 @@ effective number of keys ``n_eff,h(x) = n/r_hh(x)``, and ``n_third = n r_hh p_h�
 third moment. The relative remainder is O(1/n_eff + 1/n_third). For the gaussian kernel both are of
 similar size; for softmax, whose weights are log-normal, n_third is near n_eff²/n and much smaller.
 Reconstruction, from the ratio (delta-method) expansion of f̂ = N/D with N = (1/n) Σ K_i Y_i and
-D = (1/n) Σ K_i; the derivation is in ``docs/theory.md``, "First order in 1/n".
+D = (1/n) Σ K_i; the derivation is in ``docs/theory/first_order.md``.
 
 Designs: Gaussian, any Σ ⪰ 0. Targets: trigonometric series. Kernels: gaussian and softmax, any
 frames, of queries U_h and of keys V_h, one bandwidth per head. All float64. The formulas accept
@@ -137,7 +137,7 @@ def _closed_forms(
     diagonal = np.diagonal(place)
 
     def pair(indices: tuple[Numbers, Numbers]) -> tuple[Numbers, Numbers, Numbers]:
-        # r_hg, r_hg E_hg[(m − m*_h)(m − m*_g)] and E_hg m (docs/theory.md, "First order in 1/n").
+        # r_hg, r_hg E_hg[(m − m*_h)(m − m*_g)] and E_hg m (docs/theory/first_order.md).
         selected = xp.stack(indices, axis=-1)
         tilt = tilt_by(selected)
         overlap = xp.exp(tilt.log_mass - log_mass[selected].sum(-2))

@@ -1,9 +1,9 @@
 """Angle laws: closed forms for families of problems, averaged over random queries.
 
-Both angle laws are reconstructions; their derivations are in ``docs/theory.md``, "The angle
-law". They are first order in 1/n, for X ~ N(0, I), frames with orthonormal columns that project
-queries and keys alike (except in :func:`softmax_overlap_of_maps`), one bandwidth for all heads and
-queries x ~ N(0, κ²I).
+Both angle laws are reconstructions; their derivations are in ``docs/theory/angles.md``.
+They are first order in 1/n, for X ~ N(0, I), frames with orthonormal columns that project queries
+and keys alike (except in :func:`softmax_overlap_of_maps`), one bandwidth for all heads and queries
+x ~ N(0, κ²I).
 """
 
 from collections.abc import Callable

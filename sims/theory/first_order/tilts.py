@@ -52,7 +52,7 @@ def gaussian_tilt(
 
     stacked = stack(frames)
     scaled_keys = stack(key_frames)
-    # With G = RRᵀ every G⁻¹ is two triangular solves (docs/theory.md, "First order in 1/n").
+    # With G = RRᵀ every G⁻¹ is two triangular solves (docs/theory/first_order.md).
     spread = sigma @ scaled_keys
     gram = xp.eye(scaled_keys.shape[-1]) + scaled_keys.swapaxes(-1, -2) @ spread
     root = xp.linalg.cholesky(gram)

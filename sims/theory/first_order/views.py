@@ -2,7 +2,7 @@
 
 Everything factorises over the latent coordinates, so the averages are products of one-dimensional
 Gaussian integrals: no target or query is drawn, and every term is smooth in all its arguments.
-Reconstruction; the derivation is in ``docs/theory.md``, "Splitting a budget".
+Reconstruction; the derivation is in ``docs/theory/budget.md``.
 """
 
 import operator
@@ -133,7 +133,7 @@ def view_terms(
     check_within("width", width, 0, count)
     scales, weights = matern_mixture(nu)
     # A tilt puts z_j at a_j x_j and leaves it a variance; an overlap is log C_j and q_j. They
-    # belong to a seen coordinate; an unseen one has zeros (docs/theory.md, "Splitting a budget").
+    # belong to a seen coordinate; an unseen one has zeros (docs/theory/budget.md).
     rank = max(width.ndim, b.ndim)
     reshaped = b.reshape(*[1] * (rank - b.ndim), *b.shape, 1)
     once, same, pair, overlap, pair_overlap = tilts_of(kernel, reshaped, noise)

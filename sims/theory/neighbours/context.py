@@ -249,7 +249,7 @@ def tables(problems: Problems, radii: ArrayLike) -> dict[str, Table]:
     once = ball(1.0)
     gap_terms = fixed(once, ball(2.0))
     add("relu gap", logs, *gap_terms, slope=(flat[1] - gap_terms[0] * flat[0]) / once[0])
-    for name in ENTMAX:  # docs/theory.md, "Adaptive radii to first order"
+    for name in ENTMAX:  # docs/theory/first_order.md, "Adaptive radii to first order"
         nu = RULES[name]
         kernel = ball(nu)
         lower = ball(nu - 1)

@@ -71,7 +71,7 @@ def test_canonical_correlations_take_the_place_of_cosines_for_any_covariance(ker
 
 
 def test_one_temperature_for_heads_of_different_spread():
-    """docs/theory.md: softmax's own law with a = κ² s_h² s_g²/s², by product rules over queries."""
+    """docs/theory/angles.md: softmax's law with a = κ² s_h² s_g²/s², by product rules."""
     slope, kappa, temperature = np.array([[1, 0.9], [0.9, 1]]), 0.5, 1.69
     lines = np.deg2rad([0.0, 120.0])
     frames = np.stack([np.cos(lines), np.sin(lines)], axis=1)

@@ -40,7 +40,7 @@ def test_of_maps_that_are_those_of_the_keys_it_is_the_angle_law():
 @pytest.mark.parametrize("cosine", [-1.0, -0.4, 0.0, 0.7, 1.0])
 @pytest.mark.parametrize("of_keys", [-0.9, 0.0, 0.5, 1.0])
 def test_of_paired_directions_it_is_a_product(cosine, of_keys):
-    """ρ(c, v) = [1 − 2acv − a²v²(1 − c²)]^{−1/2}, as docs/theory.md has it, for two directions."""
+    """ρ(c, v) = [1 − 2acv − a²v²(1 − c²)]^{−1/2}, of docs/theory/angles.md, for two directions."""
     bases = orthonormal(3, 2, 8, 4)
     maps = [
         np.stack([basis[:, :2], c * basis[:, :2] + np.sqrt(1 - c**2) * basis[:, 2:]])
