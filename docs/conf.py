@@ -40,9 +40,20 @@ html_static_path = ["static"]
 html_css_files = ["site.css"]
 html_show_sphinx = False
 html_copy_source = False
+html_extra_path = ["../results/published/paper.pdf", "../results/published/report.html"]
+html_sidebars = {
+    "**": [
+        "sidebar/brand.html",
+        "sidebar/search.html",
+        "sidebar/scroll-start.html",
+        "sidebar/navigation.html",
+        "documents.html",
+        "sidebar/scroll-end.html",
+    ]
+}
 html_theme_options = {"navigation_with_keys": True}
 pygments_style, pygments_dark_style = "default", "monokai"
-templates_path: list[str] = []
+templates_path = ["templates"]
 
 myst_enable_extensions = ["colon_fence", "dollarmath"]
 # As on code hosts: anchors of headings; a dollar sign beside a space or a digit begins no formula.

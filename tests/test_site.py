@@ -2,6 +2,8 @@
 
 import json
 import re
+from collections import Counter
+from dataclasses import replace
 from functools import cache
 from html.parser import HTMLParser
 from itertools import combinations
@@ -12,7 +14,8 @@ import numpy as np
 import pytest
 
 from docs.extensions import try_table
-from docs.extensions.answers import claim_page
+from docs.extensions.answer_table import row_of, rows_of, write_table
+from docs.extensions.answers import claim_page, in_order
 from sims.judgement.summaries import Share
 from sims.problem import Heads
 from sims.report.answers import by_claim, found_besides, instrument, listing
@@ -110,6 +113,40 @@ def test_a_claims_page_leads_to_the_published_run():
             assert (kind == "sweep") == ("\nsweep:" in (ROOT / file).read_text("utf-8"))
 
 
+def test_the_table_has_each_answer_and_each_claim_by_algebra_once():
+    """An answer with its share and size, a claim by algebra with its verdict and test."""
+    answers = read_run(ROOT / "results/published")
+    rows = [*rows_of(in_order(by_claim(answers)))]
+    left = Counter((row.experiment, row.link, row.answer, row.size) for row in rows)
+    for answer in answers:
+        row = row_of(answer)
+        left[row.experiment, row.link, row.answer, row.size] -= 1
+        if answer.status == "confirmatory":
+            assert numbers_of(answer) <= numbers(f"{row.holds} {row.size}"), answer.id
+    by_algebra = Counter()
+    for paper in papers().values():
+        for claim in paper.every:
+            if claim.algebra:
+                verdict = "false" if claim.counterexample else "true"
+                by_algebra["", "", f"{verdict} by algebra", claim.algebra] += 1
+    assert +left == by_algebra
+    assert sum(by_algebra.values()) > 50
+
+
+def test_a_row_has_the_outcomes_and_the_verdict():
+    """The bar in words; filters match a verdict without its numbers."""
+    (answer,) = [one for one in read_run(ROOT / "results/published") if one.id == "hdi-monotone"]
+    text = write_table({"x": [replace(answer, question="a*b?", restriction="`c*d`")]})
+    assert ">a*b? (<code>c*d</code>)</a>" in text
+    (bar,) = re.findall('aria-label="(holds.*?)"', text)
+    shares = re.fullmatch(r"holds (.*) %, level (.*) %, undecided (.*) %, fails (.*) %", bar)
+    assert sum(map(float, shares.groups())) == pytest.approx(100, abs=2)
+    bounded = row_of(answer)._replace(
+        stated="no failure found in 592 problems (at most 0.52 % fail)"
+    )
+    assert bounded.verdict == "no failure found"
+
+
 @pytest.mark.site
 def test_nothing_is_loaded_from_elsewhere():
     """Neither scripts nor fonts nor pictures."""
@@ -165,10 +202,13 @@ def test_the_front_page_and_every_claims_page_answer_without_scripts():
 
 @pytest.mark.site
 @in_a_browser
-@pytest.mark.parametrize("width", [1280, 390])
-@pytest.mark.parametrize("name", ["index", "answers/hdi-monotone", "guide", "try_it"])
-def test_a_page_hinders_nobody_and_nothing_sticks_out(name, width):
-    found = visit(BUILT / f"{name}.html", width)
+@pytest.mark.parametrize(
+    ("width", "scheme", "scripts"),
+    [(1280, "light", True), (1280, "dark", False), (390, "light", True)],
+)
+@pytest.mark.parametrize("name", ["index", "answers/index", "answers/hdi-monotone", "try_it"])
+def test_a_page_hinders_nobody_and_nothing_sticks_out(name, width, scheme, scripts):
+    found = visit(BUILT / f"{name}.html", width, scheme, scripts)
     assert found["errors"] == found["violations"] == []
     assert all(request.startswith("file:") for request in found["requests"])
     assert found["wide"] == width
@@ -176,16 +216,47 @@ def test_a_page_hinders_nobody_and_nothing_sticks_out(name, width):
 
 @pytest.mark.site
 @in_a_browser
+def test_answers_are_filtered_by_every_field():
+    """The count says how many rows are left; "Show all" shows them again."""
+    expression = """(async () => {
+        const form = document.getElementById("answers-filter");
+        const count = () => document.getElementById("answers-count").textContent;
+        const shown = () => document.querySelectorAll("#answers tbody tr:not([hidden])").length;
+        const seen = [[count(), shown()]];
+        for (const [name, value] of [
+            ["text", "aligned  RANDOM"], ["paper", "2605.20271"], ["answer", "nearly always"],
+            ["experiment", "house"], ["experiment", "rates"],
+        ]) {
+            form.elements[name].value = value;
+            form.dispatchEvent(new Event("input"));
+            seen.push([count(), shown()]);
+        }
+        form.querySelector("button").click();
+        await new Promise((done) => setTimeout(done, 50));
+        return [...seen, [count(), shown()]];
+    })()"""
+    found = visit(BUILT / "answers/index.html", 1280, expression=expression)
+    shown = [number for _, number in found["value"]]
+    assert [text for text, _ in found["value"]] == [f"{n} of {shown[0]} rows" for n in shown]
+    *fewer, all_again = shown
+    assert all_again == shown[0] > 200
+    assert sorted(fewer, reverse=True) == fewer
+    assert 0 < fewer[4] < fewer[2] < fewer[1]
+    assert fewer[5] == 0
+
+
+@pytest.mark.site
+@in_a_browser
 def test_try_it_adds_up_the_table_of_theory():
-    """At the settings that it opens with: four heads at 60 degrees, noise 10^0.4 of the signal."""
+    """As it opens: four heads at 60 degrees and best temperature, noise 10^0.4 of the signal."""
     text = (BUILT / "_static/try_it_table.js").read_text("utf-8")
     table = json.loads(text.removeprefix("const TABLE = ").removesuffix(";\n"))
-    bias, signal, noise = np.array(table["alone"][1]) / 4 + np.array(table["shared"][6][1]) * 3 / 4
-    error = bias + signal + 10**0.4 * noise
-    assert (
-        f"Error\t{error:.3f}\nSkill\t{1 - error:.1%}".replace("%", " %")
-        in visit(BUILT / "try_it.html", 1280)["text"]
-    )
+    terms = np.array(table["alone"]) / 4 + np.array(table["shared"][6]) * 3 / 4
+    errors = terms @ [1, 1, 10**0.4]
+    expected = f"Error\t{errors.min():.2g}\nSkill\t{1 - errors.min():.0%}".replace("%", " %")
+    text = visit(BUILT / "try_it.html", 1280)["text"]
+    assert expected in text
+    assert f"{table['selectivity'][errors.argmin()]:.2g}" in text
 
 
 def test_the_table_of_try_it_serves_any_number_of_heads():

@@ -1,47 +1,70 @@
-"""The answers' pages, made from results/published before a build: lists, and a page a claim."""
+"""The answers' pages, made from results/published before a build: a table, and a page a claim."""
 
-import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from sims.judgement.answers import Answer, by_id
-from sims.report.answers import by_claim, found_besides, instrument, listing, table
+from sims.report.answers import by_claim, listing
 from sims.report.claims import PUBLISHED, PUBLISHED_FIDELITY, background, claim_of, page
 from sims.report.learnt import learnt
 from sims.report.text import escape_markdown, title_of
 from sims.study.declaration import Declaration
 from sims.study.ledger import read_run
-from sims.study.papers import MAIN, Paper, papers
+from sims.study.papers import MAIN, papers
+
+from .answer_table import write_table
 
 if TYPE_CHECKING:
     from sphinx.application import Sphinx
 
 RUN = Path(PUBLISHED)
-ALGEBRA = re.compile(r"((?:^- By algebra .*\n?)+)", re.M)
+INDEX = """\
+# All answers
+
+A row is a question on problems that nobody chose, and leads to its page; a claim that algebra
+decides names its test. Parentheses hold 95 % intervals of shares, and quartiles of sizes.
+[Methods](../methods.md) defines the words.
+
+```{{raw}} html
+{table}
+```
+
+```{{toctree}}
+:hidden:
+
+{entries}
+```
+"""
 
 
 def write(app: "Sphinx") -> None:
     """Pages and their index, into a folder that git ignores; only what changed is written."""
     answers = read_run(RUN, PUBLISHED_FIDELITY)
-    claims = by_claim(answers)
+    claims = in_order(by_claim(answers))
     pages = {claim: claim_page(rows) for claim, rows in claims.items()}
-    lists = {}
-    for paper in papers().values():
-        if any(answer.paper == paper.arxiv for answer in answers):
-            lists[f"paper-{paper.arxiv}"] = paper_page(paper, answers, claims)
-    lists["ours"] = f"# Further findings\n\n{framed(found_besides(answers, _link))}"
-    lists["instrument"] = f"# Validation of the method\n\n{framed(instrument(answers, _link))}"
-    own = {claim: rows for claim, rows in claims.items() if not rows[0].paper}
-    if own:
-        of_no_paper = table([row for rows in own.values() for row in rows], _link)
-        lists["own"] = f"# Claims of no paper\n\n{framed(of_no_paper)}\n{toctree(_entries(own))}"
     main = listing(papers()[MAIN], answers, lambda one: f"answers/{one.claim}.md", True, True)
     pages["main"] = framed(main)
     pages["learnt"] = learnt(answers, "learnt")
     pages["headline"] = headline(by_id(answers)["random-aligned"])
-    pages["index"] = "# All answers\n\n" + toctree(list(lists), hidden=False)
-    save(Path(app.srcdir, "answers"), pages | lists)
+    pages["index"] = index(claims)
+    save(Path(app.srcdir, "answers"), pages)
+
+
+def in_order(claims: Mapping[str, Sequence[Answer]]) -> dict[str, Sequence[Answer]]:
+    """Claims in the order of the papers' files, then those of no paper."""
+    listed = [claim.id for paper in papers().values() for claim in paper.every]
+    own = [id for id in claims if id not in listed]
+    return {id: claims[id] for id in [*listed, *own] if id in claims}
+
+
+def index(claims: Mapping[str, Sequence[Answer]]) -> str:
+    """The page of all answers: their table, and the claims' pages in the sidebar."""
+    entries = []
+    for id, rows in claims.items():
+        entries.append(f"{label(rows[0])} ({rows[0].word_in_full()}) <{id}>")
+    table = write_table(claims)
+    return INDEX.format(table=table, entries="\n".join(entries))
 
 
 def headline(answer: Answer) -> str:
@@ -93,44 +116,15 @@ def folded(title: str, text: str) -> str:
     return f"<details><summary>{title}</summary>\n\n{text}\n\n</details>\n"
 
 
-def paper_page(
-    paper: Paper, answers: Sequence[Answer], claims: Mapping[str, Sequence[Answer]]
-) -> str:
-    """The answers on a paper's claims, those by algebra folded, and its pages in the sidebar."""
-    fold = "\n<details><summary>True or false by algebra</summary>\n\n\\1\n</details>\n"
-    table = ALGEBRA.sub(fold, listing(paper, answers, _link))
-    order = [one.id for one in (*paper.claims, *paper.ours) if one.id in claims]
-    entries = _entries({id: claims[id] for id in order})
-    source = f"{paper.authors}, arXiv {paper.arxiv}."
-    return "\n\n".join([f"# {paper.title}", source, framed(table), toctree(entries)])
-
-
-def _entries(claims: Mapping[str, Sequence[Answer]]) -> list[str]:
-    """Entries of a table of contents: pages of claims with their words."""
-    firsts = {id: rows[0] for id, rows in claims.items()}
-    return [f"{label(first)} ({first.word_in_full()}) <{id}>" for id, first in firsts.items()]
-
-
 def label(answer: Answer) -> str:
     """A short name of an answer's claim."""
     claim = claim_of(answer)
     return claim.label if claim and claim.label else answer.claim.replace("-", " ")
 
 
-def _link(answer: Answer) -> str:
-    return f"{answer.claim}.md"
-
-
 def framed(text: str) -> str:
     """A table that scrolls by itself."""
     return f"::::{{container}} answers\n{text}::::\n"
-
-
-def toctree(entries: Sequence[str], hidden: bool = True) -> str:
-    """Pages below a page."""
-    option = ":hidden:\n" if hidden else ""
-    lines = "\n".join(entries)
-    return f"```{{toctree}}\n{option}\n{lines}\n```\n"
 
 
 def save(folder: Path, pages: Mapping[str, str]) -> None:

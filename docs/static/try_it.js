@@ -20,8 +20,13 @@ function create(tag, attributes, text = "") {
   return element;
 }
 
+// Two digits: first order is accurate to about 5 %.
+function digits(value) {
+  return String(Number(value.toPrecision(2)));
+}
+
 function percent(value) {
-  return `${(100 * value).toFixed(1).replace("-", "−")} %`;
+  return `${Math.round(100 * value)} %`.replace("-", "−");
 }
 
 // Terms of the error of so many heads at the angle and bandwidth with those indices.
@@ -110,8 +115,8 @@ function addRows() {
 }
 
 function list(terms, single) {
-  const values = TERMS.map(([name]) => terms[name].toFixed(3));
-  values.push(terms.error.toFixed(3), percent(1 - terms.error), percent(terms.error / single.error - 1));
+  const values = TERMS.map(([name]) => digits(terms[name]));
+  values.push(digits(terms.error), percent(1 - terms.error), percent(terms.error / single.error - 1));
   const rows = find("terms").tBodies[0].rows;
   values.forEach((value, index) => (rows[index].cells[1].textContent = value));
 }
@@ -122,13 +127,14 @@ function update() {
   const single = predict(settings.angle, 1, settings);
   tell("angle", `${TABLE.angles[settings.angle]}°`);
   tell("heads", String(settings.heads));
-  tell("noise", settings.noise.toPrecision(2));
+  tell("noise", digits(settings.noise));
   find("selectivity").disabled = settings.best;
-  tell("selectivity", TABLE.selectivity[terms.bandwidth].toPrecision(2));
+  find("selectivity").value = terms.bandwidth;
+  tell("selectivity", digits(TABLE.selectivity[terms.bandwidth]));
   find("accuracy").textContent = percent(TABLE.error[terms.bandwidth]);
   find("chart-title").textContent =
     `Error by angle for ${settings.heads} heads: at ${TABLE.angles[settings.angle]}° it is ` +
-    `${terms.error.toFixed(3)}, and that of one head is ${single.error.toFixed(3)}.`;
+    `${digits(terms.error)}, and that of one head is ${digits(single.error)}.`;
   draw(settings, single);
   list(terms, single);
 }

@@ -1,6 +1,6 @@
 // Visits a page in headless Chromium, under its own content security policy, and prints as JSON what was found:
-// axe's violations, script errors, what was requested, how wide the page is, and its text. Arguments: the page's file and
-// the window's width.
+// axe's violations, script errors, what was requested, how wide the page is, its text, and the value of an expression.
+// Arguments: the page's file, the window's width, the colour scheme, whether scripts run, and the expression.
 import { readFileSync } from "node:fs";
 import { createRequire } from "node:module";
 import { pathToFileURL } from "node:url";
@@ -8,7 +8,7 @@ import { pathToFileURL } from "node:url";
 const require = createRequire(`${process.env.NPM_FOLDER}/`);
 const puppeteer = require("puppeteer-core");
 const axe = readFileSync(require.resolve("axe-core/axe.min.js"), "utf8");
-const [file, width] = [process.argv[2], Number(process.argv[3])];
+const [file, width, scheme, scripts, expression] = process.argv.slice(2);
 
 const browser = await puppeteer.launch({
   executablePath: process.env.CHROMIUM, args: ["--no-sandbox", "--disable-gpu"], timeout: 60000,
@@ -18,8 +18,11 @@ const [errors, requests] = [[], []];
 page.on("pageerror", (error) => errors.push(String(error)));
 page.on("console", (message) => message.type() === "error" && errors.push(message.text()));
 page.on("request", (request) => requests.push(request.url()));
-await page.setViewport({ width, height: 800 });
+await page.setViewport({ width: Number(width), height: 800 });
+await page.emulateMediaFeatures([{ name: "prefers-color-scheme", value: scheme }]);
+await page.setJavaScriptEnabled(scripts === "true");
 await page.goto(pathToFileURL(file).href, { waitUntil: "load", timeout: 60000 });
+const value = expression ? await page.evaluate(expression) : null;
 await page.evaluate(axe); // through the debugger, which no policy of the page forbids
 const { violations, wide, text } = await page.evaluate(async () => {
   const result = await axe.run(document, { resultTypes: ["violations"], preload: false });
@@ -28,4 +31,4 @@ const { violations, wide, text } = await page.evaluate(async () => {
 });
 await browser.close();
 const loaded = requests.filter((url) => !url.startsWith("data:"));
-console.log(JSON.stringify({ violations, errors, requests: loaded, wide, text }));
+console.log(JSON.stringify({ violations, errors, requests: loaded, wide, text, value }));

@@ -21,10 +21,14 @@ in_a_browser = pytest.mark.skipif(
 )
 
 
-def visit(page, width):
-    """What was found in a window of that width: violations, errors, requests, width and text."""
+def visit(page, width, scheme="light", scripts=True, expression=""):
+    """What was found in a window of that width: violations, errors, requests, width and text.
+
+    ``value`` is that of the expression, which is evaluated first.
+    """
+    options = [str(page), str(width), scheme, str(scripts).lower(), expression]
     done = subprocess.run(
-        ["node", str(FOLDER / "visit.mjs"), str(page), str(width)],
+        ["node", str(FOLDER / "visit.mjs"), *options],
         env={**os.environ, "NPM_FOLDER": str(NPM), "CHROMIUM": str(CHROMIUM)},
         capture_output=True,
         text=True,
