@@ -204,9 +204,11 @@ def test_the_front_page_and_every_claims_page_answer_without_scripts():
 @in_a_browser
 @pytest.mark.parametrize(
     ("width", "scheme", "scripts"),
-    [(1280, "light", True), (1280, "dark", False), (390, "light", True)],
+    [(1280, "light", True), (1280, "dark", True), (390, "light", True), (390, "light", False)],
 )
-@pytest.mark.parametrize("name", ["index", "answers/index", "answers/hdi-monotone", "try_it"])
+@pytest.mark.parametrize(
+    "name", ["index", "answers/index", "answers/hdi-monotone", "guide", "try_it"]
+)
 def test_a_page_hinders_nobody_and_nothing_sticks_out(name, width, scheme, scripts):
     found = visit(BUILT / f"{name}.html", width, scheme, scripts)
     assert found["errors"] == found["violations"] == []

@@ -24,7 +24,8 @@ in_a_browser = pytest.mark.skipif(
 def visit(page, width, scheme="light", scripts=True, expression=""):
     """What was found in a window of that width: violations, errors, requests, width and text.
 
-    ``value`` is that of the expression, which is evaluated first.
+    ``value`` is that of the expression, which is evaluated first. Without scripts nothing looks for
+    violations.
     """
     options = [str(page), str(width), scheme, str(scripts).lower(), expression]
     done = subprocess.run(
