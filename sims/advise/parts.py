@@ -78,7 +78,7 @@ def log_interval(value: float, error: float) -> tuple[float, float]:
 def estimate_parts(
     search: Search, row: Row, frames: np.ndarray, noise: tuple[float, float]
 ) -> Parts:
-    """Noise, bias and variance of heads; the variance is over bootstrap samples of whole groups.
+    """Noise, bias and variance of heads; the variance is over bootstrap samples of complete groups.
 
     Args:
         search: data, and the reporting rows.

@@ -289,7 +289,7 @@ def scaled(columns: np.ndarray) -> np.ndarray:
 def draw_groups(
     groups: np.ndarray, rng: np.random.Generator, most: float = np.inf, replace: bool = False
 ) -> np.ndarray:
-    """Rows of randomly drawn whole groups: as many as ``most`` rows hold, and two at least.
+    """Rows of randomly drawn complete groups: as many as ``most`` rows hold, and two at least.
 
     Without ``most`` as many groups are drawn as there are.
     """
@@ -303,7 +303,7 @@ def draw_groups(
 
 
 def draw_rows(data: Data, seed: int) -> Data:
-    """Random sample of whole groups of at most :data:`MOST_ROWS` rows, without copies."""
+    """Random sample of complete groups of at most :data:`MOST_ROWS` rows, without copies."""
     count = len(data.features)
     if count <= MOST_ROWS:
         return data

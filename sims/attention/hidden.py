@@ -9,7 +9,7 @@ Arrays are NumPy's, with any leading axes.
 
 Close to rank collapse, tokens agree to more digits than a number has: each layer of pure attention
 cubes their residual. :class:`Stream` therefore keeps their mean separate from the residual, whose
-scale is stored as a logarithm. Of the scores it keeps what affects softmax: the part common to all
+scale is stored as a logarithm. It keeps the part of the scores that affects softmax: the part common to all
 rows, and the part that depends on the row.
 Nothing is expanded: every difference is taken by ``expm1`` or cancels by hand.
 """
