@@ -61,14 +61,14 @@ def numbers(text):
 
 def numbers_of(answer):
     """Those of its headline share, or else of its number, and of its size."""
-    share = answer.conditions.in_words(True) if answer.conditions else answer.result.headline()
+    share = answer.conditions.in_words() if answer.conditions else answer.result.headline()
     return numbers(share.split(";")[0] + answer.how_much())
 
 
 def said_of(answer, text):
     """What follows an answer's question on its line, and in the next lines on its number."""
     question = re.escape(escape_markdown(answer.question))
-    return re.findall(question + r"(.*(?:\n+- \*\*.*)?(?:\n- (?:Change|By).*)*)", text)
+    return re.findall(question + r"(.*(?:\n+- \*\*.*)?(?:\n- (?:Median|Share|Verdict).*)*)", text)
 
 
 def test_pages_and_tables_have_one_share_and_size_of_an_answer():
@@ -88,7 +88,7 @@ def test_pages_and_tables_have_one_share_and_size_of_an_answer():
             for text in (*pages[answer.claim], tables):
                 assert any(known <= numbers(said) for said in said_of(answer, text)), answer.id
             result = answer.result
-            known |= numbers(f"{result.headline(short=True)} {result.answered}")
+            known |= numbers(f"{result.headline()} {result.answered}")
             known |= numbers(answer.restriction + answer.spoken())
             if isinstance(result, Share):
                 known |= numbers(result.others())

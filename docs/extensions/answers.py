@@ -119,7 +119,7 @@ def folded(title: str, text: str) -> str:
 def label(answer: Answer) -> str:
     """A short name of an answer's claim."""
     claim = claim_of(answer)
-    return claim.label if claim and claim.label else answer.claim.replace("-", " ")
+    return claim.label if claim and claim.label else answer.claim.replace("-", " ").capitalize()
 
 
 def framed(text: str) -> str:

@@ -120,7 +120,7 @@ def _cells(
             if folder.name != PUBLISHED.name:
                 question += f" [{folder / answer.experiment}]"
             word = answer.spoken().replace("; ", "\n")
-            cells.append((name, question, word, answer.result.headline(True)))
+            cells.append((name, question, word, answer.result.headline()))
             name = ""
         if name:
             known_by = "by algebra" if claim.algebra else "not covered"

@@ -269,7 +269,7 @@ def _print_trust(outcome: dict[str, Any]) -> None:
     note = f"Effective keys n_eff of a head: mean {mean}, least {_show(least_keys, '{:.1f}')}"
     if (third := outcome["n_third"]) is not None:
         least_keys = min(least_keys, third["least"])
-        note += f"; n_third: least {_show(third['least'], '{:.1f}')}"
+        note += f"; by the third moment, n_third: least {_show(third['least'], '{:.1f}')}"
     if not math.isnan(keys["mean"]):
         print(f"{note}.")
     for table in outcome.get("read", ()):

@@ -30,18 +30,12 @@ class Agreement:
     differing: list[str]
     visible: float
 
-    def in_words(self, partner: str = "") -> str:
-        """The counts, the names of differing answers, and the power, on one line.
-
-        Args:
-            partner: words after "agree", such as " with the published ones".
-        """
+    def in_words(self) -> str:
+        """The counts and the power, as the object of "gave"."""
         count = len(self.agreeing) + len(self.differing)
-        names = f" ({', '.join(self.differing)} differ)" if self.differing else ""
-        seen = percent(self.visible)
         return (
-            f"{len(self.agreeing)} of {count} answers agree{partner}{names}; "
-            f"half would show a difference of {seen} with {percent(POWER)} power."
+            f"the same answer to {len(self.agreeing)} of {count} questions; half of them would "
+            f"show a difference of {percent(self.visible)} with {percent(POWER)} power."
         )
 
 

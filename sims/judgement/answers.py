@@ -63,7 +63,7 @@ class Answer:
         adjusted: p-value adjusted by Holm's method over the family.
         family: number of questions in the paper's family; 0 outside it.
         counterexample: index of the failing problem, if it is confirmed.
-        worst: description of that problem: its effect and drawn fields.
+        worst: that problem: under "effect" a sentence on its failure, and its drawn fields.
         problem: that problem as ``sims decompose`` reads it; as published, its fields without their
             numbers, which are in ``counterexamples/``.
         results: digest of the result files.
@@ -128,9 +128,9 @@ class Answer:
         counted = result.near if isinstance(result, Gap) else getattr(result, "simulated", None)
         return percent_range(*counted.bracket) if counted else "none"
 
-    def how_much(self, short: bool = False) -> str:
+    def how_much(self) -> str:
         """Quantity with the median and quartiles of its change; "" where no size is reported."""
-        sizes = self.result.how_much(short=short) if isinstance(self.result, Share) else ""
+        sizes = self.result.how_much() if isinstance(self.result, Share) else ""
         return f"{self.quantity} {sizes}" if sizes else ""
 
     def changes(self) -> str:
@@ -169,12 +169,12 @@ class Answer:
         return f"{NO_FAILURE} in {counted.total} problems (at most {most} fail)"
 
 
+SAME = 0.05
+"""Relative difference, at most, of an effect from the change of the quantity that it measures."""
 NO_FAILURE = "no failure found"
 """Verdict on a claim that says "always", and has no confirmed failure."""
 FACTS = {"paper", "own", "id", "question", "quantity", "status", "says", "built_in"}
 """Facts of a question that its answer repeats."""
-MOST_FACTS = 10
-"""Maximum number of reported facts about the worst problem."""
 
 
 def answer(
@@ -225,7 +225,8 @@ def answer(
         **origin,
     )
     if always == "no" and failing is not None:
-        worst = _in_words(effects, failing, parameters, labels)
+        worst = {"effect": failure_in_words(question, effects, failing)}
+        worst |= _drawn(parameters.iloc[failing], labels)
         found = replace(found, counterexample=failing, worst=worst)
     if smoke:
         return replace(found, word=conventions.TOO_FEW if found.word else "")
@@ -317,25 +318,51 @@ def _labelled(change: Change, labels: Mapping[str, str]) -> Change:
     return replace(change, parameter=labels.get(change.parameter, name))
 
 
-def _in_words(
-    effects: Effects, number: int, parameters: pd.DataFrame, labels: Mapping[str, str]
-) -> dict[str, str]:
-    """Effect of a problem, with its Monte Carlo standard error, and its drawn fields."""
-    values = np.atleast_1d(effects.value[number])
-    errors = np.atleast_1d(effects.error[number])
+def failure_in_words(question: "QuestionSpec", effects: Effects, number: int) -> str:
+    """Sentence on how a problem fails, with Monte Carlo standard errors.
+
+    Of an outcome it tells the comparison that fails most. Where the question names the sets of a
+    ladder, it tells the quantity at both, relative to the first set.
+    """
+    values, errors = (np.atleast_1d(part[number]) for part in (effects.value, effects.error))
     place = int(np.argmin(values)) if effects.kind != "gap" else 0
-    size, error = values[place], errors[place]
-    if effects.kind in ("outcome", "gap"):
-        told = {"effect": f"{percent(size)} ± {percent(error)}"}
-    else:
-        told = {"effect": f"{significant(size)} ± {significant(error, 2)}"}
-    row = parameters.iloc[number]
-    names = sorted(row.index, key=lambda name: name not in labels)
-    for name in names[:MOST_FACTS]:
-        value = row[name]
-        is_number = isinstance(value, float | np.floating)
-        told[labels.get(name, name)] = significant(float(value)) if is_number else str(value)
-    return told
+    value, error = values[place], percent(errors[place])
+    size = np.nan if effects.size is None else effects.size[number]
+    names = question.compared
+    if effects.kind == "gap":
+        return f"The gap is {percent(value)} (± {error})."
+    if effects.kind == "share":
+        missed = f"{significant(-value)} (± {significant(errors[place], 2)})"
+        moved = "" if np.isnan(size) else f"the {question.quantity} {_moved(size)}, and "
+        return f"In it {moved}the claim misses its threshold by {missed}."
+    if not names and not np.isclose(size, -value, rtol=SAME):
+        return f"The effect is {percent(value)} (± {error}), and the claim needs a positive one."
+    moved = f"the {question.quantity} {_moved(-value)} (± {error})"
+    if not names:
+        return f"In it {moved}."
+    if len(names) == len(values):
+        return f"Compared with {names[place]}, {moved}."
+    before, after = np.cumprod([1, *(1 - values)])[place : place + 2]
+    return (
+        f"From {names[place]} to {names[place + 1]} {moved}: from {significant(before)} to "
+        f"{significant(after)} of that of {names[0]}."
+    )
+
+
+def _moved(change: float) -> str:
+    """A relative change as a verb."""
+    return f"{'rises' if change > 0 else 'falls'} by {percent(abs(change))}"
+
+
+def _drawn(row: pd.Series, labels: Mapping[str, str]) -> dict[str, str]:
+    """Drawn fields of a problem that have labels, by label."""
+    facts = {}
+    for name, label in labels.items():
+        if name in row.index and pd.notna(value := row[name]):
+            is_number = isinstance(value, float | np.floating)
+            text = significant(float(value)) if is_number else str(value)
+            facts[label] = {"True": "yes", "False": "no"}.get(text, text)
+    return facts
 
 
 def verdict(p: float) -> str:

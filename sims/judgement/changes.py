@@ -2,7 +2,6 @@
 
 import itertools
 from dataclasses import dataclass
-from functools import partial
 
 import numpy as np
 import pandas as pd
@@ -35,17 +34,17 @@ class Change:
     values: list[float]
     percent: bool
 
-    def in_words(self, short: bool = False) -> str:
-        """The values from the lowest to the highest quarter, or by name."""
-        words = partial(percent, short=short) if self.percent else significant
-        shown = [*map(words, self.values)]
+    def in_words(self) -> str:
+        """The values in the lowest and the highest quarter, or by name."""
+        shown = [*map(percent if self.percent else significant, self.values)]
         if all(" to " in group for group in self.groups):
-            return f"{self.parameter} ↑: {shown[0]} → {shown[-1]}"
+            ends = f"{shown[0]} in the lowest quarter of problems, {shown[-1]} in the highest"
+            return f"{self.parameter}: {ends}"
         groups = [{"True": "yes", "False": "no"}.get(group, group) for group in self.groups]
         rows = list(zip(self.values, groups, shown, strict=True))
         if len(rows) > MOST_GROUPS:
             rows = [min(rows), max(rows)]
-        return f"{self.parameter} " + ", ".join(f"{group}: {value}" for _, group, value in rows)
+        return f"{self.parameter}: " + "; ".join(f"{value} for {group}" for _, group, value in rows)
 
 
 def changes(

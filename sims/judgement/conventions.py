@@ -1,7 +1,5 @@
 """Conventions: tolerances, words and counts that are the same for every question."""
 
-NEGLIGIBLE = 0.01
-"""Shares of level or undecided problems below which short tables leave them out."""
 LEVEL = 0.95
 """Confidence of every interval, and of "false as stated"."""
 WITHIN = 0.95

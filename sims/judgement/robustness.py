@@ -10,9 +10,6 @@ from sims.judgement import conventions
 from sims.judgement.summaries import Share
 from sims.judgement.wording import percent
 
-LEAST_SAME = 0.75
-"""Share of cells with the answer's word from which on the word needs no qualification."""
-
 
 @dataclass(frozen=True)
 class Cell:
@@ -24,7 +21,7 @@ class Cell:
 
 @dataclass(frozen=True)
 class Robustness:
-    """Robustness of an answer's word over a table of specifications.
+    """Robustness of an answer's word over all combinations of other choices.
 
     Attributes:
         cells: cells with enough problems for a word.
@@ -40,18 +37,16 @@ class Robustness:
     choice: str
     shares: dict[str, float]
 
-    @property
-    def holds(self) -> bool:
-        """True if the word needs no qualification by a choice."""
-        return self.cells > 0 and self.same >= LEAST_SAME * self.cells
-
     def in_words(self) -> str:
         """Sentence on the number of contradicting cells and the most influential choice."""
         values = ", ".join(f"{value} {percent(share)}" for value, share in self.shares.items())
-        return (
-            f"{self.same} of {self.cells} specifications have the same word, {self.contradicting} "
-            f"contradict it; the share depends most on {self.choice} ({values})"
-        )
+        words = "no combination of choices has enough problems for a word"
+        if self.cells:
+            words = (
+                f"{self.same} of {self.cells} combinations of choices give the same word, "
+                f"{self.contradicting} contradict it"
+            )
+        return f"{words}; the share depends most on {self.choice} ({values})"
 
 
 def robustness(answer: Share, cells: Sequence[Cell]) -> Robustness | None:

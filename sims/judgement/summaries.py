@@ -12,7 +12,6 @@ from sims.judgement.effects import Effects
 from sims.judgement.outcomes import UNDECIDED
 from sims.judgement.tally import OUTSIDE, Pair, Tally, share_in_words, tally, word_of
 from sims.judgement.wording import (
-    INTERVAL,
     number_range,
     percent,
     percent_range,
@@ -21,8 +20,6 @@ from sims.judgement.wording import (
 )
 
 Quartiles = tuple[float, float, float]
-OTHERS = {"fails": "fail", "level": "level", "undecided": "undecided"}
-"""Outcomes of problems in which a claim does not hold, in words."""
 NOISY = 0.2
 """Monte Carlo error of a size, relative to its quartile range, above which it is reported."""
 
@@ -81,33 +78,23 @@ class Share:
         """Word for how often the claim holds, from :func:`sims.judgement.conventions.word`."""
         return word_of(self.deciding)
 
-    def headline(self, short: bool = False) -> str:
-        """The share that holds, with its interval, and the others; not these if ``short``."""
+    def headline(self) -> str:
+        """The share that holds, of so many problems, with its interval."""
         if self.deciding is None:
             return "–"
         if self.deciding.total < conventions.SHOWN:
             return too_few(self.deciding.total)
-        share = percent(self.deciding.bracket[0], short=short)
-        interval = percent_range(*self.deciding.interval, short=short)
-        if short:
-            return f"{share} of {self.deciding.total} ({interval})"
-        others = []
-        for name, said in OTHERS.items():
-            part = self.deciding.parts[name]
-            if part >= conventions.NEGLIGIBLE:
-                these = "of these " * (name == "level" and self.deciding.level_holds)
-                others.append(f"{percent(part)} {these}{said}")
-        spoken = f"{share} of {self.deciding.total} problems ({interval})"
-        return "; ".join(filter(None, [spoken, ", ".join(others)]))
+        share = percent(self.deciding.bracket[0])
+        return (
+            f"{share} of {self.deciding.total} problems ({percent_range(*self.deciding.interval)})"
+        )
 
     def others(self) -> str:
         """Shares that fail, are level, and undecided; in brackets level ones that hold, too."""
         if self.deciding is None or self.deciding.total < conventions.SHOWN:
             return ""
-        parts = [percent(self.deciding.parts[name], short=True) for name in OTHERS]
-        if self.deciding.level_holds:
-            parts[1] = f"({parts[1]})"
-        return "/".join(parts)
+        fails, level, undecided = map(percent, [*self.deciding.parts.values()][1:])
+        return f"{fails}/{f'({level})' if self.deciding.level_holds else level}/{undecided}"
 
     def decided_by(self) -> str:
         """The method whose tally decides the word, contradictions, and why many are undecided."""
@@ -124,9 +111,9 @@ class Share:
         by_theory = counted is self.theory or counted.reason == OUTSIDE
         return "theory" if by_theory else "simulation"
 
-    def how_much(self, short: bool = False) -> str:
+    def how_much(self) -> str:
         """Median and quartiles of the relative change; "" where no size is reported."""
-        return quartiles_in_words(self.size, short) if self.size else ""
+        return quartiles_in_words(self.size) if self.size else ""
 
     def made_of(self) -> str:
         """Parts of the change, and its Monte Carlo error if that is large; or ""."""
@@ -139,20 +126,21 @@ class Share:
         return "; ".join(parts)
 
     def details(self) -> str:
-        """The shares by both methods, with their intervals and numbers of problems."""
+        """Sentences on the outcomes of problems by both methods, and at wider tolerances."""
         parts = []
         for counted in (self.theory, self.simulated):
             if counted is not None:
-                parts.append(f"{share_in_words(counted)} by {self._method(counted)}")
+                parts.append(f"By {self._method(counted)} the claim {share_in_words(counted)}.")
         if self.contradictions:
-            parts[-1] += f", {self.contradictions} contradict theory"
+            parts.append(f"Simulation contradicts theory in {self.contradictions} problems.")
         for tolerance, counted in self.beyond.items():
             if counted:
                 parts.append(
-                    f"by more than {tolerance} {percent(counted.parts['holds'])} hold and "
-                    f"{percent(counted.parts['fails'])} fail"
+                    f"With a threshold of {percent(float(tolerance))} it holds in "
+                    f"{percent(counted.parts['holds'])} and fails in "
+                    f"{percent(counted.parts['fails'])}."
                 )
-        return "; ".join(parts) or "–"
+        return " ".join(parts) or "–"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -203,31 +191,24 @@ class Gap:
         undecided = self.near.undecided_in_words() if self.near else ""
         return f"both; {undecided}" if undecided else "both"
 
-    def headline(self, short: bool = False) -> str:
-        """T95 with its interval; without the noun if ``short``."""
+    def headline(self) -> str:
+        """T95, of so many problems, with its interval."""
         if self.within is None:
             return "–"
         if self.interval is None:
             return too_few(self.problems)
-        size = percent_range(*self.within, short=short)
-        interval = percent_range(*self.interval, short=short)
-        noun = "" if short else " of problems"
-        share = percent(conventions.WITHIN, short=short)
-        return f"within {size} in {share}{noun} ({interval})"
+        share = f"{percent(conventions.WITHIN)} of {self.problems} problems"
+        return f"within {percent_range(*self.within)} in {share} ({percent_range(*self.interval)})"
 
     def details(self) -> str:
-        """T95, and the share within the tolerance, with intervals and numbers of problems."""
+        """Sentences on T95, and on the problems whose gap is within the tolerance."""
         parts = []
-        if self.within is not None and self.interval is None:
-            parts.append(f"T95 {too_few(self.problems)}")
-        elif self.within is not None and self.interval is not None:
-            interval = f"{INTERVAL} {percent_range(*self.interval)}"
-            size = percent_range(*self.within)
-            parts.append(f"T95 {size} ({interval}, {self.problems} problems)")
-        if self.near is not None:
-            inside = f"within {percent(self.tolerance)} in " if self.tolerance else ""
-            parts.append(f"{inside}{share_in_words(self.near)} by simulation")
-        return "; ".join(parts) or "–"
+        if self.within is not None:
+            parts.append(f"The gap is {self.headline()}.")
+        if self.near is not None and self.tolerance:
+            told = share_in_words(self.near)
+            parts.append(f"Agreement within {percent(self.tolerance)} {told}.")
+        return " ".join(parts) or "–"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -265,18 +246,15 @@ class Mean:
         """Empty text, since nothing is decided."""
         return ""
 
-    def headline(self, short: bool = False) -> str:
+    def headline(self) -> str:
         """The mean with its interval."""
         if self.value is None or self.interval is None:
             return "–"
-        return f"{significant(self.value)} ({number_range(*self.interval, short=short)})"
+        return f"{significant(self.value)} ({number_range(*self.interval)})"
 
     def details(self) -> str:
-        """The mean with its interval and the number of problems."""
-        if self.value is None or self.interval is None:
-            return "–"
-        interval = f"{INTERVAL} {number_range(*self.interval)}"
-        return f"{significant(self.value)} ({interval}, {self.of} problems)"
+        """Sentence on the mean, with its interval and the number of problems."""
+        return f"The mean of {self.of} problems is {self.headline()}."
 
 
 Result = Share | Gap | Mean
@@ -291,10 +269,10 @@ def middle_ends(interval: Pair | None) -> tuple[Pair, Pair] | None:
     return end, end
 
 
-def quartiles_in_words(quartiles: Quartiles, short: bool = False) -> str:
+def quartiles_in_words(quartiles: Quartiles) -> str:
     """Median of a relative change, with its quartiles."""
     low, median, high = quartiles
-    return f"{percent(median, short=short)} ({percent_range(low, high, short=short)})"
+    return f"{percent(median)} ({percent_range(low, high)})"
 
 
 def summarize(effects: Effects, selected: np.ndarray) -> Result:

@@ -114,8 +114,15 @@ def word_of(counted: Tally | None) -> str:
 
 
 def share_in_words(counted: Tally) -> str:
-    """The share of a tally with its interval and the number of problems."""
+    """Predicate on a claim: in which shares of the problems it holds, fails, is level or open."""
     if counted.total < conventions.SHOWN:
-        return too_few(counted.total)
+        return f"has {too_few(counted.total)}"
+    notes = {"level": "counted as holding" * counted.level_holds, "undecided": counted.reason}
     interval = f"{INTERVAL} {percent_range(*counted.interval)}"
-    return f"{percent_range(*counted.bracket)} ({interval}, {counted.total} problems)"
+    told = [f"holds in {percent(counted.bracket[0])} of {counted.total} problems ({interval})"]
+    for name, part in [*counted.parts.items()][1:]:
+        if part:
+            verb = name if name == "fails" else f"is {name}"
+            note = f" ({notes[name]})" if notes.get(name) else ""
+            told.append(f"{verb} in {percent(part)}{note}")
+    return " and ".join(filter(None, [", ".join(told[:-1]), told[-1]]))

@@ -19,34 +19,25 @@ def significant(value: float | None, digits: int = 3) -> str:
     return text.replace("-", "−")
 
 
-def percent(value: float | None, digits: int = 2, short: bool = False) -> str:
-    """Share in percent, to some significant digits; below 10⁴ % without a power of ten.
-
-    ``short`` omits the space before the sign.
-    """
+def percent(value: float | None, digits: int = 2) -> str:
+    """Share in percent, to some significant digits; below 10⁴ % without a power of ten."""
     if value is None:
         return "–"
     rounded = float(f"{100 * value:.{digits}g}")
     integer = 100 <= abs(rounded) < 1e4
     number = f"{rounded:.0f}".replace("-", "−") if integer else significant(rounded, digits)
-    return f"{number}%" if short else f"{number} %"
+    return f"{number} %"
 
 
-def percent_range(low: float, high: float, short: bool = False) -> str:
-    """Two shares in percent as a range: "80 to 83 %", or "80–83%" if ``short``."""
-    first, last = percent(low, short=short), percent(high, short=short)
-    if first == last:
-        return last
-    start = first.removesuffix("%").removesuffix(" ")
-    joined = short and "−" not in start + last  # a dash next to a minus sign misleads
-    return f"{start}–{last}" if joined else f"{start} to {last}"
+def percent_range(low: float, high: float) -> str:
+    """Two shares in percent as a range: "80 to 83 %"."""
+    first, last = percent(low), percent(high)
+    return last if first == last else f"{first.removesuffix(' %')} to {last}"
 
 
-def number_range(low: float, high: float, short: bool = False) -> str:
-    """Two numbers as a range: "0.1 to 0.2", or "0.1–0.2" if ``short``."""
-    ends = [significant(low), significant(high)]
-    joined = short and "−" not in "".join(ends)
-    return ("–" if joined else " to ").join(ends)
+def number_range(low: float, high: float) -> str:
+    """Two numbers as a range: "0.1 to 0.2"."""
+    return f"{significant(low)} to {significant(high)}"
 
 
 def too_few(problems: int) -> str:

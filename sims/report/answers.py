@@ -5,20 +5,12 @@ from collections.abc import Callable, Iterable, Sequence
 
 from sims.judgement import conventions
 from sims.judgement.answers import Answer
-from sims.judgement.summaries import Mean, Share
+from sims.judgement.summaries import Share
 from sims.report.text import escape_markdown
 from sims.study.papers import MAIN, Claim, Paper, papers
 
 BRIEF_COLUMNS = ("question", "answer", "holds", "fails/level/undecided", "by how much")
-COLUMNS = (
-    "question",
-    "answer",
-    "how often",
-    "by how much",
-    "as stated",
-    "where it changes",
-    "decided by",
-)
+COLUMNS = (*BRIEF_COLUMNS, "as stated", "where it changes", "decided by")
 Link = Callable[[Answer], str]
 
 
@@ -35,30 +27,29 @@ def listing(
         paper: the paper.
         answers: answers of a run.
         link: function from an answer to its link; None for no links.
-        brief: fewer columns, and shares in place of words.
-        first: only one answer on each claim, the first with a word if any has one, without algebra,
-            as in a README.
+        brief: fewer columns, and no algebra.
+        first: only one answer on each claim, the first with a word if any has one, as in a README.
     """
     rows = answers_on(paper, answers, "paper")
     if not first:
-        return f"{table(rows, link, brief)}\n{_algebra(paper.claims)}".strip() + "\n"
+        return _with_algebra(table(rows, link, brief), [] if brief else paper.claims)
     worded_first = sorted(rows, key=lambda answer: answer.word == conventions.TOO_FEW)
     firsts = {answer.claim: answer for answer in reversed(worded_first)}
     return table([answer for answer in rows if firsts[answer.claim] is answer], link, brief)
 
 
-def found_besides(answers: Sequence[Answer], link: Link | None = None) -> str:
+def found_besides(answers: Sequence[Answer], link: Link | None = None, brief: bool = False) -> str:
     """Table of the answers on our claims, for all papers, and of claims decided by algebra."""
     rows, claims = list[Answer](), list[Claim]()
     for paper in papers().values():
         rows += answers_on(paper, answers, "ours")
         claims += paper.ours
-    return f"{table(rows, link)}\n{_algebra(claims)}".strip() + "\n"
+    return _with_algebra(table(rows, link, brief), [] if brief else claims)
 
 
-def instrument(answers: Sequence[Answer], link: Link | None = None) -> str:
+def instrument(answers: Sequence[Answer], link: Link | None = None, brief: bool = False) -> str:
     """Table of the answers on our formulas, which are compared with simulation."""
-    return table([answer for answer in answers if answer.subject == "formula"], link)
+    return table([answer for answer in answers if answer.subject == "formula"], link, brief)
 
 
 def answers_on(paper: Paper, answers: Sequence[Answer], subject: str) -> list[Answer]:
@@ -90,32 +81,25 @@ def cells_of(answer: Answer, link: Link | None = None, brief: bool = False) -> l
     if link and (target := link(answer)):
         question = f"[{question}]({target})"
     result, word = answer.result, answer.word_in_full()
-    if answer.robust is not None and not answer.robust.holds:
+    if answer.robust is not None and answer.robust.contradicting:
         word += f"; depends on {answer.robust.choice}"
-    headline = result.headline(short=brief)
-    if answer.conditions is not None:
-        sizes = [escape_markdown(answer.conditions.in_words(brief)), ""]
-    elif isinstance(result, Share):
-        sizes = [headline, answer.how_much(brief)]
-    else:
-        sizes = ["–" if isinstance(result, Mean) else f"N {result.problems}", headline]
-    row = [question, word, *sizes]
-    if brief:
-        row.insert(3, result.others() if isinstance(result, Share) else "")
-    else:
+    holds = answer.conditions.in_words() if answer.conditions else result.headline()
+    others = result.others() if isinstance(result, Share) else ""
+    row = [question, word, escape_markdown(holds), others, answer.how_much()]
+    if not brief:
         row += [answer.as_stated(), escape_markdown(answer.changes()), result.decided_by()]
     return [cell.replace("|", "&#124;") for cell in row]
 
 
-def _algebra(claims: Sequence[Claim]) -> str:
-    """Lines on the claims that algebra decides."""
-    lines = []
+def _with_algebra(text: str, claims: Sequence[Claim]) -> str:
+    """A table, followed by lines on the claims that algebra decides."""
+    lines = [text]
     for claim in claims:
         if claim.algebra:
             verdict = f"false, {claim.counterexample}" if claim.counterexample else "true"
             text = escape_markdown(f"{verdict}: {claim.statement}")
             lines.append(f"- By algebra {text} (`{claim.algebra}`)")
-    return "\n".join(lines)
+    return "\n".join(lines).strip() + "\n"
 
 
 def neighbours(answers: Sequence[Answer]) -> str:
@@ -129,13 +113,15 @@ def neighbours(answers: Sequence[Answer]) -> str:
     return f"{', '.join(links)}.\n"
 
 
-def further_tables(answers: Sequence[Answer], link: Link | None = None) -> dict[str, str]:
+def further_tables(
+    answers: Sequence[Answer], link: Link | None = None, brief: bool = False
+) -> dict[str, str]:
     """Tables of the answers on claims that are no paper's own, by title; "" without answers."""
     of_no_paper = [answer for answer in answers if answer.subject == "own"]
     return {
-        "Further findings": found_besides(answers, link),
-        "Validation of the method": instrument(answers, link),
-        "Claims of no paper": table(of_no_paper, link),
+        "Further findings": found_besides(answers, link, brief),
+        "Validation of the method": instrument(answers, link, brief),
+        "Claims of no paper": table(of_no_paper, link, brief),
     }
 
 
@@ -160,9 +146,10 @@ def by_claim(answers: Iterable[Answer]) -> dict[str, list[Answer]]:
 def filled(readme: str, name: str, text: str) -> str:
     """README with a text between the mark ``<!--answers:NAME-->`` and the next ``<!--end-->``.
 
-    Its tables are narrow: percentages are without a space.
+    Percentages are without a space, and counts of problems in tables without their noun.
     """
     text = re.sub(r"(?<=\d) %", "%", text)
+    text = re.sub(r"(\|[^|]* of \d+) problems (?=\()", r"\1 ", text)
     before, mark, rest = readme.partition(f"<!--answers:{name}-->\n")
     _, end, after = rest.partition("<!--end-->")
     return f"{before}{mark}{text}{end}{after}" if mark and end else readme

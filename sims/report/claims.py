@@ -6,9 +6,7 @@ The words are in ``claim.md.j2``. No JAX.
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from sims.judgement import conventions
 from sims.judgement.answers import Answer
-from sims.judgement.summaries import Result
 from sims.report.text import environment, escape_markdown
 from sims.study.declaration import PUBLISHED_FIDELITY, salt
 from sims.study.papers import Claim, papers
@@ -17,10 +15,6 @@ from sims.study.schema import ExperimentSpec
 PUBLISHED = "results/published"
 """Folder of the published run."""
 TEMPLATE = Path(__file__).with_name("claim.md.j2")
-MOST_STRATA = 4
-"""Maximum number of strata of an answer on its page."""
-MOST_OTHERS = 10
-"""Maximum number of further answers on a claim's page."""
 
 
 def unfolded(title: str, text: str) -> str:
@@ -49,25 +43,21 @@ def page(
     first, *others = answers
     claim = claim_of(first)
     file = f"{run}/counterexamples/{{.id}}.yaml".format
-    name = file(first)
     published = first.salt == salt(first.experiment, PUBLISHED_FIDELITY)
-    if published and first.counterexample is not None:
-        name = f"{first.experiment}#{first.counterexample}"
+    facts = [f"{name}: {value}" for name, value in first.worst.items()]
     template = environment().from_string(TEMPLATE.read_text("utf-8"))
     text = template.render(
         claim=claim,
         first=first,
         others=others,
         picture=picture,
-        strata=_strata(first),
-        facts=_facts(first),
+        facts=facts[1:],
         file=file,
-        name=name,
+        name=f"{first.experiment}#{first.counterexample}" if published else file(first),
+        published=published,
         derivation=claim.derivation or derivation if claim else derivation,
         fold=fold,
         link=link,
-        fewest_shown=conventions.SHOWN,
-        most_others=MOST_OTHERS,
     )
     return f"{text.strip()}\n"
 
@@ -77,29 +67,6 @@ def claim_of(answer: Answer) -> Claim | None:
     paper = papers().get(answer.paper)
     listed = paper.every if paper else []
     return next((claim for claim in listed if claim.id == answer.claim), None)
-
-
-def _strata(answer: Answer) -> dict[str, Result]:
-    """Declared strata that are shown: if they are many, those that differ from all problems."""
-    if len(answer.strata) <= MOST_STRATA:
-        return answer.strata
-    return {name: part for name, part in answer.strata.items() if _apart(part, answer.result)}
-
-
-def _apart(part: Result, whole: Result) -> bool:
-    if part.interval is None or whole.interval is None:
-        return False
-    return part.interval[0] > whole.interval[1] or part.interval[1] < whole.interval[0]
-
-
-def _facts(answer: Answer) -> list[str]:
-    """Numbers of the most certain failure."""
-    truth = {"True": "yes", "False": "no"}
-    facts = []
-    for name, value in answer.worst.items():
-        if value != "nan":
-            facts.append(f"{name} {truth.get(value, value)}")
-    return facts
 
 
 def background(spec: ExperimentSpec, answer: Answer, fidelity: str) -> str:

@@ -12,4 +12,6 @@ def compare(fidelity: str, marker: Path) -> None:
     print(marker.with_name("report.html"))
     if published := [*chain(*ledger.known_answers().values())]:
         found = agreement(published, ledger.read_run(marker.parent, fidelity))
-        print(found.in_words(" with the published ones"))
+        print(f"This run and the published one gave {found.in_words()}")
+        if found.differing:
+            print("Questions with another answer:", ", ".join(found.differing))

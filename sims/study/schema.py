@@ -175,6 +175,9 @@ class QuestionSpec(Strict):
     """House tolerance of gaps."""
     specifications: SpecificationsSpec | None = None
     """Choices that the answer's word is tested against."""
+    compared: list[str] = []
+    """What an outcome compares, for readers: the sets of a ladder from the first to the last one,
+    or a rival for each pair."""
 
     @model_validator(mode="before")
     @classmethod

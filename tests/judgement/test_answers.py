@@ -173,7 +173,7 @@ def test_where_one_field_decides_there_is_no_share():
     table = pd.DataFrame({"s": RNG.random(ROWS), "kernel": kernel})
     made = asked(simulated(truth), table)
     assert made.word == "depends on a condition"
-    assert made.conditions.in_words() == "kernel gaussian: 100 %, softmax: 0 %"
+    assert made.conditions.in_words() == "kernel: 100 % for gaussian; 0 % for softmax"
     truth[:40:4] *= -1
     assert asked(simulated(truth), table).conditions is None
 
@@ -243,7 +243,10 @@ def test_theory_is_asked_of_more_problems_than_simulation():
     (change,) = made.where
     assert (change.parameter, len(change.values)) == ("s", 4)
     assert change.values == pytest.approx([0.125, 0.375, 0.625, 0.875], abs=0.1)
-    assert change.in_words() == f"s ↑: {percent(change.values[0])} → {percent(change.values[-1])}"
+    assert change.in_words() == (
+        f"s: {percent(change.values[0])} in the lowest quarter of problems, "
+        f"{percent(change.values[-1])} in the highest"
+    )
     named = asked(effects, labels={"s": "kernel"})
     assert [change.parameter for change in named.where] == ["kernel"]
     part = {"text": "softmax", "where": {"kernel": "softmax", "s": {"at_least": 0.1}}}

@@ -194,7 +194,9 @@ def test_from_questions_to_the_published_page(home, capsys):
     assert near.startswith("| Is it σ²/n? | nearly always within 5 % | N 200 | within ")
     _, _, near, _, _, again, *rest = Path("README.md").read_text().splitlines()
     assert near == "[P](https://arxiv.org/abs/2601.00001)."
-    assert again.startswith("With fresh draws 3 of 3 answers agree; half would show a ")
+    assert again.startswith(
+        "A repetition with new random problems gave the same answer to 3 of 3 questions; half "
+    )
     assert rest == ["<!--end-->", "more"]
     page = (published / "report.html").read_text()
     assert "<code>sims decompose small#" in page
