@@ -277,7 +277,6 @@ def _print_trust(outcome: dict[str, Any]) -> None:
     if theory["order"] == "exact":
         errors = [row["theory_error"] for row in outcome["terms"].values()]
         bound = np.nanmax(errors) / (outcome["terms"]["mse"]["theory"] or math.nan)
-        print(f"Bound on theory's error: up to {_show(bound, '{:.2g}')} of the MSE.")
         if not (theory["reached"] or bound <= theory["rtol"]):
             print(
                 f"theory.rtol = {theory['rtol']:g} was not reached in {theory['entries_missed']} "

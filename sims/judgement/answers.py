@@ -205,6 +205,10 @@ def answer(
         size = f"the effect {question.effect!r} has"
         allowed = f"nothing: {size} no size" if effects.size is None else f"what {size} the size of"
         raise InputError(f"questions, {question.id}, quantity", question.quantity, allowed)
+    names = question.compared
+    if names and len(names) - effects.value.shape[1] not in (0, 1):
+        allowed = "a name for each pair, or those of a ladder, one more"
+        raise InputError(f"questions, {question.id}, compared", names, allowed)
     count = _count(question.id, effects, len(parameters))
     parameters = parameters.iloc[:count]
     labels = labels or {}

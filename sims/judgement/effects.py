@@ -152,7 +152,8 @@ class Effects:
             ratio = np.nan_to_num(margin / first.error, nan=np.inf, posinf=np.inf, neginf=-np.inf)
         if not (ratio < 0).any():
             return None, 1.0
-        place = np.unravel_index(ratio.argmin(), ratio.shape)
+        # Where theory states no error all failures are certain: the largest one is told.
+        place = np.unravel_index(np.lexsort((margin.ravel(), ratio.ravel()))[0], ratio.shape)
         worst = int(place[0])
         distance = -fresh.margin[place]
         if self.halves is not None and self.halves[1].skewness is not None:

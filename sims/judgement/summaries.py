@@ -97,14 +97,13 @@ class Share:
         return f"{fails}/{f'({level})' if self.deciding.level_holds else level}/{undecided}"
 
     def decided_by(self) -> str:
-        """The method whose tally decides the word, contradictions, and why many are undecided."""
+        """The method whose tally decides the word, and the number of contradictions."""
         if self.deciding is None:
             return "simulation"
-        parts = [self._method(self.deciding)]
-        if self.theory is not None:
-            parts.append(f"{self.contradictions or 'no'} contradictions")
-        parts.append(self.deciding.undecided_in_words())
-        return "; ".join(filter(None, parts))
+        method = self._method(self.deciding)
+        if self.theory is None:
+            return method
+        return f"{method}; {self.contradictions or 'no'} contradictions"
 
     def _method(self, counted: Tally) -> str:
         """The method of a tally: outcomes may be theory's alone."""
@@ -187,9 +186,8 @@ class Gap:
         return word_of(self.near)
 
     def decided_by(self) -> str:
-        """Names of both methods, and the reason if many problems are undecided."""
-        undecided = self.near.undecided_in_words() if self.near else ""
-        return f"both; {undecided}" if undecided else "both"
+        """The methods that are compared."""
+        return "both"
 
     def headline(self) -> str:
         """T95, of so many problems, with its interval."""

@@ -10,8 +10,6 @@ from sims.judgement.outcomes import FAILS, HOLDS, LEVEL, UNDECIDED
 from sims.judgement.wording import INTERVAL, percent, percent_range, too_few
 
 Pair = tuple[float, float]
-MANY = 0.05
-"""Share of undecided problems above which an answer names the reason."""
 OUTSIDE = "outside theory's range"
 """The reason of theory's undecided problems."""
 
@@ -77,17 +75,6 @@ class Tally:
         """Shares of all problems by outcome."""
         names = ("holds", "fails", "level", "undecided")
         return {name: getattr(self, name) / self.total for name in names}
-
-    @property
-    def why_undecided(self) -> str:
-        """The reason of undecided problems if they are many, of enough for a word; else ""."""
-        many = self.total >= conventions.FEWEST and self.undecided > MANY * self.total
-        return self.reason if many else ""
-
-    def undecided_in_words(self) -> str:
-        """The share of undecided problems, with its reason, if they are many; else ""."""
-        reason = self.why_undecided
-        return f"{percent(self.parts['undecided'])} undecided ({reason})" if reason else ""
 
 
 def tally(calls: np.ndarray, reason: str = "", level_holds: bool = False) -> Tally | None:

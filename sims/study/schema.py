@@ -119,7 +119,7 @@ class RestrictionSpec(Strict):
 READ: dict[Kind, set[str]] = {
     "share": {"says", "quantity"},
     "gap": {"says", "tolerance"},
-    "outcome": {"says", "tolerance", "quantity", "level_holds"},
+    "outcome": {"says", "tolerance", "quantity", "level_holds", "compared"},
     "mean": set(),
 }
 """Fields of a question that have a meaning, by what it asks."""
@@ -194,7 +194,7 @@ class QuestionSpec(Strict):
     def _fields_are_those_of_its_kind(self) -> "QuestionSpec":
         """What a question asks says which other fields have a meaning, and which it needs."""
         read = READ[self.asks]
-        for name in ("says", "tolerance", "quantity", "level_holds"):
+        for name in ("says", "tolerance", "quantity", "level_holds", "compared"):
             if getattr(self, name) and name not in read:
                 kinds = " or ".join(kind for kind, names in READ.items() if name in names)
                 raise InputError(name, getattr(self, name), f"only where asks is {kinds}")

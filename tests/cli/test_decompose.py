@@ -108,7 +108,6 @@ def test_decompose_with_exact_theory_bounds_its_error(folder, capsys):
             < 2e-3 * row["theory"] + 1e-4 * outcome["terms"]["mse"]["theory"]
         )
     assert "± bound" in text
-    assert "Bound on theory's error: up to" in text
     assert "theory.rtol" not in text
 
 

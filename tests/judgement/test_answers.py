@@ -1,5 +1,6 @@
 """Answers on made-up effects: intervals cover, words and "always" are right, effects are theirs."""
 
+import re
 from dataclasses import replace
 
 import numpy as np
@@ -11,7 +12,7 @@ from sims.base.arrays import extremum
 from sims.judgement.agreement import agreement
 from sims.judgement.answers import answer, read_answers, write_answers
 from sims.judgement.changes import changes
-from sims.judgement.effects import Effects, gap, outcome_over_pairs, share, slope
+from sims.judgement.effects import Effects, gap, outcome_over_pairs, share, sized_outcome, slope
 from sims.judgement.families import adjusted
 from sims.judgement.outcomes import outcome_calls
 from sims.judgement.summaries import Mean, Share, summarize
@@ -308,29 +309,26 @@ def test_groups_and_the_whole_agree(kind, by_theory, left_out):
         assert summarize(effects, s < 0.5).value == pytest.approx(low, rel=0.01)
 
 
-@pytest.mark.parametrize(("undecided", "named"), [(0.05, False), (0.06, True)])
-def test_an_answer_with_many_undecided_problems_names_the_reason(undecided, named):
-    """Batches of simulation; theory's range, with simulation or alone; not of a twentieth."""
-    silent = np.arange(ROWS) < undecided * ROWS
+def test_the_page_of_an_answer_names_the_reason_of_undecided_problems():
+    """Batches of simulation; theory's range, with simulation or alone."""
+    silent = np.arange(ROWS) < 0.06 * ROWS
     value = np.where(silent, 0.0, 1.0)
     everywhere = np.ones(ROWS)
     alone = np.where(silent, np.inf, 0.0)[:, None]
     monte_carlo = "Monte Carlo error after 32 batches"
     outside = "outside theory's range"
     by_theory = simulated(everywhere, 0.5, predicted=everywhere, valid=~silent)
-    cases = [
-        (simulated(value, 0.01), monte_carlo, "simulation"),
-        (by_theory, outside, "theory; no contradictions"),
-        (Effects(everywhere[:, None], alone, "outcome"), outside, "theory"),
-    ]
-    for effects, reason, method in cases:
-        made = asked(effects, tolerance="order" if effects.kind == "outcome" else None)
-        told = f"; 6 % undecided ({reason})" if named else ""
-        assert made.result.decided_by() == method + told
-        assert (f"- Undecided problems: {reason}." in page([made])) == named
     wide = gap(1 + 0.05 * batches(1 - value, 0.01), everywhere)
-    told = f"; 6 % undecided ({monte_carlo})" if named else ""
-    assert asked(wide, tolerance="roads").result.decided_by() == "both" + told
+    cases = [
+        (simulated(value, 0.01), None, monte_carlo, "simulation"),
+        (by_theory, None, outside, "theory; no contradictions"),
+        (Effects(everywhere[:, None], alone, "outcome"), "order", outside, "theory"),
+        (wide, "roads", monte_carlo, "both"),
+    ]
+    for effects, tolerance, reason, method in cases:
+        made = asked(effects, tolerance=tolerance)
+        assert made.result.decided_by() == method
+        assert f" and is undecided in 6 % ({reason})." in page([made])
 
 
 def test_gaps_and_their_tolerance(tmp_path):
@@ -397,3 +395,30 @@ def test_runs_agree_within_the_root_of_the_sum_of_squared_half_widths(one, other
     assert (len(found.agreeing), len(found.differing)) == (agree, 1 - agree)
     if isinstance(one, Mean):
         assert found.visible == pytest.approx(0.02**0.5 / 0.5 * 2.8016 / 1.96, rel=1e-3)
+
+
+def test_a_failure_is_told_as_the_question_compares():
+    """The step of a ladder with both numbers, a rival, or the effect alone; a fall is negative."""
+    falls = np.tile([0.1, -0.5], (ROWS, 1))[:, None] * np.ones((32, 1))
+    steps = outcome_over_pairs(falls + 1e-3 * RNG.standard_normal(falls.shape), size=np.ones(ROWS))
+
+    def told(effects, **fields):
+        return asked(effects, tolerance="order", **fields).worst["effect"]
+
+    ladder = told(steps, compared=["a", "b", "c"])
+    assert re.fullmatch(
+        r"From b to c the error rises by 50 % \(± \S+ %\): from 0.9 to 1.35 of that of a\.", ladder
+    )
+    assert told(steps, compared=["x", "y"]).startswith("Compared with y, the error rises by 50 % (")
+    assert "the claim needs a positive one" in told(steps)
+    with refused("questions, falls, compared"):
+        told(steps, compared=["x"])
+    falling = sized_outcome(falls[..., 1])
+    assert told(replace(falling, error=falling.error + 0.01)).startswith("In it the error rises")
+
+
+def test_of_certain_failures_the_largest_is_told():
+    """Theory states no error: all its failures are certain."""
+    value = np.where(np.arange(ROWS) == 7, -3.0, -1.0)
+    effects = Effects(value, np.zeros(ROWS), "share")
+    assert effects.confirmed_failure(np.ones(ROWS, bool)) == (7, 0.0)

@@ -191,7 +191,7 @@ def test_from_questions_to_the_published_page(home, capsys):
     assert own.startswith("| How large? | estimate | ")
     assert falling.startswith("| Does it fall? (n = 9) | usually | ")
     assert "| false under our reading |" in falling
-    assert near.startswith("| Is it σ²/n? | nearly always within 5 % | N 200 | within ")
+    assert near.startswith("| Is it σ²/n? | nearly always within 5 % | within ")
     _, _, near, _, _, again, *rest = Path("README.md").read_text().splitlines()
     assert near == "[P](https://arxiv.org/abs/2601.00001)."
     assert again.startswith(
