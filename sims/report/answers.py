@@ -146,10 +146,16 @@ def by_claim(answers: Iterable[Answer]) -> dict[str, list[Answer]]:
 def filled(readme: str, name: str, text: str) -> str:
     """README with a text between the mark ``<!--answers:NAME-->`` and the next ``<!--end-->``.
 
-    Percentages are without a space, and counts of problems in tables without their noun.
+    Percentages are without a space. In tables ranges have a dash, except next to a minus sign, and
+    counts of problems have no noun.
     """
+
+    def narrow(row: re.Match[str]) -> str:
+        cells = row[0].replace(" problems (", " (")
+        return re.sub(r"(?<=[( ])(\d[\d.]*) to (?=\d)", r"\1–", cells)
+
     text = re.sub(r"(?<=\d) %", "%", text)
-    text = re.sub(r"(\|[^|]* of \d+) problems (?=\()", r"\1 ", text)
+    text = re.sub(r"^\|.*", narrow, text, flags=re.MULTILINE)
     before, mark, rest = readme.partition(f"<!--answers:{name}-->\n")
     _, end, after = rest.partition("<!--end-->")
     return f"{before}{mark}{text}{end}{after}" if mark and end else readme

@@ -10,6 +10,6 @@ from sims.study import ledger
 def again(fidelity: str, marker: Path) -> None:
     """Print how many answers from fresh draws agree with the published ones; fill in README.md."""
     found = agreement(ledger.read_run(ledger.PUBLISHED), ledger.read_run(marker.parent))
-    text = f"A repetition with new random problems gave {found.in_words()}\n"
+    text = f"New random problems gave {found.in_words()}\n"
     fill_readme("again", text)
     print(text, end="")
