@@ -234,6 +234,7 @@ def test_the_page_stands_for_itself(report):
     assert all(target.startswith("https://arxiv.org/abs/") for target in outside), outside
     assert "<script" not in text
     assert "Is |a| at least b?</a></td>" in text
+    assert '<details><summary>Is |a| at least b?</summary><section id="decomposition">' in text
     assert "Versions: jax 1." in text
 
 
@@ -245,3 +246,12 @@ def test_nothing_hinders_readers_and_nothing_sticks_out(report, width):
     assert found["requests"] == [report.as_uri()], "a page loads nothing but itself"
     assert found["violations"] == []
     assert found["wide"] == width
+
+
+@in_a_browser
+def test_the_published_report_is_at_most_twenty_pages_long():
+    """Of the shape of A4, with all that it folds closed."""
+    width = 1280
+    length = "document.documentElement.scrollHeight"
+    found = visit(ROOT / "results/published/report.html", width, expression=length)
+    assert found["value"] <= 20 * width * 297 / 210
