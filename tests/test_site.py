@@ -18,7 +18,7 @@ from docs.extensions.answer_table import inline, row_of, rows_of, write_table
 from docs.extensions.answers import claim_page, in_order
 from sims.judgement.summaries import Share
 from sims.problem import Heads
-from sims.report.answers import by_claim, found_besides, instrument, listing
+from sims.report.answers import by_claim, further_tables, listing
 from sims.report.claims import page as report_page
 from sims.report.text import escape_markdown
 from sims.study.ledger import read_run
@@ -75,7 +75,7 @@ def test_pages_and_tables_have_one_share_and_size_of_an_answer():
     """Claims' pages, of the site and of the report, have them; the index no others."""
     answers = read_run(ROOT / "results/published")
     tables = [listing(paper, answers, brief=True) for paper in papers().values()]
-    tables = "\n".join([*tables, found_besides(answers), instrument(answers)])
+    tables = "\n".join([*tables, *further_tables(answers).values()])
     index = (DOCS / "index.md").read_text("utf-8")
     assert set(re.findall(r"[\d.]+ ?%", index)) == {"95 %"}
     index += listing(papers()[MAIN], answers, brief=True, first=True)

@@ -12,6 +12,8 @@ from sims.study.papers import MAIN, Claim, Paper, papers
 BRIEF_COLUMNS = ("question", "answer", "holds", "fails/level/undecided", "by how much")
 COLUMNS = (*BRIEF_COLUMNS, "as stated", "where it changes", "decided by")
 Link = Callable[[Answer], str]
+FURTHER = {"Validation of the method": "formula", "Claims of no paper": "own"}
+"""Titles of tables to the subjects of their answers."""
 
 
 def listing(
@@ -36,20 +38,6 @@ def listing(
     worded_first = sorted(rows, key=lambda answer: answer.word == conventions.TOO_FEW)
     firsts = {answer.claim: answer for answer in reversed(worded_first)}
     return table([answer for answer in rows if firsts[answer.claim] is answer], link, brief)
-
-
-def found_besides(answers: Sequence[Answer], link: Link | None = None, brief: bool = False) -> str:
-    """Table of the answers on our claims, for all papers, and of claims decided by algebra."""
-    rows, claims = list[Answer](), list[Claim]()
-    for paper in papers().values():
-        rows += answers_on(paper, answers, "ours")
-        claims += paper.ours
-    return _with_algebra(table(rows, link, brief), [] if brief else claims)
-
-
-def instrument(answers: Sequence[Answer], link: Link | None = None, brief: bool = False) -> str:
-    """Table of the answers on our formulas, which are compared with simulation."""
-    return table([answer for answer in answers if answer.subject == "formula"], link, brief)
 
 
 def answers_on(paper: Paper, answers: Sequence[Answer], subject: str) -> list[Answer]:
@@ -116,13 +104,20 @@ def neighbours(answers: Sequence[Answer]) -> str:
 def further_tables(
     answers: Sequence[Answer], link: Link | None = None, brief: bool = False
 ) -> dict[str, str]:
-    """Tables of the answers on claims that are no paper's own, by title; "" without answers."""
-    of_no_paper = [answer for answer in answers if answer.subject == "own"]
-    return {
-        "Further findings": found_besides(answers, link, brief),
-        "Validation of the method": instrument(answers, link, brief),
-        "Claims of no paper": table(of_no_paper, link, brief),
-    }
+    """Tables of the answers on claims that are no paper's own, by title; "" without answers.
+
+    Our claims come first, for all papers, with those decided by algebra. Then come our formulas,
+    which are compared with simulation, and claims of no paper.
+    """
+    rows, claims = list[Answer](), list[Claim]()
+    for paper in papers().values():
+        rows += answers_on(paper, answers, "ours")
+        claims += paper.ours
+    tables = {"Further findings": _with_algebra(table(rows, link, brief), [] if brief else claims)}
+    for title, subject in FURTHER.items():
+        asked = [answer for answer in answers if answer.subject == subject]
+        tables[title] = table(asked, link, brief)
+    return tables
 
 
 def all_tables(answers: Sequence[Answer]) -> str:
