@@ -84,7 +84,7 @@ def tabulate(answers: Iterable[Answer]) -> list[Row]:
     rows = []
     for answer in answers:
         row = dict(zip(COLUMNS, cells_of(answer), strict=True))
-        row["how often"] = row["how often"].replace(" problems", "")
+        row["how often"] = row["holds"].replace(" problems", "")
         rows.append(row | {"outcomes": draw_outcomes(answer.result)})
     return rows
 
