@@ -12,7 +12,7 @@ from sims.study.panels import Panels
 def figure(panels: Panels, answers: Answers) -> Figure:
     """The figure; a point is a problem."""
     sparse = answers["angle-one-curve"].how_often()
-    margin = 100 * conventions.TOLERANCES["roads"]
+    margin = 100 * conventions.TOLERANCES["methods"]
     title = f"1 − ρ of sparse and of Gaussian heads: within {margin:.0f} % in {sparse} of problems"
     drawing, axes = figures.mosaic(("a", "b"), title=title, height=4.6)
     law = panels.parameters

@@ -31,7 +31,7 @@ def effects(results: Results) -> dict[str, Effects]:
     ends = stack_batches(results, "ends")
     lost = stack_batches(results, "lost")
     theory = law["lost"]
-    least = conventions.TOLERANCES["roads"]
+    least = conventions.TOLERANCES["methods"]
     steps = np.diff(path[..., -3:])
     fell = ends[..., 1] - ends[..., 0]
     near = ends[..., 0].mean(1) < NEAR_COLLAPSE

@@ -69,7 +69,7 @@ def first_order_panel(ax: Axes, shown: xr.Dataset, drawn: pd.DataFrame) -> None:
     for name in ("family", "kernel"):
         frame[name] = drawn[name].to_numpy()[frame["problem"]]
     frame["off"] = 100 * np.abs(frame["query_first"] / frame["query_exact"] - 1)
-    margin = 100 * conventions.TOLERANCES["roads"]
+    margin = 100 * conventions.TOLERANCES["methods"]
     figures.dotted(ax, y=margin)
     groups = [(family, kernel) for family in FAMILIES for kernel in KERNELS]
     for place, (family, kernel) in enumerate(groups):

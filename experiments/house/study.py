@@ -26,7 +26,7 @@ class House(Study[Problem]):
     def problem(self, fields: Fields) -> Problem | None:
         return draw_problem(fields, partial(self.keep, fields))
 
-    def beside(self, problem: Problem) -> xr.Dataset:
+    def alongside(self, problem: Problem) -> xr.Dataset:
         from .simulate import at_fixed_queries
 
         if not is_decomposed(problem, self.settings["decomposed"]):

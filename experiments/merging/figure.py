@@ -40,7 +40,7 @@ def _costs(ax: Axes, panels: Panels, word: str) -> None:
     look = {"palette": "crest", "fliersize": 1, "linewidth": 0.6}
     ax.set_yscale("log")
     sns.boxplot(frame, x="alike", y="ratio", hue="stride", ax=ax, **look)
-    few = 1 + conventions.TOLERANCES["roads"]
+    few = 1 + conventions.TOLERANCES["methods"]
     ax.axhspan(0.15, few, color=figures.BAND, zorder=0, label="at most 5 % more")
     figures.describe(
         ax,

@@ -26,7 +26,7 @@ def falls(results: Results, later: int, earlier: int) -> np.ndarray:
 
 def effects(results: Results) -> dict[str, Effects]:
     """Errors within the tolerance, and the order of errors."""
-    room = conventions.TOLERANCES["roads"]
+    room = conventions.TOLERANCES["methods"]
     tuned = falls(results, TUNED, ALL)
     size = -tuned.mean(1)
     kept = {}

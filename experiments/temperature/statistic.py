@@ -49,7 +49,7 @@ def effects(results: Results) -> Mapping[str, Effects]:
     """Every question's effects."""
     law = results.predictions["law"]
     errors = simulated_errors(results)
-    tolerance = conventions.TOLERANCES["roads"]
+    tolerance = conventions.TOLERANCES["methods"]
     terms = with_matched(law[["kept", "best", "known"]].sel(ratio=SIMULATED), law)
     every = with_matched(errors, law)
 

@@ -24,7 +24,7 @@ ROWS = {
 }
 HEADS = 8
 """Heads for which lines are drawn: of the models that have fewest."""
-WITHIN = conventions.TOLERANCES["roads"]
+WITHIN = conventions.TOLERANCES["methods"]
 
 
 def numbers(panels: Panels) -> dict[str, object]:

@@ -9,8 +9,8 @@ Arrays are NumPy's, with any leading axes.
 
 Close to rank collapse, tokens agree to more digits than a number has: each layer of pure attention
 cubes their residual. :class:`Stream` therefore keeps their mean separate from the residual, whose
-scale is stored as a logarithm. It keeps the part of the scores that affects softmax: the part common to all
-rows, and the part that depends on the row.
+scale is stored as a logarithm. It keeps what affects softmax: the part of the scores that all rows
+share, and the part that depends on the row.
 Nothing is expanded: every difference is taken by ``expm1`` or cancels by hand.
 """
 

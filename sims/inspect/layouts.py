@@ -60,7 +60,7 @@ ATTENTION = re.compile(r"(?i)(?:^|\.)(?!\w*(?:norm|ln))\w*att(?:n|ention)\w*\.")
 """Pattern in the names of attention tensors."""
 NOT_READ = (
     (r"(?:^|[._])lora[._]|^base_model\.model\.|\.base_layer\.",
-     "an adapter (LoRA)", "a whole model: merge the adapter into it"),
+     "an adapter (LoRA)", "a complete model: merge the adapter into it"),
     (r"\.(?:qweight|qzeros|scales|g_idx|absmax|quant_map|SCB|weight_(?:packed|scale\w*))$",
      "a quantised tensor", "F64, F32, F16, BF16: dequantise first"),
     (r"\.(?:q_a|kv_a|kv_b)_\w+\.", "latent attention (MLA)", KNOWN),

@@ -197,8 +197,9 @@ def answer(
         **origin: experiment, subject, law, results, seed, salt and versions.
 
     Raises:
-        InputError: the question asks for another kind of effect, or names no quantity of an effect
-            that has a size, a condition names a missing column, or lengths disagree.
+        InputError: the effect is of another kind than the question's, or the question names no
+            quantity of an effect that has a size, a condition names a missing column, or lengths
+            disagree.
     """
     check_kind(question, effects.kind)
     if (question.quantity is None) != (effects.size is None):
@@ -260,7 +261,7 @@ def counterexample(
 
 
 def check_kind(question: "QuestionSpec", kind: str, location: str = "") -> None:
-    """Raise InputError if a question asks for another kind of summary than its effect has."""
+    """Raise InputError if a question's effect gives another kind of summary."""
     if question.asks != kind:
         allowed = f"{kind}, which the effect {question.effect!r} is"
         raise InputError(f"{location}questions, {question.id}, asks", question.asks, allowed)

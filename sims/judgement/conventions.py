@@ -14,14 +14,14 @@ SHOWN = 20
 """Number of problems below which no share is shown and no group compared."""
 INDEX_GAP = 0.05
 """Least difference of a diversity index at which two sets of heads are compared."""
-TOLERANCES = {"roads": 0.05, "exact": 0.01, "slope": 0.1, "order": 0.01}
+TOLERANCES = {"methods": 0.05, "exact": 0.01, "slope": 0.1, "order": 0.01}
 """Agreement of simulation with theory, and with exact theory of like accuracy, relative; of slopes;
 the relative change below which two errors count as equal."""
 WIDER = (0.05, 0.2)
-"""Tolerances at which outcomes are told, in addition to their question's."""
+"""Tolerances at which outcomes are shown, in addition to their question's."""
 
 SWEPT = (0.01, 0.2)
-"""Limits beside 5 % at which a share is told where the limit is ours."""
+"""Limits, in addition to 5 %, at which a share is shown where the limit is ours."""
 
 
 def tolerance(name: str | None) -> float | None:
@@ -43,7 +43,7 @@ EDGES = (1 / 3, 2 / 3, 0.95)
 def word(share: float, interval: tuple[float, float], problems: int) -> str:
     """Word for how often a claim holds.
 
-    The share gives the word, and the interval stands beside it. "Never" is of the interval: it is
+    The share gives the word, and the interval stands next to it. "Never" is of the interval: it is
     below 5 %, and no problem can hold.
 
     Args:

@@ -1,6 +1,6 @@
 """Exponents of power laws ``y = a x^p`` over many problems, from one hierarchical model.
 
-Of problem i::
+For problem i::
 
     log y_ij ~ N(a_i + p_i log x_ij, e_ij² + ν²),    p_i ~ N(mean, spread²),    a_i flat
 

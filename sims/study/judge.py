@@ -166,7 +166,7 @@ def _subject(question: QuestionSpec) -> str:
 
 
 def check_effects(run: "Run", kinds: Mapping[str, str]) -> None:
-    """Refuse a question that names no effect, or one of another kind than it asks for.
+    """Refuse a question that names no effect, or one of another kind than its own.
 
     Args:
         run: the run.

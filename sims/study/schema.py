@@ -171,7 +171,7 @@ class QuestionSpec(Strict):
     """Restriction of the law; default: none."""
     strata: dict[str, Conditions] = {}
     """Subsets of problems with separate answers, by name."""
-    tolerance: Literal["roads", "exact", "slope", "order"] | None = None
+    tolerance: Literal["methods", "exact", "slope", "order"] | None = None
     """House tolerance of gaps."""
     specifications: SpecificationsSpec | None = None
     """Choices that the answer's word is tested against."""

@@ -246,7 +246,7 @@ class Study(Generic[Problem]):
         """Sampler of one problem."""
         raise NotImplementedError
 
-    def beside(self, problem: Problem) -> xr.Dataset:
+    def alongside(self, problem: Problem) -> xr.Dataset:
         """Further estimates of one problem, with dimensions of their own; by default none."""
         raise NotImplementedError
 
@@ -267,7 +267,7 @@ class Study(Generic[Problem]):
         return drawn_values(results)
 
     def panels(self, results: Results) -> xr.Dataset:
-        """Arrays that figure, headline and caption need besides effects and parameters."""
+        """Arrays that figure, headline and caption need in addition to effects and parameters."""
         return xr.Dataset()
 
     def figure(self, panels: "Panels", answers: "Answers") -> "Figure | None":
@@ -368,7 +368,7 @@ class Study(Generic[Problem]):
             self.coordinates(number, problem),
             self.replicates(problem),
             stream=(number,),
-            beside=partial(self.beside, problem) if self.defines("beside") else None,
+            alongside=partial(self.alongside, problem) if self.defines("alongside") else None,
         )
 
     def predictions(self) -> dict[str, xr.Dataset]:

@@ -57,7 +57,7 @@ class SampledUnit:
         replicates: replicates per batch; None uses the file's.
         stream: numbers folded into the seed, so that units have separate draws; units with equal
             streams share them.
-        beside: further estimates of the point, with dimensions of their own; None has none.
+        alongside: further estimates of the point, with dimensions of their own; None has none.
         large: whether its sampler is plain Python that keeps all cores busy with large products.
     """
 
@@ -65,7 +65,7 @@ class SampledUnit:
     coordinates: Mapping[str, Scalar] = field(default_factory=dict)
     replicates: int | None = None
     stream: tuple[int, ...] = ()
-    beside: Callable[[], xr.Dataset] | None = None
+    alongside: Callable[[], xr.Dataset] | None = None
     large: bool = False
 
     @property
@@ -87,9 +87,9 @@ class SampledUnit:
             options["replicates_per_batch"] = self.replicates
         options |= {"stream": self.stream, "checkpoint": checkpoint, "progress": progress}
         estimates = run(self.sampler, settings.seed, **options)
-        if self.beside is None:
+        if self.alongside is None:
             return estimates
-        return estimates.merge(self.beside(), combine_attrs="override")
+        return estimates.merge(self.alongside(), combine_attrs="override")
 
 
 DRAWN = "drawn"

@@ -32,7 +32,7 @@ questions:
     question: Do the mean squared errors agree?
     asks: gap
     effect: mse
-    tolerance: roads
+    tolerance: methods
     status: confirmatory
 """)
 EXPERIMENT["law"]["problem"] = SPEC["problem"]

@@ -111,7 +111,7 @@ def test_effects_of_planted_results(effects):
         effect = found[question.effect]
         margin = np.append(effect.value, [] if effect.predicted is None else effect.predicted)
         if effect.kind == "gap":
-            margin = conventions.TOLERANCES[question.tolerance or "roads"] - abs(margin)
+            margin = conventions.TOLERANCES[question.tolerance or "methods"] - abs(margin)
         if effect.kind != "mean":
             assert (margin > 0).any(), question.id
             assert (margin < 0).any(), question.id

@@ -323,7 +323,7 @@ def test_the_page_of_an_answer_names_the_reason_of_undecided_problems():
         (simulated(value, 0.01), None, monte_carlo, "simulation"),
         (by_theory, None, outside, "theory; no contradictions"),
         (Effects(everywhere[:, None], alone, "outcome"), "order", outside, "theory"),
-        (wide, "roads", monte_carlo, "both"),
+        (wide, "methods", monte_carlo, "both"),
     ]
     for effects, tolerance, reason, method in cases:
         made = asked(effects, tolerance=tolerance)
@@ -334,7 +334,7 @@ def test_the_page_of_an_answer_names_the_reason_of_undecided_problems():
 def test_gaps_and_their_tolerance(tmp_path):
     truth = np.where(np.arange(ROWS) < 0.9 * ROWS, 0.02, 0.2)
     values = (1 + truth)[:, None] * 3 * (1 + 0.02 * RNG.standard_normal((ROWS, 32)))
-    made = asked(gap(values, np.full(1000, 3.0)), tolerance="roads", says="always")
+    made = asked(gap(values, np.full(1000, 3.0)), tolerance="methods", says="always")
     assert (made.result.near.holds, made.result.near.fails) == (180, 20)
     assert (made.always, made.word) == ("no", "usually")
     assert 0.18 < made.result.within[0] < 0.2 < made.result.within[1] < 0.22

@@ -14,7 +14,7 @@ from sims.study.schema import ExperimentSpec, QuestionSpec
 from tests.by_hand import refused
 
 ROWS, EVERY = 150, 200
-READ = {"gap": {"tolerance": "roads"}, "outcome": {"tolerance": "order"}}
+READ = {"gap": {"tolerance": "methods"}, "outcome": {"tolerance": "order"}}
 READ["mean"] = {"status": "exploratory"}
 ORIGIN = {"experiment": "e", "fidelity": "standard", "results": "d", "seed": 3, "salt": "dev"}
 
@@ -131,8 +131,8 @@ def test_a_size_is_that_of_a_named_quantity(stored, effect, quantity, words):
     [
         (
             "share",
-            {"tolerance": "roads"},
-            "tolerance: got 'roads'; allowed: only where asks is gap",
+            {"tolerance": "methods"},
+            "tolerance: got 'methods'; allowed: only where asks is gap",
         ),
         (
             "mean",

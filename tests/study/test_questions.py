@@ -25,7 +25,7 @@ questions:
     question: Is it σ²/n?
     asks: gap
     effect: gaps
-    tolerance: roads
+    tolerance: methods
     status: confirmatory
   - id: falls
     claim: fall
