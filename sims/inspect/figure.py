@@ -34,9 +34,6 @@ def figure(data: xr.Dataset) -> Figure:
     Args:
         data: a report.
     """
-    import seaborn as sns
-    from matplotlib.ticker import MaxNLocator
-
     heat_maps = [name for name in CORRELATIONS if name in data][:2]
     row = data.isel(layer=advised(data))
     heads = int(row.heads)
@@ -52,21 +49,15 @@ def figure(data: xr.Dataset) -> Figure:
         theory(depth_axes, depth, 1 / data.heads.values, label="uncorrelated heads, 1/H", ls="--")
         depth_axes.set(xlabel="layer", ylabel="share of variance kept", ylim=(0, 1))
         depth_axes.set_title("What an average of the heads keeps")
-        depth_axes.xaxis.set_major_locator(MaxNLocator(integer=True))
+        depth_axes.locator_params("x", integer=True)
         if not row.label.item().isdigit():
             depth_axes.set_xticks(depth, data.label.values, rotation=20, ha="right")
         depth_axes.legend(loc="upper left", bbox_to_anchor=(1, 1))
         for ax, name in zip(heat_axes, heat_maps, strict=True):
             r = row[name].values[:heads, :heads]
-            sns.heatmap(
-                r,
-                vmin=-1,
-                vmax=1,
-                cmap="vlag",
-                square=True,
-                ax=ax,
-                cbar_kws={"label": "correlation", "shrink": 0.7},
-            )
+            image = ax.imshow(r, cmap="RdBu_r", vmin=-1, vmax=1)
+            ax.figure.colorbar(image, ax=ax, label="correlation", shrink=0.7)
+            ax.locator_params(integer=True)
             place = listed([row.label.item()])
             ax.set(title=f"{CORRELATIONS[name]}, {place}", xlabel="head", ylabel="head")
         if "noise_kept" in data:
