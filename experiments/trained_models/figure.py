@@ -9,6 +9,7 @@ from scipy.stats import binom
 
 from sims import figures
 from sims.figures.groups import dots_by
+from sims.figures.marks import dots
 from sims.judgement import conventions
 from sims.judgement.answers import Answers
 from sims.judgement.wording import percent
@@ -22,8 +23,10 @@ ROWS = {
     f"merging, subspaces{GIVEN}": "subspaces,\ngiven size",
     f"merging, patterns{GIVEN}": "patterns,\ngiven size",
 }
-HEADS = 8
-"""Heads for which lines are drawn: of the models that have fewest."""
+LAW = ((1, "x", "law, shared values"), (0.5, "+", "law, values correlated at ½"))
+"""Correlation of the values of two heads of the law, with a marker and a name."""
+PALE = "0.6"
+"""Colour of heads of the law."""
 WITHIN = conventions.TOLERANCES["methods"]
 
 
@@ -60,7 +63,7 @@ def figure(panels: Panels, answers: Answers) -> Figure:
     share = passes[["kept", "written_kept"]].median().map(percent)
     patterns, outputs = share["kept"], share["written_kept"]
     title = f"Averaging keeps {patterns} of the variance of patterns, {outputs} of that of outputs"
-    drawing, axes = figures.mosaic(("a", "b"), height=4.6, heights=(1.1, 1), title=title)
+    drawing, axes = figures.mosaic(("a", "b"), height=4.8, heights=(1.3, 1), title=title)
     _patterns_and_outputs(axes["a"], passes)
     found = panels.arrays["correlations"].sel(statistic=list(ROWS)).values
     medians = np.array([median(values) for values in found])
@@ -96,13 +99,18 @@ def _correlations(ax: Axes, frame: pd.DataFrame, medians: np.ndarray) -> None:
 
 
 def _patterns_and_outputs(ax: Axes, frame: pd.DataFrame) -> None:
-    """What averages keep: a point per pass, and heads whose values are alike by a cosine κ."""
+    """What averages keep: a point per pass, and the same of heads of the law.
+
+    If values correlate at κ, an average of outputs keeps ``1/H + κ (k − 1/H)`` where one of
+    patterns keeps k. Heads of the law are equally sharp, so that ``1/H = (k − ρ)/(1 − ρ)``.
+    """
     dots_by(ax, frame, "kept", "written_kept", "model")
-    alone = 1 / HEADS
-    for alike, label in ((1, "heads of the law"), (0.5, "half apart"), (0, "apart")):
-        outputs = alone + alike * (1 - alone)
-        figures.theory(ax, [alone, 1], [alone, outputs], lw=0.7)
-        ax.text(1.01, outputs, label, va="center")
+    kept, correlation = frame["law_kept"], frame["law_correlation"]
+    alone = (kept - correlation) / (1 - correlation)
+    for alike, marker, label in LAW:
+        look = {"color": PALE, "marker": marker, "zorder": 1}
+        dots(ax, kept, alone + alike * (kept - alone), 0, label, **look)
+    ax.set(xlim=(0, 1), ylim=(0, 1))
     figures.describe(
         ax,
         "share of variance kept by averaging patterns",
