@@ -1,5 +1,7 @@
 """Trained heads: predictors of merging costs, and what averages keep of patterns and outputs."""
 
+from typing import Any
+
 import numpy as np
 import pandas as pd
 import seaborn as sns
@@ -98,18 +100,23 @@ def _correlations(ax: Axes, frame: pd.DataFrame, medians: np.ndarray) -> None:
     )
 
 
-def _patterns_and_outputs(ax: Axes, frame: pd.DataFrame) -> None:
-    """What averages keep: a point per pass, and the same of heads of the law.
+def kept_of_outputs(kept: Any, correlation: Any, alike: float) -> Any:
+    """What an average of outputs keeps of heads of the law whose values correlate at κ, or alike.
 
-    If values correlate at κ, an average of outputs keeps ``1/H + κ (k − 1/H)`` where one of
-    patterns keeps k. Heads of the law are equally sharp, so that ``1/H = (k − ρ)/(1 − ρ)``.
+    ``1/H + κ (k − 1/H)`` where one of patterns keeps k, with ``1/H = (k − ρ)/(1 − ρ)`` since heads
+    of the law are equally sharp and correlate at ρ.
     """
+    alone = (kept - correlation) / (1 - correlation)
+    return alone + alike * (kept - alone)
+
+
+def _patterns_and_outputs(ax: Axes, frame: pd.DataFrame) -> None:
+    """What averages keep: a point per pass, and the same of heads of the law."""
     dots_by(ax, frame, "kept", "written_kept", "model")
     kept, correlation = frame["law_kept"], frame["law_correlation"]
-    alone = (kept - correlation) / (1 - correlation)
     for alike, marker, label in LAW:
-        look = {"color": PALE, "marker": marker, "zorder": 1}
-        dots(ax, kept, alone + alike * (kept - alone), 0, label, **look)
+        outputs = kept_of_outputs(kept, correlation, alike)
+        dots(ax, kept, outputs, 0, label, color=PALE, marker=marker, zorder=1)
     ax.set(xlim=(0, 1), ylim=(0, 1))
     figures.describe(
         ax,

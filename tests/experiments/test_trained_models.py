@@ -6,7 +6,15 @@ import xarray as xr
 from scipy.optimize import brentq
 from scipy.special import softmax
 
-from experiments.trained_models import lawlike, predict, problems, simulate, statistic, table
+from experiments.trained_models import (
+    figure,
+    lawlike,
+    predict,
+    problems,
+    simulate,
+    statistic,
+    table,
+)
 from experiments.trained_models.decoder import Decoder
 from experiments.trained_models.encoders import MASK, RESIDUES
 from sims.base.errors import InputError
@@ -111,6 +119,20 @@ def test_residues_are_drawn_anew_and_masked_between_special_tokens():
         assert sorted(places) == [*range(1, 21)]
         assert tokens[[0, -1]].tolist() == [0, 1]
         assert (tokens == model.letters.index("W")).sum() == 10
+
+
+def test_averages_of_outputs_keep_what_correlated_values_leave():
+    """Four equally sharp heads, on values that are drawn many times."""
+    rng = np.random.default_rng(0)
+    weights = np.array([np.roll([0.4, 0.3, 0.2, 0.1, 0.0], h) for h in range(4)])
+    kept = statistic.variance_kept(weights @ weights.T)
+    correlation = statistic.mean_of_pairs(statistic.noise_correlation(weights @ weights.T))
+    shared, single = rng.normal(size=(2, 4, 5, 200_000))
+    for alike in (0, 0.5, 1):
+        values = alike**0.5 * shared[:1] + (1 - alike) ** 0.5 * single
+        outputs = np.einsum("hi,hit->ht", weights, values)
+        expected = figure.kept_of_outputs(kept, correlation, alike)
+        assert outputs.mean(0).var() / outputs.var(1).mean() == pytest.approx(expected, rel=0.02)
 
 
 def test_a_head_taken_out_by_hand():
