@@ -6,6 +6,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from sims.base.runtime import in_threads
 from sims.inspect.geometry import frames_of
 from sims.montecarlo import Draw
 
@@ -65,9 +66,12 @@ def measure_batch(draw: Draw, replicates: int, constants: Mapping[str, Any]) -> 
     seen = observe(model, every[:half])
     held_out = observe(model, every[half:]).outputs
     means = seen.outputs.mean(1)
-    costs = []
-    for layer, old, new in zip(model.layers, seen.outputs, held_out, strict=True):
-        costs.append(removal(old, new, layer.matrices.output))
+
+    def costs_of(place: int) -> tuple[np.ndarray, ...]:
+        output = model.layers[place].matrices.output
+        return removal(seen.outputs[place], held_out[place], output)
+
+    costs = in_threads(costs_of, range(len(means)))
     size, written, merging, pruning = map(np.array, zip(*costs, strict=True))
     judged = every[half:][: law["judged"]] if model.causal else every[half:]
     losses, changes = zip(*(removals(model, *case, means) for case in judged), strict=True)
@@ -84,7 +88,7 @@ def measure_batch(draw: Draw, replicates: int, constants: Mapping[str, Any]) -> 
 
 def observe(model: Model, sequences: list[tuple[np.ndarray, np.ndarray]]) -> Observed:
     """What the heads do on sequences, means over tokens and then over sequences."""
-    observed = [observe_sequence(model, tokens, places) for tokens, places in sequences]
+    observed = in_threads(lambda case: observe_sequence(model, *case), sequences)
     outputs, *others = zip(*observed, strict=True)
     return Observed(np.concatenate(outputs, 1), *(np.mean(values, 0) for values in others))
 
@@ -92,33 +96,35 @@ def observe(model: Model, sequences: list[tuple[np.ndarray, np.ndarray]]) -> Obs
 def observe_sequence(model: Model, tokens: np.ndarray, places: np.ndarray) -> Observed:
     """What the heads do on one sequence, masked at some places."""
     inputs = model.passed(mask(model, tokens, places))
-    heads = [model.attention(place, x) for place, x in enumerate(inputs[:-1])]
-    weights, outputs = map(np.stack, zip(*heads, strict=True))
-    of_choices = []
-    for queries, keys in choices(model, tokens, places):
-        among = weights[..., queries, :][..., keys]
-        among = among / among.sum(-1, keepdims=True)
-        last = queries[:, None] if model.causal else len(tokens)
-        met = (keys <= last + 0 * queries[:, None]).sum(1)
-        of_choices.append((shared_keys(among), selectivity(among, met), met.mean()))
+    chosen = choices(model, tokens, places)
+    of_layers = []
+    for place, x in enumerate(inputs[:-1]):
+        weights, outputs = model.attention(place, x)
+        patterns, shares = zip(*(overlaps(weights, *choice) for choice in chosen), strict=True)
+        of_layers.append((outputs.swapaxes(0, 1)[model.first :], patterns, shares))
+    outputs, patterns, shares = map(np.stack, zip(*of_layers, strict=True))
     recovered = np.nan
     if model.predicts and not model.causal:
         # queries of the last choice are not special
-        recovered = (model.scores(inputs[-1]).argmax(1) == tokens)[queries].mean()
-    patterns, shares, numbers = zip(*of_choices, strict=True)
-    return Observed(
-        outputs.swapaxes(1, 2)[:, model.first :],
-        np.stack(patterns),
-        np.stack(shares),
-        np.array(numbers),
-        recovered,
-    )
+        plain = chosen[-1][0]
+        recovered = (model.scores(inputs[-1]).argmax(1) == tokens)[plain].mean()
+    keys = np.array([seen.mean() for *_, seen in chosen])
+    return Observed(outputs, patterns.swapaxes(0, 1), shares.swapaxes(0, 1), keys, recovered)
+
+
+def overlaps(
+    weights: np.ndarray, queries: np.ndarray, keys: np.ndarray, seen: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
+    """Patterns (H, H) and selectivity (H,) of weights (H, T, T) among the tokens of a choice."""
+    among = weights[:, queries][..., keys]
+    among /= among.sum(-1, keepdims=True)
+    return shared_keys(among), selectivity(among, seen)
 
 
 def choices(
     model: Model, tokens: np.ndarray, places: np.ndarray
-) -> list[tuple[np.ndarray, np.ndarray]]:
-    """Queries and keys by the choice of :data:`.problems.TOKENS`.
+) -> list[tuple[np.ndarray, np.ndarray, np.ndarray]]:
+    """Queries, keys, and how many keys a query sees, by the choice of :data:`.problems.TOKENS`.
 
     Special tokens are the first and the last one, and masks; of a causal model the first one, as a
     key alone.
@@ -126,9 +132,9 @@ def choices(
     every = np.arange(len(tokens))
     queries = every[model.first :]
     if model.causal:
-        return [(queries, every), (queries, every[1:])]
+        return [(queries, every, queries + 1), (queries, every[1:], queries)]
     plain = np.setdiff1d(every[1:-1], places)
-    return [(every, every), (plain, plain)]
+    return [(kept, kept, np.full(len(kept), len(kept))) for kept in (every, plain)]
 
 
 def targets(model: Model, tokens: np.ndarray, places: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -142,10 +148,11 @@ def targets(model: Model, tokens: np.ndarray, places: np.ndarray) -> tuple[np.nd
 def law_patterns(rng: np.random.Generator, model: Model, seen: Observed) -> np.ndarray:
     """:attr:`Observed.patterns` of heads of the law at a layer's H, d_k, d, index, n, n_eff/n."""
     patterns = np.empty_like(seen.patterns)
+    frames = in_threads(lambda place: law_frames(model, place), range(patterns.shape[1]))
     for kind, place in np.ndindex(patterns.shape[:2]):
-        frames = law_frames(model, place)
         share = float(seen.selectivity[kind, place].mean())
-        patterns[kind, place] = shared_weights(rng, frames, round(float(seen.keys[kind])), share)
+        keys = round(float(seen.keys[kind]))
+        patterns[kind, place] = shared_weights(rng, frames[place], keys, share)
     return patterns
 
 
@@ -196,10 +203,13 @@ def second_moments(outputs: np.ndarray) -> np.ndarray:
     return np.einsum("thi,tgj->hgij", outputs, outputs, optimize=True) / len(outputs)
 
 
-def log_softmax(scores: np.ndarray) -> np.ndarray:
-    """Logarithms of softmax along the last axis; SciPy's takes ten times as long."""
-    shifted = scores - scores.max(-1, keepdims=True)
-    return shifted - np.log(np.exp(shifted).sum(-1, keepdims=True))
+def log_chances(scores: np.ndarray, tokens: np.ndarray | None = None) -> np.ndarray:
+    """Logarithms of softmax of scores (M, token): of a token for each row, (M, 1), or of all."""
+    top = scores.max(-1, keepdims=True)
+    total = top + np.log(np.exp(scores - top).sum(-1, keepdims=True))
+    if tokens is not None:
+        scores = np.take_along_axis(scores, tokens[:, None], -1)
+    return scores - total
 
 
 def removals(
@@ -209,7 +219,7 @@ def removals(
 
     The change is that of the log loss for a causal model. For masked tokens it is the divergence
     from the whole model's predictions: what is added to the loss of tokens that this model draws.
-    NaN for a model that predicts no tokens.
+    NaN for a model that predicts no tokens. Layers share the cores.
 
     Args:
         means: of the heads' outputs, (layer, H, d_v).
@@ -218,20 +228,25 @@ def removals(
         return np.nan, np.full(means.shape[:2], np.nan)
     inputs = model.passed(mask(model, tokens, places))
     asked, truth = targets(model, tokens, places)
-    rows = np.arange(len(asked))
-    reference = log_softmax(model.scores(inputs[-1][asked]))
-    changes = np.empty(means.shape[:2])
-    for place, x in enumerate(inputs[:-1]):
+    whole = model.scores(inputs[-1][asked])
+    counted = truth if model.causal else None
+    reference = log_chances(whole, counted)
+    shares = 1.0 if model.causal else np.exp(reference)
+
+    def changes_of(place: int) -> list[float]:
+        """Changes by the removed head of a layer, (H,)."""
+        x = inputs[place]
         output = model.cast[place].matrices.output
         written = model.attention(place, x)[1] @ output
         mean = (means[place][:, None] @ output).astype(x.dtype)
-        pruned = model.after(place, x, written.sum(0) - written + mean)
-        for later in range(place + 1, len(means)):
-            pruned = model.forward(later, pruned)
-        for head, last in enumerate(pruned):
-            moved = reference - log_softmax(model.scores(last[asked]))
-            if model.causal:
-                changes[place, head] = moved[rows, truth].mean()
-            else:
-                changes[place, head] = (np.exp(reference) * moved).sum(-1).mean()
-    return -float(reference[rows, truth].mean()), changes
+        changes = []
+        for others in written.sum(0) - written + mean:
+            last = model.after(place, x, others)
+            for later in range(place + 1, len(means)):
+                last = model.forward(later, last)
+            moved = reference - log_chances(model.scores(last[asked]), counted)
+            changes.append((shares * moved).sum(-1).mean())
+        return changes
+
+    changes = in_threads(changes_of, range(len(means)))
+    return -float(log_chances(whole, truth).mean()), np.array(changes)
