@@ -3,6 +3,7 @@
 import json
 import re
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -80,6 +81,19 @@ def test_it_lists_experiments_and_claims_with_their_answers(sims, unpacked, monk
     assert len(rows) == sum(len((*p.claims, *p.ours)) for p in papers().values()) + len(own)
     assert sum(len(row["answers"]) for row in rows) == len(published)
     assert places.split() == [str(unpacked / "sims" / name) for name in ("__init__.py", "share")]
+
+
+def test_models_that_a_page_names_have_reports(sims, tmp_path):
+    """In an empty folder, from the packages that `make models` unpacks."""
+    page = (ROOT / "docs/inspect.md").read_text()
+    pins = [path.read_text() for path in ROOT.glob("requirements/models*.txt")]
+    assert {*re.findall(r"[\w-]+==[\d.]+", page)} <= {*" ".join(pins).split()}
+    for name in re.findall("`models/(.+?)`", page):
+        model = Path(sys.prefix, "models", name)
+        if not model.exists():
+            pytest.skip(f"{name} is not installed")
+        sims("-m", "sims", "inspect", str(model), "--output", "report.nc")
+        (tmp_path / "report.png").unlink()
 
 
 def test_experiments_and_workflow_start_from_it(sims):
