@@ -206,7 +206,9 @@ def second_moments(outputs: np.ndarray) -> np.ndarray:
 def log_chances(scores: np.ndarray, tokens: np.ndarray | None = None) -> np.ndarray:
     """Logarithms of softmax of scores (M, token): of a token for each row, (M, 1), or of all."""
     top = scores.max(-1, keepdims=True)
-    total = top + np.log(np.exp(scores - top).sum(-1, keepdims=True))
+    chances = scores - top
+    np.exp(chances, out=chances)
+    total = top + np.log(chances.sum(-1, keepdims=True))
     if tokens is not None:
         scores = np.take_along_axis(scores, tokens[:, None], -1)
     return scores - total
@@ -229,8 +231,10 @@ def removals(
     inputs = model.passed(mask(model, tokens, places))
     asked, truth = targets(model, tokens, places)
     whole = model.scores(inputs[-1][asked])
+    loss = -float(log_chances(whole, truth).mean())
     counted = truth if model.causal else None
     reference = log_chances(whole, counted)
+    del whole
     shares = 1.0 if model.causal else np.exp(reference)
 
     def changes_of(place: int) -> list[float]:
@@ -248,5 +252,4 @@ def removals(
             changes.append((shares * moved).sum(-1).mean())
         return changes
 
-    changes = in_threads(changes_of, range(len(means)))
-    return -float(log_chances(whole, truth).mean()), np.array(changes)
+    return loss, np.array(in_threads(changes_of, range(len(means))))
