@@ -101,7 +101,7 @@ def _correlations(ax: Axes, frame: pd.DataFrame, medians: np.ndarray) -> None:
 
 
 def kept_of_outputs(kept: Any, correlation: Any, alike: float) -> Any:
-    """What an average of outputs keeps of heads of the law whose values correlate at κ, or alike.
+    """What an average of outputs keeps of heads of the law whose values correlate at κ (alike).
 
     ``1/H + κ (k − 1/H)`` where one of patterns keeps k, with ``1/H = (k − ρ)/(1 − ρ)`` since heads
     of the law are equally sharp and correlate at ρ.
