@@ -90,17 +90,6 @@ def _with_algebra(text: str, claims: Sequence[Claim]) -> str:
     return "\n".join(lines).strip() + "\n"
 
 
-def neighbours(answers: Sequence[Answer]) -> str:
-    """Names of the related papers with answers, as links in a line of Markdown."""
-    asked = {answer.paper for answer in answers}
-    links = []
-    for id, paper in papers().items():
-        if id != MAIN and id in asked:
-            name = re.split(r": | for | \(", paper.title)[0]
-            links.append(f"[{name}](https://arxiv.org/abs/{id})")
-    return f"{', '.join(links)}.\n"
-
-
 def further_tables(
     answers: Sequence[Answer], link: Link | None = None, brief: bool = False
 ) -> dict[str, str]:

@@ -6,7 +6,7 @@ from pathlib import Path
 from sims.base.errors import InputError
 from sims.base.places import place
 from sims.judgement.answers import Answer, by_id
-from sims.report.answers import filled, listing, neighbours
+from sims.report.answers import filled, listing
 from sims.report.text import environment
 from sims.study.papers import MAIN, papers
 
@@ -16,7 +16,7 @@ TEMPLATES = ("learnt", "trained")
 
 def readme_texts(answers: Sequence[Answer]) -> dict[str, str]:
     """Texts of a run for the README, by the name of their place."""
-    texts = {"neighbours": neighbours(answers)}
+    texts = {}
     if MAIN in (known := papers()):
         texts["main"] = listing(known[MAIN], answers, brief=True, first=True)
     for name in TEMPLATES:

@@ -195,7 +195,7 @@ def test_from_questions_to_the_published_page(home, capsys):
     _, _, near, _, _, again, *rest = Path("README.md").read_text().splitlines()
     assert near == "[P](https://arxiv.org/abs/2601.00001)."
     assert again.startswith(
-        "New random problems gave the same answer to 3 of 3 questions; half would show a "
+        "New random problems gave the same answer to 3 of 3 questions; half of them would show a "
     )
     assert rest == ["<!--end-->", "more"]
     page = (published / "report.html").read_text()
