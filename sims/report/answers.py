@@ -7,7 +7,7 @@ from sims.judgement import conventions
 from sims.judgement.answers import Answer
 from sims.judgement.summaries import Share
 from sims.report.text import escape_markdown
-from sims.study.papers import MAIN, Claim, Paper, papers
+from sims.study.papers import Claim, Paper, papers
 
 BRIEF_COLUMNS = ("question", "answer", "holds", "fails/level/undecided", "by how much")
 COLUMNS = (*BRIEF_COLUMNS, "as stated", "where it changes", "decided by")

@@ -55,8 +55,8 @@ def exact_terms(
         queries: (Q, d).
         rtol: requested accuracy of the ensemble's MSE at every query, relative to the larger of
             itself and the mean over queries. Points where kernels reach
-            (:mod:`sims.theory.exact.percent`) give 2 % at any d_k and n in 0.1 to 0.6 CPU seconds per
-            query of two to eight heads, and half the error at 2.7 times the cost. Below 0.005
+            (:mod:`sims.theory.exact.percent`) give 2 % at any d_k and n in 0.1 to 0.6 CPU seconds
+            per query of two to eight heads, and half the error at 2.7 times the cost. Below 0.005
             product quadrature (:mod:`sims.theory.exact.refinement`) serves where it reaches: a
             Gaussian design and a series, heads of softmax or of d_k ≤ 3 that are not nearly
             aligned. Its accuracy is that of the noise covariance relative to itself, of the signal
