@@ -81,13 +81,17 @@ endef
 PROSE = README.md CONTRIBUTING.md SECURITY.md $(filter-out docs/theory.md,$(wildcard docs/*.md)) \
 	$(wildcard docs/notebooks/*.md docs/api/*.md docs/learnt/*.j2 docs/paper/*.j2 papers/*.yaml experiments/*/caption.md)
 
-docs: $(VENV)/.installed-docs ## check the prose and build the site in build/docs: notebooks executed, no warning let pass
+docs: $(VENV)/.installed-docs ## check the prose, of built pages too, and build the site in build/docs: notebooks executed, no warning let pass
 	python -m proselint check $(PROSE)
 	! grep --extended-regexp --line-number --file docs/avoid.txt $(PROSE)
 	! grep --extended-regexp --no-filename '^ *(- )?(question|title): ' experiments/*/experiment.yaml | \
 		grep --extended-regexp --file docs/avoid.txt
 	rm -rf build/docs
 	python -m sphinx --fail-on-warning --keep-going --quiet --jobs auto -d build/doctrees docs build/docs
+	rm -rf build/text
+	python -m sphinx --builder text --quiet -d build/doctrees docs build/text
+	python -m proselint check $$(find build/text -name '*.txt')
+	! grep --recursive --extended-regexp --line-number --file docs/avoid.txt build/text
 	pytest -q tests/test_site.py tests/test_paper.py
 	@echo build/docs/index.html
 
