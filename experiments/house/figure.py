@@ -34,7 +34,7 @@ def headline(panels: Panels) -> Figure:
     """The figure of the README: the change of the error over n_eff/n, in both readings."""
     drawing, axes = figures.panels(height=2.6)
     count = len(panels.parameters)
-    title = f"Diverse heads gain most where they attend to few keys ({count} problems)"
+    title = f"Diverse heads gain most at few effective keys ({count} problems)"
     _sizes(axes[0, 0], panels, title)
     return drawing
 
