@@ -94,7 +94,8 @@ class Share:
         if self.deciding is None or self.deciding.total < conventions.SHOWN:
             return ""
         fails, level, undecided = map(percent, [*self.deciding.parts.values()][1:])
-        return f"{fails}/{f'({level})' if self.deciding.level_holds else level}/{undecided}"
+        level = f"({level})" if self.deciding.level_holds else level
+        return f"{fails} / {level} / {undecided}"
 
     def decided_by(self) -> str:
         """The method whose tally decides the word, and the number of contradictions."""

@@ -9,7 +9,7 @@ from sims.judgement.summaries import Share
 from sims.report.text import escape_markdown
 from sims.study.papers import Claim, Paper, papers
 
-BRIEF_COLUMNS = ("question", "answer", "holds", "fails/level/undecided", "by how much")
+BRIEF_COLUMNS = ("question", "answer", "holds", "fails / level / undecided", "by how much")
 COLUMNS = (*BRIEF_COLUMNS, "as stated", "where it changes", "decided by")
 Link = Callable[[Answer], str]
 FURTHER = {"Validation of the method": "formula", "Claims of no paper": "own"}
@@ -130,12 +130,12 @@ def by_claim(answers: Iterable[Answer]) -> dict[str, list[Answer]]:
 def filled(readme: str, name: str, text: str) -> str:
     """README with a text between the mark ``<!--answers:NAME-->`` and the next ``<!--end-->``.
 
-    Percentages are without a space. In tables ranges have a dash, except next to a minus sign, and
-    counts of problems have no noun.
+    Percentages are without a space. In tables ranges have a dash, except next to a minus sign,
+    counts of problems have no noun, and slashes no spaces.
     """
 
     def narrow(row: re.Match[str]) -> str:
-        cells = row[0].replace(" problems (", " (")
+        cells = row[0].replace(" problems (", " (").replace(" / ", "/")
         return re.sub(r"(?<=[( ])(\d[\d.]*) to (?=\d)", r"\1–", cells)
 
     text = re.sub(r"(?<=\d) %", "%", text)
