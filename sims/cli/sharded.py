@@ -18,6 +18,8 @@ from sims.base.runtime import host_devices
 
 PLACES = "-[cje]|--(cores|jobs|executor|profile|workflow-profile)"
 """Options of snakemake that say where parts run."""
+PATIENCE = 10
+"""Seconds after which parts are told again to end: one may have begun meanwhile."""
 
 
 def run_sharded(
@@ -67,7 +69,12 @@ def run_sharded(
         # Parts on this machine save what they have; Snakemake then cancels those elsewhere.
         os.killpg(run.pid, signal.SIGTERM)
         run.send_signal(signal.SIGINT)
-        run.wait()
+        while True:
+            try:
+                run.wait(PATIENCE)
+                break
+            except subprocess.TimeoutExpired:
+                os.killpg(run.pid, signal.SIGTERM)
         raise
     if code:
         if code == 2:  # the part has printed why
