@@ -66,15 +66,7 @@ def run_sharded(
     try:
         code = run.wait()
     except BaseException:
-        # Parts on this machine save what they have; Snakemake then cancels those elsewhere.
-        os.killpg(run.pid, signal.SIGTERM)
-        run.send_signal(signal.SIGINT)
-        while True:
-            try:
-                run.wait(PATIENCE)
-                break
-            except subprocess.TimeoutExpired:
-                os.killpg(run.pid, signal.SIGTERM)
+        _end(run)
         raise
     if code:
         if code == 2:  # the part has printed why
@@ -84,6 +76,19 @@ def run_sharded(
             "snakemake prints more"
         )
         raise InputError("--shards", f"exit code {code} of snakemake", allowed)
+
+
+def _end(run: subprocess.Popen[bytes]) -> None:
+    """Have parts on this machine save what they have; Snakemake then cancels those elsewhere."""
+    os.killpg(run.pid, signal.SIGTERM)
+    run.send_signal(signal.SIGINT)
+    while True:
+        try:
+            run.wait(PATIENCE)
+        except subprocess.TimeoutExpired:
+            os.killpg(run.pid, signal.SIGTERM)
+        else:
+            return
 
 
 def check_options(options: Sequence[str]) -> None:
