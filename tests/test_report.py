@@ -128,7 +128,7 @@ def test_a_claims_page_answers_first_and_leads_to_what_is_behind():
         restriction="n = 9",
         problem={"problem": {}},
         counterexample=3,
-        worst={"effect": "In it the error rises by 3 % (± 1 %).", "n": "64"},
+        worst={"effect": "There the error rises by 3 % (± 1 %).", "n": "64"},
     )
     tried = replace(ANSWER, status="exploratory", restriction="n = 4")
     more = [replace(tried, id=f"{k}", question=f"Q{k}?") for k in range(12)]
@@ -139,11 +139,11 @@ def test_a_claims_page_answers_first_and_leads_to_what_is_behind():
         "**The paper says** (arXiv 2605.20271). Its mean squared error has an explicit bias",
         "**Our reading.**",
         "**Is |a| at least b?** Problems: n = 9.",
-        "- **Usually.** Verdict on the sentence: false as stated. By simulation the claim holds in "
+        "- **Usually.** Verdict: false as stated. By simulation the claim holds in "
         "90 % of 100 problems (95 % interval 82 to 95 %) and fails in 10 %.",
         "![panel](x.png)",
-        "**The surest failure** is problem 3 of `small`. In it the error rises by 3 % (± 1 %).",
-        "- The problem: n: 64.",
+        "**The surest failure** is problem 3 of `small`. There the error rises by 3 % (± 1 %).",
+        "- Its parameters: n: 64.",
         "- `sims decompose small#3` simulates it at a few queries, in a checkout or from a wheel. "
         "Its file: `results/published/counterexamples/gaps.yaml`.",
         "$$\n\\operatorname{MSE}",

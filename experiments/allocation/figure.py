@@ -25,8 +25,8 @@ GROWTHS = dict(zip(FORMS, (*figures.PALETTE[:3], "0.72", "0.9"), strict=True))
 
 def figure(panels: Panels, answers: Answers) -> Figure:
     """The figure; outcomes are those that the answers count."""
-    word = answers["allocation"].word.capitalize()
-    title = f"Does an inner split of a budget err least? {word}, if relevance is exponential"
+    errs = "errs less than both ends, if relevance is exponential"
+    title = answers["allocation"].sentence("An inner split of a budget", errs)
     drawing, (left, right) = figures.pairs(2, title=title, height=3.6)
     law = panels.parameters
     rows = shares(law, outcomes(panels.effects["allocation"]))

@@ -13,7 +13,9 @@ def figure(panels: Panels, answers: Answers) -> Figure:
     """The figure; a point is a problem."""
     sparse = answers["angle-one-curve"].how_often()
     margin = 100 * conventions.TOLERANCES["methods"]
-    title = f"1 − ρ of sparse and of Gaussian heads: within {margin:.0f} % in {sparse} of problems"
+    title = (
+        f"1 − ρ of sparse and Gaussian heads agrees within {margin:.0f} % in {sparse} of problems"
+    )
     drawing, axes = figures.mosaic(("a", "b"), title=title, height=4.6)
     law = panels.parameters
     for ax in axes.values():

@@ -17,15 +17,15 @@ DEPTH = {
 HEADS = {
     "mlp-no-remedy": "summed heads lose 5 %",
     "mlp-no-remedy-projection": "projected heads lose 5 %",
-    "gated-output": "gates help attended heads",
-    "gated-output-free": "gates help free heads",
+    "gated-output": "gates help, known tokens",
+    "gated-output-free": "gates help, free heads",
 }
 
 
 def figure(panels: Panels, answers: Answers) -> Figure:
     """The figure; outcomes are those of the answers."""
-    word = answers["collapse-order"].word
-    title = f"Attention alone loses rank within six layers: {word} without positions"
+    subject = "Without positions, attention alone"
+    title = answers["collapse-order"].sentence(subject, "loses rank within six layers")
     drawing, axes = figures.mosaic(("aa", "bc"), height=4.2, title=title)
     law = panels.parameters
     path = panels["path"]
@@ -37,5 +37,5 @@ def figure(panels: Panels, answers: Answers) -> Figure:
     of_depth = outcomes_of_answers(answers, DEPTH)
     outcome_bars(axes["b"], of_depth, title="Scaled branches keep tokens apart")
     of_heads = outcomes_of_answers(answers, HEADS)
-    outcome_bars(axes["c"], of_heads, title="Gates help heads that attend")
+    outcome_bars(axes["c"], of_heads, title="Gates help heads on known tokens")
     return drawing

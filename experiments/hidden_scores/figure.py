@@ -9,7 +9,7 @@ from sims.study.panels import Panels
 
 CLAIMS = {
     "hidden-collapse": "collapse is slower",
-    "hidden-uniformity": "tokens less alike, from copy",
+    "hidden-uniformity": "tokens less alike, from a copy",
     "hidden-uniformity-zero": "tokens less alike, from zero",
     "hidden-temperature": "more keys attended to",
 }
@@ -17,7 +17,7 @@ CLAIMS = {
 
 def figure(panels: Panels, answers: Answers) -> Figure:
     """The figure; outcomes are those of the answers."""
-    title = f"Hidden scores slow rank collapse: {answers['hidden-collapse'].spoken()}"
+    title = answers["hidden-collapse"].sentence("Hidden scores", "slow rank collapse")
     drawing, (left, right) = figures.pairs(2, title=title, height=2.4)
     rows = outcomes_of_answers(answers, CLAIMS)
     outcome_bars(left, rows, title="Tokens seldom become less alike")

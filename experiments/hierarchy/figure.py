@@ -12,11 +12,9 @@ from .problems import KEPT
 
 def figure(panels: Panels, answers: Answers) -> Figure:
     """The figure; levels are shown up to half of those that the shortest target has."""
-    first, second = answers["scale-decay"].word, answers["scale-decay-power"].word
-    title = (
-        f"The error of few levels falls geometrically: {first} for geometric weights, "
-        f"{second} for a power law"
-    )
+    falls = "falls geometrically if the weights do"
+    title = answers["scale-decay"].sentence("The error of few levels", falls)
+    title += f"; for a power law, {answers['scale-decay-power'].word}"
     drawing, (left, right) = figures.pairs(2, title=title, height=2.6)
     law = panels.parameters
     few = law["levels"].min() // 2

@@ -26,7 +26,7 @@ def figure(panels: Panels, answers: Answers) -> Figure:
     figures.dotted(left, y=1)
     figures.describe(
         left,
-        "mean of the keys (spreads)",
+        "mean of the keys (standard deviations)",
         "output error / better rival's",
         "Centring all methods removes most failures",
         log="y",

@@ -19,8 +19,8 @@ ADDED = {"entries": "entries doubled", "accuracies": "ε halved"}
 
 def figure(panels: Panels, answers: Answers) -> Figure:
     """The figure, by the numbers that the answers count."""
-    word = answers["slt-rate"].word
-    title = f"Norm up to 1: each further candidate weight halves the pruning error ({word})"
+    subject = "Up to norm 1, each further candidate weight"
+    title = answers["slt-rate"].sentence(subject, "halves the pruning error")
     drawing, (left, right) = figures.pairs(2, title=title, height=2.6)
     _rates(left, panels)
     _items(right, panels)
@@ -39,7 +39,7 @@ def _rates(ax: Axes, panels: Panels) -> None:
     figures.describe(
         ax,
         "candidates per entry, n′ = $n_K$/d",
-        "error / √n′ 2$^{-n′}$, 1 at first",
+        "error / √n′ 2$^{-n′}$, scaled to 1",
         "Errors fall at the law's rate or faster",
         log="y",
     )
@@ -58,6 +58,6 @@ def _items(ax: Axes, panels: Panels) -> None:
         ax,
         "norm of the target",
         "further candidates per entry",
-        "Up to norm 1, one candidate is enough",
+        "Up to norm 1, one more candidate is enough",
         log="x",
     )

@@ -28,12 +28,13 @@ def figure(panels: Panels, answers: Answers) -> Figure:
     often = answers["mtla-competitive"].how_often()
     title = f"Merging correlated keys raises the error by at most 5 % in {often} of problems"
     drawing, axes = figures.mosaic(("a", "b"), height=4.4, heights=(1.2, 1), title=title)
-    _costs(axes["a"], panels, answers["merge-dominated"].word)
+    raises = answers["merge-dominated"].sentence("Merging iid keys", "raises the error")
+    _costs(axes["a"], panels, raises)
     _shares(axes["b"], counted)
     return drawing
 
 
-def _costs(ax: Axes, panels: Panels, word: str) -> None:
+def _costs(ax: Axes, panels: Panels, title: str) -> None:
     """Error over merged keys / all keys, each at its best: median, middle half, problems beyond."""
     frame = panels.parameters.assign(ratio=1 + np.asarray(panels.effects["competitive"].size))
     frame["alike"] = pd.cut(frame["alike"], [-1, *ALIKE.values()], labels=list(ALIKE))
@@ -46,7 +47,7 @@ def _costs(ax: Axes, panels: Panels, word: str) -> None:
         ax,
         f"correlation of neighbouring keys (n = {len(frame)})",
         "error, merged / all keys",
-        f"Merging iid keys raises the error: {word}",
+        title,
         log="y",
         legend="keys per slot",
     )
@@ -64,4 +65,4 @@ def _shares(ax: Axes, shares: dict[str, Share | None]) -> None:
     ax.set_yticks(-np.arange(len(names)), names)
     figures.words(ax)
     ax.set(xlim=(0, 101), ylim=(-len(names) + 0.5, 0.5))
-    figures.describe(ax, "problems (%; n in brackets)", "", "At most 5 % more error, tuned or not")
+    figures.describe(ax, "problems (%; n in brackets)", "", "How often it rises by at most 5 %")

@@ -26,8 +26,8 @@ def numbers(panels: Panels) -> dict[str, Any]:
 
 def figure(panels: Panels, answers: Answers) -> Figure:
     """The figure; slopes and gaps are those that the answers count."""
-    word = answers["rates"].word
-    title = f"Does a head's error fall at the classical rate? {word.capitalize()}, at many keys"
+    subject = "At many keys, a head's error"
+    title = answers["rates"].sentence(subject, "falls at the classical rate")
     drawing, (left, right) = figures.pairs(2, title=title, height=2.8)
     tolerance = conventions.TOLERANCES["slope"]
     left.axhspan(-tolerance, tolerance, color=figures.BAND, zorder=0, label="tolerance")

@@ -26,15 +26,17 @@ LINES = ("top-k", "softmax", "softmax, log n", "sparsemax", MATCHED)
 
 def figure(panels: Panels, answers: Answers) -> Figure:
     """The figure; lines and points are over the problems that the answers count."""
-    word = answers["competitive"].word
-    title = f"At {SIMULATED} times the keys, 1.5-entmax errs less than softmax: {word}"
+    subject = f"At {SIMULATED} times the keys, {MIDDLE}"
+    title = answers["competitive"].sentence(subject, "errs less than softmax")
     drawing, axes = figures.mosaic(("a", "b"), height=4.0, heights=(1.7, 1), title=title)
-    draw_losses(axes["a"], panels, answers["kept-temperature"].word)
-    draw_changes(axes["b"], panels, answers["top-k-alternative"].word)
+    near = answers["kept-temperature"].sentence(MATCHED, "stays within 5 %")
+    draw_losses(axes["a"], panels, near)
+    less = answers["top-k-alternative"].sentence(MIDDLE, "errs less than top-k")
+    draw_changes(axes["b"], panels, less)
     return drawing
 
 
-def draw_losses(ax: Axes, panels: Panels, word: str) -> None:
+def draw_losses(ax: Axes, panels: Panels, title: str) -> None:
     """Errors over the least ones by theory, and simulated medians."""
     near = panels.arrays.sel(ratio=slice(None, FAR))
     for ink, rule in zip(figures.PALETTE, LINES, strict=False):
@@ -48,12 +50,12 @@ def draw_losses(ax: Axes, panels: Panels, word: str) -> None:
         ax,
         "number of keys / number at tuning",
         "error, kept / least",
-        f"{MATCHED} stays within 5 %: {word}",
+        title,
         log="xy",
     )
 
 
-def draw_changes(ax: Axes, panels: Panels, word: str) -> None:
+def draw_changes(ax: Axes, panels: Panels, title: str) -> None:
     """Simulated changes of the error from other rules to 1.5-entmax, a point a problem."""
     made = panels.effects
     rows = {label: -100 * made[name].value[:, 0] for name, label in RIVALS.items()}
@@ -62,4 +64,4 @@ def draw_changes(ax: Axes, panels: Panels, word: str) -> None:
     ink = figures.PALETTE[0]
     sns.stripplot(frame, x="change", y="rival", ax=ax, color=ink, size=1.5, alpha=0.5)
     change = f"change of the error to {MIDDLE} (%)"
-    figures.describe(ax, change, "", f"Less error than top-k: {word}")
+    figures.describe(ax, change, "", title)

@@ -15,7 +15,7 @@ from .statistic import CHANGES, TERMS, falls, skilled
 QUESTIONS = {
     "specialization": "further apart than alone",
     "specialization-gain": "errs less than identical",
-    "specialization-identical": "covariance > bias, of ceiling",
+    "specialization-identical": "covariance falls more (of ceiling)",
     "specialization-reinvested": "saved variance re-invested",
 }
 STEPS = {
@@ -28,7 +28,8 @@ def figure(panels: Panels, answers: Answers) -> Figure:
     """The figure; numbers are those of the answers, and of the changes of the error's terms."""
     drawing, axes = figures.mosaic(("ab", "cc"), height=4.6, title=finding(answers))
     layers = skilled(panels, "averaged")
-    outcome_bars(axes["a"], outcomes_of_answers(answers, QUESTIONS), title="Joint training wins")
+    rows = outcomes_of_answers(answers, QUESTIONS)
+    outcome_bars(axes["a"], rows, title="Jointly trained heads err less")
     if layers.sizes["problem"]:
         _by_selectivity(axes["b"], layers)
         _steps(axes["c"], layers)

@@ -14,13 +14,13 @@ KINDS = ("all", "heads", "trees", "ants")
 def figure(panels: Panels, answers: Answers) -> Figure:
     """The figure; outcomes are those of the answers."""
     answer = answers["unification"]
-    title = f"A pool of less correlated estimators errs less: {answer.spoken()}"
+    title = answer.sentence("A pool of less correlated estimators", "errs less")
     drawing, axes = figures.mosaic(("a", "b"), height=4.0, title=title)
     rows = {}
     for kind, share in answer.shares().items():
         if kind in KINDS and share.simulated is not None:
             rows[f"{kind} ({share.simulated.total})"] = share.simulated.parts
-    outcome_bars(axes["a"], rows, title=f"The error falls by over 1 %: {answer.word}")
+    outcome_bars(axes["a"], rows, title=answer.sentence("The error", "falls by over 1 %"))
     change = -100 * panels.effects["fall"].value[:, 0]
     frame = panels.parameters.assign(change=change).dropna(subset="change")
     frame["mechanism"] += frame.groupby("mechanism")["change"].transform("size").map(" ({})".format)

@@ -13,7 +13,7 @@ from .points import POINTS
 def figure(panels: Panels, answers: Answers) -> Figure:
     """A line for each arm, which begins with shared values."""
     changes = 100 * panels["change"][..., 0]
-    title = "What key diversity buys shrinks as heads stop sharing"
+    title = "The gain from key diversity shrinks as heads share less"
     drawing, axes = figures.panels(height=2.4, title=title)
     ax = axes[0, 0]
     points = pd.DataFrame(POINTS)

@@ -81,7 +81,7 @@ class DataAdvice:
             aligned = rows["aligned heads"]
             noise = " Within noise." * (not aligned.clear)
             lines.append(
-                f"Diversity: of several heads {aligned.setting} is best; aligned ones err by "
+                f"The best setting of several heads is {aligned.setting}; aligned heads err by "
                 f"{aligned.difference_text} than orthogonal ones.{noise}"
             )
         return lines
@@ -91,7 +91,7 @@ def compare_rival(rival: Row) -> str:
     """Sentence that names the best method of all, heads or the best other one."""
     noise = "" if rival.clear else ", within noise"
     if rival.difference < 0:
-        name = rival.name[0].upper() + rival.name[1:]
+        name = rival.name[0].upper() + rival.name[1:].replace(", ", " on ", 1)
         return f"{name} errs {rival.share_text} than any heads{noise}."
     return f"Heads err least of all methods: {rival.name} errs {rival.share_text}{noise}."
 

@@ -119,6 +119,15 @@ class Answer:
         stated = self.as_stated()
         return f"{self.word_in_full()}; {stated}" if stated else self.word_in_full()
 
+    def sentence(self, subject: str, predicate: str) -> str:
+        """Sentence on how often the claim holds: "The error usually falls".
+
+        A word that is no adverb follows after a colon.
+        """
+        if self.word in (*conventions.WORDS, "never"):
+            return f"{subject} {self.word} {predicate}"
+        return f"{subject} {predicate}: {self.word_in_full()}"
+
     def how_often(self) -> str:
         """Share of the simulated problems in which the claim holds, or the gap is within tolerance.
 
@@ -339,12 +348,12 @@ def failure_in_words(question: "QuestionSpec", effects: Effects, number: int) ->
     if effects.kind == "share":
         missed = f"{significant(-value)} (± {significant(errors[place], 2)})"
         moved = "" if np.isnan(size) else f"the {question.quantity} {_moved(size)}, and "
-        return f"In it {moved}the claim misses its threshold by {missed}."
+        return f"There {moved}the claim misses its threshold by {missed}."
     if not names and not np.isclose(size, -value, rtol=SAME):
-        return f"The effect is {percent(value)} (± {error}), and the claim needs a positive one."
+        return f"The effect is {percent(value)} (± {error}); the claim needs a positive one."
     moved = f"the {question.quantity} {_moved(-value)} (± {error})"
     if not names:
-        return f"In it {moved}."
+        return f"There {moved}."
     if len(names) == len(values):
         return f"Compared with {names[place]}, {moved}."
     before, after = np.cumprod([1, *(1 - values)])[place : place + 2]

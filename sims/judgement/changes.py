@@ -12,6 +12,8 @@ from sims.judgement.outcomes import FAILS, HOLDS
 from sims.judgement.tally import tally
 from sims.judgement.wording import percent, significant
 
+CONDITIONS = {"True": "if so", "False": "if not"}
+"""Values of a yes-or-no parameter, after a number."""
 MOST_GROUPS = 4
 """Maximum number of groups shown; if there are more, the lowest and the highest are."""
 FIRST = ("selectivity", "family")
@@ -40,11 +42,11 @@ class Change:
         if all(" to " in group for group in self.groups):
             ends = f"{shown[0]} in the lowest quarter of problems, {shown[-1]} in the highest"
             return f"{self.parameter}: {ends}"
-        groups = [{"True": "yes", "False": "no"}.get(group, group) for group in self.groups]
+        groups = [CONDITIONS.get(group, f"for {group}") for group in self.groups]
         rows = list(zip(self.values, groups, shown, strict=True))
         if len(rows) > MOST_GROUPS:
             rows = [min(rows), max(rows)]
-        return f"{self.parameter}: " + "; ".join(f"{value} for {group}" for _, group, value in rows)
+        return f"{self.parameter}: " + "; ".join(f"{value} {group}" for _, group, value in rows)
 
 
 def changes(

@@ -39,12 +39,12 @@ class Robustness:
 
     def in_words(self) -> str:
         """Sentence on the number of contradicting cells and the most influential choice."""
-        values = ", ".join(f"{value} {percent(share)}" for value, share in self.shares.items())
+        values = ", ".join(f"{percent(share)} for {value}" for value, share in self.shares.items())
         words = "no combination of choices has enough problems for a word"
         if self.cells:
             words = (
-                f"{self.same} of {self.cells} combinations of choices give the same word, "
-                f"{self.contradicting} contradict it"
+                f"the word is the same in {self.same} of {self.cells} combinations of choices, "
+                f"and contradicted in {self.contradicting}"
             )
         return f"{words}; the share depends most on {self.choice} ({values})"
 

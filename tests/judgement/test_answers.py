@@ -414,7 +414,7 @@ def test_a_failure_is_told_as_the_question_compares():
     with refused("questions, falls, compared"):
         told(steps, compared=["x"])
     falling = sized_outcome(falls[..., 1])
-    assert told(replace(falling, error=falling.error + 0.01)).startswith("In it the error rises")
+    assert told(replace(falling, error=falling.error + 0.01)).startswith("There the error rises")
 
 
 def test_of_certain_failures_the_largest_is_told():
