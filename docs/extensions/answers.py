@@ -119,7 +119,9 @@ def folded(title: str, text: str) -> str:
 def label(answer: Answer) -> str:
     """A short name of an answer's claim."""
     claim = claim_of(answer)
-    return claim.label if claim and claim.label else answer.claim.replace("-", " ").capitalize()
+    if claim and claim.label:
+        return claim.label
+    return (answer.own or answer.claim.replace("-", " ").capitalize()).removesuffix(".")
 
 
 def framed(text: str) -> str:

@@ -30,9 +30,10 @@ def figure(panels: Panels, answers: Answers) -> Figure:
     drawing, (left, right) = figures.pairs(2, title=title, height=3.6)
     law = panels.parameters
     rows = shares(law, outcomes(panels.effects["allocation"]))
-    outcome_bars(left, rows, INKS, "Shared views: an end seldom wins")
+    outcome_bars(left, rows, INKS, "With a shared view, an end seldom wins")
     rows = shares(law, panels["form"])
-    outcome_bars(right, rows, GROWTHS, "Transformer's: $d_k^*$ hardly grows")
+    finding = "At the Transformer's temperature, $d_k^*$ hardly grows"
+    outcome_bars(right, rows, GROWTHS, finding)
     return drawing
 
 

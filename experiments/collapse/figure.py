@@ -12,7 +12,7 @@ LOWEST = -12.0
 DEPTH = {
     "collapse-order": r"attention: $\rho < 10^{-6}$",
     "residual-depth": "residual stream keeps ρ",
-    "residual-depth-scaled": r"the same, branches$/\sqrt{L}$",
+    "residual-depth-scaled": "scaled branches keep ρ",
 }
 HEADS = {
     "mlp-no-remedy": "summed heads lose 5 %",

@@ -25,5 +25,7 @@ def figure(panels: Panels, answers: Answers) -> Figure:
     binned_by(right, frame, "memory", "cosine", "start")
     figures.dotted(right)
     finding = "From zero, long memory makes tokens more alike"
-    figures.describe(right, "memory α′", "change of the mean cosine", finding, legend="memory starts as")
+    figures.describe(
+        right, "memory α′", "change of the mean cosine", finding, legend="memory starts as"
+    )
     return drawing

@@ -65,4 +65,4 @@ def _shares(ax: Axes, shares: dict[str, Share | None]) -> None:
     ax.set_yticks(-np.arange(len(names)), names)
     figures.words(ax)
     ax.set(xlim=(0, 101), ylim=(-len(names) + 0.5, 0.5))
-    figures.describe(ax, "problems (%; n in brackets)", "", "How often it rises by at most 5 %")
+    figures.describe(ax, "problems (%; n in brackets)", "", "How often the rise is at most 5 %")

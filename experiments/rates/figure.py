@@ -39,7 +39,7 @@ def figure(panels: Panels, answers: Answers) -> Figure:
         left,
         "stated exponent $−2β/(2β + d_k)$",
         "slope − stated exponent",
-        "As stated beyond 7·10⁷ keys",
+        "Slopes are as stated from 7·10⁷ keys on",
     )
     local = panels["local"]
     for place, name in enumerate(POOLS):

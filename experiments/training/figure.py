@@ -64,7 +64,7 @@ def _steps(ax: Axes, layers: xr.Dataset) -> None:
     ax.invert_yaxis()
     figures.dotted(ax, x=0)
     figures.describe(
-        ax, "mean change / error before (%)", "", "Sharper heads spend variance on bias"
+        ax, "mean change / error before (%)", "", "Sharper heads add variance and lower bias"
     )
 
 

@@ -7,7 +7,10 @@ import numpy as np
 import xarray as xr
 
 NEEDED = "Use --activations: weights alone do not say which heads can be removed."
-SHARES = "patterns say {:.0f} % shared, outputs {:.0f} % ({:.0f} % if uncorrelated)"
+SHARES = (
+    "an average keeps {:.0f} % of the variance of patterns and {:.0f} % of that of outputs "
+    "({:.0f} % if uncorrelated)"
+)
 
 
 def advice(data: xr.Dataset) -> str:
@@ -52,7 +55,7 @@ def sentence(data: xr.Dataset) -> str:
     if "redundant_heads" not in data:
         row = data.isel(layer=advised(data))
         kept = f"{100 * row.value_kept:.0f} % ({100 / row.heads:.0f} % if uncorrelated)"
-        return f"OV maps align most in {listed([row.label.item()])}: an average keeps {kept}."
+        return f"OV maps align most in {listed([row.label.item()])}; their average keeps {kept}."
     counts = data.redundant_heads.values
     seen = np.isfinite(counts)
     total = f"{counts[seen].sum():.0f} of {data.heads.values[seen].sum():.0f} heads"

@@ -81,9 +81,8 @@ def test_a_head_that_another_copies_is_redundant(made):
     assert row.attrs["sentence"] == "Redundant at 1 % output error: 1 of 4 heads, in layer 0."
     head = row.removal_order[0].item()
     kept = 100 * row.noise_kept.item(), 100 * row.contribution_kept.item()
-    shares = "; patterns say {:.0f} % shared, outputs {:.0f} % (25 % if uncorrelated).".format(
-        *kept
-    )
+    shares = "an average keeps {:.0f} % of the variance of patterns and {:.0f} % of that of outputs"
+    shares = f"; {shares} (25 % if uncorrelated).".format(*kept)
     assert row.attrs["advice"].startswith(f"Layer 0: head {head:.0f} can be removed at +")
     assert row.attrs["advice"].endswith(f" % output error{shares}")
     _, loose = made((q, k, v, o), x=inputs(40, 30), tolerance=0.9)
@@ -91,7 +90,7 @@ def test_a_head_that_another_copies_is_redundant(made):
     assert count > 1
     assert f"at +{100 * loose.removal_error[count - 1].item():.2g} ± " in loose.attrs["advice"]
     _, none = made(matrices(), x=inputs(40, 30))
-    assert none.attrs["advice"].startswith("No head can be removed within 1 % output error; patt")
+    assert none.attrs["advice"].startswith("No head can be removed within 1 % output error; an av")
 
 
 def test_heads_that_average_all_tokens_have_all_of_them_as_effective_keys(made):
