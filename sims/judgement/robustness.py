@@ -46,7 +46,7 @@ class Robustness:
                 f"the word is the same in {self.same} of {self.cells} combinations of choices, "
                 f"and contradicted in {self.contradicting}"
             )
-        return f"{words}; the share depends most on {self.choice} ({values})"
+        return f"{words}; the share depends most on the choice of {self.choice} ({values})"
 
 
 def robustness(answer: Share, cells: Sequence[Cell]) -> Robustness | None:
