@@ -203,8 +203,8 @@ class Gap:
         """Sentences on T95, and on the problems whose gap is within the tolerance."""
         parts = []
         if self.within is not None:
-            gap = f"The gap is {self.headline()}." if self.interval else "Too few problems for T95."
-            parts.append(gap)
+            few = "There are too few problems to bound the gap."
+            parts.append(f"The gap is {self.headline()}." if self.interval else few)
         if self.near is not None and self.tolerance:
             told = share_in_words(self.near)
             parts.append(f"Agreement within {percent(self.tolerance)} {told}.")

@@ -100,7 +100,7 @@ def test_from_an_experiment_to_the_published_page(folder, capsys):
     assert run("run", "small", "--fidelity", "smoke") == 0
     out = capsys.readouterr().out
     assert all(Path(line).is_file() for line in out.splitlines()[:5])
-    assert re.search("Do the mean squared errors agree\\? +too few to say +The gap is ", out)
+    assert re.search("Do the mean squared errors agree\\? +too few to say +There are too few ", out)
     assert known_folders(capsys)["small"] == HOME.parent, "without a complete run"
     for step in ("ledger", "report", "publish"):
         assert run("step", step, "--fidelity", "smoke") == 0, capsys.readouterr().err
