@@ -110,7 +110,8 @@ def test_the_table_has_a_papers_confirmatory_answers_in_the_order_of_its_claims(
     lines = listing(papers()[MAIN], [late, *others, ANSWER], lambda one: f"#{one.id}").splitlines()
     assert [line for line in lines if line.startswith("| [")] == [
         "| [Is &#124;a&#124; at least b?](#gaps) | usually | "
-        "90 % of 100 problems (82 to 95 %) | 10 % / 0 % / 0 % |  | false as stated |  | simulation |",
+        "90 % of 100 problems (82 to 95 %) | 10 % / 0 % / 0 % |  "
+        "| false as stated |  | simulation |",
         "| [L? (n = 9)](#late) | usually | 90 % of 100 problems (82 to 95 %) | 10 % / 0 % / 0 % |  "
         "| false as stated |  | simulation |",
     ]

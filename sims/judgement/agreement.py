@@ -34,8 +34,8 @@ class Agreement:
         """The counts and the power, as the object of "gave"."""
         count = len(self.agreeing) + len(self.differing)
         return (
-            f"the same answer to {len(self.agreeing)} of {count} questions; in half of them, "
-            f"a difference of {percent(self.visible)} is detectable with {percent(POWER)} power."
+            f"the same answer to {len(self.agreeing)} of {count} questions (median detectable "
+            f"difference: {percent(self.visible)} with {percent(POWER)} power)."
         )
 
 

@@ -192,9 +192,7 @@ def test_from_questions_to_the_published_page(home, capsys):
     assert "| false under our reading |" in falling
     assert near.startswith("| Is it σ²/n? | nearly always within 5 % | within ")
     _, _, again, *rest = Path("README.md").read_text().splitlines()
-    assert again.startswith(
-        "New random problems gave the same answer to 3 of 3 questions; in half of them, "
-    )
+    assert again.startswith("New random problems gave the same answer to 3 of 3 questions (median ")
     assert rest == ["<!--end-->", "more"]
     page = (published / "report.html").read_text()
     assert "<code>sims decompose small#" in page
