@@ -42,10 +42,9 @@ class Robustness:
         values = ", ".join(f"{percent(share)} for {value}" for value, share in self.shares.items())
         words = "no combination of choices has enough problems for a word"
         if self.cells:
-            words = (
-                f"the word is the same in {self.same} of {self.cells} combinations of choices, "
-                f"and contradicted in {self.contradicting}"
-            )
+            words = f"the word is the same in {self.same} of {self.cells} combinations"
+            if self.contradicting:
+                words += f", and contradicted in {self.contradicting}"
         return f"{words}; the share depends most on the choice of {self.choice} ({values})"
 
 

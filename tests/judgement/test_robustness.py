@@ -34,7 +34,7 @@ def test_the_choice_that_changes_the_share_is_named():
     found = robustness(share_of(85), cells_of(85, 20, 88, 24))
     assert (found.contradicting, found.choice) == (2, "maps")
     assert found.shares == {"one": 0.865, "two": 0.22}
-    assert "same in 2 of 4 combinations of choices, and contradicted in 2" in found.in_words()
+    assert "same in 2 of 4 combinations, and contradicted in 2" in found.in_words()
 
 
 def test_cells_of_few_problems_say_nothing():
