@@ -1,4 +1,4 @@
-"""The commands and code of README, docs, notebooks and help texts, executed.
+"""The commands and code of README, docs and help texts, executed; make docs executes notebooks.
 
 Run by ``pytest -m documented``. Each page is one script, which runs from a wheel in an empty
 folder, and in a copy of the checkout if something in it works only there. A block's info string
@@ -22,7 +22,8 @@ from tests.checkout import ROOT, build_wheel, call, copy_checkout
 from tests.inspect.models import LAYOUTS, H, inputs, matrices, write
 
 pytestmark = pytest.mark.documented
-PAGES = [name for name in call(ROOT, "git", "ls-files", "README.md", "docs/*.md").split()]
+NOTEBOOKS = ":!docs/notebooks"
+PAGES = call(ROOT, "git", "ls-files", "README.md", "docs/*.md", NOTEBOOKS).split()
 COMMANDS = [command.callback.__name__ for command in app.registered_commands[:-1]]
 HELP = ["sims --help", *(f"sims {name} --help" for name in COMMANDS)]
 BLOCK = re.compile(
@@ -56,6 +57,7 @@ class Substitution(NamedTuple):
 SUBSTITUTIONS = (
     Substitution(rf"^({CHECKOUT}) .*", "", "works in a checkout only", ("wheel",)),
     Substitution(r"^make (\S+).*", r"make --dry-run \1", ".ci/run runs the targets"),
+    Substitution(r"^(sims decompose house#17)", r"\1 --dry", "a wheel runs it", ("checkout",)),
     Substitution(r"^git clone [\s\S]*", "", "needs a Slurm cluster"),
     Substitution(r"--workflow-profile slurm.*", "--dry-run", "needs a Slurm cluster"),
     Substitution(r"^(uv tool|pip) install.*", "", "this test has pip build the wheel"),
@@ -105,8 +107,8 @@ def insert(package, info, text):
     file.write_text(content.replace(f"\n{line}\n", f"\n{new}\n"), "utf-8")
 
 
-def shell(text, prefix=""):
-    return f'subprocess.run(["bash", "-ec", {prefix}{text!r}], check=True)'
+def shell(text):
+    return f'subprocess.run(["bash", "-ec", {text!r}], check=True)'
 
 
 def lines_of(block, home, package):
@@ -130,8 +132,8 @@ def lines_of(block, home, package):
         return [f"Path({name!r}).write_text({text!r})", *tests]
     if kind in SHELLS:
         return [shell(re.sub(r"^\$ ", "", text, flags=re.MULTILINE))]
-    if kind in ("python", "{code-cell}"):
-        return [shell(line[1:], "f") if line[:1] == "!" else line for line in text.splitlines()]
+    if kind == "python":
+        return text.splitlines()
     assert kind in PROSE, f"a block of the unknown kind {kind!r}"
     return []
 
@@ -213,8 +215,6 @@ def test_what_a_page_says_can_be_done(page, home, request, tmp_path):
         script += lines_of(block, home, package)
     if len(script) == 2:
         return
-    if "IPython" in text:
-        pytest.importorskip("IPython")
     bring(folder)
     (tmp_path / "page.py").write_text("\n".join(script), "utf-8")
     begun = time.perf_counter()
