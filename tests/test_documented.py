@@ -1,10 +1,10 @@
 """The commands and code of README, docs and help texts, executed; make docs executes notebooks.
 
 Run by ``pytest -m documented``. Each page is one script, which runs from a wheel in an empty
-folder, and in a copy of the checkout if something in it works only there. A block's info string
-says more: ``file=PATH`` is written, and run if it is a test; ``insert=FILE before="LINE"`` (or
-``after``, or ``end``) is written into that file of the package. Code in a line of text is a command
-if it has an argument, and no placeholder in capitals.
+folder, or in a copy of the checkout if something in it works only there; README in both. A block's
+info string says more: ``file=PATH`` is written, and run if it is a test; ``insert=FILE
+before="LINE"`` (or ``after``, or ``end``) is written into that file of the package. Code in a line
+of text is a command if it has an argument, and no placeholder in capitals.
 """
 
 import os
@@ -184,12 +184,12 @@ def test_the_substitutions_are_few_and_used():
     assert len(SUBSTITUTIONS) <= 10
 
 
-CASES = [(page, "wheel") for page in (*PAGES, *HELP)]
-CASES += [
-    (page, "checkout")
-    for page, text in zip(PAGES, TEXTS, strict=True)
-    if re.search(rf"^({CHECKOUT}) |insert=", text, re.MULTILINE)
-]
+HERE = re.compile(rf"^({CHECKOUT}) |insert=", re.MULTILINE)
+"""What works in a checkout only."""
+CASES = [(page, "wheel") for page in HELP]
+for page, text in zip(PAGES, TEXTS, strict=True):
+    CASES.append((page, "checkout" if HERE.search(text) else "wheel"))
+CASES.append(("README.md", "wheel"))
 
 
 @pytest.mark.parametrize(("page", "home"), CASES)

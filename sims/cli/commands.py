@@ -107,7 +107,7 @@ def decompose(
     \b
       sims decompose problem.yaml                   theory and simulation
       sims decompose problem.yaml --dry             expected time and memory
-      sims decompose house#17 --rel-mcse 0.01       problem 17 of a law
+      sims decompose house#17                       problem 17 of a law
 
     Prints every term of the bias-variance-covariance decomposition by theory and by simulation,
     with the Monte Carlo standard error (MCSE), the gap between the two and the range of theory.
