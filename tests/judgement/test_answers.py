@@ -9,13 +9,12 @@ import pytest
 from scipy.stats import binomtest
 
 from sims.base.arrays import extremum
-from sims.judgement.agreement import agreement
 from sims.judgement.answers import answer, read_answers, write_answers
 from sims.judgement.changes import changes
 from sims.judgement.effects import Effects, gap, outcome_over_pairs, share, sized_outcome, slope
 from sims.judgement.families import adjusted
 from sims.judgement.outcomes import outcome_calls
-from sims.judgement.summaries import Mean, Share, summarize
+from sims.judgement.summaries import summarize
 from sims.judgement.tally import Tally, tally, word_of
 from sims.judgement.wording import percent
 from sims.report.claims import page
@@ -367,34 +366,6 @@ def test_estimates_are_means_over_problems():
     assert made.result.interval[1] - 0.5 == pytest.approx(1.972 * np.sqrt(0.125 / 199), rel=1e-3)
     assert (made.word, made.always, made.counterexample) == ("", "", None)
     assert asked(simulated(np.ones(ROWS)), status="exploratory").word == ""
-
-
-def share_of(holds):
-    return Share(problems=100, simulated=tally(np.repeat([1.0, -1.0], [holds, 100 - holds])))
-
-
-def mean_of(middle):
-    return Mean(problems=9, interval=(middle - 0.1, middle + 0.1))
-
-
-@pytest.mark.parametrize(
-    ("one", "other", "agree"),
-    [
-        (mean_of(0.5), mean_of(0.63), 1),
-        (mean_of(0.5), mean_of(0.65), 0),
-        (mean_of(0.5), mean_of(0.35), 0),
-        (share_of(90), share_of(85), 1),
-        (share_of(90), share_of(70), 0),
-    ],
-)
-def test_runs_agree_within_the_root_of_the_sum_of_squared_half_widths(one, other, agree):
-    """Tolerances of half width 0.1 agree up to 0.141; an answer of one run is not counted."""
-    made = asked(simulated(np.ones(ROWS)))
-    first, second = (replace(made, result=result) for result in (one, other))
-    found = agreement([first, replace(first, id="gone")], [second])
-    assert (len(found.agreeing), len(found.differing)) == (agree, 1 - agree)
-    if isinstance(one, Mean):
-        assert found.visible == pytest.approx(0.02**0.5 / 0.5 * 2.8016 / 1.96, rel=1e-3)
 
 
 def test_a_failure_is_told_as_the_question_compares():
